@@ -1,0 +1,680 @@
+//! Every tag of the format, once: values, names, and a `Display` that prints what it does not know.
+//!
+//! The read half and the write half share these constants and nothing else. Sources: the published
+//! `ntwmi.h` and `evntrace.h` headers, checked against real files where such files exist.
+
+use crate::Guid;
+use core::fmt;
+
+/// A newtype over an integer with named values. Unknown values are kept and print as `NAME(0x…)`.
+macro_rules! tags {
+    ($(#[$doc:meta])* $name:ident: $int:ty { $($(#[$vdoc:meta])* $const:ident = $value:expr, $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            $($(#[$vdoc])* pub const $const: $name = $name($value);)*
+
+            /// Every named value with its name, in the order of declaration.
+            pub const NAMED: &'static [($name, &'static str)] = &[$(($name::$const, $text)),*];
+
+            /// The name, for a known value.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $(v if v == $value => Some($text),)*
+                    _ => None,
+                }
+            }
+
+            /// The value with this name (case does not matter).
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::NAMED.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)).map(|(v, _)| *v)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => write!(f, concat!(stringify!($name), "({:#x})"), self.0),
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+/// A newtype over an integer whose bits have names. Prints as `A|B|0x…`, or `0`.
+macro_rules! bits {
+    ($(#[$doc:meta])* $name:ident: $int:ty { $($(#[$vdoc:meta])* $const:ident = $value:expr, $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            $($(#[$vdoc])* pub const $const: $name = $name($value);)*
+
+            /// Every named bit with its name, in the order of declaration.
+            pub const NAMED: &'static [($name, &'static str)] = &[$(($name::$const, $text)),*];
+
+            /// Whether all bits of `other` are set.
+            #[must_use]
+            pub const fn has(self, other: $name) -> bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// The bits that have no name.
+            #[must_use]
+            pub const fn unnamed(self) -> $int {
+                self.0 & !(0 $(| $value)*)
+            }
+        }
+
+        impl core::ops::BitOr for $name {
+            type Output = $name;
+            fn bitor(self, other: $name) -> $name {
+                $name(self.0 | other.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                if self.0 == 0 {
+                    return f.write_str("0");
+                }
+                let mut separator = "";
+                for (_, name) in Self::NAMED.iter().filter(|(bit, _)| self.has(*bit)) {
+                    write!(f, "{separator}{name}")?;
+                    separator = "|";
+                }
+                match self.unnamed() {
+                    0 => Ok(()),
+                    rest => write!(f, "{separator}{rest:#x}"),
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+/// Bytes of a buffer header (`WMI_BUFFER_HEADER`), the same for both pointer sizes since Vista.
+pub const BUFFER_HEADER_SIZE: usize = 0x48;
+
+/// Records start at multiples of this, counted from the start of their buffer.
+pub const RECORD_ALIGNMENT: usize = 8;
+
+/// What fills an uncompressed buffer after its last record.
+pub const FILLER: u8 = 0xff;
+
+/// A 32-bit word that stands for "no more records".
+pub const FILLER_WORD: u32 = 0xffff_ffff;
+
+/// Bits of a buffer's processor index that are the index, when [`BufferFlags::PROC_INDEX`] is set.
+pub const PROCESSOR_INDEX_MASK: u16 = 0x7ff;
+
+/// The buffer alignment that Vista and Windows 7 store above the processor number.
+pub const LEGACY_BUFFER_ALIGNMENT: u8 = 8;
+
+/// Offset between FILETIME's epoch (1601) and the Unix epoch, in units of 100 ns.
+pub const FILETIME_UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+
+/// FILETIME units in a second.
+pub const FILETIME_PER_SECOND: i64 = 10_000_000;
+
+/// The first half of a kernel-format record's marker word: `SYSTEM_TRACE_VERSION`.
+pub const SYSTEM_TRACE_VERSION: u8 = 2;
+
+/// Set in the top byte of the first word of every record that is not a bare WNODE.
+pub const MARKER_TRACE: u8 = 0x80;
+
+/// Set, together with [`MARKER_TRACE`], for records whose kind is the third marker byte.
+pub const MARKER_EVENT_TRACE: u8 = 0x40;
+
+/// Set, with [`MARKER_EVENT_TRACE`] clear, for WPP messages.
+pub const MARKER_MESSAGE: u8 = 0x10;
+
+tags! {
+    /// The kind of a record: the third byte of its first word.
+    ///
+    /// The names are those of the JSON contract of `etlkit info`.
+    RecordKind: u8 {
+        /// Kernel event with thread, process, stamp and CPU times, 32-bit payload.
+        SYSTEM32 = 0x01, "SYSTEM32";
+        /// The same, 64-bit payload.
+        SYSTEM64 = 0x02, "SYSTEM64";
+        /// Kernel event without CPU times, 32-bit payload.
+        COMPACT32 = 0x03, "COMPACT32";
+        /// The same, 64-bit payload.
+        COMPACT64 = 0x04, "COMPACT64";
+        /// Classic (MOF) event, 32-bit payload.
+        FULL32 = 0x0a, "FULL32";
+        /// Classic event of an instance, 32-bit payload.
+        INSTANCE32 = 0x0b, "INSTANCE32";
+        /// Reserved for timed events; never seen.
+        TIMED = 0x0c, "TIMED";
+        /// Reserved for errors; never seen.
+        ERROR = 0x0d, "ERROR";
+        /// A WNODE header; never seen.
+        WNODE = 0x0e, "WNODE";
+        /// A WPP message. On disk its marker is usually `0x90` in the fourth byte instead.
+        MESSAGE = 0x0f, "MESSAGE";
+        /// Kernel event with a stamp only, 32-bit payload.
+        PERFINFO32 = 0x10, "PERFINFO32";
+        /// The same, 64-bit payload.
+        PERFINFO64 = 0x11, "PERFINFO64";
+        /// Manifest, TraceLogging or EventSource event, 32-bit payload.
+        EVENT32 = 0x12, "EVENT32";
+        /// The same, 64-bit payload.
+        EVENT64 = 0x13, "EVENT64";
+        /// Classic (MOF) event, 64-bit payload.
+        FULL64 = 0x14, "FULL64";
+        /// Classic event of an instance, 64-bit payload.
+        INSTANCE64 = 0x15, "INSTANCE64";
+    }
+}
+
+bits! {
+    /// `BufferFlag` of a buffer header.
+    BufferFlags: u16 {
+        /// Ends a batch of flushed buffers: buffer 0 and the last buffer of a clean file.
+        FLUSH_MARKER = 0x1, "FLUSH_MARKER";
+        /// Events were lost while this buffer was the current one.
+        EVENTS_LOST = 0x2, "EVENTS_LOST";
+        /// A whole buffer was lost before this one.
+        BUFFER_LOST = 0x4, "BUFFER_LOST";
+        /// The backup file of a real-time session is corrupt.
+        RTBACKUP_CORRUPT = 0x8, "RTBACKUP_CORRUPT";
+        /// The buffer comes from the backup file of a real-time session.
+        RTBACKUP = 0x10, "RTBACKUP";
+        /// The processor field is a 16-bit index (Windows 8 and later).
+        PROC_INDEX = 0x20, "PROC_INDEX";
+        /// The records are compressed.
+        COMPRESSED = 0x40, "COMPRESSED";
+    }
+}
+
+tags! {
+    /// `BufferType` of a buffer header.
+    BufferType: u16 {
+        /// Records.
+        GENERIC = 0, "GENERIC";
+        /// Records of a rundown.
+        RUNDOWN = 1, "RUNDOWN";
+        /// Context swaps.
+        CTX_SWAP = 2, "CTX_SWAP";
+        /// A reference time, no records.
+        REFTIME = 3, "REFTIME";
+        /// The file header.
+        HEADER = 4, "HEADER";
+        /// Batched records.
+        BATCHED = 5, "BATCHED";
+        /// Marks an empty buffer, no records.
+        EMPTY_MARKER = 6, "EMPTY_MARKER";
+        /// Debugger information.
+        DBG_INFO = 7, "DBG_INFO";
+    }
+}
+
+tags! {
+    /// `State` of a buffer header.
+    BufferState: u32 {
+        /// Not in use.
+        FREE = 0, "FREE";
+        /// Being written.
+        GENERAL_LOGGING = 1, "GENERAL_LOGGING";
+        /// Being written with context swaps.
+        CSWITCH = 2, "CSWITCH";
+        /// Written to the file.
+        FLUSH = 3, "FLUSH";
+        /// Waits for compression (since 1607).
+        PENDING_COMPRESSION = 4, "PENDING_COMPRESSION";
+        /// Compressed (since 1607).
+        COMPRESSED = 5, "COMPRESSED";
+        /// Holds a place (since 1607).
+        PLACEHOLDER = 6, "PLACEHOLDER";
+    }
+}
+
+tags! {
+    /// How the buffers of a compressed file are packed: the `State` word of its buffer 0.
+    ///
+    /// The values are those of `RtlCompressBuffer`. Every real file seen uses XPRESS.
+    CompressionFormat: u16 {
+        /// Not compressed.
+        NONE = 0, "NONE";
+        /// The default format, which is none.
+        DEFAULT = 1, "DEFAULT";
+        /// LZNT1.
+        LZNT1 = 2, "LZNT1";
+        /// XPRESS: plain LZ77 in MS-XCA.
+        XPRESS = 3, "XPRESS";
+        /// XPRESS with Huffman coding: LZ77+Huffman in MS-XCA.
+        XPRESS_HUFF = 4, "XPRESS_HUFF";
+    }
+}
+
+bits! {
+    /// `LogFileMode` of the header event.
+    LogFileMode: u32 {
+        /// Buffers are appended until the file is full.
+        SEQUENTIAL = 0x1, "SEQUENTIAL";
+        /// The file wraps around at its maximum size.
+        CIRCULAR = 0x2, "CIRCULAR";
+        /// Buffers are added to a file that was there.
+        APPEND = 0x4, "APPEND";
+        /// A new file is begun at the maximum size.
+        NEWFILE = 0x8, "NEWFILE";
+        /// The flush timer counts milliseconds.
+        USE_MS_FLUSH_TIMER = 0x10, "USE_MS_FLUSH_TIMER";
+        /// The file is extended to its maximum size at the start.
+        PREALLOCATE = 0x20, "PREALLOCATE";
+        /// Stopped only by the system going down.
+        NONSTOPPABLE = 0x40, "NONSTOPPABLE";
+        /// Only privileged processes may log.
+        SECURE = 0x80, "SECURE";
+        /// Delivered in real time as well.
+        REAL_TIME = 0x100, "REAL_TIME";
+        /// The file is opened late.
+        DELAY_OPEN = 0x200, "DELAY_OPEN";
+        /// Kept in memory until flushed on demand.
+        BUFFERING = 0x400, "BUFFERING";
+        /// A session of one process.
+        PRIVATE = 0x800, "PRIVATE";
+        /// A header is added to the events.
+        ADD_HEADER = 0x1000, "ADD_HEADER";
+        /// `MaximumFileSize` counts kilobytes.
+        USE_KBYTES_FOR_SIZE = 0x2000, "USE_KBYTES_FOR_SIZE";
+        /// Events are numbered across sessions.
+        GLOBAL_SEQUENCE = 0x4000, "GLOBAL_SEQUENCE";
+        /// Events are numbered within the session.
+        LOCAL_SEQUENCE = 0x8000, "LOCAL_SEQUENCE";
+        /// Written by a relogger.
+        RELOG = 0x1_0000, "RELOG";
+        /// A private session that writes in its process.
+        PRIVATE_IN_PROC = 0x2_0000, "PRIVATE_IN_PROC";
+        /// Buffers are handed to a callback.
+        BUFFER_INTERFACE = 0x4_0000, "BUFFER_INTERFACE";
+        /// Passed on to the kernel debugger.
+        KD_FILTER = 0x8_0000, "KD_FILTER";
+        /// A real-time relogger.
+        REALTIME_RELOG = 0x10_0000, "REALTIME_RELOG";
+        /// Debugging of lost events.
+        LOST_EVENTS_DEBUG = 0x20_0000, "LOST_EVENTS_DEBUG";
+        /// Stops on a hybrid shutdown.
+        STOP_ON_HYBRID_SHUTDOWN = 0x40_0000, "STOP_ON_HYBRID_SHUTDOWN";
+        /// Survives a hybrid shutdown.
+        PERSIST_ON_HYBRID_SHUTDOWN = 0x80_0000, "PERSIST_ON_HYBRID_SHUTDOWN";
+        /// Buffers are in paged memory.
+        USE_PAGED_MEMORY = 0x100_0000, "USE_PAGED_MEMORY";
+        /// A kernel session.
+        SYSTEM_LOGGER = 0x200_0000, "SYSTEM_LOGGER";
+        /// Buffers are compressed in the file.
+        COMPRESSED = 0x400_0000, "COMPRESSED";
+        /// Its losses do not make others lose.
+        INDEPENDENT_SESSION = 0x800_0000, "INDEPENDENT_SESSION";
+        /// One set of buffers for all processors.
+        NO_PER_PROCESSOR_BUFFERING = 0x1000_0000, "NO_PER_PROCESSOR_BUFFERING";
+        /// Writers wait for buffers.
+        BLOCKING = 0x2000_0000, "BLOCKING";
+        /// Part of small dumps.
+        ADDTO_TRIAGE_DUMP = 0x8000_0000, "ADDTO_TRIAGE_DUMP";
+    }
+}
+
+tags! {
+    /// The clock that stamps a session's records: `ReservedFlags` of the header event.
+    ClockType: u32 {
+        /// Not said.
+        RAW = 0, "raw";
+        /// The performance counter, `PerfFreq` ticks a second.
+        QPC = 1, "QPC";
+        /// System time: FILETIME units.
+        SYSTEM_TIME = 2, "system time";
+        /// The processor's cycle counter, `CpuSpeedInMHz` million ticks a second.
+        CPU_CYCLE = 3, "CPU cycles";
+    }
+}
+
+bits! {
+    /// `Flags` of an EVENT record's header. On disk only the first three have been seen.
+    EventFlags: u16 {
+        /// Extended data items stand before the payload.
+        EXTENDED_INFO = 0x1, "EXTENDED_INFO";
+        /// From a private session.
+        PRIVATE_SESSION = 0x2, "PRIVATE_SESSION";
+        /// The payload is one UTF-16 string.
+        STRING_ONLY = 0x4, "STRING_ONLY";
+        /// A WPP message.
+        TRACE_MESSAGE = 0x8, "TRACE_MESSAGE";
+        /// The CPU times are not to be used.
+        NO_CPUTIME = 0x10, "NO_CPUTIME";
+        /// From a 32-bit process.
+        HEADER_32_BIT = 0x20, "32_BIT_HEADER";
+        /// From a 64-bit process.
+        HEADER_64_BIT = 0x40, "64_BIT_HEADER";
+        /// The provider id is a decode GUID.
+        DECODE_GUID = 0x80, "DECODE_GUID";
+        /// A classic event.
+        CLASSIC_HEADER = 0x100, "CLASSIC_HEADER";
+        /// The processor index is 16 bits wide.
+        PROCESSOR_INDEX = 0x200, "PROCESSOR_INDEX";
+    }
+}
+
+bits! {
+    /// `EventProperty` of an EVENT record's header; always 0 on disk so far.
+    EventProperties: u16 {
+        /// The payload is XML.
+        XML = 0x1, "XML";
+        /// The payload was forwarded as XML.
+        FORWARDED_XML = 0x2, "FORWARDED_XML";
+        /// From the event log service of old.
+        LEGACY_EVENTLOG = 0x4, "LEGACY_EVENTLOG";
+        /// May be relogged.
+        RELOGGABLE = 0x8, "RELOGGABLE";
+    }
+}
+
+tags! {
+    /// The type of an extended data item of an EVENT record.
+    ExtendedType: u16 {
+        /// GUID of the related activity.
+        RELATED_ACTIVITYID = 0x1, "RELATED_ACTIVITYID";
+        /// Security identifier of the user.
+        SID = 0x2, "SID";
+        /// Terminal session, 32 bits.
+        TS_ID = 0x3, "TS_ID";
+        /// Instance id, parent instance id, parent GUID.
+        INSTANCE_INFO = 0x4, "INSTANCE_INFO";
+        /// Call stack of 32-bit addresses.
+        STACK_TRACE32 = 0x5, "STACK_TRACE32";
+        /// Call stack of 64-bit addresses.
+        STACK_TRACE64 = 0x6, "STACK_TRACE64";
+        /// Index of a precise-sampling record.
+        PEBS_INDEX = 0x7, "PEBS_INDEX";
+        /// Counters of the processor.
+        PMC_COUNTERS = 0x8, "PMC_COUNTERS";
+        /// Process-state-manager key.
+        PSM_KEY = 0x9, "PSM_KEY";
+        /// Key of the event.
+        EVENT_KEY = 0xa, "EVENT_KEY";
+        /// TraceLogging metadata of the event.
+        EVENT_SCHEMA_TL = 0xb, "EVENT_SCHEMA_TL";
+        /// Name and traits of the provider.
+        PROV_TRAITS = 0xc, "PROV_TRAITS";
+        /// Start key of the process.
+        PROCESS_START_KEY = 0xd, "PROCESS_START_KEY";
+        /// GUID by which the provider is controlled.
+        CONTROL_GUID = 0xe, "CONTROL_GUID";
+        /// Difference of the clock to the root partition's.
+        QPC_DELTA = 0xf, "QPC_DELTA";
+        /// Container that the event comes from.
+        CONTAINER_ID = 0x10, "CONTAINER_ID";
+        /// Key of a call stack of 32-bit addresses.
+        STACK_KEY32 = 0x11, "STACK_KEY32";
+        /// Key of a call stack of 64-bit addresses.
+        STACK_KEY64 = 0x12, "STACK_KEY64";
+    }
+}
+
+bits! {
+    /// `Flags` of a WPP message: which fields stand between the header and the arguments.
+    MessageFlags: u16 {
+        /// A 32-bit sequence number.
+        SEQUENCE = 0x1, "SEQUENCE";
+        /// The message's GUID.
+        GUID = 0x2, "GUID";
+        /// A 32-bit component id (then no GUID).
+        COMPONENT_ID = 0x4, "COMPONENT_ID";
+        /// A stamp of the session's clock.
+        TIMESTAMP = 0x8, "TIMESTAMP";
+        /// The stamp is of the performance counter.
+        PERFORMANCE_TIMESTAMP = 0x10, "PERFORMANCE_TIMESTAMP";
+        /// Thread and process id.
+        SYSTEMINFO = 0x20, "SYSTEMINFO";
+        /// The producer was 32-bit.
+        POINTER32 = 0x40, "POINTER32";
+        /// The producer was 64-bit.
+        POINTER64 = 0x80, "POINTER64";
+    }
+}
+
+/// Group byte of the header-group events.
+pub const GROUP_HEADER: u8 = 0x00;
+
+/// `HookId` of kernel-format records: group in the high byte, type (opcode) in the low one.
+///
+/// Only the hooks that the container itself deals in are named here; the rest belong to providers.
+pub mod hook {
+    /// The header event: first record of every file.
+    pub const HEADER: u16 = 0x0000;
+    /// The kernel session's group masks.
+    pub const EXTENSION: u16 = 0x0005;
+    /// The kernel's rundown is complete.
+    pub const RUNDOWN_COMPLETE: u16 = 0x0008;
+    /// Mapping of GUIDs.
+    pub const GUID_MAP: u16 = 0x000a;
+    /// Configuration.
+    pub const CONFIG: u16 = 0x000b;
+    /// Security identifiers.
+    pub const SID_INFO: u16 = 0x000c;
+    /// Security.
+    pub const SECURITY: u16 = 0x000d;
+    /// The group masks at the end of a session.
+    pub const GROUP_MASKS_END: u16 = 0x0020;
+    /// A rundown begins.
+    pub const RUNDOWN_BEGIN: u16 = 0x0030;
+    /// A rundown ends.
+    pub const RUNDOWN_END: u16 = 0x0031;
+    /// PDB identity (GUID and age) of a provider's binary.
+    pub const DBGID_RSDS: u16 = 0x0040;
+    /// PDB identity (stamp and age) of a provider's binary.
+    pub const DBGID_NB10: u16 = 0x0041;
+    /// Build string of the system.
+    pub const BUILD_LAB: u16 = 0x0042;
+    /// Path of a provider's binary.
+    pub const BINARY_PATH: u16 = 0x0043;
+    /// Partition type and its clock offset.
+    pub const PARTITION_INFO: u16 = 0x0050;
+    /// One 64-bit word per processor; their meaning is not known.
+    pub const PROCESSOR_WORDS: u16 = 0x0052;
+}
+
+/// The GUID under which the classic presentation shows a kernel group, by group byte.
+///
+/// Source: `ntwmi.h` and the kernel's MOF classes.
+#[must_use]
+pub const fn group_guid(group: u8) -> Option<Guid> {
+    const PROC_TAIL: [u8; 8] = [0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c];
+    Some(match group {
+        0x00 => Guid::new(0x68fdd900, 0x4a3e, 0x11d1, [0x84, 0xf4, 0, 0, 0xf8, 0x04, 0x64, 0xe3]),
+        0x01 => Guid::new(0x3d6fa8d4, 0xfe05, 0x11d0, PROC_TAIL),
+        0x02 => Guid::new(0x3d6fa8d3, 0xfe05, 0x11d0, PROC_TAIL),
+        0x03 => Guid::new(0x3d6fa8d0, 0xfe05, 0x11d0, PROC_TAIL),
+        0x04 => Guid::new(0x90cbdc39, 0x4a3e, 0x11d1, [0x84, 0xf4, 0, 0, 0xf8, 0x04, 0x64, 0xe3]),
+        0x05 => Guid::new(0x3d6fa8d1, 0xfe05, 0x11d0, PROC_TAIL),
+        0x06 => {
+            Guid::new(0x9a280ac0, 0xc8e0, 0x11d1, [0x84, 0xe2, 0, 0xc0, 0x4f, 0xb9, 0x98, 0xa2])
+        }
+        0x07 => {
+            Guid::new(0x3282fc76, 0xfeed, 0x498e, [0x8a, 0xa7, 0xe7, 0x0f, 0x45, 0x9d, 0x43, 0x0e])
+        }
+        0x08 => {
+            Guid::new(0xbf3a50c5, 0xa9c9, 0x4988, [0xa0, 0x05, 0x2d, 0xf0, 0xb7, 0xc8, 0x0f, 0x80])
+        }
+        0x09 => {
+            Guid::new(0xae53722e, 0xc863, 0x11d2, [0x86, 0x59, 0, 0xc0, 0x4f, 0xa3, 0x21, 0xa1])
+        }
+        0x0a => {
+            Guid::new(0x13976d09, 0xa327, 0x438c, [0x95, 0x0b, 0x7f, 0x03, 0x19, 0x28, 0x15, 0xc7])
+        }
+        0x0b => {
+            Guid::new(0x01853a65, 0x418f, 0x4f36, [0xae, 0xfc, 0xdc, 0x0f, 0x1d, 0x2f, 0xd2, 0x35])
+        }
+        0x0c => {
+            Guid::new(0x99134383, 0x5248, 0x43fc, [0x83, 0x4b, 0x52, 0x94, 0x54, 0xe7, 0x5d, 0xf3])
+        }
+        0x0d => {
+            Guid::new(0x42695762, 0xea50, 0x497a, [0x90, 0x68, 0x5c, 0xbb, 0xb3, 0x5e, 0x0b, 0x95])
+        }
+        0x0e => {
+            Guid::new(0x0268a8b6, 0x74fd, 0x4302, [0x9d, 0xd0, 0x6e, 0x8f, 0x17, 0x95, 0xc0, 0xcf])
+        }
+        0x0f => {
+            Guid::new(0xce1dbfb4, 0x137e, 0x4da6, [0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc])
+        }
+        0x10 => {
+            Guid::new(0x222962ab, 0x6180, 0x4b88, [0xa8, 0x25, 0x34, 0x6b, 0x75, 0xf2, 0xa2, 0x4a])
+        }
+        0x11 => {
+            Guid::new(0x89497f50, 0xeffe, 0x4440, [0x8c, 0xf2, 0xce, 0x6b, 0x1c, 0xdc, 0xac, 0xa7])
+        }
+        0x12 => {
+            Guid::new(0xe43445e0, 0x0903, 0x48c3, [0xb8, 0x78, 0xff, 0x0f, 0xcc, 0xeb, 0xdd, 0x04])
+        }
+        0x13 => {
+            Guid::new(0xa9152f00, 0x3f58, 0x4bee, [0x92, 0xa1, 0x70, 0xc7, 0xd0, 0x79, 0xd5, 0xdd])
+        }
+        0x14 => {
+            Guid::new(0x2cb15d1d, 0x5fc1, 0x11d2, [0xab, 0xe1, 0, 0xa0, 0xc9, 0x11, 0xf5, 0x18])
+        }
+        0x15 => {
+            Guid::new(0xb2d14872, 0x7c5b, 0x463d, [0x84, 0x19, 0xee, 0x9b, 0xf7, 0xd2, 0x3e, 0x04])
+        }
+        0x16 => {
+            Guid::new(0x7687a439, 0xf752, 0x45b8, [0xb7, 0x41, 0x32, 0x1a, 0xec, 0x0f, 0x8d, 0xf9])
+        }
+        0x17 => {
+            Guid::new(0x3ac66736, 0xcc59, 0x4cff, [0x81, 0x15, 0x8d, 0xf5, 0x0e, 0x39, 0x81, 0x6b])
+        }
+        0x18 => {
+            Guid::new(0xdef2fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3])
+        }
+        0x19 => {
+            Guid::new(0x9aec974b, 0x5b8e, 0x4118, [0x9b, 0x92, 0x31, 0x86, 0xd8, 0x00, 0x2c, 0xe5])
+        }
+        0x1a => {
+            Guid::new(0x45d8cccd, 0x539f, 0x4b72, [0xa8, 0xb7, 0x5c, 0x68, 0x31, 0x42, 0x60, 0x9a])
+        }
+        0x1b => {
+            Guid::new(0xd837ca92, 0x12b9, 0x44a5, [0xad, 0x6a, 0x3a, 0x65, 0xb3, 0x57, 0x8a, 0xa8])
+        }
+        0x1c => {
+            Guid::new(0xc861d0e2, 0xa2c1, 0x4d36, [0x9f, 0x9c, 0x97, 0x0b, 0xab, 0x94, 0x3a, 0x12])
+        }
+        0x1d => {
+            Guid::new(0x7f2a405c, 0x69b5, 0x4bf9, [0xa1, 0xf5, 0x30, 0xe8, 0xf1, 0xaf, 0xab, 0x5e])
+        }
+        0x1e => {
+            Guid::new(0x2ce9a149, 0xeffe, 0x42f0, [0xa6, 0x35, 0xa1, 0xd3, 0x9e, 0x26, 0xc8, 0xf2])
+        }
+        _ => return None,
+    })
+}
+
+/// The kernel session's own GUID: "NT Kernel Logger".
+pub const NT_KERNEL_LOGGER: Guid =
+    Guid::new(0x9e814aad, 0x3204, 0x11d2, [0x9a, 0x82, 0, 0x60, 0x08, 0xa8, 0x69, 0x39]);
+
+/// Names of the kernel groups, by group byte.
+///
+/// Source: `ntwmi.h` and the kernel's MOF classes.
+pub const GROUP_NAMES: [&str; 0x1f] = [
+    "EventTrace",
+    "DiskIo",
+    "PageFault",
+    "Process",
+    "FileIo",
+    "Thread",
+    "TcpIp",
+    "Job",
+    "UdpIp",
+    "Registry",
+    "DbgPrint",
+    "Config",
+    "Spare1",
+    "WNF",
+    "Pool",
+    "PerfInfo",
+    "Heap",
+    "Object",
+    "Power",
+    "ModBound",
+    "Image",
+    "Dpc",
+    "Cc",
+    "CritSec",
+    "StackWalk",
+    "UMS",
+    "ALPC",
+    "SplitIo",
+    "ThreadPool",
+    "Hypervisor",
+    "HypervisorX",
+];
+
+/// The name of a kernel group.
+#[must_use]
+pub fn group_name(group: u8) -> Option<&'static str> {
+    GROUP_NAMES.get(usize::from(group)).copied()
+}
+
+/// The width of pointers in a record's payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PointerSize {
+    /// Four bytes.
+    P4,
+    /// Eight bytes.
+    P8,
+}
+
+impl PointerSize {
+    /// The width in bytes: 4 or 8.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            PointerSize::P4 => 4,
+            PointerSize::P8 => 8,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_values_print_and_are_kept() {
+        assert_eq!(RecordKind(0x7f).to_string(), "RecordKind(0x7f)");
+        assert_eq!(RecordKind::EVENT64.to_string(), "EVENT64");
+        assert_eq!(RecordKind::from_name("perfinfo64"), Some(RecordKind::PERFINFO64));
+        assert_eq!(
+            (BufferFlags::FLUSH_MARKER | BufferFlags(0x8020)).to_string(),
+            "FLUSH_MARKER|PROC_INDEX|0x8000"
+        );
+        assert_eq!(LogFileMode(0).to_string(), "0");
+    }
+
+    #[test]
+    fn group_guids_are_the_published_ones() {
+        let text = |g: u8| group_guid(g).map(|g| g.to_string()).unwrap_or_default();
+        assert_eq!(text(0x00), "68fdd900-4a3e-11d1-84f4-0000f80464e3");
+        assert_eq!(text(0x03), "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c");
+        assert_eq!(text(0x14), "2cb15d1d-5fc1-11d2-abe1-00a0c911f518");
+        assert_eq!(text(0x18), "def2fe46-7bd6-4b80-bd94-f57fe20d0ce3");
+        assert_eq!(text(0x1f), "");
+    }
+}

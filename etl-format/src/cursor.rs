@@ -1,0 +1,182 @@
+//! The one place that checks bounds: little-endian integers out of a byte slice.
+//!
+//! Everything in the read half asks this module; nothing else indexes foreign bytes.
+
+use crate::Guid;
+
+/// Little-endian values at given offsets of a byte slice; `None` past its end.
+pub trait Bytes {
+    /// `len` bytes at `at`.
+    fn at(&self, at: usize, len: usize) -> Option<&[u8]>;
+    /// An array of `N` bytes at `at`.
+    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]>;
+    /// One byte.
+    fn u8_at(&self, at: usize) -> Option<u8> {
+        self.array::<1>(at).map(|[b]| b)
+    }
+    /// Two bytes, little-endian.
+    fn u16_at(&self, at: usize) -> Option<u16> {
+        self.array(at).map(u16::from_le_bytes)
+    }
+    /// Four bytes, little-endian.
+    fn u32_at(&self, at: usize) -> Option<u32> {
+        self.array(at).map(u32::from_le_bytes)
+    }
+    /// Eight bytes, little-endian.
+    fn u64_at(&self, at: usize) -> Option<u64> {
+        self.array(at).map(u64::from_le_bytes)
+    }
+    /// Eight bytes, little-endian, signed.
+    fn i64_at(&self, at: usize) -> Option<i64> {
+        self.array(at).map(i64::from_le_bytes)
+    }
+    /// A GUID as stored.
+    fn guid_at(&self, at: usize) -> Option<Guid> {
+        self.array(at).map(Guid::from_bytes)
+    }
+}
+
+impl Bytes for [u8] {
+    #[inline(always)]
+    fn at(&self, at: usize, len: usize) -> Option<&[u8]> {
+        self.get(at..)?.get(..len)
+    }
+
+    #[inline(always)]
+    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.get(at..)?.first_chunk::<N>().copied()
+    }
+}
+
+/// A reader that walks a byte slice front to back.
+///
+/// Each method returns `None` and moves nothing when fewer bytes are left than it needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the start of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Cursor { bytes, at: 0 }
+    }
+
+    /// Bytes consumed so far.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What is left.
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rest().is_empty()
+    }
+
+    /// The next `len` bytes.
+    #[inline]
+    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let out = self.rest().get(..len)?;
+        self.at += len;
+        Some(out)
+    }
+
+    /// The next `N` bytes as an array.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let out = self.rest().first_chunk::<N>().copied()?;
+        self.at += N;
+        Some(out)
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[b]| b)
+    }
+
+    /// Two bytes, little-endian.
+    #[inline]
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes, little-endian.
+    #[inline]
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes, little-endian.
+    #[inline]
+    pub fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Eight bytes, little-endian, signed.
+    #[inline]
+    pub fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    /// A GUID as stored.
+    #[inline]
+    pub fn guid(&mut self) -> Option<Guid> {
+        self.array().map(Guid::from_bytes)
+    }
+
+    /// UTF-16LE code units up to a NUL, which is consumed and not returned; `None` when there is
+    /// no NUL. The slice has an even length.
+    pub fn utf16z(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest();
+        let len = rest.chunks_exact(2).position(|unit| unit == [0, 0])? * 2;
+        self.at += len + 2;
+        rest.get(..len)
+    }
+
+    /// Bytes up to a NUL, which is consumed and not returned; `None` when there is no NUL.
+    pub fn ansiz(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest();
+        let len = rest.iter().position(|&b| b == 0)?;
+        self.at += len + 1;
+        rest.get(..len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_nothing_past_the_end() {
+        let bytes: &[u8] = &[1, 2, 3];
+        assert_eq!(bytes.u16_at(1), Some(0x0302));
+        assert_eq!(bytes.u16_at(2), None);
+        assert_eq!(bytes.u8_at(usize::MAX), None);
+        let mut c = Cursor::new(bytes);
+        assert_eq!(c.u32(), None);
+        assert_eq!(c.position(), 0);
+        assert_eq!(c.u16(), Some(0x0201));
+        assert_eq!(c.take(2), None);
+        assert_eq!(c.rest(), &[3]);
+    }
+
+    #[test]
+    fn strings_end_at_their_nul() {
+        let mut c = Cursor::new(b"axc\0\0yz");
+        assert_eq!(c.utf16z(), None, "zeros of two neighbouring units do not make a NUL");
+        assert_eq!(c.ansiz(), Some(&b"axc"[..]));
+        let mut c = Cursor::new(b"a\0\0\0x");
+        assert_eq!(c.utf16z(), Some(&b"a\0"[..]));
+        assert_eq!(c.rest(), b"x");
+    }
+}

@@ -1,0 +1,104 @@
+//! What can be wrong with a trace, where, and what was needed against what was there.
+
+use thiserror::Error as ThisError;
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// A fault in a trace, or in the medium it is read from or written to.
+///
+/// Every fault of the bytes carries the file offset at which it was found; offsets count from the
+/// first byte of the trace. [`Error::code`] is stable across versions and is what tools print in
+/// machine-readable output.
+#[derive(Debug, ThisError)]
+#[error("at offset {offset:#x}: {kind}")]
+pub struct Error {
+    /// File offset of the byte at which reading could not go on.
+    pub offset: u64,
+    /// What was wrong.
+    pub kind: ErrorKind,
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Fewer bytes than the structure needs.
+    #[error("{what}: needs {need} bytes, has {have}")]
+    Truncated {
+        /// The structure that was being read.
+        what: &'static str,
+        /// Bytes it needs.
+        need: u64,
+        /// Bytes there are.
+        have: u64,
+    },
+    /// A field has a value that the format does not allow.
+    #[error("{what} is {found:#x}, expected {expected}")]
+    Invalid {
+        /// The field.
+        what: &'static str,
+        /// The value found.
+        found: u64,
+        /// What would have been right.
+        expected: &'static str,
+    },
+    /// The bytes are not an event trace log at all, or one that is known and refused by name.
+    #[error("not a readable event trace log: {0}")]
+    NotEtl(&'static str),
+    /// A compressed buffer does not decompress to its declared size.
+    #[error("{format} data is damaged after {produced} of {declared} bytes")]
+    Compression {
+        /// Name of the compression format.
+        format: &'static str,
+        /// Bytes produced before the fault.
+        produced: u64,
+        /// Bytes the buffer header declares.
+        declared: u64,
+    },
+    /// Something asked of the writer that the format cannot express.
+    #[error("cannot be written: {0}")]
+    Unwritable(&'static str),
+    /// The medium failed.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// A fault at a file offset.
+    #[must_use]
+    pub fn new(offset: u64, kind: ErrorKind) -> Self {
+        Error { offset, kind }
+    }
+
+    /// Shorthand for [`ErrorKind::Truncated`].
+    #[must_use]
+    pub fn truncated(offset: u64, what: &'static str, need: u64, have: u64) -> Self {
+        Error::new(offset, ErrorKind::Truncated { what, need, have })
+    }
+
+    /// Shorthand for [`ErrorKind::Invalid`].
+    #[must_use]
+    pub fn invalid(offset: u64, what: &'static str, found: u64, expected: &'static str) -> Self {
+        Error::new(offset, ErrorKind::Invalid { what, found, expected })
+    }
+
+    /// A name for the kind that does not change between versions.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self.kind {
+            ErrorKind::Truncated { .. } => "truncated",
+            ErrorKind::Invalid { .. } => "invalid",
+            ErrorKind::NotEtl(_) => "not-etl",
+            ErrorKind::Compression { .. } => "compression",
+            ErrorKind::Unwritable(_) => "unwritable",
+            ErrorKind::Io(_) => "io",
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(e: std::io::Error) -> Self {
+        Error { offset: 0, kind: ErrorKind::Io(e) }
+    }
+}

@@ -1,0 +1,137 @@
+//! Sixteen bytes that name a provider, an event class or an activity.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// A GUID in the byte order in which Windows stores it: the first three groups little-endian, the
+/// rest as written.
+///
+/// Ordering and hashing are over the stored bytes. `Display` prints lower case without braces:
+/// `e13c0d23-ccbc-4e12-931b-d9cc2eee27e4`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Guid([u8; 16]);
+
+impl Guid {
+    /// All bits zero: "none" wherever the format has an optional GUID.
+    pub const ZERO: Guid = Guid([0; 16]);
+
+    /// From the four groups as they are printed, the last two as one array.
+    #[must_use]
+    pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
+        let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
+        Guid([
+            a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5],
+            d[6], d[7],
+        ])
+    }
+
+    /// From the 16 bytes as stored in a trace.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Guid(bytes)
+    }
+
+    /// The 16 bytes as stored in a trace.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// Whether all bits are zero.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.0 == [0; 16]
+    }
+
+    /// The 36 characters of the printed form, in ASCII, without allocating.
+    #[must_use]
+    pub fn to_ascii(self) -> [u8; 36] {
+        // Printed position of each stored byte; the dashes are what is left.
+        const AT: [u8; 16] = [6, 4, 2, 0, 11, 9, 16, 14, 19, 21, 24, 26, 28, 30, 32, 34];
+        let mut out = [b'-'; 36];
+        for (byte, at) in self.0.iter().zip(AT) {
+            let at = usize::from(at);
+            if let Some([high, low]) = out.get_mut(at..at + 2) {
+                *high = hex_digit(byte >> 4);
+                *low = hex_digit(byte & 15);
+            }
+        }
+        out
+    }
+}
+
+const fn hex_digit(nibble: u8) -> u8 {
+    if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(core::str::from_utf8(&self.to_ascii()).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The text was not a GUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a GUID: expected 8-4-4-4-12 hexadecimal digits, braces optional")]
+pub struct ParseGuidError;
+
+impl FromStr for Guid {
+    type Err = ParseGuidError;
+
+    /// Accepts the printed form in either case, with or without braces.
+    fn from_str(s: &str) -> Result<Self, ParseGuidError> {
+        let s = s.strip_prefix('{').and_then(|s| s.strip_suffix('}')).unwrap_or(s);
+        let mut groups = s.split('-');
+        let mut group = |digits: usize| -> Result<u64, ParseGuidError> {
+            let g = groups.next().ok_or(ParseGuidError)?;
+            if g.len() != digits || !g.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return Err(ParseGuidError);
+            }
+            u64::from_str_radix(g, 16).map_err(|_| ParseGuidError)
+        };
+        let (a, b, c, d, e) = (group(8)?, group(4)?, group(4)?, group(4)?, group(12)?);
+        if groups.next().is_some() {
+            return Err(ParseGuidError);
+        }
+        let tail = ((d << 48) | e).to_be_bytes();
+        let narrow = |v: u64| u16::try_from(v).map_err(|_| ParseGuidError);
+        let a = u32::try_from(a).map_err(|_| ParseGuidError)?;
+        Ok(Guid::new(a, narrow(b)?, narrow(c)?, tail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_and_parses_the_mixed_endian_form() {
+        let stored = [
+            0x23, 0x0d, 0x3c, 0xe1, 0xbc, 0xcc, 0x12, 0x4e, 0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee,
+            0x27, 0xe4,
+        ];
+        let guid = Guid::from_bytes(stored);
+        assert_eq!(guid.to_string(), "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");
+        assert_eq!("{E13C0D23-CCBC-4E12-931B-D9CC2EEE27E4}".parse(), Ok(guid));
+        assert_eq!("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse(), Ok(guid));
+    }
+
+    #[test]
+    fn refuses_what_is_not_one() {
+        for bad in [
+            "",
+            "e13c0d23",
+            "e13c0d23-ccbc-4e12-931b-d9cc2eee27e",
+            "+13c0d23-ccbc-4e12-931b-d9cc2eee27e4",
+            "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4-",
+        ] {
+            assert_eq!(bad.parse::<Guid>(), Err(ParseGuidError), "{bad}");
+        }
+    }
+}

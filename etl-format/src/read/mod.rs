@@ -1,0 +1,1 @@
+//! The read half: bytes to buffers to records to time order.

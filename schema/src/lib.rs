@@ -1,0 +1,2 @@
+//! What ETW providers say about their events.
+#![forbid(unsafe_code)]
