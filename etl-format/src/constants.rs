@@ -183,6 +183,10 @@ tags! {
         FULL64 = 0x14, "FULL64";
         /// Classic event of an instance, 64-bit payload.
         INSTANCE64 = 0x15, "INSTANCE64";
+        /// A record with a 32-bit marker word of its own (`0xA…`); never seen. The value is ours.
+        ULONG32 = 0xa0, "ULONG32";
+        /// The same with a time (`0xB…`); never seen. The value is ours.
+        ULONG32_TIME = 0xb0, "ULONG32_TIME";
     }
 }
 

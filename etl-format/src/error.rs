@@ -56,6 +56,16 @@ pub enum ErrorKind {
         /// Bytes the buffer header declares.
         declared: u64,
     },
+    /// A declared limit would be exceeded; the caller can raise it.
+    #[error("{what} needs {need} bytes, the limit is {limit}")]
+    Limit {
+        /// What the memory was needed for.
+        what: &'static str,
+        /// Bytes that would be needed.
+        need: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
     /// Something asked of the writer that the format cannot express.
     #[error("cannot be written: {0}")]
     Unwritable(&'static str),
@@ -83,6 +93,12 @@ impl Error {
         Error::new(offset, ErrorKind::Invalid { what, found, expected })
     }
 
+    /// Whether the medium failed, as against the bytes.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        matches!(self.kind, ErrorKind::Io(_))
+    }
+
     /// A name for the kind that does not change between versions.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -91,6 +107,7 @@ impl Error {
             ErrorKind::Invalid { .. } => "invalid",
             ErrorKind::NotEtl(_) => "not-etl",
             ErrorKind::Compression { .. } => "compression",
+            ErrorKind::Limit { .. } => "limit",
             ErrorKind::Unwritable(_) => "unwritable",
             ErrorKind::Io(_) => "io",
         }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
+pub mod clock;
 pub mod compress;
 pub mod constants;
 pub mod cursor;
@@ -13,5 +14,6 @@ pub mod guid;
 pub mod read;
 pub mod write;
 
+pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
 pub use guid::Guid;
