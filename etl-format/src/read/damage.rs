@@ -1,0 +1,225 @@
+//! What was found wrong with a trace: faults of its bytes, and notes about its content.
+
+use core::fmt;
+use core::ops::Range;
+
+use crate::error::{Error, Result};
+
+/// What a reader does at a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Stop at the first fault, with its offset and what was needed and there.
+    #[default]
+    Strict,
+    /// Go on at the next sound buffer or record, and keep a map of the damage.
+    Salvage,
+}
+
+/// A range of a trace that could not be read, or not as what it claims to be.
+#[derive(Debug)]
+pub struct Damage {
+    /// Bytes of the file. For a fault among the records of a compressed buffer, all of its bytes.
+    pub range: Range<u64>,
+    /// The fault met at the start of the range.
+    pub error: Error,
+    /// Records read before the fault was met.
+    pub records_before: u64,
+    /// Records read after it; complete once the trace has been read to its end.
+    pub records_after: u64,
+}
+
+/// Collects damage, or turns it into an error.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub mode: Mode,
+    pub damage: Vec<Damage>,
+    pub records: u64,
+}
+
+impl Log {
+    pub fn new(mode: Mode) -> Self {
+        Log { mode, damage: Vec::new(), records: 0 }
+    }
+
+    /// In strict mode the fault is the end; in salvage mode it is noted.
+    #[cold]
+    pub fn fault(&mut self, range: Range<u64>, error: Error) -> Result<()> {
+        // A medium that fails is no property of the bytes: there is nothing to go on with.
+        if self.mode == Mode::Strict || error.is_io() {
+            return Err(error);
+        }
+        let records_before = self.records;
+        // One range of bytes that breaks in many places is one piece of damage.
+        if let Some(last) = self.damage.last_mut()
+            && last.records_before == records_before
+            && last.range.end >= range.start
+            && last.range.start <= range.start
+        {
+            last.range.end = last.range.end.max(range.end);
+            return Ok(());
+        }
+        self.damage.push(Damage { range, error, records_before, records_after: 0 });
+        Ok(())
+    }
+
+    /// Fills in what could not be known before the end.
+    pub fn finish(&mut self) {
+        for damage in &mut self.damage {
+            damage.records_after = self.records - damage.records_before;
+        }
+    }
+}
+
+/// Something about a sound trace that its reader should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// The session was never closed: the machine or the session died, or it still runs.
+    Unclosed,
+    /// The header counts another number of buffers than there are.
+    BufferCount {
+        /// What the header says.
+        stated: u32,
+        /// What was found.
+        found: u64,
+    },
+    /// The session lost events.
+    EventsLost(u32),
+    /// The session lost buffers.
+    BuffersLost(u32),
+    /// A buffer says that events were lost while it was filled.
+    EventsLostInBuffer {
+        /// Its file offset.
+        offset: u64,
+        /// Its processor.
+        processor: u16,
+    },
+    /// A buffer says that one was lost before it.
+    BufferLostBefore {
+        /// Its file offset.
+        offset: u64,
+        /// Its processor.
+        processor: u16,
+    },
+    /// Sequence numbers that no buffer has.
+    SequenceGap {
+        /// File offset of the buffer behind the gap.
+        offset: u64,
+        /// The first missing number.
+        first: i64,
+        /// How many are missing.
+        count: u64,
+    },
+    /// Two buffers with one sequence number.
+    SequenceTwice {
+        /// File offset of the second one.
+        offset: u64,
+        /// The number.
+        number: i64,
+    },
+    /// Buffers of a processor do not stand in the order of their numbers, as in a circular file
+    /// that wrapped; they were put back in order.
+    Reordered {
+        /// File offset of the first buffer that is out of order.
+        offset: u64,
+    },
+    /// A further file header in the middle: something was appended.
+    AnotherHeader {
+        /// Its file offset.
+        offset: u64,
+    },
+    /// Space behind the last buffer that was never written to.
+    UnusedTail {
+        /// Where it begins.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+    },
+    /// The header event states another pointer size than its kind.
+    PointerSize {
+        /// The stated size.
+        stated: u32,
+    },
+    /// The buffers are compressed, but the header names no format; XPRESS was assumed.
+    CompressionUnnamed {
+        /// What stands where the format should.
+        state: u32,
+    },
+}
+
+impl Note {
+    /// A name for the kind that does not change between versions.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Note::Unclosed => "unclosed",
+            Note::BufferCount { .. } => "buffer-count",
+            Note::EventsLost(_) => "events-lost",
+            Note::BuffersLost(_) => "buffers-lost",
+            Note::EventsLostInBuffer { .. } => "events-lost-in-buffer",
+            Note::BufferLostBefore { .. } => "buffer-lost-before",
+            Note::SequenceGap { .. } => "sequence-gap",
+            Note::SequenceTwice { .. } => "sequence-twice",
+            Note::Reordered { .. } => "reordered",
+            Note::AnotherHeader { .. } => "another-header",
+            Note::UnusedTail { .. } => "unused-tail",
+            Note::PointerSize { .. } => "pointer-size",
+            Note::CompressionUnnamed { .. } => "compression-unnamed",
+        }
+    }
+
+    /// File offset of what the note is about; 0 for the file as a whole.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        match *self {
+            Note::EventsLostInBuffer { offset, .. }
+            | Note::BufferLostBefore { offset, .. }
+            | Note::SequenceGap { offset, .. }
+            | Note::SequenceTwice { offset, .. }
+            | Note::Reordered { offset }
+            | Note::AnotherHeader { offset }
+            | Note::UnusedTail { offset, .. } => offset,
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Unclosed => {
+                f.write_str("the session was not closed: no end time or buffer count")
+            }
+            Note::BufferCount { stated, found } => {
+                write!(f, "the header counts {stated} buffers, the file has {found}")
+            }
+            Note::EventsLost(n) => write!(f, "{n} events were lost"),
+            Note::BuffersLost(n) => write!(f, "{n} buffers were lost"),
+            Note::EventsLostInBuffer { processor, .. } => {
+                write!(f, "events were lost on processor {processor} while this buffer was filled")
+            }
+            Note::BufferLostBefore { processor, .. } => {
+                write!(f, "a buffer of processor {processor} was lost before this one")
+            }
+            Note::SequenceGap { first, count, .. } => {
+                write!(f, "{count} buffers are missing before this one, from number {first} on")
+            }
+            Note::SequenceTwice { number, .. } => {
+                write!(f, "a second buffer with sequence number {number}")
+            }
+            Note::Reordered { .. } => {
+                f.write_str("buffers do not stand in sequence (wrapped or shuffled); put in order")
+            }
+            Note::AnotherHeader { .. } => f.write_str("a further file header: appended data"),
+            Note::UnusedTail { len, .. } => {
+                write!(f, "{len} bytes behind the last buffer were never written to")
+            }
+            Note::PointerSize { stated } => {
+                write!(f, "the header event states pointers of {stated} bytes, its kind says other")
+            }
+            Note::CompressionUnnamed { state } => {
+                write!(f, "no compression format is named (state {state:#x}); XPRESS was assumed")
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! FULL and INSTANCE: classic (MOF) events, with the class GUID in the header.
+
+use crate::Guid;
+use crate::cursor::Bytes;
+
+/// Header of a FULL record (`EVENT_TRACE_HEADER`, 0x30 bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FullHeader {
+    /// Opcode ("type") of the event within its class.
+    pub opcode: u8,
+    /// Level.
+    pub level: u8,
+    /// Version of the payload.
+    pub version: u16,
+    /// Thread; all ones when not known.
+    pub thread_id: u32,
+    /// Process.
+    pub process_id: u32,
+    /// Raw stamp.
+    pub stamp: i64,
+    /// Class of the event.
+    pub class: Guid,
+    /// Kernel time of the thread in timer ticks.
+    pub kernel_time: u32,
+    /// User time of the thread in timer ticks.
+    pub user_time: u32,
+}
+
+impl FullHeader {
+    /// Bytes of the header.
+    pub const SIZE: usize = 0x30;
+
+    pub(crate) fn parse(b: &[u8]) -> Option<Self> {
+        Some(FullHeader {
+            opcode: b.u8_at(4)?,
+            level: b.u8_at(5)?,
+            version: b.u16_at(6)?,
+            thread_id: b.u32_at(8)?,
+            process_id: b.u32_at(0x0c)?,
+            stamp: b.i64_at(0x10)?,
+            class: b.guid_at(0x18)?,
+            kernel_time: b.u32_at(0x28)?,
+            user_time: b.u32_at(0x2c)?,
+        })
+    }
+}
+
+/// Header of an INSTANCE record: a FULL one and the instance (0x48 bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceHeader {
+    /// The part that is as in a FULL record.
+    pub full: FullHeader,
+    /// Instance id.
+    pub instance_id: u32,
+    /// Instance id of the parent.
+    pub parent_instance_id: u32,
+    /// Class of the parent.
+    pub parent_class: Guid,
+}
+
+impl InstanceHeader {
+    /// Bytes of the header.
+    pub const SIZE: usize = 0x48;
+
+    pub(crate) fn parse(b: &[u8]) -> Option<Self> {
+        Some(InstanceHeader {
+            full: FullHeader::parse(b)?,
+            instance_id: b.u32_at(0x30)?,
+            parent_instance_id: b.u32_at(0x34)?,
+            parent_class: b.guid_at(0x38)?,
+        })
+    }
+}

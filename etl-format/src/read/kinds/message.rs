@@ -1,0 +1,94 @@
+//! MESSAGE: WPP software tracing, whose header is as long as its flags say.
+
+use crate::Guid;
+use crate::constants::{MessageFlags, PointerSize};
+use crate::cursor::{Bytes, Cursor};
+
+/// Header of a WPP message: 8 bytes and the optional fields.
+///
+/// A field that the flags promise but the record is too short for is `None`, and the payload is
+/// then empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageHeader {
+    /// Number of the message within its GUID.
+    pub number: u16,
+    /// Which optional fields there are.
+    pub flags: MessageFlags,
+    /// Sequence number.
+    pub sequence: Option<u32>,
+    /// Component, where the message has no GUID.
+    pub component_id: Option<u32>,
+    /// GUID of the message's source file.
+    pub guid: Option<Guid>,
+    /// Raw stamp.
+    pub stamp: Option<i64>,
+    /// Thread.
+    pub thread_id: Option<u32>,
+    /// Process.
+    pub process_id: Option<u32>,
+    payload_at: u16,
+}
+
+impl MessageHeader {
+    /// Bytes of the fixed part.
+    pub const SIZE: usize = 8;
+
+    pub(crate) fn parse(b: &[u8]) -> Option<Self> {
+        let flags = MessageFlags(b.u16_at(6)?);
+        let mut c = Cursor::new(b);
+        c.take(Self::SIZE)?;
+        let mut header = MessageHeader {
+            number: b.u16_at(4)?,
+            flags,
+            sequence: None,
+            component_id: None,
+            guid: None,
+            stamp: None,
+            thread_id: None,
+            process_id: None,
+            payload_at: 0,
+        };
+        let whole = header.optional(&mut c).is_some();
+        let at = if whole { c.position() } else { b.len() };
+        header.payload_at = u16::try_from(at).unwrap_or(u16::MAX);
+        Some(header)
+    }
+
+    /// Reads the optional fields in the order in which they stand.
+    fn optional(&mut self, c: &mut Cursor<'_>) -> Option<()> {
+        let flags = self.flags;
+        if flags.has(MessageFlags::SEQUENCE) {
+            self.sequence = Some(c.u32()?);
+        }
+        if flags.has(MessageFlags::COMPONENT_ID) {
+            self.component_id = Some(c.u32()?);
+        } else if flags.has(MessageFlags::GUID) {
+            self.guid = Some(c.guid()?);
+        }
+        if flags.has(MessageFlags::TIMESTAMP) || flags.has(MessageFlags::PERFORMANCE_TIMESTAMP) {
+            self.stamp = Some(c.i64()?);
+        }
+        if flags.has(MessageFlags::SYSTEMINFO) {
+            self.thread_id = Some(c.u32()?);
+            self.process_id = Some(c.u32()?);
+        }
+        Some(())
+    }
+
+    /// Width of the producer's pointers, where the flags tell.
+    #[must_use]
+    pub fn pointer_size(&self) -> Option<PointerSize> {
+        if self.flags.has(MessageFlags::POINTER64) {
+            Some(PointerSize::P8)
+        } else if self.flags.has(MessageFlags::POINTER32) {
+            Some(PointerSize::P4)
+        } else {
+            None
+        }
+    }
+
+    /// Offset of the arguments in the record.
+    pub(crate) fn payload_at(&self) -> usize {
+        self.payload_at.into()
+    }
+}

@@ -1,0 +1,58 @@
+//! PERFINFO: kernel events with a stamp only, and perhaps counters of the processor.
+
+use crate::cursor::Bytes;
+
+/// Header of a PERFINFO record: 0x10 bytes, then an optional PEBS index and counters.
+///
+/// Where both stand, the index is read before the counters; no real file with both has been seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerfInfoHeader<'a> {
+    /// The version word as stored: payload version in the low byte, counters in bits 8 to 10, a
+    /// PEBS index in bit 15.
+    pub version_word: u16,
+    /// Group in the high byte, type (opcode) in the low one.
+    pub hook: u16,
+    /// Raw stamp.
+    pub stamp: i64,
+    /// Index of a precise-sampling record.
+    pub pebs_index: Option<u64>,
+    counters: &'a [u8],
+}
+
+impl<'a> PerfInfoHeader<'a> {
+    /// Bytes of the fixed part.
+    pub const SIZE: usize = 0x10;
+
+    pub(crate) fn parse(b: &'a [u8]) -> Option<Self> {
+        let version_word = b.u16_at(0)?;
+        let counters_at = Self::SIZE + pebs_len(version_word);
+        Some(PerfInfoHeader {
+            version_word,
+            hook: b.u16_at(6)?,
+            stamp: b.i64_at(8)?,
+            pebs_index: if pebs_len(version_word) > 0 { b.u64_at(Self::SIZE) } else { None },
+            counters: b.get(counters_at..payload_at(version_word)).unwrap_or_default(),
+        })
+    }
+
+    /// Version of the payload.
+    #[must_use]
+    pub fn version(&self) -> u8 {
+        self.version_word as u8
+    }
+
+    /// The processor's counters.
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        self.counters.chunks_exact(8).map(|c| c.u64_at(0).unwrap_or(0))
+    }
+}
+
+fn pebs_len(version_word: u16) -> usize {
+    if version_word & 0x8000 != 0 { 8 } else { 0 }
+}
+
+/// Offset of the payload.
+pub(crate) fn payload_at(version_word: u16) -> usize {
+    let counters = usize::from(version_word >> 8 & 7);
+    PerfInfoHeader::SIZE + pebs_len(version_word) + counters * 8
+}

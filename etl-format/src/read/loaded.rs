@@ -1,0 +1,182 @@
+//! One buffer in memory, decompressed where needed, and the place of its next record.
+
+use crate::compress;
+use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
+use crate::error::{Error, ErrorKind, Result};
+
+use super::damage::Log;
+use super::index::BufferEntry;
+use super::record::{Place, Record};
+use super::walk::{self, Found, Stop};
+
+/// A buffer of the trace, held by a reader. `B` is the source's block.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded<B> {
+    /// The bytes as they stand in the file.
+    pub raw: B,
+    /// The decompressed buffer: header and records. Never shrinks, so it is zeroed only once.
+    plain: Vec<u8>,
+    pub entry: BufferEntry,
+    /// Where the records end.
+    fill: usize,
+    /// Where the next record begins.
+    at: usize,
+    /// The stamp that an unstamped record takes over.
+    stamp: i64,
+}
+
+impl<B: AsRef<[u8]>> Loaded<B> {
+    /// The buffer: header and records, decompressed.
+    #[inline(always)]
+    pub fn data(&self) -> &[u8] {
+        if self.entry.compressed {
+            self.plain.get(..self.fill).unwrap_or_default()
+        } else {
+            self.raw.as_ref()
+        }
+    }
+
+    /// Takes over the bytes in `self.raw`, which are those of `entry`.
+    pub fn set(
+        &mut self,
+        entry: BufferEntry,
+        format: CompressionFormat,
+        log: &mut Log,
+    ) -> Result<()> {
+        self.entry = entry;
+        self.fill = entry.fill as usize;
+        self.at = BUFFER_HEADER_SIZE;
+        if entry.compressed {
+            self.decompress(format, log)?;
+        } else if entry.cut {
+            // Behind the cut there is nothing: what is left of the buffer is all of it.
+            self.fill = self.fill.min(self.raw.as_ref().len());
+        }
+        self.stamp = walk::first_stamp(self.data(), self.fill).unwrap_or(entry.first_stamp);
+        Ok(())
+    }
+
+    fn decompress(&mut self, format: CompressionFormat, log: &mut Log) -> Result<()> {
+        let entry = self.entry;
+        if self.plain.len() < self.fill {
+            self.plain.resize(self.fill, 0);
+        }
+        let raw = self.raw.as_ref();
+        let plain = self.plain.get_mut(..self.fill).unwrap_or_default();
+        let (Some((raw_header, packed)), Some((header, records))) = (
+            raw.split_at_checked(BUFFER_HEADER_SIZE),
+            plain.split_at_mut_checked(BUFFER_HEADER_SIZE),
+        ) else {
+            self.fill = 0;
+            return Ok(());
+        };
+        header.copy_from_slice(raw_header);
+        if let Err(fault) = compress::decompress(format, packed, records) {
+            let declared = records.len() as u64;
+            // Of a buffer that was cut off, the missing bytes are on record already.
+            self.fill = BUFFER_HEADER_SIZE + fault.produced;
+            if !entry.cut {
+                let kind = ErrorKind::Compression {
+                    format: format.name().unwrap_or("compressed"),
+                    produced: fault.produced as u64,
+                    declared,
+                };
+                log.fault(
+                    entry.offset..entry.offset + u64::from(entry.stored),
+                    Error::new(entry.offset, kind),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next record and its (perhaps taken over) stamp; moves behind it.
+    #[inline(always)]
+    pub fn next(&mut self, log: &mut Log) -> Result<Option<(Found, i64)>> {
+        match walk::record_at(self.data(), self.at, self.fill) {
+            Ok(found) => Ok(Some(self.pass(found))),
+            Err(Stop::End) => Ok(None),
+            Err(stop) => self.next_after(stop, log),
+        }
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, found: Found) -> (Found, i64) {
+        self.at = walk::next_at(found.at, found.len);
+        if let Some(stamp) = found.stamp {
+            self.stamp = stamp;
+        }
+        (found, self.stamp)
+    }
+
+    /// Goes on behind a fault: at the next sound record of the buffer, if there is one.
+    #[cold]
+    fn next_after(&mut self, stop: Stop, log: &mut Log) -> Result<Option<(Found, i64)>> {
+        // A buffer that ends within a record because the file was cut there, or because its
+        // compressed bytes were damaged from there on, is on record already.
+        let short = self.fill < self.entry.fill as usize;
+        if short && self.at >= self.fill {
+            return Ok(None);
+        }
+        let next = walk::resync(self.data(), self.at + 8, self.fill, self.stamp);
+        let end = next.unwrap_or(self.fill);
+        if !(short && next.is_none()) {
+            log.fault(self.range(self.at, end), self.error(stop))?;
+        }
+        let Some(next) = next else {
+            self.at = self.fill;
+            return Ok(None);
+        };
+        self.at = next;
+        match walk::record_at(self.data(), next, self.fill) {
+            Ok(found) => Ok(Some(self.pass(found))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// File bytes of a part of the buffer.
+    fn range(&self, from: usize, to: usize) -> core::ops::Range<u64> {
+        let start = self.entry.offset;
+        if self.entry.compressed {
+            start..start + u64::from(self.entry.stored)
+        } else {
+            start + from as u64..start + to as u64
+        }
+    }
+
+    fn error(&self, stop: Stop) -> Error {
+        let base = self.entry.offset;
+        let offset = |at: u32| if self.entry.compressed { base } else { base + u64::from(at) };
+        match stop {
+            Stop::Short { at, need, have } => {
+                Error::truncated(offset(at), "record", need.into(), have.into())
+            }
+            Stop::NoRecord { at, word } => Error::invalid(
+                offset(at),
+                "first word of a record",
+                word.into(),
+                "the marker of a record kind",
+            ),
+            // Never asked for: the end is no fault.
+            Stop::End => Error::truncated(base, "record", 8, 0),
+        }
+    }
+
+    /// Goes back to the first record.
+    pub fn rewind(&mut self) {
+        self.at = BUFFER_HEADER_SIZE;
+        self.stamp = walk::first_stamp(self.data(), self.fill).unwrap_or(self.entry.first_stamp);
+    }
+
+    /// Makes the view of a record that was found here.
+    #[inline(always)]
+    pub fn record(&self, found: Found, stamp: i64) -> Record<'_> {
+        let place = Place {
+            buffer_offset: self.entry.offset,
+            sequence_number: self.entry.sequence_number,
+            processor: self.entry.processor,
+            in_buffer: found.at,
+        };
+        Record::new(self.data(), found, stamp, place)
+    }
+}

@@ -1,0 +1,398 @@
+//! Time order: a merge over the buffers of all processors.
+//!
+//! # How
+//! Each buffer is a run of records in time order. The buffers of one processor follow each other in
+//! time, so it is enough to hold one open buffer per processor and to take the earliest record of
+//! all. Nothing of this is taken on trust:
+//!
+//! * A buffer is opened when the merge reaches the stamp of its first record. Where buffers of one
+//!   processor overlap in time, several of them are open at once and the merge still gives exact
+//!   order, at the price of memory ([`OrderReport::overlaps`]).
+//! * When a buffer is opened, its records are checked. If they are not in time order, they are
+//!   sorted, stably ([`OrderReport::sorted_buffers`]).
+//! * A record of such a buffer may be earlier than the buffer's first one, and come too late for
+//!   the merge. [`OrderCheck::Full`] looks at every record beforehand, so that this cannot happen;
+//!   [`OrderCheck::Heads`] does not, and counts what came too late ([`OrderReport::late`]).
+//!
+//! Taken together this is a stable sort of the whole trace by stamp; equal stamps come in the order
+//! of processors, and on one processor in that of sequence numbers and of places in the buffer. The
+//! file's header buffer counts as a processor before all others.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
+use crate::error::{Error, ErrorKind, Result};
+
+use super::damage::{Damage, Log};
+use super::index::BufferEntry;
+use super::limits::Limits;
+use super::loaded::Loaded;
+use super::record::Record;
+use super::source::Source;
+use super::walk::Found;
+
+/// How sure the time order has to be before the first record is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OrderCheck {
+    /// Look at every record beforehand: the order is exact on any input. Costs a walk, and for a
+    /// compressed trace a second decompression.
+    #[default]
+    Full,
+    /// Look at the first record of each buffer: exact wherever buffers are in order inside, as all
+    /// that Windows writes is. What comes too late otherwise is counted.
+    Heads,
+}
+
+/// What the reader had to do for time order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderReport {
+    /// Buffers whose records had to be sorted.
+    pub sorted_buffers: u64,
+    /// Times that a processor had a further buffer open at once, since they overlap in time.
+    pub overlaps: u64,
+    /// Records given after a later one; always 0 with [`OrderCheck::Full`].
+    pub late: u64,
+    /// Most bytes of buffers held at once.
+    pub held: u64,
+}
+
+impl OrderReport {
+    /// Whether the streams were in time order, so that merging them was all there was to do.
+    #[must_use]
+    pub fn was_in_order(&self) -> bool {
+        *self == OrderReport { held: self.held, ..OrderReport::default() }
+    }
+}
+
+/// Place of a run in the order of equal stamps: stream, then buffer within it.
+type Rank = (u32, u32);
+
+/// A buffer that is being merged.
+#[derive(Debug)]
+struct Run<B> {
+    loaded: Loaded<B>,
+    rank: Rank,
+    /// The next record.
+    next: Option<(Found, i64)>,
+    /// Records in time order, last first, when the buffer was not in order by itself.
+    sorted: Option<Vec<(Found, i64)>>,
+    held: u64,
+}
+
+/// What waits in the heap: a run that is open, or the next buffer of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Waiting {
+    /// Index of an open run.
+    Open(usize),
+    /// Index of the entry.
+    Buffer(usize),
+}
+
+/// Reads a trace in time order.
+///
+/// Holds one buffer per processor, and more where the trace makes it necessary. See the
+/// [module documentation](self) for what the order is.
+#[derive(Debug)]
+pub struct Ordered<S: Source> {
+    source: S,
+    format: CompressionFormat,
+    limits: Limits,
+    log: Log,
+    /// All buffers, in the order of streams and then of time.
+    entries: Vec<BufferEntry>,
+    /// Ranks of the entries.
+    ranks: Vec<Rank>,
+    heap: BinaryHeap<Reverse<(i64, Rank, Waiting)>>,
+    runs: Vec<Run<S::Block>>,
+    /// Runs whose memory can be used again.
+    free: Vec<usize>,
+    /// The run that gives the next record, and up to which key it may go on doing so.
+    current: Option<usize>,
+    bound: (i64, Rank),
+    last: i64,
+    held: u64,
+    /// Open runs by stream.
+    open: Vec<u32>,
+    report: OrderReport,
+}
+
+impl<S: Source> Ordered<S> {
+    pub(crate) fn new(
+        source: S,
+        mut entries: Vec<BufferEntry>,
+        format: CompressionFormat,
+        limits: Limits,
+        log: Log,
+    ) -> Self {
+        // Time within a stream comes first, so that a wrapped or shuffled file is put in order by
+        // what its records say; numbers decide between equals.
+        entries.sort_by_key(|e| {
+            (!e.is_header(), e.processor, e.first_stamp, e.sequence_number, e.offset)
+        });
+        let mut ranks = Vec::with_capacity(entries.len());
+        let (mut stream, mut place) = (0u32, 0u32);
+        let mut last = None;
+        for e in &entries {
+            let key = (!e.is_header(), e.processor);
+            match last {
+                Some(last) if last == key => place = place.saturating_add(1),
+                Some(_) => (stream, place) = (stream.saturating_add(1), 0),
+                None => {}
+            }
+            last = Some(key);
+            ranks.push((stream, place));
+        }
+        let mut ordered = Ordered {
+            source,
+            format,
+            limits,
+            log,
+            entries,
+            ranks,
+            heap: BinaryHeap::new(),
+            runs: Vec::new(),
+            free: Vec::new(),
+            current: None,
+            bound: (i64::MAX, (u32::MAX, u32::MAX)),
+            last: i64::MIN,
+            held: 0,
+            open: vec![0; stream as usize + 1],
+            report: OrderReport::default(),
+        };
+        for index in 0..ordered.ranks.len() {
+            if ordered.ranks.get(index).is_some_and(|rank| rank.1 == 0) {
+                ordered.wait_for(index);
+            }
+        }
+        ordered
+    }
+
+    /// Puts a buffer in line, at the stamp of its first record.
+    fn wait_for(&mut self, index: usize) {
+        if let (Some(entry), Some(&rank)) = (self.entries.get(index), self.ranks.get(index)) {
+            self.heap.push(Reverse((entry.first_stamp, rank, Waiting::Buffer(index))));
+        }
+    }
+
+    /// The next record in time, or `None` at the end of the trace.
+    ///
+    /// # Errors
+    /// In [`super::Mode::Strict`] the first fault met; in [`super::Mode::Salvage`] only what the
+    /// medium or a limit reports.
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        // The run that gave the last record goes on until another one is due.
+        let (index, found, stamp) = match self.step()? {
+            Some(step) => step,
+            None => match self.switch()? {
+                Some(step) => step,
+                None => return Ok(None),
+            },
+        };
+        if stamp < self.last {
+            self.report.late += 1;
+        } else {
+            self.last = stamp;
+        }
+        self.log.records += 1;
+        // The run is there: `step` and `switch` have just used it.
+        Ok(self.runs.get(index).map(|run| run.loaded.record(found, stamp)))
+    }
+
+    /// Takes the next record of the current run, if it is due before all others.
+    #[inline(always)]
+    fn step(&mut self) -> Result<Option<(usize, Found, i64)>> {
+        let Some(index) = self.current else { return Ok(None) };
+        let Some(run) = self.runs.get_mut(index) else { return Ok(None) };
+        match run.next {
+            Some((found, stamp)) if (stamp, run.rank) <= self.bound => {
+                run.next = match &mut run.sorted {
+                    None => run.loaded.next(&mut self.log)?,
+                    Some(sorted) => sorted.pop(),
+                };
+                Ok(Some((index, found, stamp)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Turns to the run that is due next, opening buffers as their time comes.
+    fn switch(&mut self) -> Result<Option<(usize, Found, i64)>> {
+        loop {
+            if let Some(index) = self.current.take() {
+                self.put_back(index);
+            }
+            let Some(Reverse((_, _, waiting))) = self.heap.pop() else {
+                self.log.finish();
+                return Ok(None);
+            };
+            match waiting {
+                Waiting::Buffer(entry) => {
+                    let run = self.open(entry)?;
+                    self.wait_for_next(entry);
+                    self.put_back(run);
+                }
+                Waiting::Open(index) => {
+                    self.current = Some(index);
+                    self.bound = match self.heap.peek() {
+                        Some(Reverse((stamp, rank, _))) => (*stamp, *rank),
+                        None => (i64::MAX, (u32::MAX, u32::MAX)),
+                    };
+                    if let Some(step) = self.step()? {
+                        return Ok(Some(step));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The buffer behind `entry` in its stream comes into line.
+    fn wait_for_next(&mut self, entry: usize) {
+        let stream = |index: usize| self.ranks.get(index).map(|rank| rank.0);
+        if stream(entry + 1).is_some() && stream(entry + 1) == stream(entry) {
+            self.wait_for(entry + 1);
+        }
+    }
+
+    /// An open run waits for its next record, or is closed when it has none.
+    fn put_back(&mut self, index: usize) {
+        let Some(run) = self.runs.get_mut(index) else { return };
+        match run.next {
+            Some((_, stamp)) => self.heap.push(Reverse((stamp, run.rank, Waiting::Open(index)))),
+            None => {
+                self.held = self.held.saturating_sub(run.held);
+                if let Some(open) = self.open.get_mut(run.rank.0 as usize) {
+                    *open = open.saturating_sub(1);
+                }
+                self.free.push(index);
+            }
+        }
+    }
+
+    /// Reads a buffer and readies its first record.
+    fn open(&mut self, index: usize) -> Result<usize> {
+        let (Some(&entry), Some(&rank)) = (self.entries.get(index), self.ranks.get(index)) else {
+            return Ok(usize::MAX);
+        };
+        let held = u64::from(entry.stored) + if entry.compressed { entry.fill.into() } else { 0 };
+        self.held += held;
+        self.report.held = self.report.held.max(self.held);
+        if self.held > self.limits.held {
+            let (need, limit) = (self.held, self.limits.held);
+            let kind = ErrorKind::Limit { what: "the buffers held for time order", need, limit };
+            return Err(Error::new(entry.offset, kind));
+        }
+        if let Some(open) = self.open.get_mut(rank.0 as usize) {
+            self.report.overlaps += u64::from(*open > 0);
+            *open += 1;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.runs.push(Run {
+                loaded: Loaded::default(),
+                rank,
+                next: None,
+                sorted: None,
+                held: 0,
+            });
+            self.runs.len() - 1
+        });
+        let Some(run) = self.runs.get_mut(slot) else { return Ok(slot) };
+        (run.rank, run.held, run.sorted) = (rank, held, None);
+        let (offset, len) = (entry.offset, entry.stored as usize);
+        self.source
+            .read(offset, len, &mut run.loaded.raw)
+            .map_err(|e| Error::new(offset, e.into()))?;
+        run.loaded.set(entry, self.format, &mut self.log)?;
+        if !is_in_order(&mut run.loaded) {
+            self.report.sorted_buffers += 1;
+            let mut records = Vec::new();
+            while let Some(next) = run.loaded.next(&mut self.log)? {
+                records.push(next);
+            }
+            records.sort_by_key(|&(_, stamp)| stamp);
+            records.reverse();
+            run.sorted = Some(records);
+        }
+        run.next = match &mut run.sorted {
+            None => run.loaded.next(&mut self.log)?,
+            Some(sorted) => sorted.pop(),
+        };
+        Ok(slot)
+    }
+
+    /// What the order took so far; complete at the end of the trace.
+    #[must_use]
+    pub fn report(&self) -> OrderReport {
+        self.report
+    }
+
+    /// What could not be read so far among the records; complete at the end of the trace.
+    /// Faults among buffers are in [`super::Trace::damage`].
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.log.damage
+    }
+
+    /// Records read so far.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.log.records
+    }
+
+    /// Calls `f` for every record that is left.
+    ///
+    /// # Errors
+    /// As [`Ordered::next_record`], and what `f` returns.
+    pub fn for_each<E: From<Error>>(
+        &mut self,
+        mut f: impl FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(record) = self.next_record()? {
+            f(record)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether stamps never go back in a buffer; leaves it at its first record. Stops looking at a
+/// fault, which is met again when the records are read: then the buffer is sorted to be sure.
+fn is_in_order<B: AsRef<[u8]>>(loaded: &mut Loaded<B>) -> bool {
+    let mut quiet = Log::new(super::Mode::Strict);
+    let mut last = i64::MIN;
+    let in_order = loop {
+        match loaded.next(&mut quiet) {
+            Ok(Some((_, stamp))) if stamp >= last => last = stamp,
+            Ok(None) => break true,
+            _ => break false,
+        }
+    };
+    loaded.rewind();
+    in_order
+}
+
+/// Sets the first stamp of each buffer to the earliest of all its records.
+pub(crate) fn measure<S: Source>(
+    source: &mut S,
+    entries: &mut [BufferEntry],
+    format: CompressionFormat,
+    log: &mut Log,
+) -> Result<()> {
+    let mut loaded = Loaded::<S::Block>::default();
+    for entry in entries {
+        if entry.fill as usize <= BUFFER_HEADER_SIZE {
+            continue;
+        }
+        let (offset, len) = (entry.offset, entry.stored as usize);
+        source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
+        loaded.set(*entry, format, log)?;
+        let mut least = i64::MAX;
+        while let Some((_, stamp)) = loaded.next(log)? {
+            least = least.min(stamp);
+        }
+        if least != i64::MAX {
+            entry.first_stamp = least;
+        }
+    }
+    Ok(())
+}

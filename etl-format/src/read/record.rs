@@ -1,0 +1,332 @@
+//! One record as a borrowed view: its header decoded on demand, its payload a slice.
+
+use crate::Guid;
+use crate::constants::{self, EventFlags, PointerSize, RecordKind};
+use crate::cursor::Bytes;
+
+use super::extended::ExtendedItems;
+use super::kinds::{
+    EventDescriptor, EventHeader, FullHeader, Header, InstanceHeader, MessageHeader,
+    PerfInfoHeader, SystemHeader,
+};
+use super::walk::Found;
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// File offset of its buffer.
+    pub buffer_offset: u64,
+    /// Sequence number of its buffer.
+    pub sequence_number: i64,
+    /// Processor of its buffer.
+    pub processor: u16,
+    /// Offset from the start of the (decompressed) buffer.
+    pub in_buffer: u32,
+}
+
+/// A record of a trace, borrowed from the buffer that holds it.
+///
+/// Copying it copies a few words. Nothing is decoded until asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    bytes: &'a [u8],
+    kind: RecordKind,
+    stamped: bool,
+    stamp: i64,
+    place: Place,
+}
+
+/// What makes two records the same kind of event, for counting.
+///
+/// Fields that a record's kind does not have are 0; `hook` is `None` outside the kernel's format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// Provider, class, or the GUID of the kernel group; zero where there is none.
+    pub provider: Guid,
+    /// Group and type of a kernel event.
+    pub hook: Option<u16>,
+    /// Event id, or the number of a WPP message.
+    pub id: u16,
+    /// Version of the payload.
+    pub version: u16,
+    /// Opcode, or the type of a kernel or classic event.
+    pub opcode: u8,
+    /// Task.
+    pub task: u16,
+    /// Level.
+    pub level: u8,
+    /// Keywords.
+    pub keyword: u64,
+}
+
+impl<'a> Record<'a> {
+    /// `found` must have been found in `data`.
+    #[inline(always)]
+    pub(crate) fn new(data: &'a [u8], found: Found, stamp: i64, place: Place) -> Self {
+        let at = found.at as usize;
+        Record {
+            bytes: data.get(at..at + found.len as usize).unwrap_or_default(),
+            kind: found.kind,
+            stamped: found.stamp.is_some(),
+            stamp,
+            place,
+        }
+    }
+
+    /// The whole record: header, extended items, payload; without the alignment gap behind it.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The kind.
+    #[must_use]
+    #[inline]
+    pub fn kind(&self) -> RecordKind {
+        self.kind
+    }
+
+    /// The raw stamp. A record without a stamp of its own takes over that of the one before it in
+    /// its buffer.
+    #[must_use]
+    #[inline]
+    pub fn stamp(&self) -> i64 {
+        self.stamp
+    }
+
+    /// Whether the stamp is the record's own.
+    #[must_use]
+    #[inline]
+    pub fn has_own_stamp(&self) -> bool {
+        self.stamped
+    }
+
+    /// Where the record stands.
+    #[must_use]
+    #[inline]
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The processor on which the record was written.
+    #[must_use]
+    #[inline]
+    pub fn processor(&self) -> u16 {
+        self.place.processor
+    }
+
+    /// Width of pointers in the payload, where the record tells.
+    #[must_use]
+    pub fn pointer_size(&self) -> Option<PointerSize> {
+        Some(match self.kind {
+            RecordKind::SYSTEM32
+            | RecordKind::COMPACT32
+            | RecordKind::FULL32
+            | RecordKind::INSTANCE32
+            | RecordKind::PERFINFO32
+            | RecordKind::EVENT32 => PointerSize::P4,
+            RecordKind::SYSTEM64
+            | RecordKind::COMPACT64
+            | RecordKind::FULL64
+            | RecordKind::INSTANCE64
+            | RecordKind::PERFINFO64
+            | RecordKind::EVENT64 => PointerSize::P8,
+            RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.pointer_size()?,
+            _ => return None,
+        })
+    }
+
+    /// The decoded header.
+    #[must_use]
+    pub fn header(&self) -> Header<'a> {
+        let b = self.bytes;
+        let header = match self.kind {
+            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
+                SystemHeader::parse(b, false).map(Header::System)
+            }
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
+                SystemHeader::parse(b, true).map(Header::System)
+            }
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
+                PerfInfoHeader::parse(b).map(Header::PerfInfo)
+            }
+            RecordKind::FULL32 | RecordKind::FULL64 => FullHeader::parse(b).map(Header::Full),
+            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
+                InstanceHeader::parse(b).map(Header::Instance)
+            }
+            RecordKind::MESSAGE => MessageHeader::parse(b).map(Header::Message),
+            RecordKind::EVENT32 | RecordKind::EVENT64 => EventHeader::parse(b).map(Header::Event),
+            _ => None,
+        };
+        // A record is never shorter than its kind's header, so every known kind has one.
+        header.unwrap_or(Header::Opaque)
+    }
+
+    /// The header of an EVENT record.
+    #[must_use]
+    #[inline]
+    pub fn event(&self) -> Option<EventHeader> {
+        if self.is_event() { EventHeader::parse(self.bytes) } else { None }
+    }
+
+    /// Whether this is an EVENT record.
+    #[must_use]
+    #[inline]
+    pub fn is_event(&self) -> bool {
+        matches!(self.kind, RecordKind::EVENT32 | RecordKind::EVENT64)
+    }
+
+    /// Whether this is a record of the kernel's own format: it has a hook id.
+    #[must_use]
+    #[inline]
+    pub fn is_kernel(&self) -> bool {
+        matches!(
+            self.kind,
+            RecordKind::SYSTEM32
+                | RecordKind::SYSTEM64
+                | RecordKind::COMPACT32
+                | RecordKind::COMPACT64
+                | RecordKind::PERFINFO32
+                | RecordKind::PERFINFO64
+        )
+    }
+
+    /// Group and type of a kernel event.
+    #[must_use]
+    #[inline]
+    pub fn hook(&self) -> Option<u16> {
+        if self.is_kernel() { self.bytes.u16_at(6) } else { None }
+    }
+
+    /// The event descriptor of an EVENT record.
+    #[must_use]
+    #[inline]
+    pub fn descriptor(&self) -> Option<EventDescriptor> {
+        if self.is_event() { super::kinds::descriptor(self.bytes) } else { None }
+    }
+
+    /// Provider of an EVENT record, class of a classic event, GUID of a WPP message, or the GUID
+    /// under which the classic presentation shows a kernel group.
+    #[must_use]
+    pub fn provider(&self) -> Option<Guid> {
+        match self.kind {
+            RecordKind::EVENT32
+            | RecordKind::EVENT64
+            | RecordKind::FULL32
+            | RecordKind::FULL64
+            | RecordKind::INSTANCE32
+            | RecordKind::INSTANCE64 => self.bytes.guid_at(0x18),
+            RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.guid,
+            _ => constants::group_guid((self.hook()? >> 8) as u8),
+        }
+    }
+
+    /// Thread, where the record has one. All ones stands for "not known" in some classic events.
+    #[must_use]
+    #[inline]
+    pub fn thread_id(&self) -> Option<u32> {
+        self.id_at(8, |m| m.thread_id)
+    }
+
+    /// Process, where the record has one.
+    #[must_use]
+    #[inline]
+    pub fn process_id(&self) -> Option<u32> {
+        self.id_at(0x0c, |m| m.process_id)
+    }
+
+    #[inline]
+    fn id_at(&self, at: usize, message: fn(MessageHeader) -> Option<u32>) -> Option<u32> {
+        match self.kind {
+            RecordKind::SYSTEM32
+            | RecordKind::SYSTEM64
+            | RecordKind::COMPACT32
+            | RecordKind::COMPACT64
+            | RecordKind::FULL32
+            | RecordKind::FULL64
+            | RecordKind::INSTANCE32
+            | RecordKind::INSTANCE64
+            | RecordKind::EVENT32
+            | RecordKind::EVENT64 => self.bytes.u32_at(at),
+            RecordKind::MESSAGE => message(MessageHeader::parse(self.bytes)?),
+            _ => None,
+        }
+    }
+
+    /// The extended data items; empty for all but EVENT records that say they have some.
+    #[must_use]
+    #[inline]
+    pub fn extended(&self) -> ExtendedItems<'a> {
+        let some = self.is_event()
+            && self.bytes.u16_at(4).is_some_and(|f| EventFlags(f).has(EventFlags::EXTENDED_INFO));
+        ExtendedItems::new(self.bytes, EventHeader::SIZE, some)
+    }
+
+    /// What stands behind the header and the extended items.
+    ///
+    /// Where the chain of extended items is broken, the payload begins behind the last sound item.
+    #[must_use]
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        let at = match self.kind {
+            RecordKind::EVENT32 | RecordKind::EVENT64 => {
+                let mut items = self.extended();
+                while items.next_raw().is_some() {}
+                items.position()
+            }
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
+                super::kinds::perfinfo_payload_at(self.bytes.u16_at(0).unwrap_or(0))
+            }
+            RecordKind::MESSAGE => match MessageHeader::parse(self.bytes) {
+                Some(header) => header.payload_at(),
+                None => MessageHeader::SIZE,
+            },
+            kind => super::walk::header_len(kind),
+        };
+        self.bytes.get(at..).unwrap_or_default()
+    }
+
+    /// What the record is counted as.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let mut identity = Identity {
+            provider: self.provider().unwrap_or(Guid::ZERO),
+            hook: None,
+            id: 0,
+            version: 0,
+            opcode: 0,
+            task: 0,
+            level: 0,
+            keyword: 0,
+        };
+        match self.header() {
+            Header::System(h) => {
+                identity.hook = Some(h.hook);
+                identity.opcode = h.hook as u8;
+                identity.version = h.version & 0xff;
+            }
+            Header::PerfInfo(h) => {
+                identity.hook = Some(h.hook);
+                identity.opcode = h.hook as u8;
+                identity.version = h.version().into();
+            }
+            Header::Full(h) | Header::Instance(InstanceHeader { full: h, .. }) => {
+                identity.opcode = h.opcode;
+                identity.level = h.level;
+                identity.version = h.version;
+            }
+            Header::Message(h) => identity.id = h.number,
+            Header::Event(EventHeader { descriptor: d, .. }) => {
+                identity.id = d.id;
+                identity.version = d.version.into();
+                identity.opcode = d.opcode;
+                identity.task = d.task;
+                identity.level = d.level;
+                identity.keyword = d.keyword;
+            }
+            Header::Opaque => {}
+        }
+        identity
+    }
+}

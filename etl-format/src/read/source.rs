@@ -1,0 +1,314 @@
+//! Where the bytes come from: a slice, a seekable file, or a pipe.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Bytes that can be asked for by offset.
+///
+/// Readers hold a few [`Source::Block`]s and have them filled again and again, so a source that
+/// copies does not allocate per buffer, and one that borrows does not copy.
+pub trait Source {
+    /// What holds the bytes of one read.
+    type Block: AsRef<[u8]> + Default;
+
+    /// Fills `block` with up to `len` bytes from `offset`: fewer only at the end of the source.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    fn read(&mut self, offset: u64, len: usize, block: &mut Self::Block) -> io::Result<()>;
+
+    /// Length in bytes, where it is known beforehand; a pipe does not know.
+    fn size(&self) -> Option<u64>;
+}
+
+/// A byte slice (what a memory map gives): nothing is copied.
+impl<'s> Source for &'s [u8] {
+    type Block = &'s [u8];
+
+    #[inline]
+    fn read(&mut self, offset: u64, len: usize, block: &mut &'s [u8]) -> io::Result<()> {
+        let rest = usize::try_from(offset).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        *block = rest.get(..len).unwrap_or(rest);
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(<[u8]>::len(self) as u64)
+    }
+}
+
+impl<S: Source> Source for &mut S {
+    type Block = S::Block;
+
+    #[inline]
+    fn read(&mut self, offset: u64, len: usize, block: &mut S::Block) -> io::Result<()> {
+        (**self).read(offset, len, block)
+    }
+
+    fn size(&self) -> Option<u64> {
+        (**self).size()
+    }
+}
+
+/// Reused memory for one read of a copying source.
+#[derive(Debug, Default)]
+pub struct Reused {
+    memory: Vec<u8>,
+    len: usize,
+}
+
+impl AsRef<[u8]> for Reused {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.memory.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl Reused {
+    /// Memory for `len` bytes, with whatever was in it. It is zeroed only when it has to grow.
+    fn space(&mut self, len: usize) -> &mut [u8] {
+        if self.memory.len() < len {
+            self.memory.resize(len, 0);
+        }
+        self.len = len;
+        self.memory.get_mut(..len).unwrap_or_default()
+    }
+}
+
+/// A seekable file, read piece by piece.
+#[derive(Debug)]
+pub struct FileSource<R> {
+    inner: R,
+    len: u64,
+    at: u64,
+}
+
+impl<R: Read + Seek> FileSource<R> {
+    /// Takes the reader from its beginning, wherever it stands.
+    ///
+    /// # Errors
+    /// When seeking fails.
+    pub fn new(mut inner: R) -> io::Result<Self> {
+        let len = inner.seek(SeekFrom::End(0))?;
+        let at = inner.seek(SeekFrom::Start(0))?;
+        Ok(FileSource { inner, len, at })
+    }
+
+    /// The reader.
+    pub fn into_inner(self) -> R {
+        self.inner
+    }
+}
+
+impl<R: Read + Seek> Source for FileSource<R> {
+    type Block = Reused;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut Reused) -> io::Result<()> {
+        let left = self.len.saturating_sub(offset);
+        let len = usize::try_from(left).map_or(len, |left| len.min(left));
+        let space = block.space(len);
+        if len == 0 {
+            return Ok(());
+        }
+        if self.at != offset {
+            self.at = self.inner.seek(SeekFrom::Start(offset))?;
+        }
+        let got = read_up_to(&mut self.inner, space)?;
+        self.at += got as u64;
+        block.len = got;
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.len)
+    }
+}
+
+/// Fills as much of `space` as the reader has.
+fn read_up_to(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while let Some(rest) = space.get_mut(got..).filter(|r| !r.is_empty()) {
+        match reader.read(rest) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}
+
+/// A pipe, read forwards only: for walking a trace in file order as it arrives.
+///
+/// What lies before the offset of the last read is forgotten, so offsets must not go back further
+/// than that.
+#[derive(Debug)]
+pub struct PipeSource<R> {
+    inner: R,
+    /// File offset of the first byte still held.
+    start: u64,
+    held: VecDeque<u8>,
+}
+
+impl<R: Read> PipeSource<R> {
+    /// Takes the reader from where it stands.
+    pub fn new(inner: R) -> Self {
+        PipeSource { inner, start: 0, held: VecDeque::new() }
+    }
+
+    /// Reads on until `end` of the file is held, or the pipe ends.
+    fn fetch(&mut self, end: u64) -> io::Result<()> {
+        const STEP: u64 = 1 << 16;
+        loop {
+            let have = self.start + self.held.len() as u64;
+            let want = end.saturating_sub(have).min(STEP);
+            if want == 0 {
+                return Ok(());
+            }
+            let mut piece = Vec::new();
+            if (&mut self.inner).take(want).read_to_end(&mut piece)? == 0 {
+                return Ok(());
+            }
+            self.held.extend(piece);
+        }
+    }
+}
+
+impl<R: Read> Source for PipeSource<R> {
+    type Block = Reused;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut Reused) -> io::Result<()> {
+        let behind = offset.checked_sub(self.start).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::Unsupported, "a pipe cannot be read backwards")
+        })?;
+        // Skipped bytes are let go piece by piece, not gathered.
+        let mut behind = behind;
+        while behind > 0 {
+            self.fetch(self.start + behind.min(1 << 16))?;
+            let gone = self.held.len().min(usize::try_from(behind).unwrap_or(usize::MAX));
+            if gone == 0 {
+                break;
+            }
+            self.held.drain(..gone);
+            self.start += gone as u64;
+            behind -= gone as u64;
+        }
+        if behind > 0 {
+            block.space(0);
+            return Ok(());
+        }
+        self.fetch(offset.saturating_add(len as u64))?;
+        let have = self.held.len().min(len);
+        let (front, back) = self.held.as_slices();
+        let space = block.space(have);
+        let split = front.len().min(have);
+        for (to, from) in [(0..split, front), (split..have, back)] {
+            if let (Some(to), Some(from)) = (space.get_mut(to.clone()), from.get(..to.len())) {
+                to.copy_from_slice(from);
+            }
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A pipe taken in whole, for reading it in time order: in memory up to a limit, beyond it in a
+/// file that the caller provides.
+#[derive(Debug)]
+pub enum Spooled<F> {
+    /// All of it in memory.
+    Memory(Vec<u8>),
+    /// All of it in the caller's file.
+    File(FileSource<F>),
+}
+
+impl<F: Read + io::Write + Seek> Spooled<F> {
+    /// Reads `reader` to its end. Once more than `limit` bytes have come, `file` is called for a
+    /// place to put everything.
+    ///
+    /// # Errors
+    /// Whatever the pipe or the file reports.
+    pub fn new(
+        mut reader: impl Read,
+        limit: usize,
+        file: impl FnOnce() -> io::Result<F>,
+    ) -> io::Result<Self> {
+        let mut memory = Vec::new();
+        (&mut reader).take(limit as u64 + 1).read_to_end(&mut memory)?;
+        if memory.len() <= limit {
+            return Ok(Spooled::Memory(memory));
+        }
+        let mut file = file()?;
+        file.write_all(&memory)?;
+        drop(memory);
+        io::copy(&mut reader, &mut file)?;
+        file.flush()?;
+        FileSource::new(file).map(Spooled::File)
+    }
+}
+
+impl<F: Read + Seek> Source for Spooled<F> {
+    type Block = Reused;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut Reused) -> io::Result<()> {
+        match self {
+            Spooled::File(file) => file.read(offset, len, block),
+            Spooled::Memory(bytes) => {
+                let mut slice = &[][..];
+                Source::read(&mut bytes.as_slice(), offset, len, &mut slice)?;
+                block.space(slice.len()).copy_from_slice(slice);
+                Ok(())
+            }
+        }
+    }
+
+    fn size(&self) -> Option<u64> {
+        match self {
+            Spooled::File(file) => file.size(),
+            Spooled::Memory(bytes) => Some(bytes.len() as u64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn check(source: &mut impl Source, bytes: &[u8], reads: &[(u64, usize)]) {
+        let mut block = Default::default();
+        for &(offset, len) in reads {
+            source.read(offset, len, &mut block).unwrap();
+            let rest = bytes.get(offset as usize..).unwrap_or_default();
+            assert_eq!(block.as_ref(), &rest[..len.min(rest.len())], "{len} at {offset}");
+        }
+    }
+
+    #[test]
+    fn every_source_gives_the_same_bytes() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|i| (i * 7 % 251) as u8).collect();
+        let forwards =
+            [(0, 10), (0, 70_000), (5, 3), (100_000, 80_000), (199_999, 5), (300_000, 1)];
+        check(&mut bytes.as_slice(), &bytes, &forwards);
+        check(&mut FileSource::new(Cursor::new(&bytes)).unwrap(), &bytes, &forwards);
+        check(&mut PipeSource::new(bytes.as_slice()), &bytes, &forwards);
+        for limit in [0, 199_999, 200_000] {
+            let mut spooled =
+                Spooled::new(bytes.as_slice(), limit, || Ok(Cursor::new(Vec::new()))).unwrap();
+            assert_eq!(matches!(spooled, Spooled::Memory(_)), limit == 200_000);
+            check(&mut spooled, &bytes, &forwards);
+            check(&mut spooled, &bytes, &[(0, 4)]);
+        }
+    }
+
+    #[test]
+    fn a_pipe_says_that_it_cannot_go_back() {
+        let mut pipe = PipeSource::new(&b"abcdef"[..]);
+        let mut block = Reused::default();
+        pipe.read(4, 1, &mut block).unwrap();
+        assert!(pipe.read(3, 1, &mut block).is_err());
+    }
+}

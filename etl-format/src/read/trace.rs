@@ -1,0 +1,160 @@
+//! A trace with the index of its buffers: what time order and surveys start from.
+
+use std::collections::BTreeMap;
+
+use crate::clock::Clock;
+use crate::constants::{CompressionFormat, LogFileMode};
+use crate::error::Result;
+
+use super::damage::{Damage, Log, Mode, Note};
+use super::file_order::FileOrder;
+use super::header::FileHeader;
+use super::index::{BufferEntry, BufferWalk};
+use super::limits::Limits;
+use super::ordered::{OrderCheck, Ordered};
+use super::source::Source;
+
+/// How a trace is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What happens at a fault.
+    pub mode: Mode,
+    /// How sure the time order has to be.
+    pub order: OrderCheck,
+    /// Bounds on memory.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// [`Mode::Salvage`] with everything else at its default.
+    #[must_use]
+    pub fn salvage() -> Self {
+        Options { mode: Mode::Salvage, ..Options::default() }
+    }
+}
+
+/// A trace whose buffers have been found but not read: some 40 bytes of memory a buffer.
+#[derive(Debug)]
+pub struct Trace<S: Source> {
+    source: S,
+    options: Options,
+    header: FileHeader,
+    buffers: Vec<BufferEntry>,
+    format: CompressionFormat,
+    notes: Vec<Note>,
+    damage: Vec<Damage>,
+}
+
+impl<S: Source> Trace<S> {
+    /// Reads the header event and every buffer's header.
+    ///
+    /// # Errors
+    /// When the bytes are no trace that can be read; in [`Mode::Strict`] also at the first damaged
+    /// buffer, or when buffers are missing.
+    pub fn open(mut source: S, options: &Options) -> Result<Self> {
+        let mut log = Log::new(options.mode);
+        let limits = &options.limits;
+        let (mut walk, header) = BufferWalk::open(&mut source, limits, &mut log)?;
+        let mut buffers = Vec::new();
+        let mut block = S::Block::default();
+        while let Some(entry) = walk.next(&mut source, &mut block, false, limits, &mut log)? {
+            buffers.push(entry);
+        }
+        let (format, mut notes) = (walk.layout.format, walk.notes);
+        notes.extend(sequence_notes(&buffers, header.mode));
+        Ok(Trace { source, options: *options, header, buffers, format, notes, damage: log.damage })
+    }
+
+    /// The header event.
+    #[must_use]
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The clock of the trace's stamps.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.header.clock()
+    }
+
+    /// The buffers in file order.
+    #[must_use]
+    pub fn buffers(&self) -> &[BufferEntry] {
+        &self.buffers
+    }
+
+    /// What there is to say about the trace, its buffers' sequence included.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Damage among the buffers. Faults among records are found by the readers.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// The compression format of its compressed buffers.
+    #[must_use]
+    pub fn compression(&self) -> CompressionFormat {
+        self.format
+    }
+
+    /// Reads in file order.
+    ///
+    /// # Errors
+    /// As [`FileOrder::open`].
+    pub fn file_order(&mut self) -> Result<FileOrder<&mut S>> {
+        FileOrder::open(&mut self.source, &self.options)
+    }
+
+    /// Reads in time order.
+    ///
+    /// # Errors
+    /// With [`OrderCheck::Full`], as [`Ordered::next_record`].
+    pub fn ordered(&mut self) -> Result<Ordered<&mut S>> {
+        let mut log = Log::new(self.options.mode);
+        let mut buffers = self.buffers.clone();
+        let check = self.options.order;
+        let limits = self.options.limits;
+        if check == OrderCheck::Full {
+            super::ordered::measure(&mut self.source, &mut buffers, self.format, &mut log)?;
+            // The faults met here are met again when the records are read.
+            log = Log::new(self.options.mode);
+        }
+        Ok(Ordered::new(&mut self.source, buffers, self.format, limits, log))
+    }
+}
+
+/// What the sequence numbers tell: gaps, repetitions, and buffers out of order.
+fn sequence_notes(buffers: &[BufferEntry], mode: LogFileMode) -> Vec<Note> {
+    let mut notes = Vec::new();
+    // A rebuilt buffer has lost its number; gaps could not be told from it.
+    let numbered = || buffers.iter().filter(|b| !b.rebuilt);
+    let mut last_of = BTreeMap::new();
+    for b in numbered() {
+        let last = last_of.insert(b.processor, b.sequence_number);
+        if last.is_some_and(|last| last > b.sequence_number) {
+            notes.push(Note::Reordered { offset: b.offset });
+            break;
+        }
+    }
+    let mut by_number: Vec<_> = numbered().map(|b| (b.sequence_number, b.offset)).collect();
+    by_number.sort_unstable();
+    for (&(before, _), &(number, offset)) in by_number.iter().zip(by_number.iter().skip(1)) {
+        match number.saturating_sub(before) {
+            0 => notes.push(Note::SequenceTwice { offset, number }),
+            1 => {}
+            // A new file of a session that goes on, or a circular one, starts anywhere.
+            _ if before == 0
+                && (mode.has(LogFileMode::NEWFILE) || mode.has(LogFileMode::CIRCULAR)) => {}
+            step => notes.push(Note::SequenceGap {
+                offset,
+                first: before.saturating_add(1),
+                count: step.unsigned_abs() - 1,
+            }),
+        }
+    }
+    notes
+}

@@ -1,0 +1,351 @@
+//! Finding the records inside one buffer: the hot loop of every reader.
+//!
+//! The first word of a record tells its kind; the kind tells where its size and its stamp stand.
+//! Nothing else is looked at here.
+
+use crate::constants::{
+    BUFFER_HEADER_SIZE, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
+    MessageFlags, RECORD_ALIGNMENT, RecordKind,
+};
+use crate::cursor::Bytes;
+
+/// Where a kind keeps its size and stamp, and how short its header may be.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Offset of the 16-bit size: 0 or 4.
+    size_at: u8,
+    /// Offset of the 64-bit stamp; 0 for none at a fixed place.
+    stamp_at: u8,
+    /// Bytes of the fixed header.
+    header: u8,
+}
+
+const UNKNOWN_SHAPE: Shape = Shape { size_at: 0, stamp_at: 0, header: 8 };
+
+/// The shapes by kind byte. Kinds up to SYSTEM/COMPACT and PERFINFO keep the hook id in the second
+/// half of the second word and the size in the first half.
+const SHAPES: [Shape; 256] = {
+    let mut shapes = [UNKNOWN_SHAPE; 256];
+    let mut kind = 0;
+    while kind < 256 {
+        // Evaluated by the compiler, where an index out of bounds is an error of the build.
+        #[allow(clippy::indexing_slicing)]
+        let shape = &mut shapes[kind];
+        *shape = match RecordKind(kind as u8) {
+            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
+                Shape { size_at: 4, stamp_at: 0x10, header: 0x20 }
+            }
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
+                Shape { size_at: 4, stamp_at: 0x10, header: 0x18 }
+            }
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
+                Shape { size_at: 4, stamp_at: 0x08, header: 0x10 }
+            }
+            RecordKind::FULL32 | RecordKind::FULL64 => {
+                Shape { size_at: 0, stamp_at: 0x10, header: 0x30 }
+            }
+            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
+                Shape { size_at: 0, stamp_at: 0x10, header: 0x48 }
+            }
+            RecordKind::EVENT32 | RecordKind::EVENT64 => {
+                Shape { size_at: 0, stamp_at: 0x10, header: 0x50 }
+            }
+            _ => UNKNOWN_SHAPE,
+        };
+        kind += 1;
+    }
+    shapes
+};
+
+/// Bytes of the fixed part of a kind's header: what a record of it needs at least.
+pub(crate) fn header_len(kind: RecordKind) -> usize {
+    shape(kind).header.into()
+}
+
+#[inline(always)]
+fn shape(kind: RecordKind) -> Shape {
+    SHAPES.get(usize::from(kind.0)).copied().unwrap_or(UNKNOWN_SHAPE)
+}
+
+/// One record found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Offset from the start of the buffer.
+    pub at: u32,
+    /// Bytes of header and payload.
+    pub len: u32,
+    /// Kind.
+    pub kind: RecordKind,
+    /// Its own stamp, when it has one.
+    pub stamp: Option<i64>,
+}
+
+/// Why there is no further record at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The records of the buffer end here.
+    End,
+    /// A record begins here but cannot be whole.
+    Short {
+        /// Offset of the record in the buffer.
+        at: u32,
+        /// Bytes it claims, or needs.
+        need: u32,
+        /// Bytes there are, or that it claims.
+        have: u32,
+    },
+    /// The word here begins no record.
+    NoRecord {
+        /// Offset in the buffer.
+        at: u32,
+        /// The word.
+        word: u32,
+    },
+}
+
+/// The record at `at` of a buffer whose data are `data` and whose records end at `fill`.
+///
+/// `data` may be shorter than `fill` in a file that was cut off.
+#[inline(always)]
+pub(crate) fn record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
+    // Most records are long enough that header fields can be taken from one array.
+    let end = fill.min(data.len());
+    if let Some(head) = data.get(at..end).and_then(|d| d.first_chunk::<0x18>()) {
+        let [w0, w1, w2, w3, w4, w5, ..] = *head;
+        if w3 == 0xc0 {
+            let kind = RecordKind(w2);
+            let s = shape(kind);
+            // The stamp and size places are known per kind, so these are constants in disguise.
+            let (size, stamp) = match (s.size_at, s.stamp_at) {
+                (0, 0x10) => (u16::from_le_bytes([w0, w1]), stamp_in(head, 0x10)),
+                (4, 0x10) => (u16::from_le_bytes([w4, w5]), stamp_in(head, 0x10)),
+                (4, 0x08) => (u16::from_le_bytes([w4, w5]), stamp_in(head, 0x08)),
+                _ => return slow_record_at(data, at, fill),
+            };
+            let size = usize::from(size);
+            if size >= usize::from(s.header) && size <= end - at {
+                return Ok(Found { at: at as u32, len: size as u32, kind, stamp: Some(stamp) });
+            }
+        }
+    }
+    slow_record_at(data, at, fill)
+}
+
+/// The stamp at `at`; the compiler sees that both places lie inside.
+#[inline(always)]
+fn stamp_in(head: &[u8; 0x18], at: usize) -> i64 {
+    head.as_slice().i64_at(at).unwrap_or(0)
+}
+
+/// Everything that the quick look did not settle: rare kinds, ends, faults.
+#[cold]
+#[inline(never)]
+fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
+    // A record header is at least 8 bytes; less than that before the fill is the alignment gap of
+    // the last record.
+    if at + 8 > fill {
+        return Err(Stop::End);
+    }
+    let here = at as u32;
+    let left = fill.min(data.len()).saturating_sub(at);
+    let cut = |need: usize| Stop::Short { at: here, need: need as u32, have: left as u32 };
+    let Some(word) = data.u32_at(at).filter(|_| left >= 8) else { return Err(cut(8)) };
+    if word == FILLER_WORD || word == 0 {
+        return Err(end_or_fault(data, at, fill, word));
+    }
+    let Some((kind, size)) = classify(data, at, word) else {
+        return Err(Stop::NoRecord { at: here, word });
+    };
+    let s = shape(kind);
+    let least = if kind == RecordKind::WNODE { WNODE_HEADER } else { usize::from(s.header) };
+    if size < least {
+        return Err(Stop::Short { at: here, need: least as u32, have: size as u32 });
+    }
+    if size > left {
+        return Err(cut(size));
+    }
+    let stamp = match s.stamp_at {
+        0 if kind == RecordKind::MESSAGE => message_stamp(data, at, size),
+        0 => None,
+        place => data.i64_at(at + usize::from(place)),
+    };
+    Ok(Found { at: here, len: size as u32, kind, stamp })
+}
+
+/// A bare WNODE is at least as long as its header; shorter ones would let garbage pass as one.
+const WNODE_HEADER: usize = 0x30;
+
+/// Kind and size of the record that begins with `word`, or `None` when nothing does.
+fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
+    let top = (word >> 24) as u8;
+    if top & MARKER_TRACE == 0 {
+        return Some((RecordKind::WNODE, word as usize));
+    }
+    if top & MARKER_EVENT_TRACE != 0 {
+        // Every record seen has exactly these two bits; others have no meaning that is known.
+        let kind = RecordKind((word >> 16) as u8);
+        let size = data.u16_at(at + usize::from(shape(kind).size_at))?;
+        return (top == 0xc0).then_some((kind, size.into()));
+    }
+    let size = usize::from(data.u16_at(at)?);
+    match top & 0x30 {
+        bits if bits == MARKER_MESSAGE => Some((RecordKind::MESSAGE, size)),
+        0x20 => Some((RecordKind::ULONG32, size)),
+        0x30 => Some((RecordKind::ULONG32_TIME, size)),
+        _ => None,
+    }
+}
+
+/// A word of filler or zeros ends the records, if only such words follow up to the fill.
+fn end_or_fault(data: &[u8], at: usize, fill: usize, word: u32) -> Stop {
+    let rest = data.get(at..fill.min(data.len())).unwrap_or_default();
+    let same = |unit: &[u8]| unit.iter().all(|&b| u32::from(b) == word & 0xff);
+    if same(rest) { Stop::End } else { Stop::NoRecord { at: at as u32, word } }
+}
+
+/// The stamp of a WPP message: behind the optional fields that stand before it, not aligned.
+fn message_stamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
+    let place = message_stamp_at(MessageFlags(data.u16_at(at + 6)?))?;
+    if place + 8 <= size { data.i64_at(at + place) } else { None }
+}
+
+/// Offset of the stamp in a WPP message with these flags.
+pub(crate) fn message_stamp_at(flags: MessageFlags) -> Option<usize> {
+    let sequence = if flags.has(MessageFlags::SEQUENCE) { 4 } else { 0 };
+    let name = if flags.has(MessageFlags::COMPONENT_ID) {
+        4
+    } else if flags.has(MessageFlags::GUID) {
+        16
+    } else {
+        0
+    };
+    let stamped = flags.0 & (MessageFlags::TIMESTAMP.0 | MessageFlags::PERFORMANCE_TIMESTAMP.0);
+    (stamped != 0).then_some(8 + sequence + name)
+}
+
+/// Where the record after one at `at` of `len` bytes begins.
+#[inline(always)]
+pub(crate) fn next_at(at: u32, len: u32) -> usize {
+    (at as usize + len as usize).next_multiple_of(RECORD_ALIGNMENT)
+}
+
+/// The first sound record at or after `from`, for going on behind a fault.
+///
+/// Sound is more than parseable here, since any bytes may stand in a damaged place: the kind must
+/// be a known one with a stamp not before `floor`, and the record must lead to another such record
+/// or to the end.
+pub(crate) fn resync(data: &[u8], from: usize, fill: usize, floor: i64) -> Option<usize> {
+    let mut at = from.next_multiple_of(RECORD_ALIGNMENT);
+    while at + 8 <= fill.min(data.len()) {
+        if let Some(found) = sound(data, at, fill, floor) {
+            let behind = next_at(found.at, found.len);
+            let stamp = found.stamp.unwrap_or(floor);
+            let leads_on = match record_at(data, behind, fill) {
+                Err(Stop::End) => true,
+                _ => sound(data, behind, fill, stamp).is_some(),
+            };
+            // The last whole record of a file that was cut off leads to the cut.
+            if leads_on || behind + 8 > data.len() {
+                return Some(at);
+            }
+        }
+        at += RECORD_ALIGNMENT;
+    }
+    None
+}
+
+fn sound(data: &[u8], at: usize, fill: usize, floor: i64) -> Option<Found> {
+    let found = record_at(data, at, fill).ok()?;
+    let known = found.kind.name().is_some() && found.kind != RecordKind::WNODE;
+    (known && found.stamp.is_some_and(|stamp| stamp >= floor)).then_some(found)
+}
+
+/// The stamp of the first record of a buffer of which only the beginning is at hand: the record
+/// need not be whole. `None` when it has no stamp or cannot be read.
+pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
+    let at = BUFFER_HEADER_SIZE;
+    if at + 8 > fill {
+        return None;
+    }
+    let (kind, size) = classify(head, at, head.u32_at(at)?)?;
+    let s = shape(kind);
+    if size < usize::from(s.header) || at + size > fill {
+        return None;
+    }
+    match s.stamp_at {
+        0 => message_stamp(head, at, size).filter(|_| kind == RecordKind::MESSAGE),
+        place => head.i64_at(at + usize::from(place)),
+    }
+}
+
+/// The stamp of the first stamped record, which the unstamped ones before it take over.
+pub(crate) fn first_stamp(data: &[u8], fill: usize) -> Option<i64> {
+    let mut at = BUFFER_HEADER_SIZE;
+    loop {
+        let found = record_at(data, at, fill).ok()?;
+        if found.stamp.is_some() {
+            return found.stamp;
+        }
+        at = next_at(found.at, found.len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn perfinfo(size: u16, stamp: i64) -> Vec<u8> {
+        let mut r = vec![2, 0, 0x11, 0xc0];
+        r.extend(size.to_le_bytes());
+        r.extend([0x2e, 0x0f]);
+        r.extend(stamp.to_le_bytes());
+        r.resize(usize::from(size).next_multiple_of(8), 0);
+        r
+    }
+
+    #[test]
+    fn the_last_record_may_be_shorter_than_the_quick_look() {
+        let data = perfinfo(16, 7);
+        let found = record_at(&data, 0, data.len()).unwrap();
+        assert_eq!((found.len, found.kind, found.stamp), (16, RecordKind::PERFINFO64, Some(7)));
+        assert_eq!(record_at(&data, 16, data.len()), Err(Stop::End));
+    }
+
+    #[test]
+    fn a_record_is_never_longer_than_its_buffer() {
+        let data = perfinfo(48, 7);
+        assert_eq!(record_at(&data, 0, 40), Err(Stop::Short { at: 0, need: 48, have: 40 }));
+        assert_eq!(record_at(&data[..32], 0, 48), Err(Stop::Short { at: 0, need: 48, have: 32 }));
+    }
+
+    #[test]
+    fn filler_ends_a_buffer_only_up_to_the_fill() {
+        let mut data = vec![0xff; 32];
+        assert_eq!(record_at(&data, 0, 32), Err(Stop::End));
+        data[20] = 1;
+        assert!(matches!(record_at(&data, 0, 32), Err(Stop::NoRecord { at: 0, .. })));
+    }
+
+    #[test]
+    fn message_fields_stand_in_their_order() {
+        assert_eq!(message_stamp_at(MessageFlags(0x02)), None);
+        assert_eq!(message_stamp_at(MessageFlags(0x08)), Some(8));
+        assert_eq!(message_stamp_at(MessageFlags(0x0b)), Some(28));
+        assert_eq!(
+            message_stamp_at(MessageFlags(0x0f)),
+            Some(16),
+            "a component id displaces the GUID"
+        );
+        assert_eq!(message_stamp_at(MessageFlags(0x12)), Some(24));
+    }
+
+    #[test]
+    fn resync_wants_two_sound_records_in_time_order() {
+        let mut data = vec![0xab; 24];
+        data.extend(perfinfo(24, 10));
+        data.extend(perfinfo(24, 11));
+        assert_eq!(resync(&data, 8, data.len(), 5), Some(24));
+        assert_eq!(resync(&data, 8, data.len(), 11), Some(48), "the first one is in the past");
+        assert_eq!(resync(&data, 56, data.len(), 5), None);
+    }
+}
