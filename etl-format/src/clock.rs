@@ -91,6 +91,28 @@ fn saturate(v: i128) -> i64 {
     i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// A FILETIME as UTC in ISO 8601, to its 100 ns: `2020-07-29T00:07:10.6935923Z`.
+///
+/// Proleptic Gregorian calendar; years before 1601 carry what the arithmetic gives.
+#[must_use]
+pub fn iso_utc(filetime: i64) -> String {
+    let seconds = filetime.div_euclid(FILETIME_PER_SECOND);
+    let fraction = filetime.rem_euclid(FILETIME_PER_SECOND);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days are counted from a March 1st, so that the leap day comes last in a year; 1601-01-01 is
+    // 584,694 days after 0000-03-01.
+    let days = days + 584_694;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + next;
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:07}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +128,21 @@ mod tests {
         assert_eq!(at(ClockType::QPC, -5, 0).frequency, 1);
         // Stamps before the start floor towards the past.
         assert_eq!(at(ClockType::QPC, 3, 0).filetime(49), 1_000 - 3_333_334);
+    }
+
+    #[test]
+    fn calendar_dates() {
+        for (filetime, text) in [
+            (0, "1601-01-01T00:00:00.0000000Z"),
+            (FILETIME_UNIX_EPOCH, "1970-01-01T00:00:00.0000000Z"),
+            (FILETIME_UNIX_EPOCH + 951_782_400 * 10_000_000, "2000-02-29T00:00:00.0000000Z"),
+            (FILETIME_UNIX_EPOCH + 951_868_800 * 10_000_000, "2000-03-01T00:00:00.0000000Z"),
+            (132_404_548_306_935_923, "2020-07-29T00:07:10.6935923Z"),
+            (-1, "1600-12-31T23:59:59.9999999Z"),
+        ] {
+            assert_eq!(iso_utc(filetime), text);
+        }
+        let _ = (iso_utc(i64::MIN), iso_utc(i64::MAX));
     }
 
     #[test]

@@ -1,0 +1,190 @@
+//! Kernel events, as far as verification needs their fields.
+
+use etl_format::constants::PointerSize;
+use etl_format::cursor::{Bytes, Cursor};
+use etl_format::read::Record;
+
+/// What happened to a process, a thread or an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It began at this moment.
+    Start,
+    /// It ended at this moment.
+    End,
+    /// It was there before the session began.
+    AtStart,
+    /// It is there at the session's end.
+    AtEnd,
+}
+
+/// What a kernel event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelEvent<'a> {
+    /// A process.
+    Process {
+        /// What happened.
+        change: Change,
+        /// Its id.
+        pid: u32,
+        /// Its image's file name, in an 8-bit encoding.
+        name: &'a [u8],
+    },
+    /// A thread.
+    Thread {
+        /// What happened.
+        change: Change,
+        /// Its process.
+        pid: u32,
+        /// Its id.
+        tid: u32,
+    },
+    /// An image in the address space of a process.
+    Image {
+        /// What happened.
+        change: Change,
+        /// The process; 0 for the kernel.
+        pid: u32,
+        /// First address.
+        base: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// A sample of what a processor was doing.
+    Sample {
+        /// The instruction pointer.
+        address: u64,
+        /// The thread that was running.
+        tid: u32,
+    },
+    /// A call stack.
+    Stack {
+        /// The process.
+        pid: u32,
+        /// The addresses as stored.
+        frames: Frames<'a>,
+    },
+    /// A call stack told by key.
+    StackKey {
+        /// The process.
+        pid: u32,
+        /// The key.
+        key: u64,
+    },
+    /// What a key stands for.
+    StackDefinition {
+        /// The key.
+        key: u64,
+        /// Whether the key goes out of use.
+        last: bool,
+        /// The addresses as stored.
+        frames: Frames<'a>,
+    },
+}
+
+/// Addresses as a record stores them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames<'a> {
+    bytes: &'a [u8],
+    wide: bool,
+}
+
+impl<'a> Frames<'a> {
+    /// The addresses, innermost first.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let wide = self.wide;
+        self.bytes
+            .chunks_exact(if wide { 8 } else { 4 })
+            .filter_map(move |a| if wide { a.u64_at(0) } else { a.u32_at(0).map(u64::from) })
+    }
+}
+
+/// Decodes a kernel event; `None` for those that verification does not look at, and for payloads
+/// too short for their event.
+#[must_use]
+#[inline]
+pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
+    let hook = record.hook()?;
+    let wide = record.pointer_size()? == PointerSize::P8;
+    let pointer = |c: &mut Cursor<'a>| if wide { c.u64() } else { c.u32().map(u64::from) };
+    let mut c = Cursor::new(record.payload());
+    Some(match hook {
+        0x0f2e => KernelEvent::Sample { address: pointer(&mut c)?, tid: c.u32()? },
+        0x1820 => {
+            c.take(8)?;
+            let pid = c.u32()?;
+            c.take(4)?;
+            KernelEvent::Stack { pid, frames: Frames { bytes: c.rest(), wide } }
+        }
+        0x1825 | 0x1826 => {
+            c.take(8)?;
+            let pid = c.u32()?;
+            c.take(4)?;
+            KernelEvent::StackKey { pid, key: pointer(&mut c)? }
+        }
+        0x1822..=0x1824 => KernelEvent::StackDefinition {
+            key: pointer(&mut c)?,
+            last: hook != 0x1822,
+            frames: Frames { bytes: c.rest(), wide },
+        },
+        // Image loads of old stand in the process group.
+        0x030a | 0x1402..=0x1404 => {
+            let change = match hook {
+                0x030a => Change::Start,
+                0x1402 => Change::End,
+                0x1403 => Change::AtStart,
+                _ => Change::AtEnd,
+            };
+            let (base, size, pid) = (pointer(&mut c)?, pointer(&mut c)?, c.u32()?);
+            KernelEvent::Image { change, pid, base, size }
+        }
+        0x0301..=0x0304 => process(&mut c, change(hook), record, wide)?,
+        0x0501..=0x0504 => {
+            KernelEvent::Thread { change: change(hook), pid: c.u32()?, tid: c.u32()? }
+        }
+        _ => return None,
+    })
+}
+
+fn change(hook: u16) -> Change {
+    match hook & 0xff {
+        1 => Change::Start,
+        2 => Change::End,
+        3 => Change::AtStart,
+        _ => Change::AtEnd,
+    }
+}
+
+/// The process payload: fixed fields, the user's SID, and the name.
+fn process<'a>(
+    c: &mut Cursor<'a>,
+    change: Change,
+    record: &Record<'a>,
+    wide: bool,
+) -> Option<KernelEvent<'a>> {
+    let width = if wide { 8 } else { 4 };
+    let version = record.bytes().u8_at(0)?;
+    c.take(width)?;
+    let pid = c.u32()?;
+    let name = name(c, version, width).unwrap_or_default();
+    Some(KernelEvent::Process { change, pid, name })
+}
+
+fn name<'a>(c: &mut Cursor<'a>, version: u8, width: usize) -> Option<&'a [u8]> {
+    // Parent, session, exit status; the page directory since version 3; flags since version 4.
+    c.take(12)?;
+    if version >= 3 {
+        c.take(width)?;
+    }
+    if version >= 4 {
+        c.take(4)?;
+    }
+    // A SID field is four zero bytes, or a TOKEN_USER of two pointers and then the SID.
+    if c.rest().u32_at(0)? == 0 {
+        c.take(4)?;
+    } else {
+        c.take(2 * width)?;
+        let count = usize::from(c.rest().u8_at(1)?);
+        c.take(8 + 4 * count)?;
+    }
+    c.ansiz()
+}
