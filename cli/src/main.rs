@@ -1,5 +1,7 @@
-//! `etlkit`: the command-line tool. Argument parsing and printing only.
+//! The `etlkit` tool. All of it lives in the library of this package.
 
-fn main() {
-    println!("etlkit {}", env!("CARGO_PKG_VERSION"));
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    etlkit::etlkit_main()
 }

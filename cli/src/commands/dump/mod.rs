@@ -1,0 +1,215 @@
+//! `etlkit dump`: the events of a trace, in time order.
+
+mod lines;
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use etl_format::read::{
+    Damage, FileOrder, Mode, Note, Options, OrderCheck, PipeSource, Record, Source, Trace,
+};
+use etl_format::{Clock, Error};
+
+use crate::Outcome;
+use crate::error::Failure;
+use crate::filter::{Filter, FilterArgs};
+use crate::input::{self, Input, WithSource};
+use crate::output::Output;
+
+use lines::Lines;
+
+/// Arguments of `etlkit dump`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 fine, 1 the trace is damaged and was dumped as far as possible, 2 not readable.
+
+Examples:
+  etlkit dump trace.etl --limit 20
+  etlkit dump trace.etl --format jsonl -p Microsoft-Windows-DotNETRuntime --id 143
+  etlkit dump trace.etl --format csv --pid 4711 --from 1.5 --to 2
+  cat trace.etl | etlkit dump - --file-order --raw")]
+pub(crate) struct Args {
+    /// The trace; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Print records as they stand in the file; then standard input is read as it comes
+    #[arg(long)]
+    file_order: bool,
+    /// Print payloads as hexadecimal digits
+    #[arg(long)]
+    raw: bool,
+    /// Stop after this many events
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Stop at the first fault of the file, with exit code 2
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One line per event, for people
+    #[default]
+    Text,
+    /// One JSON object per line; see docs/json-dump.md
+    #[value(alias = "json")]
+    Jsonl,
+    /// Comma-separated values with a header line
+    Csv,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let name = input::display(&args.file);
+    if args.file_order && input::is_stdin(&args.file) {
+        let source = PipeSource::new(input::stdin_stream());
+        let failure = |e: &Error| input::not_a_trace(&name, e, &[]);
+        let mut records = FileOrder::open(source, &options(args)).map_err(|e| failure(&e))?;
+        return Dump { args, name: &name }.file_order(&mut records);
+    }
+    Input::open(&args.file)?.with(Dump { args, name: &name })
+}
+
+fn options(args: &Args) -> Options {
+    let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
+    // What is printed cannot be taken back, so the order must be sure before the first line.
+    Options { mode, order: OrderCheck::Full, ..Options::default() }
+}
+
+struct Dump<'a> {
+    args: &'a Args,
+    name: &'a str,
+}
+
+impl WithSource for Dump<'_> {
+    type Output = Result<Outcome, Failure>;
+
+    fn with<S: Source>(self, mut source: S) -> Self::Output {
+        let options = options(self.args);
+        if self.args.file_order {
+            let mut records = FileOrder::open(&mut source, &options);
+            if let Ok(records) = &mut records {
+                return self.file_order(records);
+            }
+            let error = records.err();
+            return Err(self.unreadable(error, &mut source));
+        }
+        match Trace::open(&mut source, &options) {
+            Ok(mut trace) => self.ordered(&mut trace),
+            Err(error) => Err(self.unreadable(Some(error), &mut source)),
+        }
+    }
+}
+
+impl Dump<'_> {
+    fn unreadable<S: Source>(&self, error: Option<Error>, source: &mut S) -> Failure {
+        match error {
+            Some(error) => input::not_a_trace(self.name, &error, &input::head(source)),
+            None => Failure::new(self.name, "cannot be read"),
+        }
+    }
+
+    fn file_order<S: Source>(&self, records: &mut FileOrder<S>) -> Result<Outcome, Failure> {
+        let mut printer = Printer::new(self.args, &records.clock())?;
+        while printer.wants_more() {
+            match records.next_record() {
+                Ok(Some(record)) => printer.print(&record)?,
+                Ok(None) => break,
+                Err(error) => return printer.fail(self.name, &error),
+            }
+        }
+        printer.finish()?;
+        Ok(self.complain(records.damage(), &[]))
+    }
+
+    fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
+        let mut printer = Printer::new(self.args, &trace.clock())?;
+        let mut records = match trace.ordered() {
+            Ok(records) => records,
+            Err(error) => return printer.fail(self.name, &error),
+        };
+        while printer.wants_more() {
+            match records.next_record() {
+                Ok(Some(record)) => printer.print(&record)?,
+                Ok(None) => break,
+                Err(error) => return printer.fail(self.name, &error),
+            }
+        }
+        printer.finish()?;
+        let (report, damage) = (records.report(), self.complain(records.damage(), &[]));
+        if !report.was_in_order() {
+            eprintln!(
+                "note: {}: not in time order by itself: {} buffers sorted, {} overlaps",
+                crate::escape::Printable(self.name),
+                report.sorted_buffers,
+                report.overlaps
+            );
+        }
+        let whole = self.complain(trace.damage(), trace.notes());
+        Ok(if whole == Outcome::Fine { damage } else { whole })
+    }
+
+    /// Tells of damage on standard error.
+    fn complain(&self, damage: &[Damage], notes: &[Note]) -> Outcome {
+        let name = crate::escape::Printable(self.name);
+        for d in damage {
+            eprintln!("warning: {name}: {} (to {:#x})", d.error, d.range.end);
+        }
+        for note in notes {
+            if let Note::EventsLost(_) | Note::BuffersLost(_) | Note::Unclosed = note {
+                eprintln!("note: {name}: {note}");
+            }
+        }
+        if damage.is_empty() { Outcome::Fine } else { Outcome::Findings }
+    }
+}
+
+/// Prints the records that were asked for.
+struct Printer {
+    filter: Filter,
+    lines: Lines,
+    out: Output,
+    left: u64,
+}
+
+impl Printer {
+    fn new(args: &Args, clock: &Clock) -> Result<Self, Failure> {
+        let mut out = Output::new();
+        let lines = Lines::new(args.format, args.raw, *clock);
+        lines.header(&mut out.buffer);
+        Ok(Printer {
+            filter: args.filter.compile(clock)?,
+            lines,
+            out,
+            left: args.limit.unwrap_or(u64::MAX),
+        })
+    }
+
+    fn wants_more(&self) -> bool {
+        self.left > 0
+    }
+
+    #[inline]
+    fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
+        if self.filter.admits(record) {
+            self.left -= 1;
+            self.lines.line(&mut self.out.buffer, record);
+            self.out.settle()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
+    /// What was printed so far stands; then the fault.
+    fn fail(&mut self, name: &str, error: &Error) -> Result<Outcome, Failure> {
+        self.finish()?;
+        Err(Failure::trace(name, error))
+    }
+}

@@ -1,0 +1,328 @@
+//! What `etlkit info` finds out. The JSON form is a contract; docs/json-info.md describes it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use etl_format::Clock;
+use etl_format::clock::iso_utc;
+use etl_format::constants::PointerSize;
+use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Options, Source, Trace};
+use serde::Serialize;
+
+use crate::names;
+
+/// Raised when a field changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Identities that are counted one by one; a hostile file could hold any number.
+const MOST_IDENTITIES: usize = 1 << 20;
+
+/// Everything that is told of a trace.
+#[derive(Debug, Serialize)]
+pub(super) struct Survey {
+    schema_version: u32,
+    pub file: String,
+    pub bytes: u64,
+    pub dialect: &'static str,
+    pub os: String,
+    pub log_version: String,
+    pub logger_name: String,
+    pub log_file_name: String,
+    pub mode: String,
+    pub mode_bits: u32,
+    pub pointer_size: usize,
+    pub processors: u32,
+    pub clock: String,
+    pub perf_freq: i64,
+    pub start_time: String,
+    pub end_time: Option<String>,
+    pub boot_time: Option<String>,
+    pub first_event_time: Option<String>,
+    pub last_event_time: Option<String>,
+    pub duration_seconds: Option<f64>,
+    pub time_zone_bias_minutes: i32,
+    pub time_zone: String,
+    pub buffer_size: u32,
+    pub buffers: u64,
+    pub buffers_stated: u32,
+    pub compressed: bool,
+    pub compression: Option<String>,
+    /// Bytes of records and buffer headers, decompressed.
+    pub bytes_used: u64,
+    pub records: u64,
+    pub events_lost: u32,
+    pub buffers_lost: u32,
+    pub kinds: BTreeMap<String, u64>,
+    pub events: Vec<EventCount>,
+    pub gaps: Vec<Gap>,
+    pub problems: Vec<Problem>,
+    #[serde(skip)]
+    pub damaged: bool,
+}
+
+/// How often an event occurs.
+#[derive(Debug, Serialize)]
+pub(super) struct EventCount {
+    pub provider: String,
+    pub name: Option<String>,
+    pub hook: Option<u16>,
+    pub id: u16,
+    pub version: u16,
+    pub opcode: u8,
+    pub task: u16,
+    pub level: u8,
+    pub keyword: u64,
+    /// The keyword once more, for readers whose numbers are not 64 bits wide.
+    pub keyword_hex: String,
+    pub count: u64,
+}
+
+/// Missing buffers, and the times in which each processor's could have been.
+#[derive(Debug, Serialize)]
+pub(super) struct Gap {
+    pub first: i64,
+    pub count: u64,
+    pub spans: Vec<Span>,
+}
+
+/// The time between the buffers of a processor before and behind a gap.
+#[derive(Debug, Serialize)]
+pub(super) struct Span {
+    pub processor: u16,
+    pub from: Option<String>,
+    pub to: Option<String>,
+}
+
+/// Something wrong, or worth knowing.
+#[derive(Debug, Serialize)]
+pub(super) struct Problem {
+    pub code: String,
+    pub offset: u64,
+    pub message: String,
+    /// For damage: where it ends, and the records before and behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Extent>,
+}
+
+/// How far damage goes.
+#[derive(Debug, Serialize)]
+pub(super) struct Extent {
+    pub end: u64,
+    pub records_before: u64,
+    pub records_after: u64,
+}
+
+/// First and last stamp of a buffer.
+type Stamps = Option<(i64, i64)>;
+
+impl Survey {
+    /// Reads the whole trace once.
+    pub fn new<S: Source>(
+        source: &mut S,
+        file: &str,
+        options: &Options,
+    ) -> etl_format::Result<Self> {
+        let size = source.size();
+        let mut trace = Trace::open(source, options)?;
+        let (header, clock) = (trace.header().clone(), trace.clock());
+        let notes = trace.notes().to_vec();
+        let entries = trace.buffers().to_vec();
+        let compression = entries.iter().any(|b| b.compressed).then(|| trace.compression());
+
+        let mut kinds = BTreeMap::new();
+        let mut events: HashMap<Identity, (u64, Option<String>)> = HashMap::new();
+        let mut stamps: HashMap<u64, Stamps> = HashMap::new();
+        let mut span: Stamps = None;
+        let mut uncounted = 0u64;
+        let mut broken_chains = 0u64;
+        let mut first_chain = 0;
+        let mut records = trace.file_order()?;
+        while let Some(record) = records.next_record()? {
+            *kinds.entry(record.kind()).or_insert(0u64) += 1;
+            let identity = record.identity();
+            let known = events.len();
+            match events.entry(identity) {
+                std::collections::hash_map::Entry::Occupied(mut e) => e.get_mut().0 += 1,
+                std::collections::hash_map::Entry::Vacant(e) if known < MOST_IDENTITIES => {
+                    e.insert((1, names::from_traits(&record).map(str::to_owned)));
+                }
+                std::collections::hash_map::Entry::Vacant(_) => uncounted += 1,
+            }
+            let mut items = record.extended();
+            while items.next_raw().is_some() {}
+            if items.is_broken() {
+                if broken_chains == 0 {
+                    first_chain = record.place().buffer_offset;
+                }
+                broken_chains += 1;
+            }
+            let stamp = record.stamp();
+            let of_buffer = stamps.entry(record.place().buffer_offset).or_insert(None);
+            for span in [&mut span, of_buffer] {
+                *span = Some(match *span {
+                    Some((first, last)) => (first.min(stamp), last.max(stamp)),
+                    None => (stamp, stamp),
+                });
+            }
+        }
+
+        let mut problems: Vec<_> = notes.iter().map(Problem::note).collect();
+        let damaged = !records.damage().is_empty();
+        for damage in records.damage() {
+            problems.push(Problem {
+                code: format!("damage-{}", damage.error.code()),
+                offset: damage.range.start,
+                message: damage.error.kind.to_string(),
+                damage: Some(Extent {
+                    end: damage.range.end,
+                    records_before: damage.records_before,
+                    records_after: damage.records_after,
+                }),
+            });
+        }
+        if broken_chains > 0 {
+            problems.push(Problem {
+                code: "extended-items-broken".to_owned(),
+                offset: first_chain,
+                message: format!("{broken_chains} records hold extended items that do not fit"),
+                damage: None,
+            });
+        }
+        if uncounted > 0 {
+            problems.push(Problem {
+                code: "identities-uncounted".to_owned(),
+                offset: 0,
+                message: format!("{uncounted} records of further identities are not listed"),
+                damage: None,
+            });
+        }
+        let (count, total) = (records.buffers(), records.records());
+        let utc = |stamp: i64| iso_utc(clock.filetime(stamp));
+        let time = |filetime: i64| (filetime != 0).then(|| iso_utc(filetime));
+        Ok(Survey {
+            schema_version: SCHEMA_VERSION,
+            file: file.to_owned(),
+            bytes: size.unwrap_or(0),
+            dialect: header.dialect().name(),
+            os: os(&header),
+            log_version: format!("{}.{}", header.log_major, header.log_minor),
+            logger_name: header.logger_name(),
+            log_file_name: header.log_file_name(),
+            mode: header.mode.to_string(),
+            mode_bits: header.mode.0,
+            pointer_size: match header.pointer_size {
+                PointerSize::P4 => 4,
+                PointerSize::P8 => 8,
+            },
+            processors: header.processors,
+            clock: header.clock_type.to_string(),
+            perf_freq: header.perf_freq,
+            start_time: iso_utc(header.start_time),
+            end_time: time(header.end_time),
+            boot_time: time(header.boot_time),
+            first_event_time: span.map(|(first, _)| utc(first)),
+            last_event_time: span.map(|(_, last)| utc(last)),
+            duration_seconds: span.map(|(first, last)| seconds_between(&clock, first, last)),
+            time_zone_bias_minutes: header.time_zone.bias,
+            time_zone: header.time_zone.standard_name(),
+            buffer_size: header.buffer_size,
+            buffers: count,
+            buffers_stated: header.buffers_written,
+            compressed: compression.is_some(),
+            compression: compression.map(|c| c.to_string()),
+            bytes_used: entries.iter().map(|b| u64::from(b.fill)).sum(),
+            records: total,
+            events_lost: header.events_lost,
+            buffers_lost: header.buffers_lost,
+            kinds: kinds.into_iter().map(|(kind, n)| (kind.to_string(), n)).collect(),
+            events: event_counts(events),
+            gaps: gaps(&notes, &entries, &stamps, &utc),
+            problems,
+            damaged,
+        })
+    }
+}
+
+impl Problem {
+    fn note(note: &Note) -> Self {
+        Problem {
+            code: note.code().to_owned(),
+            offset: note.offset(),
+            message: note.to_string(),
+            damage: None,
+        }
+    }
+}
+
+fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {
+    (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
+}
+
+fn os(header: &FileHeader) -> String {
+    let name = match (header.os_major, header.os_minor, header.build) {
+        (6, 0, _) => "Vista or Server 2008",
+        (6, 1, _) => "7 or Server 2008 R2",
+        (6, 2, _) => "8 or Server 2012",
+        (6, 3, _) => "8.1 or Server 2012 R2",
+        (10, _, build) if build >= 22_000 => "11 or Server",
+        (10, _, _) => "10 or Server",
+        _ => "of an unknown version",
+    };
+    format!("Windows {name}, {}.{}.{}", header.os_major, header.os_minor, header.build)
+}
+
+/// The most frequent first; equals by identity, so that the order is the same every time.
+fn event_counts(events: HashMap<Identity, (u64, Option<String>)>) -> Vec<EventCount> {
+    let mut counts: Vec<_> = events.into_iter().collect();
+    counts.sort_by(|(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
+    counts
+        .into_iter()
+        .map(|(i, (count, told))| EventCount {
+            provider: i.provider.to_string(),
+            name: names::provider(i.provider).map(str::to_owned).or(told),
+            hook: i.hook,
+            id: i.id,
+            version: i.version,
+            opcode: i.opcode,
+            task: i.task,
+            level: i.level,
+            keyword: i.keyword,
+            keyword_hex: format!("{:#x}", i.keyword),
+            count,
+        })
+        .collect()
+}
+
+/// Where the missing buffers of each gap could have been in time.
+fn gaps(
+    notes: &[Note],
+    entries: &[BufferEntry],
+    stamps: &HashMap<u64, Stamps>,
+    utc: &dyn Fn(i64) -> String,
+) -> Vec<Gap> {
+    let mut streams: BTreeMap<u16, Vec<&BufferEntry>> = BTreeMap::new();
+    for entry in entries.iter().filter(|e| !e.is_header() && !e.rebuilt) {
+        streams.entry(entry.processor).or_default().push(entry);
+    }
+    for stream in streams.values_mut() {
+        stream.sort_by_key(|e| e.sequence_number);
+    }
+    let stamps_of = |e: &&&BufferEntry| stamps.get(&e.offset).copied().flatten();
+    let mut gaps = Vec::new();
+    for note in notes {
+        let Note::SequenceGap { first, count, .. } = *note else { continue };
+        let spans = streams
+            .iter()
+            .map(|(&processor, stream)| {
+                let before = stream.iter().rev().find(|e| e.sequence_number < first);
+                let behind = stream.iter().find(|e| e.sequence_number > first);
+                Span {
+                    processor,
+                    from: before.as_ref().and_then(stamps_of).map(|(_, last)| utc(last)),
+                    to: behind.as_ref().and_then(stamps_of).map(|(first, _)| utc(first)),
+                }
+            })
+            .collect();
+        gaps.push(Gap { first, count, spans });
+    }
+    gaps
+}

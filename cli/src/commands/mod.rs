@@ -1,0 +1,6 @@
+//! The subcommands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod dump;
+pub(crate) mod info;
+pub(crate) mod verify;

@@ -1,0 +1,57 @@
+//! Why a command could not do its job: which file, where in it, and what to do next.
+
+use std::fmt;
+use std::io;
+
+/// A failure that ends a command with exit code 2.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The file or argument it is about; empty for none.
+    subject: String,
+    message: String,
+    hint: Option<String>,
+    broken_pipe: bool,
+}
+
+impl Failure {
+    pub fn new(subject: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure { subject: subject.into(), message: message.into(), hint: None, broken_pipe: false }
+    }
+
+    /// What the user could do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The failure of reading a trace.
+    pub fn trace(subject: &str, error: &etl_format::Error) -> Self {
+        Failure::new(subject, error.to_string())
+    }
+
+    pub fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// An error of writing the output; errors of reading name their file.
+    fn from(error: io::Error) -> Self {
+        let mut failure = Failure::new("output", error.to_string());
+        failure.broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
+        failure
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.subject.is_empty() {
+            write!(f, "{}: ", crate::escape::Printable(&self.subject))?;
+        }
+        write!(f, "{}", crate::escape::Printable(&self.message))?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Which events a command is asked for.
+
+use clap::Args;
+use etl_format::read::{Header, Record};
+use etl_format::{Clock, Guid};
+use jiff::Timestamp;
+
+use crate::error::Failure;
+use crate::names;
+
+/// Selects events; every kind of condition that is given must hold, and of several values of one
+/// kind any.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct FilterArgs {
+    /// Only events of this provider: a GUID, or a name. May be given more than once
+    #[arg(long, short, value_name = "GUID|NAME")]
+    provider: Vec<String>,
+    /// Only events with this id
+    #[arg(long, value_name = "N", value_parser = number::<u16>)]
+    id: Vec<u16>,
+    /// Only events with this opcode (the type of a kernel or classic event)
+    #[arg(long, value_name = "N", value_parser = number::<u8>)]
+    opcode: Vec<u8>,
+    /// Only events of at most this level
+    #[arg(long, value_name = "N", value_parser = number::<u8>)]
+    level: Option<u8>,
+    /// Only events with any of these keywords (or with none)
+    #[arg(long, value_name = "MASK", value_parser = number::<u64>)]
+    keyword: Option<u64>,
+    /// Only events of this process
+    #[arg(long, value_name = "PID", value_parser = number::<u32>)]
+    pid: Vec<u32>,
+    /// Only events of this thread
+    #[arg(long, value_name = "TID", value_parser = number::<u32>)]
+    tid: Vec<u32>,
+    /// Only events from this time on: seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Only events before this time
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+}
+
+/// A decimal number, or a hexadecimal one after `0x`.
+fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    let value = parsed.map_err(|_| "expected a number, decimal or 0x and hexadecimal")?;
+    T::try_from(value).map_err(|_| "the number is too large".to_owned())
+}
+
+/// The selection, with times as raw stamps of one trace.
+#[derive(Debug, Default)]
+pub(crate) struct Filter {
+    providers: Vec<Guid>,
+    names: Vec<String>,
+    ids: Vec<u16>,
+    opcodes: Vec<u8>,
+    level: Option<u8>,
+    keyword: Option<u64>,
+    pids: Vec<u32>,
+    tids: Vec<u32>,
+    from: Option<i64>,
+    to: Option<i64>,
+    all: bool,
+}
+
+impl FilterArgs {
+    /// Makes the selection for a trace with this clock.
+    pub fn compile(&self, clock: &Clock) -> Result<Filter, Failure> {
+        let mut filter = Filter {
+            ids: self.id.clone(),
+            opcodes: self.opcode.clone(),
+            level: self.level,
+            keyword: self.keyword,
+            pids: self.pid.clone(),
+            tids: self.tid.clone(),
+            from: self.from.as_deref().map(|t| stamp(t, clock)).transpose()?,
+            to: self.to.as_deref().map(|t| stamp(t, clock)).transpose()?,
+            ..Filter::default()
+        };
+        for provider in &self.provider {
+            match provider.parse().ok().or_else(|| names::by_name(provider)) {
+                Some(guid) => filter.providers.push(guid),
+                // Not known beforehand: its events may tell it.
+                None => filter.names.push(provider.clone()),
+            }
+        }
+        filter.all = filter.admits_all();
+        Ok(filter)
+    }
+}
+
+/// A raw stamp from what the user wrote.
+fn stamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
+    if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>()
+        && seconds.is_finite()
+    {
+        // Seconds typed by a person are rounded to the 100 ns of a FILETIME.
+        let since = (seconds * 1e7).round() as i64;
+        return Ok(clock.stamp_at(clock.start_time.saturating_add(since)));
+    }
+    let time: Timestamp = text.parse().map_err(|_| {
+        Failure::new(text, "is no time")
+            .hint("write seconds since the start of the trace (1.5), or UTC (2020-07-29T00:07:01Z)")
+    })?;
+    let filetime =
+        time.as_nanosecond() / 100 + i128::from(etl_format::constants::FILETIME_UNIX_EPOCH);
+    Ok(clock.stamp_at(i64::try_from(filetime).unwrap_or(i64::MAX)))
+}
+
+impl Filter {
+    fn admits_all(&self) -> bool {
+        self.providers.is_empty()
+            && self.names.is_empty()
+            && self.ids.is_empty()
+            && self.opcodes.is_empty()
+            && self.level.is_none()
+            && self.keyword.is_none()
+            && self.pids.is_empty()
+            && self.tids.is_empty()
+            && self.from.is_none()
+            && self.to.is_none()
+    }
+
+    /// Whether the user asked for this record.
+    #[inline]
+    pub fn admits(&self, record: &Record<'_>) -> bool {
+        self.all || self.looks_right(record)
+    }
+
+    fn looks_right(&self, record: &Record<'_>) -> bool {
+        let stamp = record.stamp();
+        if self.from.is_some_and(|from| stamp < from) || self.to.is_some_and(|to| stamp >= to) {
+            return false;
+        }
+        let one_of = |wanted: &[u32], id: Option<u32>| {
+            wanted.is_empty() || id.is_some_and(|id| wanted.contains(&id))
+        };
+        if !one_of(&self.pids, record.process_id()) || !one_of(&self.tids, record.thread_id()) {
+            return false;
+        }
+        if !self.providers.is_empty() || !self.names.is_empty() {
+            let known = record.provider().is_some_and(|p| self.providers.contains(&p));
+            if !known && !self.is_named(record) {
+                return false;
+            }
+        }
+        let (id, opcode, level, keyword) = match record.header() {
+            Header::Event(h) => {
+                let d = h.descriptor;
+                (Some(d.id), Some(d.opcode), Some(d.level), Some(d.keyword))
+            }
+            Header::Full(h) => (None, Some(h.opcode), Some(h.level), None),
+            Header::Instance(h) => (None, Some(h.full.opcode), Some(h.full.level), None),
+            Header::Message(h) => (Some(h.number), None, None, None),
+            Header::System(h) => (None, Some(h.hook as u8), None, None),
+            Header::PerfInfo(h) => (None, Some(h.hook as u8), None, None),
+            _ => (None, None, None, None),
+        };
+        // Conditions on what a kind of record does not have leave its records out, but for level
+        // and keyword, by which sessions would not filter them either.
+        (self.ids.is_empty() || id.is_some_and(|id| self.ids.contains(&id)))
+            && (self.opcodes.is_empty() || opcode.is_some_and(|o| self.opcodes.contains(&o)))
+            && self.level.is_none_or(|most| level.is_none_or(|l| l <= most))
+            && self.keyword.is_none_or(|any| keyword.is_none_or(|k| k == 0 || k & any != 0))
+    }
+
+    fn is_named(&self, record: &Record<'_>) -> bool {
+        !self.names.is_empty()
+            && names::from_traits(record)
+                .is_some_and(|name| self.names.iter().any(|n| n.eq_ignore_ascii_case(name)))
+    }
+}

@@ -1,0 +1,120 @@
+//! The tools `etlkit` and `etlverify`: argument parsing and printing only.
+//!
+//! Exit codes: 0 fine, 1 findings (damage, differences, a broken trace), 2 the job could not be
+//! done.
+
+mod commands;
+mod error;
+mod escape;
+mod filter;
+mod input;
+mod names;
+mod output;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use error::Failure;
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Nothing to complain of.
+    Fine,
+    /// The job was done, and something is wrong with the input.
+    Findings,
+    /// The job was done, and its question has no answer.
+    Undecided,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Fine => ExitCode::SUCCESS,
+            Outcome::Findings => ExitCode::from(1),
+            Outcome::Undecided => ExitCode::from(2),
+        }
+    }
+}
+
+/// Read, write, synthesize and verify Windows event trace logs (.etl) on any OS.
+#[derive(Debug, Parser)]
+#[command(name = "etlkit", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 fine, 1 findings, 2 could not be done.")]
+struct Etlkit {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say what a trace is and what is in it.
+    Info(commands::info::Args),
+    /// Print the events of a trace in time order.
+    Dump(Box<commands::dump::Args>),
+    /// Judge whether a trace is complete: rundowns, symbols, losses.
+    Verify(commands::verify::Args),
+    /// Print shell completions.
+    Completions(commands::completions::Args),
+    /// Print the manual page.
+    #[command(hide = true)]
+    Man,
+}
+
+impl Command {
+    fn run(&self) -> Result<Outcome, Failure> {
+        match self {
+            Command::Info(args) => commands::info::run(args),
+            Command::Dump(args) => commands::dump::run(args),
+            Command::Verify(args) => commands::verify::run(args),
+            Command::Completions(args) => commands::completions::run(args, Etlkit::command()),
+            Command::Man => commands::completions::man(Etlkit::command()),
+        }
+    }
+}
+
+/// Judge whether a Windows event trace log (.etl) is complete: rundowns, symbols, losses.
+#[derive(Debug, Parser)]
+#[command(name = "etlverify", version, max_term_width = 100, arg_required_else_help = true)]
+struct Etlverify {
+    #[command(flatten)]
+    args: commands::verify::Args,
+}
+
+/// `etlkit`, with the arguments of the process.
+#[must_use]
+pub fn etlkit_main() -> ExitCode {
+    run_with(std::env::args_os(), |etlkit: &Etlkit| etlkit.command.run())
+}
+
+/// `etlverify`, with the arguments of the process.
+#[must_use]
+pub fn etlverify_main() -> ExitCode {
+    run_with(std::env::args_os(), |tool: &Etlverify| commands::verify::run(&tool.args))
+}
+
+fn run_with<T: Parser>(
+    args: impl IntoIterator<Item = OsString>,
+    run: impl FnOnce(&T) -> Result<Outcome, Failure>,
+) -> ExitCode {
+    let parsed = match T::try_parse_from(args) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help and version are no failures; clap knows where each belongs.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match run(&parsed) {
+        Ok(outcome) => outcome.into(),
+        // Whoever read the output has seen enough.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
