@@ -1,7 +1,17 @@
 //! The compression formats of compressed traces, each bounded by the size its buffer declares.
+//!
+//! The formats are those of `RtlCompressBuffer`, published as MS-XCA. Every compressed trace seen
+//! so far is plain XPRESS, one stream per buffer; the other two are decoded from the publication.
+
+mod copy;
+mod huffman;
+mod lznt1;
+mod xpress;
+
+#[cfg(test)]
+mod tests;
 
 use crate::constants::CompressionFormat;
-use crate::cursor::Cursor;
 
 /// Compressed bytes that do not stand for as many bytes as were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,64 +23,44 @@ pub struct DecodeFault {
     pub consumed: usize,
 }
 
-/// Fills `output` from `input`, and ignores what is left of `input` then.
+/// Fills `output` from `input`, and ignores what is left of `input` then: a shorter output takes
+/// just the beginning of what the input stands for.
+///
+/// Nothing is written but `output`, and nothing is allocated but the fixed code table of XPRESS_HUFF.
 ///
 /// # Errors
-/// When the input ends before, or is damaged; what was produced until then is sound.
+/// When the input ends before, or is damaged; what was produced until then is sound. A format that
+/// is not known produces nothing.
 pub fn decompress(
     format: CompressionFormat,
     input: &[u8],
     output: &mut [u8],
 ) -> Result<(), DecodeFault> {
-    let mut c = Cursor::new(input);
-    let mut produced = 0;
-    let whole =
-        format == CompressionFormat::XPRESS && xpress(&mut c, output, &mut produced).is_some();
-    if whole { Ok(()) } else { Err(DecodeFault { produced, consumed: c.position() }) }
+    let mut progress = Progress::default();
+    let whole = match format {
+        CompressionFormat::XPRESS => xpress::decode(input, output, &mut progress),
+        CompressionFormat::XPRESS_HUFF => huffman::decode(input, output, &mut progress),
+        CompressionFormat::LZNT1 => lznt1::decode(input, output, &mut progress),
+        CompressionFormat::NONE | CompressionFormat::DEFAULT => {
+            stored(input, output, &mut progress)
+        }
+        _ => None,
+    };
+    let Progress { produced, consumed } = progress;
+    whole.ok_or(DecodeFault { produced, consumed })
 }
 
-fn xpress(c: &mut Cursor<'_>, output: &mut [u8], produced: &mut usize) -> Option<()> {
-    let (mut flags, mut left) = (0u32, 0);
-    let mut shared: Option<u8> = None;
-    while *produced < output.len() {
-        if left == 0 {
-            (flags, left) = (c.u32()?, 32);
-        }
-        left -= 1;
-        if flags >> left & 1 == 0 {
-            *output.get_mut(*produced)? = c.u8()?;
-            *produced += 1;
-            continue;
-        }
-        let token = usize::from(c.u16()?);
-        let mut len = token & 7;
-        if len == 7 {
-            let nibble = match shared.take() {
-                Some(byte) => byte >> 4,
-                None => {
-                    let byte = c.u8()?;
-                    shared = Some(byte);
-                    byte & 15
-                }
-            };
-            len = usize::from(nibble) + 7;
-            if nibble == 15 {
-                len = usize::from(c.u8()?) + 22;
-                if len == 255 + 22 {
-                    len = match c.u16()? {
-                        0 => usize::try_from(c.u32()?).ok()?,
-                        long => long.into(),
-                    };
-                    len = len.checked_sub(22)? + 22;
-                }
-            }
-        }
-        let from = produced.checked_sub((token >> 3) + 1)?;
-        for k in 0..(len + 3).min(output.len() - *produced) {
-            let byte = *output.get(from + k)?;
-            *output.get_mut(*produced)? = byte;
-            *produced += 1;
-        }
-    }
-    Some(())
+/// How far a decoder has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    produced: usize,
+    consumed: usize,
+}
+
+/// Not compressed at all.
+fn stored(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
+    let len = input.len().min(output.len());
+    output.get_mut(..len)?.copy_from_slice(input.get(..len)?);
+    *progress = Progress { produced: len, consumed: len };
+    (len == output.len()).then_some(())
 }

@@ -38,6 +38,9 @@ pub struct BufferEntry {
     /// Whether the buffer's own header was unreadable and this entry was made from its records;
     /// then the processor and the sequence number are unknown and 0.
     pub rebuilt: bool,
+    /// Whether its records are known not to be in time order; only found out by
+    /// [`super::OrderCheck::Full`].
+    pub unordered: bool,
 }
 
 impl BufferEntry {
@@ -197,6 +200,7 @@ impl BufferWalk {
             compressed: header.is_compressed(),
             cut: false,
             rebuilt: false,
+            unordered: false,
         };
         let spacing = self.layout.spacing;
         if spacing != 0 && entry.stored != spacing && !entry.compressed {

@@ -162,12 +162,6 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
     }
 
-    /// Goes back to the first record.
-    pub fn rewind(&mut self) {
-        self.at = BUFFER_HEADER_SIZE;
-        self.stamp = walk::first_stamp(self.data(), self.fill).unwrap_or(self.entry.first_stamp);
-    }
-
     /// Makes the view of a record that was found here.
     #[inline(always)]
     pub fn record(&self, found: Found, stamp: i64) -> Record<'_> {

@@ -8,13 +8,14 @@
 //! * A buffer is opened when the merge reaches the stamp of its first record. Where buffers of one
 //!   processor overlap in time, several of them are open at once and the merge still gives exact
 //!   order, at the price of memory ([`OrderReport::overlaps`]).
-//! * When a buffer is opened, its records are checked. If they are not in time order, they are
-//!   sorted, stably ([`OrderReport::sorted_buffers`]).
-//! * A record of such a buffer may be earlier than the buffer's first one, and come too late for
-//!   the merge. [`OrderCheck::Full`] looks at every record beforehand, so that this cannot happen;
-//!   [`OrderCheck::Heads`] does not, and counts what came too late ([`OrderReport::late`]).
+//! * [`OrderCheck::Full`] looks at every record beforehand. Buffers that are not in time order
+//!   inside are sorted, stably, when they are opened ([`OrderReport::sorted_buffers`]), and opened
+//!   in time for their earliest record.
+//! * [`OrderCheck::Heads`] looks at the first record of each buffer only. A record that then turns
+//!   out to be earlier than its predecessor is given where it stands, and counted
+//!   ([`OrderReport::late`]): a caller that needs exact order starts again with the full check.
 //!
-//! Taken together this is a stable sort of the whole trace by stamp; equal stamps come in the order
+//! With the full check this is a stable sort of the whole trace by stamp; equal stamps come in the order
 //! of processors, and on one processor in that of sequence numbers and of places in the buffer. The
 //! file's header buffer counts as a processor before all others.
 
@@ -40,7 +41,7 @@ pub enum OrderCheck {
     #[default]
     Full,
     /// Look at the first record of each buffer: exact wherever buffers are in order inside, as all
-    /// that Windows writes is. What comes too late otherwise is counted.
+    /// real ones seen are. What comes too late otherwise is counted.
     Heads,
 }
 
@@ -304,7 +305,7 @@ impl<S: Source> Ordered<S> {
             .read(offset, len, &mut run.loaded.raw)
             .map_err(|e| Error::new(offset, e.into()))?;
         run.loaded.set(entry, self.format, &mut self.log)?;
-        if !is_in_order(&mut run.loaded) {
+        if entry.unordered {
             self.report.sorted_buffers += 1;
             let mut records = Vec::new();
             while let Some(next) = run.loaded.next(&mut self.log)? {
@@ -355,23 +356,8 @@ impl<S: Source> Ordered<S> {
     }
 }
 
-/// Whether stamps never go back in a buffer; leaves it at its first record. Stops looking at a
-/// fault, which is met again when the records are read: then the buffer is sorted to be sure.
-fn is_in_order<B: AsRef<[u8]>>(loaded: &mut Loaded<B>) -> bool {
-    let mut quiet = Log::new(super::Mode::Strict);
-    let mut last = i64::MIN;
-    let in_order = loop {
-        match loaded.next(&mut quiet) {
-            Ok(Some((_, stamp))) if stamp >= last => last = stamp,
-            Ok(None) => break true,
-            _ => break false,
-        }
-    };
-    loaded.rewind();
-    in_order
-}
-
-/// Sets the first stamp of each buffer to the earliest of all its records.
+/// Sets the first stamp of each buffer to the earliest of all its records, and finds the buffers
+/// that are not in order inside.
 pub(crate) fn measure<S: Source>(
     source: &mut S,
     entries: &mut [BufferEntry],
@@ -386,9 +372,11 @@ pub(crate) fn measure<S: Source>(
         let (offset, len) = (entry.offset, entry.stored as usize);
         source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
         loaded.set(*entry, format, log)?;
-        let mut least = i64::MAX;
+        let (mut least, mut last) = (i64::MAX, i64::MIN);
         while let Some((_, stamp)) = loaded.next(log)? {
             least = least.min(stamp);
+            entry.unordered |= stamp < last;
+            last = stamp;
         }
         if least != i64::MAX {
             entry.first_stamp = least;

@@ -1,0 +1,90 @@
+//! Repeating what was produced before: the copy at the heart of every LZ77 decoder.
+
+/// Appends `len` bytes to the `at` bytes produced so far, each the one `distance` before it; stops
+/// at the end of `output`. Returns how many bytes are produced then, or `None` when the distance
+/// reaches behind the beginning.
+#[inline(always)]
+pub(super) fn repeat(output: &mut [u8], at: usize, distance: usize, len: usize) -> Option<usize> {
+    let from = at.checked_sub(distance)?;
+    let end = at.checked_add(len)?;
+    // Whole steps may write some bytes too far; what stands there is written again later.
+    if end + 2 * WIDE > output.len() || distance == 0 {
+        return careful(output, at, distance, end.min(output.len()));
+    }
+    if distance >= 2 * WIDE {
+        steps::<{ 2 * WIDE }>(output, from, at, end)?;
+    } else if distance >= WIDE {
+        steps::<WIDE>(output, from, at, end)?;
+    } else if distance >= NARROW {
+        steps::<NARROW>(output, from, at, end)?;
+    } else {
+        overlapping(output, at, distance, end)?;
+    }
+    Some(end)
+}
+
+const WIDE: usize = 16;
+const NARROW: usize = 8;
+
+/// Copies in steps of `N` bytes from `from` to `to` until `end` is reached; the places must be `N`
+/// apart at least.
+#[inline(always)]
+fn steps<const N: usize>(
+    output: &mut [u8],
+    mut from: usize,
+    mut to: usize,
+    end: usize,
+) -> Option<()> {
+    while to < end {
+        let step: [u8; N] = *output.get(from..)?.first_chunk()?;
+        *output.get_mut(to..)?.first_chunk_mut()? = step;
+        from += N;
+        to += N;
+    }
+    Some(())
+}
+
+/// Distances below a narrow step: the pattern is laid out once over a narrow step, and repeats from
+/// there at a multiple of its period.
+#[inline(always)]
+fn overlapping(output: &mut [u8], at: usize, distance: usize, end: usize) -> Option<()> {
+    let pattern: [u8; NARROW] = *output.get(at - distance..)?.first_chunk()?;
+    let mut laid = [0; NARROW];
+    for (i, byte) in laid.iter_mut().enumerate() {
+        *byte = *pattern.get(i % distance)?;
+    }
+    *output.get_mut(at..)?.first_chunk_mut()? = laid;
+    let period = NARROW.next_multiple_of(distance);
+    let period = if period > NARROW { period - distance } else { period };
+    let mut to = at + period;
+    while to < end {
+        *output.get_mut(to..)?.first_chunk_mut()? = laid;
+        to += period;
+    }
+    Some(())
+}
+
+/// Short distances, where source and target overlap, and the last bytes of the output.
+#[inline(never)]
+fn careful(output: &mut [u8], at: usize, distance: usize, end: usize) -> Option<usize> {
+    if distance == 0 {
+        return None;
+    }
+    if distance == 1 {
+        let byte = *output.get(at.checked_sub(1)?)?;
+        output.get_mut(at..end)?.fill(byte);
+        return Some(end);
+    }
+    // What has been appended repeats with the same period, so each pass can copy twice as much.
+    let from = at.checked_sub(distance)?;
+    let mut to = at;
+    while to < end {
+        let len = (end - to).min(to - from);
+        if from + len > output.len() || to + len > output.len() {
+            return None;
+        }
+        output.copy_within(from..from + len, to);
+        to += len;
+    }
+    Some(end)
+}

@@ -1,0 +1,179 @@
+//! The decoders against naive ones, on packed data, on damaged data and on anything.
+
+mod naive;
+mod pack;
+
+use super::*;
+use proptest::prelude::*;
+
+const FORMATS: [CompressionFormat; 3] =
+    [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
+
+fn packed(format: CompressionFormat, data: &[u8]) -> Vec<u8> {
+    match format {
+        CompressionFormat::XPRESS => pack::xpress(data),
+        CompressionFormat::LZNT1 => pack::lznt1(data),
+        _ => pack::huffman(data),
+    }
+}
+
+fn naively(format: CompressionFormat, input: &[u8], len: usize) -> Result<Vec<u8>, Vec<u8>> {
+    let mut out = Vec::new();
+    let whole = match format {
+        CompressionFormat::XPRESS => naive::xpress(input, len, &mut out),
+        CompressionFormat::LZNT1 => naive::lznt1(input, len, &mut out),
+        _ => naive::huffman(input, len, &mut out),
+    };
+    out.truncate(len);
+    if whole.is_some() && out.len() == len { Ok(out) } else { Err(out) }
+}
+
+/// Decodes into a buffer full of a pattern, and checks that nothing before the fault is off.
+fn decoded(format: CompressionFormat, input: &[u8], len: usize) -> Result<Vec<u8>, Vec<u8>> {
+    let mut out = vec![0xa5; len];
+    match decompress(format, input, &mut out) {
+        Ok(()) => Ok(out),
+        Err(fault) => {
+            assert!(fault.produced <= len && fault.consumed <= input.len(), "{fault:?}");
+            out.truncate(fault.produced);
+            Err(out)
+        }
+    }
+}
+
+/// Bytes that look like what is in a trace: repeated headers, small numbers, runs, text, noise.
+fn data() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        (any::<u8>(), 1usize..400).prop_map(|(b, n)| vec![b; n]),
+        proptest::collection::vec(any::<u8>(), 0..40),
+        (proptest::collection::vec(0u8..4, 1..24), 1usize..60).prop_map(|(p, n)| p.repeat(n)),
+        (any::<u16>(), 1usize..200).prop_map(|(at, n)| {
+            (0..n).flat_map(|i| (u32::from(at) + i as u32).to_le_bytes()).collect()
+        }),
+    ];
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_was_packed_comes_back(data in data()) {
+        for format in FORMATS {
+            let packed = packed(format, &data);
+            prop_assert_eq!(naively(format, &packed, data.len()), Ok(data.clone()), "naive {}", format);
+            prop_assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{}", format);
+        }
+    }
+
+    #[test]
+    fn a_shorter_output_takes_the_beginning(data in data(), part in 0.0f64..1.0) {
+        let len = (data.len() as f64 * part) as usize;
+        for format in FORMATS {
+            let packed = packed(format, &data);
+            prop_assert_eq!(decoded(format, &packed, len), Ok(data[..len].to_vec()), "{}", format);
+        }
+    }
+
+    #[test]
+    fn cut_input_gives_what_it_stands_for(data in data(), part in 0.0f64..1.0) {
+        for format in FORMATS {
+            let packed = packed(format, &data);
+            let cut = &packed[..(packed.len() as f64 * part) as usize];
+            match decoded(format, cut, data.len()) {
+                Ok(out) => prop_assert_eq!(out, data.clone()),
+                Err(out) => prop_assert_eq!(&out[..], &data[..out.len()], "{}", format),
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_met_where_a_naive_decoder_meets_it(
+        data in data(), at in any::<prop::sample::Index>(), byte: u8, extra in 0usize..2000,
+    ) {
+        for format in FORMATS {
+            let mut packed = packed(format, &data);
+            if packed.is_empty() { continue; }
+            let at = at.index(packed.len());
+            packed[at] = byte;
+            let len = data.len() + extra;
+            prop_assert_eq!(decoded(format, &packed, len), naively(format, &packed, len), "{}", format);
+        }
+    }
+
+    #[test]
+    fn any_bytes_at_all(input in proptest::collection::vec(any::<u8>(), 0..600), len in 0usize..9000) {
+        for format in FORMATS {
+            prop_assert_eq!(decoded(format, &input, len), naively(format, &input, len), "{}", format);
+        }
+        for unknown in [0u16, 1, 5, 0xffff] {
+            let _ = decoded(CompressionFormat(unknown), &input, len);
+        }
+    }
+}
+
+#[test]
+fn lengths_of_every_form() {
+    // A literal, then one match of each length around the places where the form changes.
+    for len in (3..40).chain(260..300).chain([4096, 65_530, 65_535, 65_550, 65_600, 200_000]) {
+        let mut data = b"xyz".to_vec();
+        data.extend(std::iter::repeat_n(b'q', len + 1));
+        data.extend(b"end");
+        for format in FORMATS {
+            let packed = packed(format, &data);
+            assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{format} {len}");
+        }
+    }
+}
+
+#[test]
+fn distances_of_every_reach() {
+    let mut noise = 1u32;
+    let mut data: Vec<u8> = (0..70_000)
+        .map(|_| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (noise >> 24) as u8
+        })
+        .collect();
+    for back in [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 4095, 4096, 8191, 8192, 65_535] {
+        for len in [3, 4, 15, 16, 17, 31, 32, 33, 64, 100] {
+            for _ in 0..len {
+                data.push(data[data.len() - back]);
+            }
+        }
+    }
+    for format in FORMATS {
+        let packed = packed(format, &data);
+        assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{format}");
+    }
+}
+
+/// The examples that the publication works through.
+#[test]
+fn published_examples() {
+    let alphabet = b"abcdefghijklmnopqrstuvwxyz";
+    let mut packed = vec![0x3f, 0, 0, 0];
+    packed.extend(alphabet);
+    assert_eq!(decoded(CompressionFormat::XPRESS, &packed, 26), Ok(alphabet.to_vec()));
+
+    let abc = b"abc".repeat(100);
+    let packed = [0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01];
+    assert_eq!(decoded(CompressionFormat::XPRESS, &packed, 300), Ok(abc.clone()));
+
+    let mut table = [0u8; 256];
+    // "abc" repeated: three literals and one match of class 1, and the end, in codes of 3 bits.
+    (table[0x30], table[0x31], table[0x80], table[0x8f]) = (0x30, 0x23, 0x02, 0x20);
+    let mut packed = table.to_vec();
+    packed.extend([0xa8, 0xdc, 0x00, 0x00, 0xff, 0x26, 0x01]);
+    assert_eq!(decoded(CompressionFormat::XPRESS_HUFF, &packed, 300), Ok(abc));
+
+    let notes = b"F# F# G A A G F# E D D E F# F# E E F# F# G A A G F# E D D E F# E D D E E F# D \
+                  E F# G F# D E F# G F# E D E A F# F# G A A G F# E D D E F# E D D\0";
+    let packed = [
+        0x38, 0xb0, 0x88, 0x46, 0x23, 0x20, 0x00, 0x20, 0x47, 0x20, 0x41, 0x00, 0x10, 0xa2, 0x47,
+        0x01, 0xa0, 0x45, 0x20, 0x44, 0x00, 0x08, 0x45, 0x01, 0x50, 0x79, 0x00, 0xc0, 0x45, 0x20,
+        0x05, 0x24, 0x13, 0x88, 0x05, 0xb4, 0x02, 0x4a, 0x44, 0xef, 0x03, 0x58, 0x02, 0x8c, 0x09,
+        0x16, 0x01, 0x48, 0x45, 0x00, 0xbe, 0x00, 0x9e, 0x00, 0x04, 0x01, 0x18, 0x90, 0x00,
+    ];
+    assert_eq!(decoded(CompressionFormat::LZNT1, &packed, notes.len()), Ok(notes.to_vec()));
+}
