@@ -323,7 +323,8 @@ impl BufferWalk {
         if spacing > BUFFER_HEADER_SIZE && spacing <= limits.buffer as usize {
             source.read(at, spacing, block).map_err(|e| Error::new(at, e.into()))?;
             let bytes = block.as_ref();
-            let first = walk::resync(bytes, BUFFER_HEADER_SIZE, bytes.len(), i64::MIN);
+            let tail = walk::tail(bytes, bytes.len());
+            let first = walk::resync(bytes, BUFFER_HEADER_SIZE, bytes.len(), i64::MIN, tail);
             if first == Some(BUFFER_HEADER_SIZE) {
                 log.fault(at..at + BUFFER_HEADER_SIZE as u64, error)?;
                 return Ok(Some(BufferEntry {

@@ -23,6 +23,8 @@ pub(crate) struct Loaded<B> {
     at: usize,
     /// The stamp that an unstamped record takes over.
     stamp: i64,
+    /// Where the filler behind the records begins; looked for at the first fault.
+    tail: Option<usize>,
 }
 
 impl<B: AsRef<[u8]>> Loaded<B> {
@@ -46,6 +48,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.entry = entry;
         self.fill = entry.fill as usize;
         self.at = BUFFER_HEADER_SIZE;
+        self.tail = None;
         if entry.compressed {
             self.decompress(format, log)?;
         } else if entry.cut {
@@ -118,7 +121,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         if short && self.at >= self.fill {
             return Ok(None);
         }
-        let next = walk::resync(self.data(), self.at + 8, self.fill, self.stamp);
+        let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
+        self.tail = Some(tail);
+        let next = walk::resync(self.data(), self.at + 8, self.fill, self.stamp, tail);
         let end = next.unwrap_or(self.fill);
         if !(short && next.is_none()) {
             log.fault(self.range(self.at, end), self.error(stop))?;

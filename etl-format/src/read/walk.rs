@@ -4,7 +4,7 @@
 //! Nothing else is looked at here.
 
 use crate::constants::{
-    BUFFER_HEADER_SIZE, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
+    BUFFER_HEADER_SIZE, FILLER, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
     MessageFlags, RECORD_ALIGNMENT, RecordKind,
 };
 use crate::cursor::Bytes;
@@ -157,7 +157,10 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
         return Err(Stop::NoRecord { at: here, word });
     };
     let s = shape(kind);
-    let least = if kind == RecordKind::WNODE { WNODE_HEADER } else { usize::from(s.header) };
+    if is_bare(word) && !is_wnode(data, at, size, fill) {
+        return Err(Stop::NoRecord { at: here, word });
+    }
+    let least = usize::from(s.header);
     if size < least {
         return Err(Stop::Short { at: here, need: least as u32, have: size as u32 });
     }
@@ -172,20 +175,50 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     Ok(Found { at: here, len: size as u32, kind, stamp })
 }
 
-/// A bare WNODE is at least as long as its header; shorter ones would let garbage pass as one.
+/// Bytes of a WNODE's header.
 const WNODE_HEADER: usize = 0x30;
+
+/// Whether the word is the size of a bare WNODE rather than a marker.
+fn is_bare(word: u32) -> bool {
+    (word >> 24) as u8 & MARKER_TRACE == 0
+}
+
+/// Whether a bare WNODE of `size` bytes may stand at `at`. Any small number looks like the size of
+/// one, so that damage would pass for it and swallow the sound records behind: what follows must
+/// look like a record, or be the end.
+fn is_wnode(data: &[u8], at: usize, size: usize, fill: usize) -> bool {
+    let end = fill.min(data.len());
+    if size < WNODE_HEADER || size > end.saturating_sub(at) {
+        return false;
+    }
+    let behind = (at + size).next_multiple_of(RECORD_ALIGNMENT);
+    if behind + 8 > end {
+        return true;
+    }
+    match data.u32_at(behind) {
+        None | Some(0 | FILLER_WORD) => true,
+        Some(word) => classify(data, behind, word).is_some_and(|(_, size)| {
+            let least = if is_bare(word) { WNODE_HEADER } else { 8 };
+            (least..=end - behind).contains(&size)
+        }),
+    }
+}
 
 /// Kind and size of the record that begins with `word`, or `None` when nothing does.
 fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
     let top = (word >> 24) as u8;
-    if top & MARKER_TRACE == 0 {
+    if is_bare(word) {
         return Some((RecordKind::WNODE, word as usize));
     }
     if top & MARKER_EVENT_TRACE != 0 {
-        // Every record seen has exactly these two bits; others have no meaning that is known.
+        // Two bits and the kind byte tell the kind, and those who read by the published masks
+        // ignore the six bits below; but every record seen has them clear, so only kinds whose
+        // header is known are believed when they are set.
         let kind = RecordKind((word >> 16) as u8);
-        let size = data.u16_at(at + usize::from(shape(kind).size_at))?;
-        return (top == 0xc0).then_some((kind, size.into()));
+        let s = shape(kind);
+        let known = s.stamp_at != 0 || kind == RecordKind::MESSAGE;
+        let size = data.u16_at(at + usize::from(s.size_at))?;
+        return (top == 0xc0 || known).then_some((kind, size.into()));
     }
     let size = usize::from(data.u16_at(at)?);
     match top & 0x30 {
@@ -229,35 +262,67 @@ pub(crate) fn next_at(at: u32, len: u32) -> usize {
     (at as usize + len as usize).next_multiple_of(RECORD_ALIGNMENT)
 }
 
-/// The first sound record at or after `from`, for going on behind a fault.
+/// Where the run of equal filler or zero bytes begins that ends the records; `fill` for none.
+pub(crate) fn tail(data: &[u8], fill: usize) -> usize {
+    let used = data.get(..fill).unwrap_or(data);
+    match used.last() {
+        Some(&byte @ (0 | FILLER)) => used.iter().rposition(|&b| b != byte).map_or(0, |at| at + 1),
+        _ => used.len(),
+    }
+}
+
+/// The first sound record at or after `from`, for going on behind a fault. `tail` is what [`tail`]
+/// says of these data.
 ///
-/// Sound is more than parseable here, since any bytes may stand in a damaged place: the kind must
-/// be a known one with a stamp not before `floor`, and the record must lead to another such record
-/// or to the end.
-pub(crate) fn resync(data: &[u8], from: usize, fill: usize, floor: i64) -> Option<usize> {
+/// Sound is more than parseable here, since any bytes may stand in a damaged place; see
+/// [`believable`]. Each place is judged by a bounded number of looks, so this is linear.
+pub(crate) fn resync(
+    data: &[u8],
+    from: usize,
+    fill: usize,
+    floor: i64,
+    tail: usize,
+) -> Option<usize> {
     let mut at = from.next_multiple_of(RECORD_ALIGNMENT);
     while at + 8 <= fill.min(data.len()) {
-        if let Some(found) = sound(data, at, fill, floor) {
-            let behind = next_at(found.at, found.len);
-            let stamp = found.stamp.unwrap_or(floor);
-            let leads_on = match record_at(data, behind, fill) {
-                Err(Stop::End) => true,
-                _ => sound(data, behind, fill, stamp).is_some(),
-            };
-            // The last whole record of a file that was cut off leads to the cut.
-            if leads_on || behind + 8 > data.len() {
-                return Some(at);
-            }
+        if believable(data, at, fill, floor, tail) {
+            return Some(at);
         }
         at += RECORD_ALIGNMENT;
     }
     None
 }
 
-fn sound(data: &[u8], at: usize, fill: usize, floor: i64) -> Option<Found> {
+/// Ticks within which a record is taken to belong to the one before it: 30 hours of a 10 MHz clock,
+/// and yet a window that random bytes hit once in sixteen million.
+const NEAR: i64 = 1 << 40;
+
+/// Whether what looks like a record at `at` is one: its stamp is close behind `floor`, or it leads
+/// to the end of the records, or to another sound record (two, when the stamps jump back, since
+/// `floor` itself may be what was damaged).
+fn believable(data: &[u8], at: usize, fill: usize, floor: i64, tail: usize) -> bool {
+    let Some((stamp, behind)) = sound(data, at, fill) else { return false };
+    let is_end = |at: usize| at >= tail || at + 8 > fill.min(data.len());
+    if is_end(behind) || stamp.checked_sub(floor).is_some_and(|d| (0..=NEAR).contains(&d)) {
+        return true;
+    }
+    match sound(data, behind, fill) {
+        Some((second, _)) if second >= stamp && stamp >= floor => true,
+        Some((second, behind)) if second >= stamp => {
+            is_end(behind) || sound(data, behind, fill).is_some_and(|(third, _)| third >= second)
+        }
+        _ => false,
+    }
+}
+
+/// Stamp of a whole record of a known kind at `at`, and the place behind it.
+fn sound(data: &[u8], at: usize, fill: usize) -> Option<(i64, usize)> {
+    if !matches!(data.u8_at(at + 3)?, 0xc0 | 0x90) {
+        return None;
+    }
     let found = record_at(data, at, fill).ok()?;
-    let known = found.kind.name().is_some() && found.kind != RecordKind::WNODE;
-    (known && found.stamp.is_some_and(|stamp| stamp >= floor)).then_some(found)
+    found.kind.name()?;
+    Some((found.stamp?, next_at(found.at, found.len)))
 }
 
 /// The stamp of the first record of a buffer of which only the beginning is at hand: the record
@@ -339,13 +404,43 @@ mod tests {
         assert_eq!(message_stamp_at(MessageFlags(0x12)), Some(24));
     }
 
+    fn resync_plain(data: &[u8], from: usize, floor: i64) -> Option<usize> {
+        resync(data, from, data.len(), floor, tail(data, data.len()))
+    }
+
     #[test]
-    fn resync_wants_two_sound_records_in_time_order() {
+    fn resync_believes_what_leads_on() {
         let mut data = vec![0xab; 24];
-        data.extend(perfinfo(24, 10));
-        data.extend(perfinfo(24, 11));
-        assert_eq!(resync(&data, 8, data.len(), 5), Some(24));
-        assert_eq!(resync(&data, 8, data.len(), 11), Some(48), "the first one is in the past");
-        assert_eq!(resync(&data, 56, data.len(), 5), None);
+        for stamp in [10, 11, 12] {
+            data.extend(perfinfo(24, stamp));
+        }
+        data.extend([0xab; 16]);
+        assert_eq!(resync_plain(&data, 8, i64::MIN), Some(24), "two records in order");
+        assert_eq!(resync_plain(&data, 8, 1 << 50), Some(24), "three, though far in the past");
+        assert_eq!(resync_plain(&data, 32, 1 << 50), None, "two are not enough for that");
+        assert_eq!(resync_plain(&data, 56, i64::MIN), None, "nor is one");
+        assert_eq!(resync_plain(&data, 56, 5), Some(72), "but for one whose stamp fits");
+        let data = &data[..96];
+        assert_eq!(resync_plain(data, 56, 1 << 50), Some(72), "or that ends where all ends");
+    }
+
+    #[test]
+    fn the_tail_is_what_ends_the_records() {
+        for (bytes, start) in [(&[1u8, 0, 0][..], 1), (&[1, 0xff], 1), (&[0, 0], 0), (&[7], 1)] {
+            assert_eq!(tail(bytes, bytes.len()), start);
+        }
+        assert_eq!((tail(&[1, 0, 0, 1], 3), tail(&[1, 0], 9)), (1, 1));
+    }
+
+    /// Zeros up to a stray byte: a quadratic look at them would take hours.
+    #[test]
+    fn resync_is_linear() {
+        let mut data = vec![0; 16 << 20];
+        // Records that all lead into the zeros, and so to no other record.
+        for at in (0..0x8000).step_by(16) {
+            data[at..at + 8].copy_from_slice(&[2, 0, 0x11, 0xc0, 0, 0xf0, 0x2e, 0x0f]);
+        }
+        *data.last_mut().unwrap() = 1;
+        assert_eq!(resync_plain(&data, 8, 1), None);
     }
 }

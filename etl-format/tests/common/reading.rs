@@ -1,0 +1,147 @@
+//! Reading a trace to its end, in each way there is.
+
+use std::io::Cursor;
+
+use etl_format::read::{
+    Damage, FileOrder, FileSource, Mode, Options, OrderCheck, OrderReport, PipeSource, Record,
+    Source, Spooled, Trace,
+};
+use etl_format::{Error, constants::RecordKind};
+
+/// All that a test compares of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub buffer: u64,
+    pub at: u32,
+    pub cpu: u16,
+    pub stamp: i64,
+    pub own: bool,
+    pub kind: RecordKind,
+    pub bytes: Vec<u8>,
+}
+
+impl Seen {
+    pub fn of(r: &Record<'_>) -> Self {
+        let place = r.place();
+        assert_eq!(place.processor, r.processor());
+        Seen {
+            buffer: place.buffer_offset,
+            at: place.in_buffer,
+            cpu: place.processor,
+            stamp: r.stamp(),
+            own: r.has_own_stamp(),
+            kind: r.kind(),
+            bytes: r.bytes().to_vec(),
+        }
+    }
+}
+
+/// Damage without its error: range, code, records before and after.
+pub type Spot = (core::ops::Range<u64>, &'static str, u64, u64);
+
+pub fn spots(damage: &[Damage]) -> Vec<Spot> {
+    damage
+        .iter()
+        .map(|d| (d.range.clone(), d.error.code(), d.records_before, d.records_after))
+        .collect()
+}
+
+/// What came of reading a trace.
+#[derive(Debug)]
+pub struct Outcome {
+    pub records: Vec<Seen>,
+    pub damage: Vec<Spot>,
+    pub notes: Vec<String>,
+    pub order: OrderReport,
+    pub end: Result<(), Error>,
+}
+
+impl Outcome {
+    fn failed(error: Error) -> Self {
+        Outcome {
+            records: Vec::new(),
+            damage: Vec::new(),
+            notes: Vec::new(),
+            order: OrderReport::default(),
+            end: Err(error),
+        }
+    }
+
+    pub fn stamps(&self) -> Vec<i64> {
+        self.records.iter().map(|r| r.stamp).collect()
+    }
+
+    /// Everything but the error, which cannot be compared.
+    pub fn same_as(&self, other: &Self) -> bool {
+        let text = |o: &Self| o.end.as_ref().map_err(Error::to_string).err();
+        (&self.records, &self.damage, &self.notes, text(self))
+            == (&other.records, &other.damage, &other.notes, text(other))
+    }
+}
+
+pub fn file_order(source: impl Source, options: &Options) -> Outcome {
+    let mut reader = match FileOrder::open(source, options) {
+        Ok(reader) => reader,
+        Err(error) => return Outcome::failed(error),
+    };
+    let mut records = Vec::new();
+    let end = reader.for_each(|r| {
+        records.push(Seen::of(&r));
+        Ok(())
+    });
+    assert_eq!(reader.records(), records.len() as u64);
+    Outcome {
+        records,
+        damage: spots(reader.damage()),
+        notes: reader.notes().iter().map(|n| n.code().to_owned()).collect(),
+        order: OrderReport::default(),
+        end,
+    }
+}
+
+pub fn time_order(source: impl Source, options: &Options) -> Outcome {
+    let mut trace = match Trace::open(source, options) {
+        Ok(trace) => trace,
+        Err(error) => return Outcome::failed(error),
+    };
+    let notes = trace.notes().iter().map(|n| n.code().to_owned()).collect();
+    let mut reader = match trace.ordered() {
+        Ok(reader) => reader,
+        Err(error) => return Outcome::failed(error),
+    };
+    let mut records = Vec::new();
+    let end = reader.for_each(|r| {
+        records.push(Seen::of(&r));
+        Ok(())
+    });
+    assert_eq!(reader.records(), records.len() as u64);
+    Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
+}
+
+pub fn strict() -> Options {
+    Options { mode: Mode::Strict, ..Options::default() }
+}
+
+pub fn heads(options: Options) -> Options {
+    Options { order: OrderCheck::Heads, ..options }
+}
+
+pub fn file(bytes: &[u8]) -> FileSource<Cursor<&[u8]>> {
+    FileSource::new(Cursor::new(bytes)).unwrap()
+}
+
+pub fn pipe(bytes: &[u8]) -> PipeSource<&[u8]> {
+    PipeSource::new(bytes)
+}
+
+/// A pipe taken in whole, with room for `limit` bytes in memory.
+pub fn spooled(bytes: &[u8], limit: usize) -> Spooled<Cursor<Vec<u8>>> {
+    Spooled::new(bytes, limit, || Ok(Cursor::new(Vec::new()))).unwrap()
+}
+
+/// The records of a sound trace in file order; fails on any fault.
+pub fn sound(bytes: &[u8]) -> Vec<Seen> {
+    let outcome = file_order(bytes, &strict());
+    outcome.end.expect("a sound trace");
+    outcome.records
+}
