@@ -292,10 +292,16 @@ impl FileHeader {
         String::from_utf16_lossy(&self.log_file_name)
     }
 
-    /// Whether the session was ended in order, as far as the header says.
+    /// Whether the session was ended in order, as far as the header says: it has an end time and a
+    /// buffer count. A count of 1 is that of a session without events, or what stands there from
+    /// the start; then the end must lie behind the start.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.end_time != 0 && self.buffers_written > 1
+        match self.buffers_written {
+            0 => false,
+            1 => self.end_time > self.start_time,
+            _ => self.end_time != 0,
+        }
     }
 
     /// Who wrote the file, and how.

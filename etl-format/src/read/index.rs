@@ -384,7 +384,14 @@ impl BufferWalk {
     fn finish(&mut self, end: u64, log: &mut Log) -> Result<()> {
         self.done = true;
         let (stated, found) = (self.layout.stated_buffers, self.count);
-        if u64::from(stated) == found || stated <= 1 {
+        if u64::from(stated) == found {
+            return Ok(());
+        }
+        if stated <= 1 {
+            // The count of the start, never brought up to date; without a header nothing is known.
+            if stated == 1 && !self.notes.contains(&Note::Unclosed) {
+                self.notes.push(Note::Unclosed);
+            }
             return Ok(());
         }
         // A circular file counts what was written, not what is left.

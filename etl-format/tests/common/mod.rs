@@ -2,7 +2,7 @@
 //!
 //! The layouts are written down here once more, on purpose: neither half of the crate lends its
 //! own, so that a wrong offset there cannot agree with a wrong offset here.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod event;
 pub mod header;
