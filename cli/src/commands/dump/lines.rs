@@ -25,6 +25,8 @@ pub(super) struct Lines {
     /// The provider looked up last, and its name.
     provider: Guid,
     provider_name: Option<&'static str>,
+    /// The JSON members that name that provider, for the events in a row that share it.
+    provider_json: Vec<u8>,
 }
 
 /// What a line says, taken from whatever kind of header the record has.
@@ -83,6 +85,7 @@ impl Lines {
             second_text: String::new(),
             provider: Guid::ZERO,
             provider_name: None,
+            provider_json: Vec::new(),
         }
     }
 
@@ -125,8 +128,16 @@ impl Lines {
     }
 
     fn name<'a>(&mut self, record: &Record<'a>, provider: Guid) -> Option<&'a str> {
-        if provider != self.provider {
+        if provider != self.provider || self.provider_json.is_empty() {
             (self.provider, self.provider_name) = (provider, names::provider(provider));
+            self.provider_json.clear();
+            self.provider_json.extend(b",\"provider\":\"");
+            self.provider_json.extend(provider.to_ascii());
+            self.provider_json.push(b'"');
+            if let Some(name) = self.provider_name {
+                self.provider_json.extend(b",\"name\":");
+                escape::json(&mut self.provider_json, name);
+            }
         }
         self.provider_name.or_else(|| names::from_traits(record))
     }
@@ -210,10 +221,9 @@ impl Lines {
         number(out, ",\"pid\":", record.process_id().map(u64::from));
         number(out, ",\"tid\":", record.thread_id().map(u64::from));
         if let Some(provider) = record.provider() {
-            out.extend(b",\"provider\":\"");
-            out.extend(provider.to_ascii());
-            out.push(b'"');
-            if let Some(name) = self.name(record, provider) {
+            let name = self.name(record, provider);
+            out.extend(&self.provider_json);
+            if let Some(name) = name.filter(|_| self.provider_name.is_none()) {
                 out.extend(b",\"name\":");
                 escape::json(out, name);
             }

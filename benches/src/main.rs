@@ -1,0 +1,202 @@
+//! Measures reading side by side and prints a table: `cargo run --release -p etl-bench`.
+//!
+//! Every row is the best of several runs in one process, from the page cache, on one core. Ratios are
+//! to a plain pass over the same file: reading it into one reused buffer and looking at each word.
+
+mod inputs;
+mod measure;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use clap::Parser;
+use etl_format::read::{FileOrder, FileSource, Options, OrderCheck, Record, Trace};
+
+use measure::{best, peak_memory, plain_pass};
+use table::Row;
+
+/// Measures reading of traces, side by side with the limit and with readers by others.
+#[derive(Parser)]
+struct Args {
+    /// Small inputs, one run, no foreign readers: shows that everything still runs
+    #[arg(long)]
+    quick: bool,
+    /// Megabytes of the generated plain trace
+    #[arg(long, default_value_t = 256)]
+    megabytes: usize,
+    /// Runs of each row
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Measure this trace instead of the built-in choice
+    #[arg(long)]
+    file: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Used by the program itself: read one trace in time order and print the peak memory
+    #[arg(long, hide = true)]
+    child: Option<PathBuf>,
+}
+
+fn main() {
+    let args = Args::parse();
+    if let Some(path) = &args.child {
+        let file = std::fs::File::open(path).expect("the trace opens");
+        let mut trace =
+            Trace::open(FileSource::new(file).expect("it can seek"), &Options::default())
+                .expect("it is a trace");
+        let mut records = trace.ordered().expect("it is in order");
+        while records.next_record().expect("it reads").is_some() {}
+        println!("{}", peak_memory());
+        return;
+    }
+    let runs = if args.quick { 1 } else { args.runs };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut files = args.file.clone();
+    if files.is_empty() {
+        let megabytes = if args.quick { 4 } else { args.megabytes };
+        // A small one as well, for the readers that take seconds for a megabyte.
+        files.push(inputs::generated(directory.path(), 2));
+        files.push(inputs::generated(directory.path(), megabytes));
+        files.extend(inputs::unpacked(directory.path(), if args.quick { 4 } else { megabytes }));
+        files.extend(inputs::real("perfview/net.4.5.2.x64.etl"));
+    }
+    let mut rows = Vec::new();
+    for file in &files {
+        rows.extend(measure_file(file, runs, args.quick));
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows).expect("rows are numbers and names"));
+    } else {
+        table::print(&rows);
+    }
+}
+
+fn measure_file(path: &Path, runs: usize, quick: bool) -> Vec<Row> {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let bytes = std::fs::read(path).expect("the input is readable");
+    let mut trace = Trace::open(bytes.as_slice(), &Options::default()).expect("it is a trace");
+    let unpacked: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
+    let mut records = 0;
+    trace
+        .file_order()
+        .expect("it is a trace")
+        .for_each(|_| {
+            records += 1;
+            Ok::<_, etl_format::Error>(())
+        })
+        .expect("it is whole");
+
+    let limit = best(runs, || plain_pass(path));
+    let row = |what: &str, seconds: f64| Row {
+        file: name.clone(),
+        what: what.to_owned(),
+        seconds,
+        stored: bytes.len() as u64,
+        unpacked,
+        output: 0,
+        records,
+        ratio: seconds / limit,
+        peak: None,
+    };
+    let mut rows = vec![row("plain pass over the bytes", limit)];
+    rows.push(row("file order, slice", best(runs, || file_order(&bytes))));
+    for (what, order) in
+        [("time order, slice", OrderCheck::Full), ("time order, heads checked", OrderCheck::Heads)]
+    {
+        rows.push(row(what, best(runs, || time_order(&bytes, order))));
+    }
+    let mut from_file = row("time order, file", best(runs, || time_order_of_file(path)));
+    from_file.peak = child_peak(path);
+    rows.push(from_file);
+    if let Some((seconds, output)) = dump(path, runs) {
+        rows.push(Row { output, ..row("dump to JSON lines", seconds) });
+    }
+    if !quick && bytes.len() < 32 << 20 {
+        for (what, script) in
+            [("dissect.etl", "dissect_counts.py"), ("etl-parser", "etl_parser_counts.py")]
+        {
+            rows.extend(foreign(path, script).map(|seconds| row(what, seconds)));
+        }
+    }
+    rows
+}
+
+/// What a reader does with every record here: enough that nothing can be left out.
+fn look(sum: &mut i64, record: &Record<'_>) {
+    *sum ^= record.stamp() ^ record.bytes().len() as i64;
+}
+
+fn file_order(bytes: &[u8]) -> i64 {
+    let mut sum = 0;
+    let mut records = FileOrder::open(bytes, &Options::default()).expect("it is a trace");
+    while let Some(record) = records.next_record().expect("it is whole") {
+        look(&mut sum, &record);
+    }
+    sum
+}
+
+fn time_order(bytes: &[u8], order: OrderCheck) -> i64 {
+    let mut sum = 0;
+    let options = Options { order, ..Options::default() };
+    let mut trace = Trace::open(bytes, &options).expect("it is a trace");
+    let mut records = trace.ordered().expect("it is whole");
+    while let Some(record) = records.next_record().expect("it is whole") {
+        look(&mut sum, &record);
+    }
+    sum
+}
+
+fn time_order_of_file(path: &Path) -> i64 {
+    let mut sum = 0;
+    let file = std::fs::File::open(path).expect("the input opens");
+    let source = FileSource::new(file).expect("it can seek");
+    let mut trace = Trace::open(source, &Options::default()).expect("it is a trace");
+    let mut records = trace.ordered().expect("it is whole");
+    while let Some(record) = records.next_record().expect("it is whole") {
+        look(&mut sum, &record);
+    }
+    sum
+}
+
+/// Peak memory of a process that only reads the file in time order.
+fn child_peak(path: &Path) -> Option<u64> {
+    let output =
+        Command::new(std::env::current_exe().ok()?).arg("--child").arg(path).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}
+
+/// Runs the tool as a person would, and counts what it prints.
+fn dump(path: &Path, runs: usize) -> Option<(f64, u64)> {
+    let tool = std::env::current_exe().ok()?.with_file_name("etlkit");
+    let mut printed = 0;
+    let seconds = best(runs, || {
+        let mut child = Command::new(&tool)
+            .args(["dump", "--format", "jsonl"])
+            .arg(path)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("etlkit stands beside this program: build the workspace with --release");
+        let out = child.stdout.take().expect("its output is piped");
+        printed = std::io::copy(
+            &mut std::io::BufReader::with_capacity(1 << 20, out),
+            &mut std::io::sink(),
+        )
+        .expect("its output is read");
+        child.wait().expect("it ends");
+    });
+    Some((seconds, printed))
+}
+
+/// Seconds that a reader by others takes, its start included; none where it is not installed or does
+/// not read the file.
+fn foreign(path: &Path, script: &str) -> Option<f64> {
+    let start = Instant::now();
+    let results = etl_tests::foreign(script, &[path.to_owned()])?;
+    let seconds = start.elapsed().as_secs_f64();
+    let read = results.first()?.get("records")?.as_u64()?;
+    (read > 0).then_some(seconds)
+}

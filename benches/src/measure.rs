@@ -1,0 +1,44 @@
+//! Time and memory.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::Read;
+use std::path::Path;
+use std::time::Instant;
+
+/// Seconds of the fastest of several runs.
+pub fn best<T>(runs: usize, mut work: impl FnMut() -> T) -> f64 {
+    let mut best = f64::INFINITY;
+    for _ in 0..runs.max(1) {
+        let start = Instant::now();
+        black_box(work());
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// The physical limit of any reader: the file goes through one reused buffer, and each word is
+/// looked at.
+pub fn plain_pass(path: &Path) -> u64 {
+    let mut file = File::open(path).expect("the input opens");
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut sum = 0u64;
+    loop {
+        let len = file.read(&mut buffer).expect("the input is read");
+        if len == 0 {
+            return sum;
+        }
+        for word in buffer[..len].chunks_exact(8) {
+            sum ^= u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        }
+    }
+}
+
+/// Most memory that this process has had resident, in bytes; 0 where the system does not tell.
+pub fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kilobytes: u64 =
+        line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse().ok()).unwrap_or_default();
+    kilobytes * 1024
+}
