@@ -73,13 +73,14 @@ pub(crate) fn display(path: &Path) -> String {
 /// Maps a file into memory.
 pub(crate) fn map(path: &Path) -> Result<Mapped, Failure> {
     let name = display(path);
-    let failure = |e: io::Error| {
-        let failure = Failure::new(&name, e.to_string());
-        match e.kind() {
-            io::ErrorKind::NotFound => failure.hint("check the path; `-` reads standard input"),
-            io::ErrorKind::PermissionDenied => failure.hint("the file is not readable for you"),
-            _ => failure,
+    let failure = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => {
+            Failure::new(&name, "there is no such file").hint("`-` reads standard input")
         }
+        io::ErrorKind::PermissionDenied => {
+            Failure::new(&name, "you may not read this file").hint("check its permissions")
+        }
+        _ => Failure::new(&name, e.to_string()),
     };
     let file = File::open(path).map_err(failure)?;
     let metadata = file.metadata().map_err(failure)?;

@@ -92,8 +92,10 @@ enum Waiting {
 
 /// Reads a trace in time order.
 ///
-/// Holds one buffer per processor, and more where the trace makes it necessary. See the
-/// [module documentation](self) for what the order is.
+/// Holds one buffer per processor, and more where the trace makes it necessary. The order is that of
+/// a stable sort of the whole trace by stamp: equal stamps come in the order of processors (the
+/// file's header buffer before all), and on one processor in that of sequence numbers and of places
+/// in the buffer. How sure that is says [`OrderCheck`].
 #[derive(Debug)]
 pub struct Ordered<S: Source> {
     source: S,

@@ -1,0 +1,103 @@
+//! The JSON contracts: the fields that are promised are there, and are what they say.
+
+mod common;
+
+use common::{directory, etlkit, etlverify, real, trace};
+use serde_json::Value;
+
+#[test]
+fn info_has_every_promised_field() {
+    let here = directory(&[("t.etl", &trace())]);
+    let said = etlkit(here.path(), &["info", "--format", "json", "t.etl"]);
+    let info: Value = serde_json::from_str(&said.out).unwrap();
+    for field in [
+        "schema_version",
+        "file",
+        "bytes",
+        "buffers",
+        "records",
+        "kinds",
+        "events",
+        "events_lost",
+        "buffers_lost",
+        "logger_name",
+        "log_file_name",
+        "pointer_size",
+        "processors",
+        "perf_freq",
+        "clock",
+        "start_time",
+        "end_time",
+        "compressed",
+        "problems",
+    ] {
+        assert!(info.get(field).is_some(), "{field}");
+    }
+    for field in
+        ["provider", "name", "hook", "id", "version", "opcode", "task", "level", "keyword", "count"]
+    {
+        assert!(info["events"][0].get(field).is_some(), "{field}");
+    }
+    assert_eq!(info["records"], 6);
+    assert_eq!(info["kinds"]["EVENT64"], 2);
+    assert_eq!(info["kinds"]["MESSAGE"], 1);
+    let several = etlkit(here.path(), &["info", "--format", "json", "t.etl", "t.etl"]);
+    let several: Value = serde_json::from_str(&several.out).unwrap();
+    assert_eq!(several.as_array().map(Vec::len), Some(2));
+    assert_eq!(several[1], info);
+}
+
+#[test]
+fn the_documented_fields_are_the_fields() {
+    let here = directory(&[("t.etl", &trace())]);
+    let said = etlkit(here.path(), &["info", "--format", "json", "t.etl"]);
+    let info: Value = serde_json::from_str(&said.out).unwrap();
+    let page = include_str!("../../docs/json-info.md");
+    for field in
+        info.as_object().unwrap().keys().chain(info["events"][0].as_object().unwrap().keys())
+    {
+        assert!(page.contains(&format!("`{field}`")), "docs/json-info.md does not say {field}");
+    }
+}
+
+#[test]
+fn verify_has_every_promised_field() {
+    let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
+    let here = directory(&[]);
+    let said = etlverify(here.path(), &["--format", "json", path.to_str().unwrap()]);
+    assert_eq!(said.code, 1);
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    for field in ["schema_version", "verdict", "processes", "coverage", "findings"] {
+        assert!(report.get(field).is_some(), "{field}");
+    }
+    let process =
+        report["processes"].as_array().unwrap().iter().find(|p| p["pid"] == 3988).unwrap();
+    for field in [
+        "pid",
+        "name",
+        "clr_instances",
+        "brackets",
+        "methods",
+        "modules",
+        "assemblies",
+        "app_domains",
+    ] {
+        assert!(process.get(field).is_some(), "{field}");
+    }
+    for field in ["kind", "opened", "closed"] {
+        assert!(process["brackets"][0].get(field).is_some(), "{field}");
+    }
+    for table in ["clr_stacks", "extended_stacks", "kernel_stacks", "samples"] {
+        for field in ["stacks", "frames", "managed", "image", "unresolved"] {
+            assert!(report["coverage"][table][field].is_u64(), "{table}.{field}");
+        }
+    }
+    for field in ["rule", "severity", "message", "pid", "timestamp"] {
+        assert!(report["findings"][0].get(field).is_some(), "{field}");
+    }
+    let page = include_str!("../../docs/json-verify.md");
+    for finding in report["findings"].as_array().unwrap() {
+        let rule = finding["rule"].as_str().unwrap();
+        assert!(page.contains(&format!("`{rule}`")), "docs/json-verify.md does not say {rule}");
+    }
+}

@@ -1,0 +1,195 @@
+//! What people see: the tools on a tiny trace, whole and broken, and on what is no trace.
+
+mod common;
+
+use common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
+
+#[test]
+fn help_texts() {
+    let here = directory(&[]);
+    for (name, args) in [
+        ("etlkit", &["--help"][..]),
+        ("info", &["info", "--help"]),
+        ("dump", &["dump", "--help"]),
+        ("verify", &["verify", "--help"]),
+        ("completions", &["completions", "--help"]),
+    ] {
+        let said = etlkit(here.path(), args);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        insta::assert_snapshot!(format!("help_{name}"), said.out);
+    }
+    let said = etlverify(here.path(), &["--help"]);
+    insta::assert_snapshot!("help_etlverify", said.out);
+}
+
+#[test]
+fn info_of_a_whole_trace() {
+    let here = directory(&[("t.etl", &trace())]);
+    let said = etlkit(here.path(), &["info", "t.etl"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    insta::assert_snapshot!("info_text", said.out);
+    let said = etlkit(here.path(), &["info", "--format", "json", "t.etl"]);
+    assert_eq!(said.code, 0);
+    insta::assert_snapshot!("info_json", said.out);
+}
+
+#[test]
+fn dump_in_every_format() {
+    let here = directory(&[("t.etl", &trace())]);
+    for format in ["text", "jsonl", "csv"] {
+        let said = etlkit(here.path(), &["dump", "--raw", "--format", format, "t.etl"]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        assert!(!said.out.contains('\x1b'), "an escape sequence came through");
+        insta::assert_snapshot!(format!("dump_{format}"), said.out);
+    }
+}
+
+#[test]
+fn json_lines_are_json() {
+    let said = etlkit_piped(&trace(), &["dump", "--format", "jsonl", "-"]);
+    let lines: Vec<serde_json::Value> =
+        said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let stamps: Vec<_> = lines.iter().map(|l| l["stamp"].as_i64().unwrap()).collect();
+    assert_eq!(stamps, [1_000, 1_010, 1_020, 1_030, 1_040, 1_050]);
+    assert_eq!(lines[3]["name"], "Prov\x1b[31m\"=1");
+}
+
+#[test]
+fn every_filter_selects() {
+    let here = directory(&[("t.etl", &trace())]);
+    for (args, stamps) in [
+        (&["--id", "2"][..], &[1_030][..]),
+        (&["--id", "0xc"], &[1_050]),
+        (&["--opcode", "7"], &[1_040]),
+        (&["--level", "3"], &[1_000, 1_020, 1_040, 1_050]),
+        (&["--keyword", "0x8"], &[1_000, 1_010, 1_020, 1_040, 1_050]),
+        (&["--pid", "200", "--pid", "300"], &[1_040, 1_050]),
+        (&["--tid", "101"], &[1_010, 1_030]),
+        (&["-p", "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a", "--id", "1"], &[1_010]),
+        (&["-p", "PerfInfo"], &[1_020]),
+        (&["-p", "prov\x1b[31M\"=1"], &[1_030]),
+        (&["--from", "0.000002", "--to", "0.000004"], &[1_020, 1_030]),
+        (&["--from", "2022-06-18T04:26:40.000003Z"], &[1_030, 1_040, 1_050]),
+        (&["--limit", "2"], &[1_000, 1_010]),
+        (&["--file-order"], &[1_000, 1_010, 1_030, 1_020, 1_040, 1_050]),
+    ] {
+        let args = [&["dump", "--format", "jsonl", "t.etl"], args].concat();
+        let said = etlkit(here.path(), &args);
+        assert_eq!(said.code, 0, "{args:?}: {}", said.err);
+        let found: Vec<_> = said
+            .out
+            .lines()
+            .map(|l| {
+                serde_json::from_str::<serde_json::Value>(l).unwrap()["stamp"].as_i64().unwrap()
+            })
+            .collect();
+        assert_eq!(found, stamps, "{args:?}");
+    }
+}
+
+#[test]
+fn standard_input_gives_the_same_as_a_file() {
+    let here = directory(&[("t.etl", &trace())]);
+    for args in [&["dump"][..], &["dump", "--file-order"], &["info", "--format", "json"]] {
+        let file = etlkit(here.path(), &[args, &["t.etl"]].concat());
+        let pipe = etlkit_piped(&trace(), &[args, &["-"]].concat());
+        assert_eq!(pipe.out.replace("(standard input)", "t.etl"), file.out, "{args:?}");
+        assert_eq!(pipe.code, 0);
+    }
+}
+
+#[test]
+fn a_damaged_trace_is_read_around() {
+    let cut = &trace()[..2 * BUFFER + 0x60];
+    let here = directory(&[("cut.etl", cut)]);
+    let said = etlkit(here.path(), &["info", "cut.etl"]);
+    assert_eq!(said.code, 1);
+    insta::assert_snapshot!("info_damaged", said.out);
+    let said = etlkit(here.path(), &["dump", "cut.etl"]);
+    assert_eq!((said.code, said.out.lines().count()), (1, 3));
+    insta::assert_snapshot!("dump_damaged_warning", said.err);
+    for tool in ["info", "dump"] {
+        let said = etlkit(here.path(), &[tool, "--strict", "cut.etl"]);
+        assert_eq!(said.code, 2);
+        insta::assert_snapshot!(format!("strict_{tool}"), said.err);
+    }
+    let said = etlverify(here.path(), &["cut.etl"]);
+    assert_eq!(said.code, 1);
+}
+
+#[test]
+fn what_is_no_trace_is_named() {
+    let mut said = String::new();
+    let here = directory(&[
+        ("empty", b""),
+        (
+            "text",
+            b"this is a text file, and long enough to hold a buffer header or so, we hope; it is",
+        ),
+        ("log.evtx", b"ElfFile\0 and more of it"),
+        ("run.nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1"),
+        ("net.pcapng", b"\x0a\x0d\x0d\x0a and more of it"),
+        ("trace.etl.zip", b"PK\x03\x04 and more of it"),
+        ("trace.etl.gz", b"\x1f\x8b\x08 and more of it"),
+        ("xp.etl", &windows_xp()),
+    ]);
+    std::fs::create_dir(here.path().join("directory")).unwrap();
+    for name in [
+        "empty",
+        "text",
+        "log.evtx",
+        "run.nettrace",
+        "net.pcapng",
+        "trace.etl.zip",
+        "trace.etl.gz",
+        "xp.etl",
+        "directory",
+        "missing",
+    ] {
+        for tool in ["info", "dump", "verify"] {
+            let one = etlkit(here.path(), &[tool, name]);
+            assert_eq!((one.code, one.out.as_str()), (2, ""), "{tool} {name}");
+            if tool == "info" {
+                said.push_str(&one.err);
+            }
+        }
+    }
+    insta::assert_snapshot!("no_trace", said);
+}
+
+/// A trace as Windows XP wrote it: version 1 of the marker, log version 1.0.
+fn windows_xp() -> Vec<u8> {
+    let mut bytes = trace();
+    bytes[0x48] = 1;
+    bytes[0x48 + 0x20 + 4..][..4].copy_from_slice(&[5, 1, 1, 0]);
+    bytes
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    use std::process::{Command, Stdio};
+    let here = directory(&[("t.etl", &trace().repeat(1))]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
+        .args(["completions", "bash"])
+        .current_dir(here.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn completions_and_manual_page() {
+    let here = directory(&[]);
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let said = etlkit(here.path(), &["completions", shell]);
+        assert_eq!(said.code, 0);
+        assert!(said.out.contains("dump"), "{shell}");
+    }
+    let said = etlkit(here.path(), &["man"]);
+    assert!(said.code == 0 && said.out.contains(".TH etlkit"));
+}
