@@ -10,7 +10,9 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// Every fault of the bytes carries the file offset at which it was found; offsets count from the
 /// first byte of the trace. [`Error::code`] is stable across versions and is what tools print in
 /// machine-readable output.
-#[derive(Debug, ThisError)]
+///
+/// A clone of an error of the medium keeps its kind and its text, not its source.
+#[derive(Clone, Debug, ThisError)]
 #[error("at offset {offset:#x}: {kind}")]
 pub struct Error {
     /// File offset of the byte at which reading could not go on.
@@ -72,6 +74,22 @@ pub enum ErrorKind {
     /// The medium failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl Clone for ErrorKind {
+    fn clone(&self) -> Self {
+        match *self {
+            Self::Truncated { what, need, have } => Self::Truncated { what, need, have },
+            Self::Invalid { what, found, expected } => Self::Invalid { what, found, expected },
+            Self::NotEtl(why) => Self::NotEtl(why),
+            Self::Compression { format, produced, declared } => {
+                Self::Compression { format, produced, declared }
+            }
+            Self::Limit { what, need, limit } => Self::Limit { what, need, limit },
+            Self::Unwritable(why) => Self::Unwritable(why),
+            Self::Io(ref e) => Self::Io(std::io::Error::new(e.kind(), e.to_string())),
+        }
+    }
 }
 
 impl Error {

@@ -109,16 +109,33 @@ impl BufferHeader {
 
     /// Bytes of the uncompressed buffer in use, counted from its start.
     ///
-    /// `SavedOffset` for a compressed buffer; else `Offset`, or `SavedOffset` when that is 0,
-    /// never more than the buffer. Reference-time and empty-marker buffers hold no records.
+    /// `SavedOffset` for a compressed buffer; else `Offset`, or in a data buffer the larger of both:
+    /// they are equal in all that Windows writes, and filler ends the records anyway. Never more
+    /// than the buffer. Reference-time and empty-marker buffers hold no records.
     #[must_use]
     pub fn fill(&self) -> u32 {
         match self.buffer_type {
             BufferType::REFTIME | BufferType::EMPTY_MARKER => BUFFER_HEADER_SIZE as u32,
             _ if self.is_compressed() => self.saved_offset,
+            _ if self.fill_differs() => self.offset.max(self.saved_offset).min(self.buffer_size),
             _ if self.offset != 0 => self.offset.min(self.buffer_size),
             _ => self.saved_offset.min(self.buffer_size),
         }
+    }
+
+    /// Whether a data buffer states two different fills.
+    #[must_use]
+    pub(crate) fn fill_differs(&self) -> bool {
+        let stated = self.offset != 0 && self.saved_offset != 0;
+        stated && self.offset != self.saved_offset && !self.is_header() && !self.is_compressed()
+    }
+
+    /// The header with its sizes replaced by `size`, where they alone are damaged and everything
+    /// else is as a session writes it.
+    pub(crate) fn resized(&self, size: u32) -> Option<Self> {
+        let header = BufferHeader { buffer_size: size, saved_offset: size, offset: size, ..*self };
+        let written = self.state == BufferState::FLUSH && !self.is_compressed();
+        (written && header.is_plausible(size)).then_some(header)
     }
 
     /// Judges the fields that a walk depends on. `capacity` is the size of a buffer's memory, from

@@ -16,15 +16,19 @@ pub enum Mode {
 }
 
 /// A range of a trace that could not be read, or not as what it claims to be.
-#[derive(Debug)]
+///
+/// It is told of the file, and does not depend on the order of reading.
+#[derive(Clone, Debug)]
 pub struct Damage {
     /// Bytes of the file. For a fault among the records of a compressed buffer, all of its bytes.
+    /// Where bytes are missing, the place where they should be: empty, or behind the end.
     pub range: Range<u64>,
     /// The fault met at the start of the range.
     pub error: Error,
-    /// Records read before the fault was met.
+    /// Records that stand before it in the file and could be read.
     pub records_before: u64,
-    /// Records read after it; complete once the trace has been read to its end.
+    /// Records that stand behind it. Both numbers are complete once the trace has been read to its
+    /// end.
     pub records_after: u64,
 }
 
@@ -33,6 +37,7 @@ pub struct Damage {
 pub(crate) struct Log {
     pub mode: Mode,
     pub damage: Vec<Damage>,
+    /// Records of the buffers that have been left.
     pub records: u64,
 }
 
@@ -48,24 +53,37 @@ impl Log {
         if self.mode == Mode::Strict || error.is_io() {
             return Err(error);
         }
-        let records_before = self.records;
-        // One range of bytes that breaks in many places is one piece of damage.
-        if let Some(last) = self.damage.last_mut()
-            && last.records_before == records_before
-            && last.range.end >= range.start
-            && last.range.start <= range.start
-        {
-            last.range.end = last.range.end.max(range.end);
-            return Ok(());
-        }
-        self.damage.push(Damage { range, error, records_before, records_after: 0 });
+        self.add(Damage { range, error, records_before: self.records, records_after: 0 });
         Ok(())
+    }
+
+    /// The same for a fault behind `passed` records that are not counted here yet.
+    #[cold]
+    pub fn fault_behind(&mut self, passed: u64, range: Range<u64>, error: Error) -> Result<()> {
+        self.records += passed;
+        let result = self.fault(range, error);
+        self.records -= passed;
+        result
+    }
+
+    /// Adds a piece that stands behind those already there. One range of bytes that breaks in many
+    /// places is one piece.
+    pub fn add(&mut self, piece: Damage) {
+        if let Some(last) = self.damage.last_mut()
+            && last.records_before == piece.records_before
+            && last.range.end >= piece.range.start
+            && last.range.start <= piece.range.start
+        {
+            last.range.end = last.range.end.max(piece.range.end);
+        } else {
+            self.damage.push(piece);
+        }
     }
 
     /// Fills in what could not be known before the end.
     pub fn finish(&mut self) {
         for damage in &mut self.damage {
-            damage.records_after = self.records - damage.records_before;
+            damage.records_after = self.records.saturating_sub(damage.records_before);
         }
     }
 }
@@ -140,6 +158,15 @@ pub enum Note {
         /// The stated size.
         stated: u32,
     },
+    /// A buffer states its fill twice, differently; records were read up to the larger one.
+    FillDiffers {
+        /// Its file offset.
+        offset: u64,
+        /// `SavedOffset`.
+        saved: u32,
+        /// `Offset`.
+        current: u32,
+    },
     /// The buffers are compressed, but the header names no format; XPRESS was assumed.
     CompressionUnnamed {
         /// What stands where the format should.
@@ -164,6 +191,7 @@ impl Note {
             Note::AnotherHeader { .. } => "another-header",
             Note::UnusedTail { .. } => "unused-tail",
             Note::PointerSize { .. } => "pointer-size",
+            Note::FillDiffers { .. } => "fill-differs",
             Note::CompressionUnnamed { .. } => "compression-unnamed",
         }
     }
@@ -178,6 +206,7 @@ impl Note {
             | Note::SequenceTwice { offset, .. }
             | Note::Reordered { offset }
             | Note::AnotherHeader { offset }
+            | Note::FillDiffers { offset, .. }
             | Note::UnusedTail { offset, .. } => offset,
             _ => 0,
         }
@@ -216,6 +245,9 @@ impl fmt::Display for Note {
             }
             Note::PointerSize { stated } => {
                 write!(f, "the header event states pointers of {stated} bytes, its kind says other")
+            }
+            Note::FillDiffers { saved, current, .. } => {
+                write!(f, "this buffer states its fill twice, as {saved} and as {current} bytes")
             }
             Note::CompressionUnnamed { state } => {
                 write!(f, "no compression format is named (state {state:#x}); XPRESS was assumed")

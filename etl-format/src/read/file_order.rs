@@ -62,7 +62,6 @@ impl<S: Source> FileOrder<S> {
         loop {
             if self.in_buffer {
                 if let Some((found, stamp)) = self.loaded.next(&mut self.log)? {
-                    self.log.records += 1;
                     return Ok(Some(self.loaded.record(found, stamp)));
                 }
                 self.in_buffer = false;
@@ -79,6 +78,7 @@ impl<S: Source> FileOrder<S> {
     /// # Errors
     /// As [`FileOrder::next_record`].
     pub fn next_buffer(&mut self) -> Result<Option<&BufferEntry>> {
+        self.log.records += self.loaded.leave();
         let block = &mut self.loaded.raw;
         let next = self.walk.next(&mut self.source, block, true, &self.limits, &mut self.log)?;
         let Some(entry) = next else {
@@ -86,7 +86,8 @@ impl<S: Source> FileOrder<S> {
             self.log.finish();
             return Ok(None);
         };
-        self.loaded.set(entry, self.walk.layout.format, &mut self.log)?;
+        self.loaded.set(entry, &self.walk.layout, &mut self.log)?;
+        self.loaded.entry.first_stamp = self.loaded.first_stamp().unwrap_or(self.header.stamp);
         self.in_buffer = true;
         Ok(Some(&self.loaded.entry))
     }
@@ -134,7 +135,7 @@ impl<S: Source> FileOrder<S> {
     /// Records read so far.
     #[must_use]
     pub fn records(&self) -> u64 {
-        self.log.records
+        self.log.records + self.loaded.passed()
     }
 
     /// What happens at a fault.

@@ -1,16 +1,19 @@
 //! From buffer to buffer through a file: the walk that every reader starts from.
 
+use core::ops::Range;
+
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferFlags, BufferType, CompressionFormat, LogFileMode,
+    BUFFER_HEADER_SIZE, BufferFlags, BufferType, CompressionFormat, FILLER, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
 
 use super::buffer::BufferHeader;
-use super::damage::{Log, Note};
+use super::damage::{Log, Mode, Note};
 use super::header::FileHeader;
 use super::limits::Limits;
+use super::scan::{self, Scan};
 use super::source::Source;
-use super::{scan, walk};
+use super::walk;
 
 /// What a reader keeps of each buffer of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub struct BufferEntry {
     pub offset: u64,
     /// Its sequence number.
     pub sequence_number: i64,
-    /// Raw stamp of its first record; `i64::MIN` when not known.
+    /// Raw stamp of its first stamped record; the session's start when it has none.
     pub first_stamp: i64,
     /// Bytes that it takes in the file.
     pub stored: u32,
@@ -33,7 +36,8 @@ pub struct BufferEntry {
     pub buffer_type: BufferType,
     /// Whether the records are compressed.
     pub compressed: bool,
-    /// Whether the file ends inside this buffer.
+    /// Whether the end of the buffer is missing: the file ends inside it, or the next buffer
+    /// begins there.
     pub cut: bool,
     /// Whether the buffer's own header was unreadable and this entry was made from its records;
     /// then the processor and the sequence number are unknown and 0.
@@ -44,6 +48,23 @@ pub struct BufferEntry {
 }
 
 impl BufferEntry {
+    fn of(header: &BufferHeader, offset: u64) -> Self {
+        BufferEntry {
+            offset,
+            sequence_number: header.sequence_number,
+            first_stamp: i64::MIN,
+            stored: header.buffer_size,
+            fill: header.fill(),
+            processor: header.processor(),
+            flags: header.flags,
+            buffer_type: header.buffer_type,
+            compressed: header.is_compressed(),
+            cut: false,
+            rebuilt: false,
+            unordered: false,
+        }
+    }
+
     /// Whether this buffer holds a file header.
     #[must_use]
     pub fn is_header(&self) -> bool {
@@ -62,6 +83,8 @@ pub(crate) struct Layout {
     pub packed: bool,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
+    /// Raw stamp of the session's start, which records take that have none.
+    pub start: i64,
 }
 
 /// Reads buffer headers one after the other.
@@ -72,6 +95,10 @@ pub(crate) struct BufferWalk {
     pub count: u64,
     pub notes: Vec<Note>,
     done: bool,
+    /// Whether a fault was met among the buffers.
+    damaged: bool,
+    /// A fault behind the records of the buffer just given; it is told when they have been read.
+    behind: Option<(Range<u64>, Error)>,
 }
 
 /// Bytes read for a buffer's header and, in passing, its first record.
@@ -86,9 +113,8 @@ impl BufferWalk {
     ) -> Result<(Self, FileHeader)> {
         let mut block = S::Block::default();
         // The header event is at most 64 KB long, since its size has 16 bits.
-        source.read(0, BUFFER_HEADER_SIZE + 0x1_0000, &mut block)?;
-        let bytes = block.as_ref();
-        match open_buffer_0(bytes, limits) {
+        source.read(0, BUFFER_0_MOST, &mut block)?;
+        match open_buffer_0(block.as_ref(), limits, log.mode) {
             Ok((buffer, header)) => {
                 let (format, note) = compression(&header, &buffer);
                 let mut walk = BufferWalk::at(0, &header, format, limits);
@@ -100,7 +126,7 @@ impl BufferWalk {
         }
     }
 
-    /// A trace whose first buffer is not readable: its other buffers may be.
+    /// A trace whose header event is not readable: the rest of it may be.
     fn open_headless<S: Source>(
         source: &mut S,
         limits: &Limits,
@@ -108,19 +134,25 @@ impl BufferWalk {
         error: Error,
     ) -> Result<(Self, FileHeader)> {
         let old = matches!(error.kind, ErrorKind::NotEtl(why) if why.contains("XP"));
-        if log.mode == super::Mode::Strict || old || source.size().is_none() {
+        if log.mode == Mode::Strict || old || error.is_io() {
             return Err(error);
         }
-        let Some((at, first)) = scan::next_buffer(source, 1, limits.buffer, None)? else {
+        if let Some((buffer, next)) = sound_buffer_0(source, limits)? {
+            let header = unknown_header(&next);
+            let (format, note) = compression(&header, &buffer);
+            let mut walk = BufferWalk::at(0, &header, format, limits);
+            walk.notes.extend(note);
+            let event = BUFFER_HEADER_SIZE as u64;
+            walk.fault(event..event + 8, error, log)?;
+            return Ok((walk, header));
+        }
+        let Scan::Buffer(at, first) = scan::next_buffer(source, 0, limits.buffer, None)? else {
             return Err(error);
         };
-        let mut header =
-            FileHeader::unknown(if first.is_compressed() { 0 } else { first.buffer_size });
-        if first.is_compressed() {
-            header.mode = LogFileMode::COMPRESSED;
-        }
-        log.fault(0..at, error)?;
-        Ok((BufferWalk::at(at, &header, CompressionFormat::XPRESS, limits), header))
+        let header = unknown_header(&first);
+        let mut walk = BufferWalk::at(at, &header, CompressionFormat::XPRESS, limits);
+        walk.fault(0..at, error, log)?;
+        Ok((walk, header))
     }
 
     fn at(at: u64, header: &FileHeader, format: CompressionFormat, limits: &Limits) -> Self {
@@ -134,8 +166,22 @@ impl BufferWalk {
             packed,
             mode: header.mode,
             stated_buffers: header.buffers_written,
+            start: header.stamp,
         };
-        BufferWalk { layout, at, count: 0, notes: Vec::new(), done: false }
+        BufferWalk {
+            layout,
+            at,
+            count: 0,
+            notes: Vec::new(),
+            done: false,
+            damaged: false,
+            behind: None,
+        }
+    }
+
+    fn fault(&mut self, range: Range<u64>, error: Error, log: &mut Log) -> Result<()> {
+        self.damaged = true;
+        log.fault(range, error)
     }
 
     /// The next buffer. With `whole`, all its bytes are left in `block`, else at least its header
@@ -148,6 +194,9 @@ impl BufferWalk {
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Option<BufferEntry>> {
+        if let Some((range, error)) = self.behind.take() {
+            self.fault(range, error, log)?;
+        }
         while !self.done {
             let at = self.at;
             source.read(at, HEAD, block).map_err(|e| Error::new(at, e.into()))?;
@@ -156,21 +205,35 @@ impl BufferWalk {
                 self.finish(at, log)?;
                 return Ok(None);
             }
-            if self.is_unused_tail(source, head.first().copied().unwrap_or(0), head)? {
+            let judged = BufferHeader::parse(head, at)
+                .and_then(|h| h.check(at, self.layout.capacity).map(|()| h));
+            let nothing = self.nothing(source, block, limits)?;
+            if let Some((end, true)) = nothing {
+                self.notes.push(Note::UnusedTail { offset: at, len: end - at });
                 self.finish(at, log)?;
                 return Ok(None);
             }
-            let judged = BufferHeader::parse(head, at)
-                .and_then(|h| h.check(at, self.layout.capacity).map(|()| h));
-            source.read(at, HEAD, block).map_err(|e| Error::new(at, e.into()))?;
-            let mut entry = match judged {
-                Ok(header) => self.entry(&header, at, source, block, log)?,
-                Err(error) => match self.rebuild(error, source, block, limits, log)? {
-                    Some(entry) => entry,
-                    None => continue,
-                },
+            if let Ok(header) = &judged
+                && header.is_header()
+                && self.count > 0
+            {
+                self.appended(header, source, block, limits)?;
+            }
+            let entry = match judged {
+                Ok(header) => self.entry(&header, source, block, limits, log)?,
+                Err(error) => Err(error),
             };
-            self.measure(&mut entry, source, block, whole, limits, log)?;
+            let mut entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let hole = nothing.map(|(end, _)| end);
+                    match self.rebuild(error, hole, source, block, limits, log)? {
+                        Some(entry) => entry,
+                        None => continue,
+                    }
+                }
+            };
+            self.measure(&mut entry, source, block, whole, log)?;
             self.count += 1;
             self.at = at + u64::from(entry.stored).max(8);
             return Ok(Some(entry));
@@ -178,50 +241,106 @@ impl BufferWalk {
         Ok(None)
     }
 
+    /// A further file header: what was appended may have buffers of another size.
+    fn appended<S: Source>(
+        &mut self,
+        buffer: &BufferHeader,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+    ) -> Result<()> {
+        let at = self.at;
+        source.read(at, BUFFER_0_MOST, block).map_err(|e| Error::new(at, e.into()))?;
+        let event = block.as_ref().get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+        let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
+        let (format, note) = compression(&header, buffer);
+        let next = BufferWalk::at(at, &header, format, limits).layout;
+        self.layout = Layout {
+            capacity: next.capacity,
+            spacing: next.spacing,
+            packed: next.packed,
+            format: if next.packed { next.format } else { self.layout.format },
+            ..self.layout.clone()
+        };
+        self.notes.extend(note);
+        Ok(())
+    }
+
     /// The entry of a buffer whose header is sound. A size that leads nowhere, where the one of the
-    /// file header does, is a fault.
+    /// file header does, is a fault. The inner error is that of a buffer beyond the limits.
     fn entry<S: Source>(
         &mut self,
         header: &BufferHeader,
-        at: u64,
         source: &mut S,
         block: &mut S::Block,
+        limits: &Limits,
         log: &mut Log,
-    ) -> Result<BufferEntry> {
-        let mut entry = BufferEntry {
-            offset: at,
-            sequence_number: header.sequence_number,
-            first_stamp: i64::MIN,
-            stored: header.buffer_size,
-            fill: header.fill(),
-            processor: header.processor(),
-            flags: header.flags,
-            buffer_type: header.buffer_type,
-            compressed: header.is_compressed(),
-            cut: false,
-            rebuilt: false,
-            unordered: false,
-        };
-        let spacing = self.layout.spacing;
-        if spacing != 0 && entry.stored != spacing && !entry.compressed {
-            let stated = self.leads_on(at, entry.stored, source, block)?;
-            if !stated && self.leads_on(at, spacing, source, block)? {
-                log.fault(
-                    at..at + 4,
-                    Error::invalid(
-                        at,
-                        "buffer size",
-                        entry.stored.into(),
-                        "the buffer size of the file header",
-                    ),
-                )?;
-                entry.stored = spacing;
-                entry.fill = if header.offset != 0 { header.offset } else { header.saved_offset };
-                entry.fill = entry.fill.min(spacing);
-            }
-            source.read(at, HEAD, block).map_err(|e| Error::new(at, e.into()))?;
+    ) -> Result<Result<BufferEntry, Error>> {
+        let at = self.at;
+        let mut entry = BufferEntry::of(header, at);
+        if header.fill_differs() {
+            let (saved, current) = (header.saved_offset, header.offset);
+            self.notes.push(Note::FillDiffers { offset: at, saved, current });
         }
-        Ok(entry)
+        let spacing = self.layout.spacing;
+        let odd = spacing != 0 && entry.stored != spacing && !entry.compressed;
+        let plausible = header.is_plausible(self.layout.capacity);
+        let salvage = log.mode == Mode::Salvage;
+        // Where another buffer stands at the common distance, a stated one that leads to yet
+        // another would swallow it.
+        if odd && self.leads_on(at, spacing, source, block)? {
+            let expected = "the buffer size of the file header";
+            let error = Error::invalid(at, "buffer size", entry.stored.into(), expected);
+            self.fault(at..at + 4, error, log)?;
+            entry.stored = spacing;
+            entry.fill = BufferHeader { buffer_size: spacing, ..*header }.fill();
+        } else if (odd || salvage || !plausible)
+            && !self.leads_on(at, entry.stored, source, block)?
+            && !(salvage && self.shorten(&mut entry, source, block, limits)?)
+            && !plausible
+        {
+            if entry.stored > limits.buffer && entry.stored == spacing {
+                return Ok(Err(beyond_limit(&entry, limits)));
+            }
+            let expected = "a size that leads to the next buffer";
+            return Ok(Err(Error::invalid(at, "buffer size", entry.stored.into(), expected)));
+        }
+        if entry.stored.max(entry.fill) > limits.buffer {
+            return Ok(Err(beyond_limit(&entry, limits)));
+        }
+        Ok(Ok(entry))
+    }
+
+    /// Where a buffer leads nowhere and another one begins inside it that does lead on, bytes have
+    /// gone missing: the buffer ends there. Whether it is so.
+    fn shorten<S: Source>(
+        &mut self,
+        entry: &mut BufferEntry,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+    ) -> Result<bool> {
+        let at = entry.offset;
+        let stored = entry.stored.min(limits.buffer) as usize;
+        source.read(at, stored + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+        let inside = BUFFER_HEADER_SIZE..stored;
+        let Some((len, next)) =
+            scan::within(block.as_ref(), inside, self.layout.capacity, Some(&self.layout))
+        else {
+            return Ok(false);
+        };
+        let beyond = (len as u32).saturating_add(next.buffer_size);
+        let gap = self.leads_on(at, beyond, source, block)?;
+        if gap {
+            let error = Error::truncated(at, "buffer", entry.stored.into(), len as u64);
+            let end = at + len as u64;
+            self.behind = Some((end..end, error));
+            (entry.stored, entry.cut) = (len as u32, true);
+            if !entry.compressed {
+                entry.fill = entry.fill.min(entry.stored);
+            }
+        }
+        Ok(gap)
     }
 
     /// Whether a buffer, or the end of the file, stands `size` bytes behind `at`.
@@ -233,17 +352,20 @@ impl BufferWalk {
         block: &mut S::Block,
     ) -> Result<bool> {
         // A pipe can only look ahead from where it stands, so all of it is asked for at once.
-        let size = size.min(self.layout.capacity.max(self.layout.spacing)) as usize;
-        let far = at.saturating_add(size as u64);
-        let bytes = if source.size().is_some() {
+        if size > self.layout.capacity.saturating_mul(2) {
+            return Ok(false);
+        }
+        let far = at.saturating_add(size.into());
+        let size = size as usize;
+        let (bytes, end) = if let Some(end) = source.size() {
             source.read(far, BUFFER_HEADER_SIZE, block).map_err(|e| Error::new(far, e.into()))?;
-            block.as_ref()
+            (block.as_ref(), end == far)
         } else {
             let len = size + BUFFER_HEADER_SIZE;
             source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
-            block.as_ref().get(size..).unwrap_or_default()
+            let bytes = block.as_ref();
+            (bytes.get(size..).unwrap_or_default(), bytes.len() == size)
         };
-        let end = source.size().is_none_or(|end| end == far) && bytes.is_empty();
         let header = BufferHeader::parse(bytes, far);
         Ok(end || header.is_ok_and(|h| h.is_plausible(self.layout.capacity)))
     }
@@ -255,26 +377,22 @@ impl BufferWalk {
         source: &mut S,
         block: &mut S::Block,
         whole: bool,
-        limits: &Limits,
-        log: &mut Log,
+        log: &Log,
     ) -> Result<()> {
         let at = entry.offset;
-        if entry.stored.max(entry.fill) > limits.buffer {
-            let need = u64::from(entry.stored.max(entry.fill));
-            let limit = limits.buffer.into();
-            return Err(Error::new(at, ErrorKind::Limit { what: "a buffer", need, limit }));
-        }
+        let len = if whole || source.size().is_none() { entry.stored as usize } else { HEAD };
+        source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
         let have = match source.size() {
-            Some(size) if !whole => size.saturating_sub(at),
-            _ => {
-                let len = entry.stored as usize;
-                source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
-                block.as_ref().len() as u64
-            }
+            Some(size) => size.saturating_sub(at),
+            None => block.as_ref().len() as u64,
         };
         if have < u64::from(entry.stored) {
             let need = u64::from(entry.stored);
-            log.fault(at + have..at + need, Error::truncated(at, "buffer", need, have))?;
+            let error = Error::truncated(at, "buffer", need, have);
+            if log.mode == Mode::Strict {
+                return Err(error);
+            }
+            self.behind = Some((at + have..at + need, error));
             entry.cut = true;
             entry.stored = have as u32;
         }
@@ -297,17 +415,18 @@ impl BufferWalk {
     }
 
     /// A buffer whose header is damaged: its records may stand where they should, or the next
-    /// sound buffer has to be looked for. `None` when the walk has been set to go on there.
+    /// sound buffer has to be looked for. `None` when the walk has been set to go on there. `hole`
+    /// is where a run of nothing ends in which the header stands.
     fn rebuild<S: Source>(
         &mut self,
         error: Error,
+        hole: Option<u64>,
         source: &mut S,
         block: &mut S::Block,
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Option<BufferEntry>> {
         let at = self.at;
-        let spacing = self.layout.spacing as usize;
         let preallocated = self.layout.mode.has(LogFileMode::PREALLOCATE);
         let stated = u64::from(self.layout.stated_buffers);
         if preallocated && stated > 1 && self.count >= stated {
@@ -317,67 +436,90 @@ impl BufferWalk {
             self.done = true;
             return Ok(None);
         }
-        if log.mode == super::Mode::Strict {
+        if log.mode == Mode::Strict {
             return Err(error);
         }
-        if spacing > BUFFER_HEADER_SIZE && spacing <= limits.buffer as usize {
-            source.read(at, spacing, block).map_err(|e| Error::new(at, e.into()))?;
+        let near = self.near(limits);
+        // Where the hole is as long as the buffer, there are no records.
+        let hole = hole.filter(|end| end - at >= near as u64);
+        if hole.is_none() && near > BUFFER_HEADER_SIZE {
+            source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
             let bytes = block.as_ref();
-            let tail = walk::tail(bytes, bytes.len());
-            let first = walk::resync(bytes, BUFFER_HEADER_SIZE, bytes.len(), i64::MIN, tail);
-            if first == Some(BUFFER_HEADER_SIZE) {
-                log.fault(at..at + BUFFER_HEADER_SIZE as u64, error)?;
+            let next = scan::within(bytes, 1..near, self.layout.capacity, Some(&self.layout));
+            let len = match next {
+                Some((len, _)) => len,
+                None if self.layout.spacing != 0 => near.min(bytes.len()),
+                None => 0,
+            };
+            let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
+            let (bytes, start) = (bytes.get(..len).unwrap_or_default(), self.layout.start);
+            let tail = walk::tail(bytes, len);
+            if walk::resync(bytes, BUFFER_HEADER_SIZE, len, start, tail).is_some() {
+                self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
+                if let Some(header) = sizes {
+                    return Ok(Some(BufferEntry::of(&header, at)));
+                }
+                let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
                 return Ok(Some(BufferEntry {
                     offset: at,
                     first_stamp: i64::MIN,
-                    stored: spacing as u32,
-                    fill: spacing as u32,
+                    stored: len as u32,
+                    fill: len as u32,
+                    buffer_type,
                     rebuilt: true,
                     ..BufferEntry::default()
                 }));
             }
         }
-        let from = at.saturating_add(1);
-        let next = scan::next_buffer(source, from, self.layout.capacity, Some(&self.layout))?;
-        let end = match next {
-            Some((next, _)) => next,
-            None => {
-                self.done = true;
-                let rest = source.size().unwrap_or(at);
-                rest.max(at)
-            }
-        };
-        log.fault(at..end, error)?;
+        // A header may begin with the last bytes of what looks like a hole.
+        let from = hole.map_or(at, |end| end - scan::REACH as u64).max(at) + 1;
+        let scan = scan::next_buffer(source, from, self.layout.capacity, Some(&self.layout))?;
+        let end = scan.offset();
+        self.done = matches!(scan, Scan::End(_));
+        self.fault(at..end, error, log)?;
         self.at = end;
         Ok(None)
     }
 
-    /// Whether nothing but zeros (or filler) follows: space that was reserved and never used.
-    fn is_unused_tail<S: Source>(&mut self, source: &mut S, byte: u8, head: &[u8]) -> Result<bool> {
-        let same = |b: &[u8]| b.iter().all(|&x| x == byte);
-        if !matches!(byte, 0 | 0xff) || !same(head.get(..BUFFER_HEADER_SIZE).unwrap_or(head)) {
-            return Ok(false);
+    /// Bytes from a buffer in which its records are looked for although its header is not sound:
+    /// to the next one, where that is known.
+    fn near(&self, limits: &Limits) -> usize {
+        let packed_buffer_0 = self.at == 0 && self.layout.spacing == 0;
+        let len = if packed_buffer_0 { BUFFER_0_MOST as u32 } else { self.layout.spacing };
+        len.min(limits.buffer) as usize
+    }
+
+    /// Whether a run of zeros or filler stands where a buffer header should: where it ends, and
+    /// whether that is the end of the file. Only such a tail is space that was reserved and never
+    /// used; a buffer lost in the middle is a fault.
+    fn nothing<S: Source>(
+        &self,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+    ) -> Result<Option<(u64, bool)>> {
+        let head = block.as_ref();
+        let byte = head.first().copied().unwrap_or(1);
+        let head = head.get(..BUFFER_HEADER_SIZE).unwrap_or(head);
+        if self.count == 0 || !matches!(byte, 0 | FILLER) || head.iter().any(|&b| b != byte) {
+            return Ok(None);
         }
-        if self.count == 0 {
-            return Ok(false);
-        }
-        // A buffer lost in the middle is a fault; only a tail that is empty to the very end is
-        // none. A pipe must read on to know.
-        let mut block = S::Block::default();
+        // A pipe forgets what lies behind, so all that may be looked at again is read at once: a
+        // buffer's length at first, and then always the end of the last piece as well.
         let mut at = self.at;
+        let mut len = self.near(limits).max(1 << 16) + scan::REACH;
         loop {
-            source.read(at, 1 << 16, &mut block).map_err(|e| Error::new(at, e.into()))?;
+            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
             let bytes = block.as_ref();
-            if bytes.is_empty() {
-                break;
+            if let Some(run) = bytes.iter().position(|&b| b != byte) {
+                return Ok(Some((at + run as u64, false)));
             }
-            if !same(bytes) {
-                return Ok(false);
+            if bytes.len() < len {
+                return Ok(Some((at + bytes.len() as u64, true)));
             }
-            at += bytes.len() as u64;
+            at += (len - scan::REACH) as u64;
+            len = 1 << 20;
         }
-        self.notes.push(Note::UnusedTail { offset: self.at, len: at - self.at });
-        Ok(true)
     }
 
     /// The end of the file: is anything missing?
@@ -396,10 +538,10 @@ impl BufferWalk {
         }
         // A circular file counts what was written, not what is left.
         let circular = self.layout.mode.has(LogFileMode::CIRCULAR);
-        if found < u64::from(stated) && !circular && log.damage.is_empty() {
+        if found < u64::from(stated) && !circular && !self.damaged {
             let missing = u64::from(stated) - found;
             let need = missing.saturating_mul(u64::from(self.layout.spacing.max(1)));
-            log.fault(end..end, Error::truncated(end, "further buffers", need, 0))?;
+            self.fault(end..end, Error::truncated(end, "further buffers", need, 0), log)?;
         } else {
             self.notes.push(Note::BufferCount { stated, found });
         }
@@ -407,15 +549,53 @@ impl BufferWalk {
     }
 }
 
-fn open_buffer_0(bytes: &[u8], limits: &Limits) -> Result<(BufferHeader, FileHeader)> {
+fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
+    let need = entry.stored.max(entry.fill).into();
+    let kind = ErrorKind::Limit { what: "a buffer", need, limit: limits.buffer.into() };
+    Error::new(entry.offset, kind)
+}
+
+/// Bytes of a buffer 0 that holds no more than a header event: the event's size has 16 bits.
+const BUFFER_0_MOST: usize = BUFFER_HEADER_SIZE + 0x1_0000;
+
+/// Buffer 0 and the header event in it. In salvage mode the event is enough.
+fn open_buffer_0(bytes: &[u8], limits: &Limits, mode: Mode) -> Result<(BufferHeader, FileHeader)> {
     if bytes.is_empty() {
         return Err(Error::new(0, ErrorKind::NotEtl("it is empty")));
     }
     let buffer = BufferHeader::parse(bytes, 0)?;
     let records = bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
     let header = FileHeader::parse(records, BUFFER_HEADER_SIZE as u64)?;
-    buffer.check(0, limits.buffer)?;
+    if mode == Mode::Strict {
+        buffer.check(0, limits.buffer)?;
+    }
     Ok((buffer, header))
+}
+
+/// The headers of buffer 0 and of the one behind it, where both look sound.
+fn sound_buffer_0<S: Source>(
+    source: &mut S,
+    limits: &Limits,
+) -> Result<Option<(BufferHeader, BufferHeader)>> {
+    let mut block = S::Block::default();
+    source.read(0, BUFFER_HEADER_SIZE, &mut block)?;
+    let Ok(buffer) = BufferHeader::parse(block.as_ref(), 0) else { return Ok(None) };
+    if !buffer.is_header() || !buffer.is_plausible(limits.buffer) {
+        return Ok(None);
+    }
+    let len = buffer.buffer_size as usize;
+    source.read(0, len + scan::REACH, &mut block)?;
+    let next = scan::candidate(block.as_ref(), len, limits.buffer, None);
+    Ok(next.map(|next| (buffer, next)))
+}
+
+/// What is known without the header event, from a data buffer.
+fn unknown_header(buffer: &BufferHeader) -> FileHeader {
+    if buffer.is_compressed() {
+        FileHeader { mode: LogFileMode::COMPRESSED, ..FileHeader::unknown(0) }
+    } else {
+        FileHeader::unknown(buffer.buffer_size)
+    }
 }
 
 /// The compression format, from the state of buffer 0.

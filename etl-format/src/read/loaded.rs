@@ -5,7 +5,7 @@ use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
-use super::index::BufferEntry;
+use super::index::{BufferEntry, Layout};
 use super::record::{Place, Record};
 use super::walk::{self, Found, Stop};
 
@@ -23,6 +23,10 @@ pub(crate) struct Loaded<B> {
     at: usize,
     /// The stamp that an unstamped record takes over.
     stamp: i64,
+    /// The stamp of those that have none to take over: the session's start.
+    start: i64,
+    /// Records given so far.
+    passed: u64,
     /// Where the filler behind the records begins; looked for at the first fault.
     tail: Option<usize>,
 }
@@ -39,23 +43,20 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     }
 
     /// Takes over the bytes in `self.raw`, which are those of `entry`.
-    pub fn set(
-        &mut self,
-        entry: BufferEntry,
-        format: CompressionFormat,
-        log: &mut Log,
-    ) -> Result<()> {
+    pub fn set(&mut self, entry: BufferEntry, layout: &Layout, log: &mut Log) -> Result<()> {
         self.entry = entry;
+        self.start = layout.start;
         self.fill = entry.fill as usize;
         self.at = BUFFER_HEADER_SIZE;
         self.tail = None;
+        self.passed = 0;
         if entry.compressed {
-            self.decompress(format, log)?;
+            self.decompress(layout.format, log)?;
         } else if entry.cut {
             // Behind the cut there is nothing: what is left of the buffer is all of it.
             self.fill = self.fill.min(self.raw.as_ref().len());
         }
-        self.stamp = walk::first_stamp(self.data(), self.fill).unwrap_or(entry.first_stamp);
+        self.stamp = self.first_stamp().unwrap_or(self.start);
         Ok(())
     }
 
@@ -106,6 +107,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     #[inline(always)]
     fn pass(&mut self, found: Found) -> (Found, i64) {
         self.at = walk::next_at(found.at, found.len);
+        self.passed += 1;
         if let Some(stamp) = found.stamp {
             self.stamp = stamp;
         }
@@ -126,7 +128,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let next = walk::resync(self.data(), self.at + 8, self.fill, self.stamp, tail);
         let end = next.unwrap_or(self.fill);
         if !(short && next.is_none()) {
-            log.fault(self.range(self.at, end), self.error(stop))?;
+            log.fault_behind(self.passed, self.range(self.at, end), self.error(stop))?;
         }
         let Some(next) = next else {
             self.at = self.fill;
@@ -137,6 +139,21 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             Ok(found) => Ok(Some(self.pass(found))),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The stamp that the first record has or takes over, if there is one before any fault.
+    pub fn first_stamp(&self) -> Option<i64> {
+        walk::first_stamp(self.data(), self.fill)
+    }
+
+    /// Records given so far.
+    pub fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Leaves the buffer for good, for as many records as were given.
+    pub fn leave(&mut self) -> u64 {
+        core::mem::take(&mut self.passed)
     }
 
     /// File bytes of a part of the buffer.

@@ -38,6 +38,7 @@ mod ordered;
 mod record;
 mod scan;
 mod source;
+mod tally;
 mod trace;
 mod walk;
 

@@ -22,15 +22,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
+use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, ErrorKind, Result};
 
-use super::damage::{Damage, Log};
-use super::index::BufferEntry;
+use super::damage::{Damage, Log, Mode};
+use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
 use super::loaded::Loaded;
 use super::record::Record;
 use super::source::Source;
+use super::tally::Tally;
+use super::trace::Options;
 use super::walk::Found;
 
 /// How sure the time order has to be before the first record is given.
@@ -79,6 +81,8 @@ struct Run<B> {
     /// Records in time order, last first, when the buffer was not in order by itself.
     sorted: Option<Vec<(Found, i64)>>,
     held: u64,
+    /// The faults of this buffer.
+    log: Log,
 }
 
 /// What waits in the heap: a run that is open, or the next buffer of a stream.
@@ -99,9 +103,13 @@ enum Waiting {
 #[derive(Debug)]
 pub struct Ordered<S: Source> {
     source: S,
-    format: CompressionFormat,
+    layout: Layout,
     limits: Limits,
-    log: Log,
+    mode: Mode,
+    tally: Tally,
+    records: u64,
+    /// What reading ended with, for good.
+    failed: Option<Error>,
     /// All buffers, in the order of streams and then of time.
     entries: Vec<BufferEntry>,
     /// Ranks of the entries.
@@ -124,33 +132,24 @@ impl<S: Source> Ordered<S> {
     pub(crate) fn new(
         source: S,
         mut entries: Vec<BufferEntry>,
-        format: CompressionFormat,
-        limits: Limits,
-        log: Log,
+        layout: Layout,
+        options: &Options,
+        damage: Vec<Damage>,
     ) -> Self {
         // Time within a stream comes first, so that a wrapped or shuffled file is put in order by
-        // what its records say; numbers decide between equals.
+        // what its records say.
         entries.sort_by_key(|e| {
             (!e.is_header(), e.processor, e.first_stamp, e.sequence_number, e.offset)
         });
-        let mut ranks = Vec::with_capacity(entries.len());
-        let (mut stream, mut place) = (0u32, 0u32);
-        let mut last = None;
-        for e in &entries {
-            let key = (!e.is_header(), e.processor);
-            match last {
-                Some(last) if last == key => place = place.saturating_add(1),
-                Some(_) => (stream, place) = (stream.saturating_add(1), 0),
-                None => {}
-            }
-            last = Some(key);
-            ranks.push((stream, place));
-        }
+        let (ranks, streams) = ranks(&entries);
         let mut ordered = Ordered {
             source,
-            format,
-            limits,
-            log,
+            layout,
+            limits: options.limits,
+            mode: options.mode,
+            tally: Tally::new(damage),
+            records: 0,
+            failed: None,
             entries,
             ranks,
             heap: BinaryHeap::new(),
@@ -160,13 +159,16 @@ impl<S: Source> Ordered<S> {
             bound: (i64::MAX, (u32::MAX, u32::MAX)),
             last: i64::MIN,
             held: 0,
-            open: vec![0; stream as usize + 1],
+            open: vec![0; streams],
             report: OrderReport::default(),
         };
+        let mut last = None;
         for index in 0..ordered.ranks.len() {
-            if ordered.ranks.get(index).is_some_and(|rank| rank.1 == 0) {
+            let stream = ordered.ranks.get(index).map(|rank| rank.0);
+            if stream != last {
                 ordered.wait_for(index);
             }
+            last = stream;
         }
         ordered
     }
@@ -186,11 +188,15 @@ impl<S: Source> Ordered<S> {
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // The run that gave the last record goes on until another one is due.
-        let (index, found, stamp) = match self.step()? {
+        let (index, found, stamp) = match self.step() {
             Some(step) => step,
-            None => match self.switch()? {
-                Some(step) => step,
-                None => return Ok(None),
+            None => match self.switch() {
+                Ok(Some(step)) => step,
+                Ok(None) => return Ok(None),
+                Err(error) => {
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
             },
         };
         if stamp < self.last {
@@ -198,36 +204,46 @@ impl<S: Source> Ordered<S> {
         } else {
             self.last = stamp;
         }
-        self.log.records += 1;
+        self.records += 1;
         // The run is there: `step` and `switch` have just used it.
         Ok(self.runs.get(index).map(|run| run.loaded.record(found, stamp)))
     }
 
     /// Takes the next record of the current run, if it is due before all others.
     #[inline(always)]
-    fn step(&mut self) -> Result<Option<(usize, Found, i64)>> {
-        let Some(index) = self.current else { return Ok(None) };
-        let Some(run) = self.runs.get_mut(index) else { return Ok(None) };
+    fn step(&mut self) -> Option<(usize, Found, i64)> {
+        let index = self.current?;
+        let run = self.runs.get_mut(index)?;
         match run.next {
             Some((found, stamp)) if (stamp, run.rank) <= self.bound => {
                 run.next = match &mut run.sorted {
-                    None => run.loaded.next(&mut self.log)?,
+                    None => match run.loaded.next(&mut run.log) {
+                        Ok(next) => next,
+                        Err(error) => {
+                            // This record is sound; the one behind it is not.
+                            self.failed = Some(error);
+                            None
+                        }
+                    },
                     Some(sorted) => sorted.pop(),
                 };
-                Ok(Some((index, found, stamp)))
+                Some((index, found, stamp))
             }
-            _ => Ok(None),
+            _ => None,
         }
     }
 
     /// Turns to the run that is due next, opening buffers as their time comes.
     fn switch(&mut self) -> Result<Option<(usize, Found, i64)>> {
         loop {
+            if let Some(error) = &self.failed {
+                return Err(error.clone());
+            }
             if let Some(index) = self.current.take() {
                 self.put_back(index);
             }
             let Some(Reverse((_, _, waiting))) = self.heap.pop() else {
-                self.log.finish();
+                self.tally.finish();
                 return Ok(None);
             };
             match waiting {
@@ -242,7 +258,7 @@ impl<S: Source> Ordered<S> {
                         Some(Reverse((stamp, rank, _))) => (*stamp, *rank),
                         None => (i64::MAX, (u32::MAX, u32::MAX)),
                     };
-                    if let Some(step) = self.step()? {
+                    if let Some(step) = self.step() {
                         return Ok(Some(step));
                     }
                 }
@@ -265,6 +281,8 @@ impl<S: Source> Ordered<S> {
             Some((_, stamp)) => self.heap.push(Reverse((stamp, run.rank, Waiting::Open(index)))),
             None => {
                 self.held = self.held.saturating_sub(run.held);
+                let damage = core::mem::take(&mut run.log.damage);
+                self.tally.close(&run.loaded.entry, run.loaded.passed(), damage);
                 if let Some(open) = self.open.get_mut(run.rank.0 as usize) {
                     *open = open.saturating_sub(1);
                 }
@@ -297,6 +315,7 @@ impl<S: Source> Ordered<S> {
                 next: None,
                 sorted: None,
                 held: 0,
+                log: Log::new(self.mode),
             });
             self.runs.len() - 1
         });
@@ -306,11 +325,11 @@ impl<S: Source> Ordered<S> {
         self.source
             .read(offset, len, &mut run.loaded.raw)
             .map_err(|e| Error::new(offset, e.into()))?;
-        run.loaded.set(entry, self.format, &mut self.log)?;
+        run.loaded.set(entry, &self.layout, &mut run.log)?;
         if entry.unordered {
             self.report.sorted_buffers += 1;
             let mut records = Vec::new();
-            while let Some(next) = run.loaded.next(&mut self.log)? {
+            while let Some(next) = run.loaded.next(&mut run.log)? {
                 records.push(next);
             }
             records.sort_by_key(|&(_, stamp)| stamp);
@@ -318,7 +337,7 @@ impl<S: Source> Ordered<S> {
             run.sorted = Some(records);
         }
         run.next = match &mut run.sorted {
-            None => run.loaded.next(&mut self.log)?,
+            None => run.loaded.next(&mut run.log)?,
             Some(sorted) => sorted.pop(),
         };
         Ok(slot)
@@ -330,17 +349,19 @@ impl<S: Source> Ordered<S> {
         self.report
     }
 
-    /// What could not be read so far among the records; complete at the end of the trace.
-    /// Faults among buffers are in [`super::Trace::damage`].
+    /// What could not be read, among buffers and among records: at the end of the trace the same
+    /// map, in file order, that [`super::FileOrder::damage`] gives. It includes
+    /// [`super::Trace::damage`]. Until then the counts of records are not known, and faults in
+    /// buffers that are not read to their ends yet are missing. Empty in [`Mode::Strict`].
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
-        &self.log.damage
+        self.tally.map()
     }
 
     /// Records read so far.
     #[must_use]
     pub fn records(&self) -> u64 {
-        self.log.records
+        self.records
     }
 
     /// Calls `f` for every record that is left.
@@ -358,31 +379,55 @@ impl<S: Source> Ordered<S> {
     }
 }
 
-/// Sets the first stamp of each buffer to the earliest of all its records, and finds the buffers
-/// that are not in order inside.
+/// Place of each buffer in the order of equal stamps: its stream, and its place there by sequence
+/// number; and how many streams there are.
+fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
+    let mut order: Vec<_> = (0..entries.len()).zip(entries).collect();
+    order.sort_by_key(|(_, e)| (!e.is_header(), e.processor, e.sequence_number, e.offset));
+    let mut ranks = vec![(0, 0); entries.len()];
+    let (mut stream, mut place) = (0u32, 0u32);
+    let mut last = None;
+    for (index, e) in order {
+        let key = (!e.is_header(), e.processor);
+        match last {
+            Some(last) if last == key => place = place.saturating_add(1),
+            Some(_) => (stream, place) = (stream.saturating_add(1), 0),
+            None => {}
+        }
+        last = Some(key);
+        if let Some(rank) = ranks.get_mut(index) {
+            *rank = (stream, place);
+        }
+    }
+    (ranks, stream as usize + 1)
+}
+
+/// Sets the first stamp of those buffers that are `asked` for to the earliest of all their records,
+/// and finds those that are not in order inside.
 pub(crate) fn measure<S: Source>(
     source: &mut S,
     entries: &mut [BufferEntry],
-    format: CompressionFormat,
-    log: &mut Log,
+    layout: &Layout,
+    mode: Mode,
+    asked: impl Fn(&BufferEntry) -> bool,
 ) -> Result<()> {
     let mut loaded = Loaded::<S::Block>::default();
-    for entry in entries {
-        if entry.fill as usize <= BUFFER_HEADER_SIZE {
-            continue;
+    for entry in entries.iter_mut().filter(|entry| asked(entry)) {
+        let mut least = None;
+        if entry.fill as usize > BUFFER_HEADER_SIZE {
+            // The faults met here are met again when the records are read.
+            let mut log = Log::new(mode);
+            let (offset, len) = (entry.offset, entry.stored as usize);
+            source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
+            loaded.set(*entry, layout, &mut log)?;
+            let mut last = i64::MIN;
+            while let Some((_, stamp)) = loaded.next(&mut log)? {
+                least = Some(least.map_or(stamp, |least: i64| least.min(stamp)));
+                entry.unordered |= stamp < last;
+                last = stamp;
+            }
         }
-        let (offset, len) = (entry.offset, entry.stored as usize);
-        source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
-        loaded.set(*entry, format, log)?;
-        let (mut least, mut last) = (i64::MAX, i64::MIN);
-        while let Some((_, stamp)) = loaded.next(log)? {
-            least = least.min(stamp);
-            entry.unordered |= stamp < last;
-            last = stamp;
-        }
-        if least != i64::MAX {
-            entry.first_stamp = least;
-        }
+        entry.first_stamp = least.unwrap_or(layout.start);
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Looking for the next sound buffer behind damage.
 
+use core::ops::Range;
+
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::cursor::Bytes;
 use crate::error::{Error, Result};
@@ -8,8 +10,28 @@ use super::buffer::BufferHeader;
 use super::index::Layout;
 use super::source::Source;
 
-/// Bytes looked at in one go.
-const WINDOW: usize = 1 << 20;
+/// Bytes looked at in one go: few at first, since the next buffer is often near, then more.
+const WINDOWS: [usize; 2] = [1 << 12, 1 << 20];
+
+/// Bytes that a candidate needs from its first one on to be judged.
+pub(crate) const REACH: usize = BUFFER_HEADER_SIZE + 8;
+
+/// What a scan came to.
+pub(crate) enum Scan {
+    /// A plausible buffer at this offset.
+    Buffer(u64, BufferHeader),
+    /// The end of the source.
+    End(u64),
+}
+
+impl Scan {
+    /// Where the scan ended.
+    pub fn offset(&self) -> u64 {
+        match *self {
+            Scan::Buffer(at, _) | Scan::End(at) => at,
+        }
+    }
+}
 
 /// The first plausible buffer at or behind `from`: any offset can be one, since bytes may have
 /// gone missing and compressed buffers are packed without alignment.
@@ -18,27 +40,38 @@ pub(crate) fn next_buffer<S: Source>(
     from: u64,
     capacity: u32,
     layout: Option<&Layout>,
-) -> Result<Option<(u64, BufferHeader)>> {
+) -> Result<Scan> {
     let mut block = S::Block::default();
     let mut base = from;
+    let [mut window, most] = WINDOWS;
     loop {
-        // The windows overlap by what a candidate needs behind its first byte.
-        let overlap = BUFFER_HEADER_SIZE + 8;
-        source.read(base, WINDOW + overlap, &mut block).map_err(|e| Error::new(base, e.into()))?;
+        // The windows overlap by what a candidate needs.
+        source.read(base, window + REACH, &mut block).map_err(|e| Error::new(base, e.into()))?;
         let bytes = block.as_ref();
-        for at in 0..bytes.len().min(WINDOW) {
-            if let Some(header) = candidate(bytes, at, capacity, layout) {
-                return Ok(Some((base + at as u64, header)));
-            }
+        if let Some((at, header)) = within(bytes, 0..window, capacity, layout) {
+            return Ok(Scan::Buffer(base + at as u64, header));
         }
-        if bytes.len() <= WINDOW {
-            return Ok(None);
+        if bytes.len() < window + REACH {
+            return Ok(Scan::End(base + bytes.len() as u64));
         }
-        base += WINDOW as u64;
+        base += window as u64;
+        window = (window * 2).min(most);
     }
 }
 
-fn candidate(
+/// The first plausible buffer that begins in this range of bytes in memory.
+pub(crate) fn within(
+    bytes: &[u8],
+    range: Range<usize>,
+    capacity: u32,
+    layout: Option<&Layout>,
+) -> Option<(usize, BufferHeader)> {
+    let end = range.end.min(bytes.len());
+    (range.start..end).find_map(|at| Some((at, candidate(bytes, at, capacity, layout)?)))
+}
+
+/// The buffer that plausibly begins at `at`.
+pub(crate) fn candidate(
     bytes: &[u8],
     at: usize,
     capacity: u32,
@@ -63,6 +96,9 @@ fn candidate(
     }
     // Zeros would pass all of the above but the size; records would not follow them.
     let marker = bytes.u32_at(at + BUFFER_HEADER_SIZE)?;
+    if header.is_header() {
+        return matches!(marker >> 16, 0xc001 | 0xc002).then_some(header);
+    }
     let records = header.offset as usize > BUFFER_HEADER_SIZE;
     let trace = matches!(marker >> 24, 0xc0 | 0x90);
     (packed || trace || !records).then_some(header)

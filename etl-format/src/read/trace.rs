@@ -9,9 +9,9 @@ use crate::error::Result;
 use super::damage::{Damage, Log, Mode, Note};
 use super::file_order::FileOrder;
 use super::header::FileHeader;
-use super::index::{BufferEntry, BufferWalk};
+use super::index::{BufferEntry, BufferWalk, Layout};
 use super::limits::Limits;
-use super::ordered::{OrderCheck, Ordered};
+use super::ordered::{OrderCheck, Ordered, measure};
 use super::source::Source;
 
 /// How a trace is to be read.
@@ -40,7 +40,7 @@ pub struct Trace<S: Source> {
     options: Options,
     header: FileHeader,
     buffers: Vec<BufferEntry>,
-    format: CompressionFormat,
+    layout: Layout,
     notes: Vec<Note>,
     damage: Vec<Damage>,
 }
@@ -60,9 +60,12 @@ impl<S: Source> Trace<S> {
         while let Some(entry) = walk.next(&mut source, &mut block, false, limits, &mut log)? {
             buffers.push(entry);
         }
-        let (format, mut notes) = (walk.layout.format, walk.notes);
+        let BufferWalk { layout, mut notes, .. } = walk;
+        // Where a buffer's first record tells no time, the ones behind it have to.
+        let unknown = |e: &BufferEntry| e.first_stamp == i64::MIN;
+        measure(&mut source, &mut buffers, &layout, Mode::Salvage, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
-        Ok(Trace { source, options: *options, header, buffers, format, notes, damage: log.damage })
+        Ok(Trace { source, options: *options, header, buffers, layout, notes, damage: log.damage })
     }
 
     /// The header event.
@@ -89,7 +92,9 @@ impl<S: Source> Trace<S> {
         &self.notes
     }
 
-    /// Damage among the buffers. Faults among records are found by the readers.
+    /// Damage among the buffers, as far as finding them tells: how many records stand before and
+    /// behind it is not known here. The readers' maps hold these faults again, with the counts, and
+    /// those among records.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -98,7 +103,7 @@ impl<S: Source> Trace<S> {
     /// The compression format of its compressed buffers.
     #[must_use]
     pub fn compression(&self) -> CompressionFormat {
-        self.format
+        self.layout.format
     }
 
     /// Reads in file order.
@@ -114,27 +119,40 @@ impl<S: Source> Trace<S> {
     /// # Errors
     /// With [`OrderCheck::Full`], as [`Ordered::next_record`].
     pub fn ordered(&mut self) -> Result<Ordered<&mut S>> {
-        let mut log = Log::new(self.options.mode);
         let mut buffers = self.buffers.clone();
-        let check = self.options.order;
-        let limits = self.options.limits;
-        if check == OrderCheck::Full {
-            super::ordered::measure(&mut self.source, &mut buffers, self.format, &mut log)?;
-            // The faults met here are met again when the records are read.
-            log = Log::new(self.options.mode);
+        if self.options.order == OrderCheck::Full {
+            measure(&mut self.source, &mut buffers, &self.layout, self.options.mode, |_| true)?;
         }
-        Ok(Ordered::new(&mut self.source, buffers, self.format, limits, log))
+        let (layout, damage) = (self.layout.clone(), self.damage.clone());
+        Ok(Ordered::new(&mut self.source, buffers, layout, &self.options, damage))
     }
 }
 
-/// What the sequence numbers tell: gaps, repetitions, and buffers out of order.
+/// What the sequence numbers tell: gaps, repetitions, and buffers out of order. What was appended
+/// behind a further file header is numbered anew.
 fn sequence_notes(buffers: &[BufferEntry], mode: LogFileMode) -> Vec<Note> {
     let mut notes = Vec::new();
+    let mut rest = buffers;
+    while let Some((first, others)) = rest.split_first() {
+        let len = others.iter().position(BufferEntry::is_header).unwrap_or(others.len());
+        let (session, behind) = others.split_at_checked(len).unwrap_or((others, &[]));
+        session_notes(first, session, mode, &mut notes);
+        rest = behind;
+    }
+    notes
+}
+
+fn session_notes(
+    first: &BufferEntry,
+    others: &[BufferEntry],
+    mode: LogFileMode,
+    notes: &mut Vec<Note>,
+) {
     // A rebuilt buffer has lost its number; gaps could not be told from it.
-    let numbered = || buffers.iter().filter(|b| !b.rebuilt);
+    let numbered = || core::iter::once(first).chain(others).filter(|b| !b.rebuilt);
     let mut last_of = BTreeMap::new();
     for b in numbered() {
-        let last = last_of.insert(b.processor, b.sequence_number);
+        let last = last_of.insert((!b.is_header(), b.processor), b.sequence_number);
         if last.is_some_and(|last| last > b.sequence_number) {
             notes.push(Note::Reordered { offset: b.offset });
             break;
@@ -152,9 +170,8 @@ fn sequence_notes(buffers: &[BufferEntry], mode: LogFileMode) -> Vec<Note> {
             step => notes.push(Note::SequenceGap {
                 offset,
                 first: before.saturating_add(1),
-                count: step.unsigned_abs() - 1,
+                count: step.unsigned_abs().saturating_sub(1),
             }),
         }
     }
-    notes
 }

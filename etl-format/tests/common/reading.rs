@@ -145,3 +145,36 @@ pub fn sound(bytes: &[u8]) -> Vec<Seen> {
     outcome.end.expect("a sound trace");
     outcome.records
 }
+
+/// Salvages a trace in file order, and holds every other way of reading it against that:
+/// whatever the source, the same records and damage; in time order the same records and the same
+/// map; in strict mode a prefix, which ends with an error where there is damage.
+pub fn salvage(bytes: &[u8]) -> Outcome {
+    let options = Options::salvage();
+    let outcome = file_order(bytes, &options);
+    for other in [file_order(file(bytes), &options), file_order(pipe(bytes), &options)] {
+        assert!(other.same_as(&outcome), "{other:#?}\nis not\n{outcome:#?}");
+    }
+    let sorted = |records: &[Seen]| {
+        let mut places: Vec<_> = records.iter().map(|r| (r.buffer, r.at, r.stamp)).collect();
+        places.sort_unstable();
+        places
+    };
+    for options in [options, heads(options)] {
+        let timed = time_order(bytes, &options);
+        assert_eq!(timed.end.is_ok(), outcome.end.is_ok());
+        assert_eq!(sorted(&timed.records), sorted(&outcome.records));
+        assert_eq!(timed.damage, outcome.damage);
+        for source in [time_order(file(bytes), &options), time_order(spooled(bytes, 9), &options)] {
+            assert!(source.same_as(&timed), "{source:#?}\nis not\n{timed:#?}");
+        }
+    }
+    let prefix = file_order(bytes, &strict());
+    assert!(outcome.records.starts_with(&prefix.records), "{:#?}", prefix.records);
+    assert_eq!(prefix.end.is_err(), !outcome.damage.is_empty() || outcome.end.is_err());
+    assert_eq!(prefix.damage, []);
+    if prefix.end.is_ok() {
+        assert_eq!((&prefix.records, &prefix.notes), (&outcome.records, &outcome.notes));
+    }
+    outcome
+}

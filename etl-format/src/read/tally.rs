@@ -1,0 +1,68 @@
+//! The damage map of a reader that does not read in file order.
+
+use super::damage::{Damage, Log, Mode};
+use super::index::BufferEntry;
+
+/// Counts records by buffer and keeps the faults among them, until the end tells how many records
+/// stand before and behind each.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// Faults among the buffers: known beforehand.
+    buffers: Vec<Damage>,
+    /// Faults among records: offset of the buffer, and the fault with the records before it there.
+    records: Vec<(u64, Damage)>,
+    /// Offset, end and records of each buffer that was read.
+    counts: Vec<(u64, u64, u64)>,
+    /// The map, once it is complete; before that the faults in the order in which they were met.
+    map: Vec<Damage>,
+}
+
+impl Tally {
+    /// With the damage that is known from finding the buffers.
+    pub fn new(buffers: Vec<Damage>) -> Self {
+        let map = buffers.clone();
+        Tally { buffers, records: Vec::new(), counts: Vec::new(), map }
+    }
+
+    /// Takes what a buffer came to that was read to its end.
+    pub fn close(&mut self, entry: &BufferEntry, records: u64, damage: Vec<Damage>) {
+        let offset = entry.offset;
+        self.counts.push((offset, offset.saturating_add(entry.stored.into()), records));
+        self.map.extend(damage.iter().cloned());
+        self.records.extend(damage.into_iter().map(|damage| (offset, damage)));
+    }
+
+    /// Puts the map in file order and fills in the counts.
+    pub fn finish(&mut self) {
+        if self.map.is_empty() {
+            return;
+        }
+        self.counts.sort_unstable();
+        let mut sum = 0u64;
+        for (_, _, count) in &mut self.counts {
+            let before = sum;
+            sum = sum.saturating_add(*count);
+            *count = before;
+        }
+        // Records in the buffers that end before `offset`.
+        let before = |offset: u64| {
+            let n = self.counts.partition_point(|&(_, end, _)| end <= offset);
+            self.counts.get(n).map_or(sum, |&(_, _, before)| before)
+        };
+        let buffers = self.buffers.drain(..).map(|damage| (before(damage.range.start), damage));
+        let records = self.records.drain(..).map(|(offset, damage)| (before(offset), damage));
+        let mut all: Vec<_> = buffers.chain(records).collect();
+        for (before, damage) in &mut all {
+            damage.records_before = damage.records_before.saturating_add(*before);
+        }
+        all.sort_by_key(|(_, d)| (d.range.start, d.records_before));
+        let mut log = Log { mode: Mode::Salvage, damage: Vec::new(), records: sum };
+        all.into_iter().for_each(|(_, damage)| log.add(damage));
+        log.finish();
+        self.map = log.damage;
+    }
+
+    pub fn map(&self) -> &[Damage] {
+        &self.map
+    }
+}
