@@ -50,7 +50,7 @@ fn a_sound_trace_has_no_damage() {
     let whole = small().bytes();
     let outcome = salvage(&whole);
     assert_eq!((outcome.records.len(), outcome.damage.len(), outcome.notes.len()), (25, 0, 0));
-    assert_eq!(outcome.end.is_ok(), true);
+    assert!(outcome.end.is_ok());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferFlags, BufferType, CompressionFormat, FILLER, LogFileMode,
+    BUFFER_HEADER_SIZE, BufferFlags, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -11,7 +11,6 @@ use super::buffer::BufferHeader;
 use super::damage::{Log, Mode, Note};
 use super::header::FileHeader;
 use super::limits::Limits;
-use super::scan::{self, Scan};
 use super::source::Source;
 use super::walk;
 
@@ -48,7 +47,7 @@ pub struct BufferEntry {
 }
 
 impl BufferEntry {
-    fn of(header: &BufferHeader, offset: u64) -> Self {
+    pub(super) fn of(header: &BufferHeader, offset: u64) -> Self {
         BufferEntry {
             offset,
             sequence_number: header.sequence_number,
@@ -91,71 +90,26 @@ pub(crate) struct Layout {
 #[derive(Debug)]
 pub(crate) struct BufferWalk {
     pub layout: Layout,
-    at: u64,
+    pub(super) at: u64,
     pub count: u64,
     pub notes: Vec<Note>,
-    done: bool,
+    pub(super) done: bool,
     /// Whether a fault was met among the buffers.
-    damaged: bool,
+    pub(super) damaged: bool,
     /// A fault behind the records of the buffer just given; it is told when they have been read.
-    behind: Option<(Range<u64>, Error)>,
+    pub(super) behind: Option<(Range<u64>, Error)>,
 }
 
 /// Bytes read for a buffer's header and, in passing, its first record.
 const HEAD: usize = 0x100;
 
 impl BufferWalk {
-    /// Reads the header event and stands before buffer 0.
-    pub fn open<S: Source>(
-        source: &mut S,
+    pub(super) fn at(
+        at: u64,
+        header: &FileHeader,
+        format: CompressionFormat,
         limits: &Limits,
-        log: &mut Log,
-    ) -> Result<(Self, FileHeader)> {
-        let mut block = S::Block::default();
-        // The header event is at most 64 KB long, since its size has 16 bits.
-        source.read(0, BUFFER_0_MOST, &mut block)?;
-        match open_buffer_0(block.as_ref(), limits, log.mode) {
-            Ok((buffer, header)) => {
-                let (format, note) = compression(&header, &buffer);
-                let mut walk = BufferWalk::at(0, &header, format, limits);
-                walk.notes.extend(note);
-                walk.notes.extend(header_notes(&header));
-                Ok((walk, header))
-            }
-            Err(error) => Self::open_headless(source, limits, log, error),
-        }
-    }
-
-    /// A trace whose header event is not readable: the rest of it may be.
-    fn open_headless<S: Source>(
-        source: &mut S,
-        limits: &Limits,
-        log: &mut Log,
-        error: Error,
-    ) -> Result<(Self, FileHeader)> {
-        let old = matches!(error.kind, ErrorKind::NotEtl(why) if why.contains("XP"));
-        if log.mode == Mode::Strict || old || error.is_io() {
-            return Err(error);
-        }
-        if let Some((buffer, next)) = sound_buffer_0(source, limits)? {
-            let header = unknown_header(&next);
-            let (format, note) = compression(&header, &buffer);
-            let mut walk = BufferWalk::at(0, &header, format, limits);
-            walk.notes.extend(note);
-            let event = BUFFER_HEADER_SIZE as u64;
-            walk.fault(event..event + 8, error, log)?;
-            return Ok((walk, header));
-        }
-        let Scan::Buffer(at, first) = scan::next_buffer(source, 0, limits.buffer, None)? else {
-            return Err(error);
-        };
-        let header = unknown_header(&first);
-        let mut walk = BufferWalk::at(at, &header, CompressionFormat::XPRESS, limits);
-        walk.fault(0..at, error, log)?;
-        Ok((walk, header))
-    }
-
-    fn at(at: u64, header: &FileHeader, format: CompressionFormat, limits: &Limits) -> Self {
+    ) -> Self {
         let packed = header.mode.has(LogFileMode::COMPRESSED);
         let known = header.buffer_size >= BUFFER_HEADER_SIZE as u32;
         let capacity = if known { header.buffer_size.min(limits.buffer) } else { limits.buffer };
@@ -179,7 +133,7 @@ impl BufferWalk {
         }
     }
 
-    fn fault(&mut self, range: Range<u64>, error: Error, log: &mut Log) -> Result<()> {
+    pub(super) fn fault(&mut self, range: Range<u64>, error: Error, log: &mut Log) -> Result<()> {
         self.damaged = true;
         log.fault(range, error)
     }
@@ -241,31 +195,6 @@ impl BufferWalk {
         Ok(None)
     }
 
-    /// A further file header: what was appended may have buffers of another size.
-    fn appended<S: Source>(
-        &mut self,
-        buffer: &BufferHeader,
-        source: &mut S,
-        block: &mut S::Block,
-        limits: &Limits,
-    ) -> Result<()> {
-        let at = self.at;
-        source.read(at, BUFFER_0_MOST, block).map_err(|e| Error::new(at, e.into()))?;
-        let event = block.as_ref().get(BUFFER_HEADER_SIZE..).unwrap_or_default();
-        let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
-        let (format, note) = compression(&header, buffer);
-        let next = BufferWalk::at(at, &header, format, limits).layout;
-        self.layout = Layout {
-            capacity: next.capacity,
-            spacing: next.spacing,
-            packed: next.packed,
-            format: if next.packed { next.format } else { self.layout.format },
-            ..self.layout.clone()
-        };
-        self.notes.extend(note);
-        Ok(())
-    }
-
     /// The entry of a buffer whose header is sound. A size that leads nowhere, where the one of the
     /// file header does, is a fault. The inner error is that of a buffer beyond the limits.
     fn entry<S: Source>(
@@ -294,80 +223,20 @@ impl BufferWalk {
             self.fault(at..at + 4, error, log)?;
             entry.stored = spacing;
             entry.fill = BufferHeader { buffer_size: spacing, ..*header }.fill();
-        } else if (odd || salvage || !plausible)
-            && !self.leads_on(at, entry.stored, source, block)?
-            && !(salvage && self.shorten(&mut entry, source, block, limits)?)
-            && !plausible
-        {
+        } else if odd || salvage || !plausible {
+            let leads_on = self.leads_on(at, entry.stored, source, block)?;
+            let shortened =
+                !leads_on && salvage && self.shorten(&mut entry, source, block, limits)?;
+            if leads_on || shortened || plausible {
+                return Ok(within(entry, limits));
+            }
             if entry.stored > limits.buffer && entry.stored == spacing {
                 return Ok(Err(beyond_limit(&entry, limits)));
             }
             let expected = "a size that leads to the next buffer";
             return Ok(Err(Error::invalid(at, "buffer size", entry.stored.into(), expected)));
         }
-        if entry.stored.max(entry.fill) > limits.buffer {
-            return Ok(Err(beyond_limit(&entry, limits)));
-        }
-        Ok(Ok(entry))
-    }
-
-    /// Where a buffer leads nowhere and another one begins inside it that does lead on, bytes have
-    /// gone missing: the buffer ends there. Whether it is so.
-    fn shorten<S: Source>(
-        &mut self,
-        entry: &mut BufferEntry,
-        source: &mut S,
-        block: &mut S::Block,
-        limits: &Limits,
-    ) -> Result<bool> {
-        let at = entry.offset;
-        let stored = entry.stored.min(limits.buffer) as usize;
-        source.read(at, stored + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
-        let inside = BUFFER_HEADER_SIZE..stored;
-        let Some((len, next)) =
-            scan::within(block.as_ref(), inside, self.layout.capacity, Some(&self.layout))
-        else {
-            return Ok(false);
-        };
-        let beyond = (len as u32).saturating_add(next.buffer_size);
-        let gap = self.leads_on(at, beyond, source, block)?;
-        if gap {
-            let error = Error::truncated(at, "buffer", entry.stored.into(), len as u64);
-            let end = at + len as u64;
-            self.behind = Some((end..end, error));
-            (entry.stored, entry.cut) = (len as u32, true);
-            if !entry.compressed {
-                entry.fill = entry.fill.min(entry.stored);
-            }
-        }
-        Ok(gap)
-    }
-
-    /// Whether a buffer, or the end of the file, stands `size` bytes behind `at`.
-    fn leads_on<S: Source>(
-        &self,
-        at: u64,
-        size: u32,
-        source: &mut S,
-        block: &mut S::Block,
-    ) -> Result<bool> {
-        // A pipe can only look ahead from where it stands, so all of it is asked for at once.
-        if size > self.layout.capacity.saturating_mul(2) {
-            return Ok(false);
-        }
-        let far = at.saturating_add(size.into());
-        let size = size as usize;
-        let (bytes, end) = if let Some(end) = source.size() {
-            source.read(far, BUFFER_HEADER_SIZE, block).map_err(|e| Error::new(far, e.into()))?;
-            (block.as_ref(), end == far)
-        } else {
-            let len = size + BUFFER_HEADER_SIZE;
-            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
-            let bytes = block.as_ref();
-            (bytes.get(size..).unwrap_or_default(), bytes.len() == size)
-        };
-        let header = BufferHeader::parse(bytes, far);
-        Ok(end || header.is_ok_and(|h| h.is_plausible(self.layout.capacity)))
+        Ok(within(entry, limits))
     }
 
     /// Cut buffers and the first stamp.
@@ -414,114 +283,6 @@ impl BufferWalk {
         }
     }
 
-    /// A buffer whose header is damaged: its records may stand where they should, or the next
-    /// sound buffer has to be looked for. `None` when the walk has been set to go on there. `hole`
-    /// is where a run of nothing ends in which the header stands.
-    fn rebuild<S: Source>(
-        &mut self,
-        error: Error,
-        hole: Option<u64>,
-        source: &mut S,
-        block: &mut S::Block,
-        limits: &Limits,
-        log: &mut Log,
-    ) -> Result<Option<BufferEntry>> {
-        let at = self.at;
-        let preallocated = self.layout.mode.has(LogFileMode::PREALLOCATE);
-        let stated = u64::from(self.layout.stated_buffers);
-        if preallocated && stated > 1 && self.count >= stated {
-            // Space that the session reserved and never used holds whatever the disk held.
-            let len = source.size().map_or(0, |size| size.saturating_sub(at));
-            self.notes.push(Note::UnusedTail { offset: at, len });
-            self.done = true;
-            return Ok(None);
-        }
-        if log.mode == Mode::Strict {
-            return Err(error);
-        }
-        let near = self.near(limits);
-        // Where the hole is as long as the buffer, there are no records.
-        let hole = hole.filter(|end| end - at >= near as u64);
-        if hole.is_none() && near > BUFFER_HEADER_SIZE {
-            source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
-            let bytes = block.as_ref();
-            let next = scan::within(bytes, 1..near, self.layout.capacity, Some(&self.layout));
-            let len = match next {
-                Some((len, _)) => len,
-                None if self.layout.spacing != 0 => near.min(bytes.len()),
-                None => 0,
-            };
-            let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
-            let (bytes, start) = (bytes.get(..len).unwrap_or_default(), self.layout.start);
-            let tail = walk::tail(bytes, len);
-            if walk::resync(bytes, BUFFER_HEADER_SIZE, len, start, tail).is_some() {
-                self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
-                if let Some(header) = sizes {
-                    return Ok(Some(BufferEntry::of(&header, at)));
-                }
-                let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
-                return Ok(Some(BufferEntry {
-                    offset: at,
-                    first_stamp: i64::MIN,
-                    stored: len as u32,
-                    fill: len as u32,
-                    buffer_type,
-                    rebuilt: true,
-                    ..BufferEntry::default()
-                }));
-            }
-        }
-        // A header may begin with the last bytes of what looks like a hole.
-        let from = hole.map_or(at, |end| end - scan::REACH as u64).max(at) + 1;
-        let scan = scan::next_buffer(source, from, self.layout.capacity, Some(&self.layout))?;
-        let end = scan.offset();
-        self.done = matches!(scan, Scan::End(_));
-        self.fault(at..end, error, log)?;
-        self.at = end;
-        Ok(None)
-    }
-
-    /// Bytes from a buffer in which its records are looked for although its header is not sound:
-    /// to the next one, where that is known.
-    fn near(&self, limits: &Limits) -> usize {
-        let packed_buffer_0 = self.at == 0 && self.layout.spacing == 0;
-        let len = if packed_buffer_0 { BUFFER_0_MOST as u32 } else { self.layout.spacing };
-        len.min(limits.buffer) as usize
-    }
-
-    /// Whether a run of zeros or filler stands where a buffer header should: where it ends, and
-    /// whether that is the end of the file. Only such a tail is space that was reserved and never
-    /// used; a buffer lost in the middle is a fault.
-    fn nothing<S: Source>(
-        &self,
-        source: &mut S,
-        block: &mut S::Block,
-        limits: &Limits,
-    ) -> Result<Option<(u64, bool)>> {
-        let head = block.as_ref();
-        let byte = head.first().copied().unwrap_or(1);
-        let head = head.get(..BUFFER_HEADER_SIZE).unwrap_or(head);
-        if self.count == 0 || !matches!(byte, 0 | FILLER) || head.iter().any(|&b| b != byte) {
-            return Ok(None);
-        }
-        // A pipe forgets what lies behind, so all that may be looked at again is read at once: a
-        // buffer's length at first, and then always the end of the last piece as well.
-        let mut at = self.at;
-        let mut len = self.near(limits).max(1 << 16) + scan::REACH;
-        loop {
-            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
-            let bytes = block.as_ref();
-            if let Some(run) = bytes.iter().position(|&b| b != byte) {
-                return Ok(Some((at + run as u64, false)));
-            }
-            if bytes.len() < len {
-                return Ok(Some((at + bytes.len() as u64, true)));
-            }
-            at += (len - scan::REACH) as u64;
-            len = 1 << 20;
-        }
-    }
-
     /// The end of the file: is anything missing?
     fn finish(&mut self, end: u64, log: &mut Log) -> Result<()> {
         self.done = true;
@@ -549,77 +310,15 @@ impl BufferWalk {
     }
 }
 
+fn within(entry: BufferEntry, limits: &Limits) -> Result<BufferEntry> {
+    let most = entry.stored.max(entry.fill);
+    if most > limits.buffer { Err(beyond_limit(&entry, limits)) } else { Ok(entry) }
+}
+
 fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
     let need = entry.stored.max(entry.fill).into();
     let kind = ErrorKind::Limit { what: "a buffer", need, limit: limits.buffer.into() };
     Error::new(entry.offset, kind)
-}
-
-/// Bytes of a buffer 0 that holds no more than a header event: the event's size has 16 bits.
-const BUFFER_0_MOST: usize = BUFFER_HEADER_SIZE + 0x1_0000;
-
-/// Buffer 0 and the header event in it. In salvage mode the event is enough.
-fn open_buffer_0(bytes: &[u8], limits: &Limits, mode: Mode) -> Result<(BufferHeader, FileHeader)> {
-    if bytes.is_empty() {
-        return Err(Error::new(0, ErrorKind::NotEtl("it is empty")));
-    }
-    let buffer = BufferHeader::parse(bytes, 0)?;
-    let records = bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
-    let header = FileHeader::parse(records, BUFFER_HEADER_SIZE as u64)?;
-    if mode == Mode::Strict {
-        buffer.check(0, limits.buffer)?;
-    }
-    Ok((buffer, header))
-}
-
-/// The headers of buffer 0 and of the one behind it, where both look sound.
-fn sound_buffer_0<S: Source>(
-    source: &mut S,
-    limits: &Limits,
-) -> Result<Option<(BufferHeader, BufferHeader)>> {
-    let mut block = S::Block::default();
-    source.read(0, BUFFER_HEADER_SIZE, &mut block)?;
-    let Ok(buffer) = BufferHeader::parse(block.as_ref(), 0) else { return Ok(None) };
-    if !buffer.is_header() || !buffer.is_plausible(limits.buffer) {
-        return Ok(None);
-    }
-    let len = buffer.buffer_size as usize;
-    source.read(0, len + scan::REACH, &mut block)?;
-    let next = scan::candidate(block.as_ref(), len, limits.buffer, None);
-    Ok(next.map(|next| (buffer, next)))
-}
-
-/// What is known without the header event, from a data buffer.
-fn unknown_header(buffer: &BufferHeader) -> FileHeader {
-    if buffer.is_compressed() {
-        FileHeader { mode: LogFileMode::COMPRESSED, ..FileHeader::unknown(0) }
-    } else {
-        FileHeader::unknown(buffer.buffer_size)
-    }
-}
-
-/// The compression format, from the state of buffer 0.
-fn compression(header: &FileHeader, buffer: &BufferHeader) -> (CompressionFormat, Option<Note>) {
-    if !header.mode.has(LogFileMode::COMPRESSED) {
-        // A stray compressed buffer in a plain file can only be of the common format.
-        return (CompressionFormat::XPRESS, None);
-    }
-    match CompressionFormat(buffer.state.0 as u16) {
-        f @ (CompressionFormat::LZNT1
-        | CompressionFormat::XPRESS
-        | CompressionFormat::XPRESS_HUFF) => (f, None),
-        _ => (CompressionFormat::XPRESS, Some(Note::CompressionUnnamed { state: buffer.state.0 })),
-    }
-}
-
-fn header_notes(header: &FileHeader) -> impl Iterator<Item = Note> {
-    let lost = (header.events_lost != 0).then_some(Note::EventsLost(header.events_lost));
-    let buffers = (header.buffers_lost != 0).then_some(Note::BuffersLost(header.buffers_lost));
-    let open = (!header.is_closed()).then_some(Note::Unclosed);
-    let stated = header.stated_pointer_size;
-    let width = header.pointer_size.bytes() as u32;
-    let pointer = (stated != width).then_some(Note::PointerSize { stated });
-    [open, lost, buffers, pointer].into_iter().flatten()
 }
 
 /// Raw stamp of the first record, from what was read of the buffer.

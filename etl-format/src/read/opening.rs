@@ -1,0 +1,156 @@
+//! The beginning of a trace: buffer 0, the header event, and what can be done without them.
+
+use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
+use crate::error::{Error, ErrorKind, Result};
+
+use super::buffer::BufferHeader;
+use super::damage::{Log, Mode, Note};
+use super::header::FileHeader;
+use super::index::{BufferWalk, Layout};
+use super::limits::Limits;
+use super::scan::{self, Scan};
+use super::source::Source;
+
+impl BufferWalk {
+    /// Reads the header event and stands before buffer 0.
+    pub fn open<S: Source>(
+        source: &mut S,
+        limits: &Limits,
+        log: &mut Log,
+    ) -> Result<(Self, FileHeader)> {
+        let mut block = S::Block::default();
+        // The header event is at most 64 KB long, since its size has 16 bits.
+        source.read(0, BUFFER_0_MOST, &mut block)?;
+        match open_buffer_0(block.as_ref(), limits, log.mode) {
+            Ok((buffer, header)) => {
+                let (format, note) = compression(&header, &buffer);
+                let mut walk = BufferWalk::at(0, &header, format, limits);
+                walk.notes.extend(note);
+                walk.notes.extend(header_notes(&header));
+                Ok((walk, header))
+            }
+            Err(error) => Self::open_headless(source, limits, log, error),
+        }
+    }
+
+    /// A trace whose header event is not readable: the rest of it may be.
+    pub(super) fn open_headless<S: Source>(
+        source: &mut S,
+        limits: &Limits,
+        log: &mut Log,
+        error: Error,
+    ) -> Result<(Self, FileHeader)> {
+        let old = matches!(error.kind, ErrorKind::NotEtl(why) if why.contains("XP"));
+        if log.mode == Mode::Strict || old || error.is_io() {
+            return Err(error);
+        }
+        if let Some((buffer, next)) = sound_buffer_0(source, limits)? {
+            let header = unknown_header(&next);
+            let (format, note) = compression(&header, &buffer);
+            let mut walk = BufferWalk::at(0, &header, format, limits);
+            walk.notes.extend(note);
+            let event = BUFFER_HEADER_SIZE as u64;
+            walk.fault(event..event + 8, error, log)?;
+            return Ok((walk, header));
+        }
+        let Scan::Buffer(at, first) = scan::next_buffer(source, 0, limits.buffer, None)? else {
+            return Err(error);
+        };
+        let header = unknown_header(&first);
+        let mut walk = BufferWalk::at(at, &header, CompressionFormat::XPRESS, limits);
+        walk.fault(0..at, error, log)?;
+        Ok((walk, header))
+    }
+
+    /// A further file header: what was appended may have buffers of another size.
+    pub(super) fn appended<S: Source>(
+        &mut self,
+        buffer: &BufferHeader,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+    ) -> Result<()> {
+        let at = self.at;
+        source.read(at, BUFFER_0_MOST, block).map_err(|e| Error::new(at, e.into()))?;
+        let event = block.as_ref().get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+        let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
+        let (format, note) = compression(&header, buffer);
+        let next = BufferWalk::at(at, &header, format, limits).layout;
+        self.layout = Layout {
+            capacity: next.capacity,
+            spacing: next.spacing,
+            packed: next.packed,
+            format: if next.packed { next.format } else { self.layout.format },
+            ..self.layout.clone()
+        };
+        self.notes.extend(note);
+        Ok(())
+    }
+}
+
+/// Bytes of a buffer 0 that holds no more than a header event: the event's size has 16 bits.
+pub(super) const BUFFER_0_MOST: usize = BUFFER_HEADER_SIZE + 0x1_0000;
+
+/// Buffer 0 and the header event in it. In salvage mode the event is enough.
+fn open_buffer_0(bytes: &[u8], limits: &Limits, mode: Mode) -> Result<(BufferHeader, FileHeader)> {
+    if bytes.is_empty() {
+        return Err(Error::new(0, ErrorKind::NotEtl("it is empty")));
+    }
+    let buffer = BufferHeader::parse(bytes, 0)?;
+    let records = bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
+    let header = FileHeader::parse(records, BUFFER_HEADER_SIZE as u64)?;
+    if mode == Mode::Strict {
+        buffer.check(0, limits.buffer)?;
+    }
+    Ok((buffer, header))
+}
+
+/// The headers of buffer 0 and of the one behind it, where both look sound.
+fn sound_buffer_0<S: Source>(
+    source: &mut S,
+    limits: &Limits,
+) -> Result<Option<(BufferHeader, BufferHeader)>> {
+    let mut block = S::Block::default();
+    source.read(0, BUFFER_HEADER_SIZE, &mut block)?;
+    let Ok(buffer) = BufferHeader::parse(block.as_ref(), 0) else { return Ok(None) };
+    if !buffer.is_header() || !buffer.is_plausible(limits.buffer) {
+        return Ok(None);
+    }
+    let len = buffer.buffer_size as usize;
+    source.read(0, len + scan::REACH, &mut block)?;
+    let next = scan::candidate(block.as_ref(), len, limits.buffer, None);
+    Ok(next.map(|next| (buffer, next)))
+}
+
+/// What is known without the header event, from a data buffer.
+fn unknown_header(buffer: &BufferHeader) -> FileHeader {
+    if buffer.is_compressed() {
+        FileHeader { mode: LogFileMode::COMPRESSED, ..FileHeader::unknown(0) }
+    } else {
+        FileHeader::unknown(buffer.buffer_size)
+    }
+}
+
+/// The compression format, from the state of buffer 0.
+fn compression(header: &FileHeader, buffer: &BufferHeader) -> (CompressionFormat, Option<Note>) {
+    if !header.mode.has(LogFileMode::COMPRESSED) {
+        // A stray compressed buffer in a plain file can only be of the common format.
+        return (CompressionFormat::XPRESS, None);
+    }
+    match CompressionFormat(buffer.state.0 as u16) {
+        f @ (CompressionFormat::LZNT1
+        | CompressionFormat::XPRESS
+        | CompressionFormat::XPRESS_HUFF) => (f, None),
+        _ => (CompressionFormat::XPRESS, Some(Note::CompressionUnnamed { state: buffer.state.0 })),
+    }
+}
+
+fn header_notes(header: &FileHeader) -> impl Iterator<Item = Note> {
+    let lost = (header.events_lost != 0).then_some(Note::EventsLost(header.events_lost));
+    let buffers = (header.buffers_lost != 0).then_some(Note::BuffersLost(header.buffers_lost));
+    let open = (!header.is_closed()).then_some(Note::Unclosed);
+    let stated = header.stated_pointer_size;
+    let width = header.pointer_size.bytes() as u32;
+    let pointer = (stated != width).then_some(Note::PointerSize { stated });
+    [open, lost, buffers, pointer].into_iter().flatten()
+}

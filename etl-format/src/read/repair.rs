@@ -1,0 +1,182 @@
+//! Going on behind damaged buffers, with as little lost as the bytes allow.
+
+use crate::constants::{BUFFER_HEADER_SIZE, BufferType, FILLER, LogFileMode};
+use crate::error::{Error, Result};
+
+use super::buffer::BufferHeader;
+use super::damage::{Log, Mode, Note};
+use super::index::{BufferEntry, BufferWalk};
+use super::limits::Limits;
+use super::opening::BUFFER_0_MOST;
+use super::scan::{self, Scan};
+use super::source::Source;
+use super::walk;
+
+impl BufferWalk {
+    /// Where a buffer leads nowhere and another one begins inside it that does lead on, bytes have
+    /// gone missing: the buffer ends there. Whether it is so.
+    pub(super) fn shorten<S: Source>(
+        &mut self,
+        entry: &mut BufferEntry,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+    ) -> Result<bool> {
+        let at = entry.offset;
+        let stored = entry.stored.min(limits.buffer) as usize;
+        source.read(at, stored + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+        let inside = BUFFER_HEADER_SIZE..stored;
+        let Some((len, next)) =
+            scan::within(block.as_ref(), inside, self.layout.capacity, Some(&self.layout))
+        else {
+            return Ok(false);
+        };
+        let beyond = (len as u32).saturating_add(next.buffer_size);
+        let gap = self.leads_on(at, beyond, source, block)?;
+        if gap {
+            let error = Error::truncated(at, "buffer", entry.stored.into(), len as u64);
+            let end = at + len as u64;
+            self.behind = Some((end..end, error));
+            (entry.stored, entry.cut) = (len as u32, true);
+            if !entry.compressed {
+                entry.fill = entry.fill.min(entry.stored);
+            }
+        }
+        Ok(gap)
+    }
+
+    /// Whether a buffer, or the end of the file, stands `size` bytes behind `at`.
+    pub(super) fn leads_on<S: Source>(
+        &self,
+        at: u64,
+        size: u32,
+        source: &mut S,
+        block: &mut S::Block,
+    ) -> Result<bool> {
+        // A pipe can only look ahead from where it stands, so all of it is asked for at once.
+        if size > self.layout.capacity.saturating_mul(2) {
+            return Ok(false);
+        }
+        let far = at.saturating_add(size.into());
+        let size = size as usize;
+        let (bytes, end) = if let Some(end) = source.size() {
+            source.read(far, BUFFER_HEADER_SIZE, block).map_err(|e| Error::new(far, e.into()))?;
+            (block.as_ref(), end == far)
+        } else {
+            let len = size + BUFFER_HEADER_SIZE;
+            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
+            let bytes = block.as_ref();
+            (bytes.get(size..).unwrap_or_default(), bytes.len() == size)
+        };
+        let header = BufferHeader::parse(bytes, far);
+        Ok(end || header.is_ok_and(|h| h.is_plausible(self.layout.capacity)))
+    }
+
+    /// A buffer whose header is damaged: its records may stand where they should, or the next
+    /// sound buffer has to be looked for. `None` when the walk has been set to go on there. `hole`
+    /// is where a run of nothing ends in which the header stands.
+    pub(super) fn rebuild<S: Source>(
+        &mut self,
+        error: Error,
+        hole: Option<u64>,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+        log: &mut Log,
+    ) -> Result<Option<BufferEntry>> {
+        let at = self.at;
+        let preallocated = self.layout.mode.has(LogFileMode::PREALLOCATE);
+        let stated = u64::from(self.layout.stated_buffers);
+        if preallocated && stated > 1 && self.count >= stated {
+            // Space that the session reserved and never used holds whatever the disk held.
+            let len = source.size().map_or(0, |size| size.saturating_sub(at));
+            self.notes.push(Note::UnusedTail { offset: at, len });
+            self.done = true;
+            return Ok(None);
+        }
+        if log.mode == Mode::Strict {
+            return Err(error);
+        }
+        let near = self.near(limits);
+        // Where the hole is as long as the buffer, there are no records.
+        let hole = hole.filter(|end| end - at >= near as u64);
+        if hole.is_none() && near > BUFFER_HEADER_SIZE {
+            source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+            let bytes = block.as_ref();
+            let next = scan::within(bytes, 1..near, self.layout.capacity, Some(&self.layout));
+            let len = match next {
+                Some((len, _)) => len,
+                None if self.layout.spacing != 0 => near.min(bytes.len()),
+                None => 0,
+            };
+            let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
+            let (bytes, start) = (bytes.get(..len).unwrap_or_default(), self.layout.start);
+            let tail = walk::tail(bytes, len);
+            if walk::resync(bytes, BUFFER_HEADER_SIZE, len, start, tail).is_some() {
+                self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
+                if let Some(header) = sizes {
+                    return Ok(Some(BufferEntry::of(&header, at)));
+                }
+                let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
+                return Ok(Some(BufferEntry {
+                    offset: at,
+                    first_stamp: i64::MIN,
+                    stored: len as u32,
+                    fill: len as u32,
+                    buffer_type,
+                    rebuilt: true,
+                    ..BufferEntry::default()
+                }));
+            }
+        }
+        // A header may begin with the last bytes of what looks like a hole.
+        let from = hole.map_or(at, |end| end - scan::REACH as u64).max(at) + 1;
+        let scan = scan::next_buffer(source, from, self.layout.capacity, Some(&self.layout))?;
+        let end = scan.offset();
+        self.done = matches!(scan, Scan::End(_));
+        self.fault(at..end, error, log)?;
+        self.at = end;
+        Ok(None)
+    }
+
+    /// Bytes from a buffer in which its records are looked for although its header is not sound:
+    /// to the next one, where that is known.
+    pub(super) fn near(&self, limits: &Limits) -> usize {
+        let packed_buffer_0 = self.at == 0 && self.layout.spacing == 0;
+        let len = if packed_buffer_0 { BUFFER_0_MOST as u32 } else { self.layout.spacing };
+        len.min(limits.buffer) as usize
+    }
+
+    /// Whether a run of zeros or filler stands where a buffer header should: where it ends, and
+    /// whether that is the end of the file. Only such a tail is space that was reserved and never
+    /// used; a buffer lost in the middle is a fault.
+    pub(super) fn nothing<S: Source>(
+        &self,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+    ) -> Result<Option<(u64, bool)>> {
+        let head = block.as_ref();
+        let byte = head.first().copied().unwrap_or(1);
+        let head = head.get(..BUFFER_HEADER_SIZE).unwrap_or(head);
+        if self.count == 0 || !matches!(byte, 0 | FILLER) || head.iter().any(|&b| b != byte) {
+            return Ok(None);
+        }
+        // A pipe forgets what lies behind, so all that may be looked at again is read at once: a
+        // buffer's length at first, and then always the end of the last piece as well.
+        let mut at = self.at;
+        let mut len = self.near(limits).max(1 << 16) + scan::REACH;
+        loop {
+            source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
+            let bytes = block.as_ref();
+            if let Some(run) = bytes.iter().position(|&b| b != byte) {
+                return Ok(Some((at + run as u64, false)));
+            }
+            if bytes.len() < len {
+                return Ok(Some((at + bytes.len() as u64, true)));
+            }
+            at += (len - scan::REACH) as u64;
+            len = 1 << 20;
+        }
+    }
+}
