@@ -82,7 +82,7 @@ impl Facts {
     /// Nothing yet but what the file says of itself.
     #[must_use]
     pub fn new<S: Source>(trace: &Trace<S>) -> Self {
-        let mut facts = Facts {
+        Facts {
             header: trace.header().clone(),
             clock: trace.clock(),
             notes: trace.notes().to_vec(),
@@ -97,9 +97,7 @@ impl Facts {
             homeless: HashMap::new(),
             keys: HashMap::new(),
             kernel: Ranges::default(),
-        };
-        trace.damage().iter().for_each(|damage| facts.damage(damage));
-        facts
+        }
     }
 
     /// Notes damage of the file.
