@@ -1,0 +1,274 @@
+//! What is known about one kind of event, whoever said it.
+//!
+//! Spec tables, TraceLogging metadata, EventSource manifests, `TRACE_EVENT_INFO` blobs, XML manifests
+//! and TMF files all end in one [`EventSchema`]. `decode` walks a payload by it,
+//! `encode` is the inverse. The vocabulary is that of TDH: in-types say how bytes are laid
+//! out, out-types how a value is shown.
+
+use etl_format::Guid;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+mod map;
+mod types;
+
+pub use map::{MapEntry, MapKind, ValueMap};
+pub use types::{InType, OutType};
+
+/// A piece of text that is either part of the program (tables) or learned at run time.
+pub type Text = Cow<'static, str>;
+
+/// One kind of event: who writes it, how it is told apart, what it is called, and its fields.
+///
+/// Build one with [`EventSchema::new`] and set what is known; the rest stays empty, which means
+/// "nobody said".
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventSchema {
+    /// The provider, the event class (classic), or the message GUID (WPP).
+    pub provider: Guid,
+    /// The provider's or class's name; empty when nobody said.
+    pub provider_name: Text,
+    /// What tells this event from the provider's others.
+    pub identity: Identity,
+    /// Symbol (tables, manifests) or event name (TraceLogging, EventSource); may be empty.
+    pub name: Text,
+    /// Task number, with its name where there is one.
+    pub task: Named<u16>,
+    /// Opcode, with its name where there is one.
+    pub opcode: Named<u8>,
+    /// Level, with its name where there is one.
+    pub level: Named<u8>,
+    /// Channel, with its name where there is one.
+    pub channel: Named<u8>,
+    /// Keyword mask.
+    pub keywords: u64,
+    /// Names of the bits of `keywords`, in the order in which the source names them.
+    pub keyword_names: Vec<Text>,
+    /// Message text with inserts: `%1` (manifests) or `%10!s!` (WPP).
+    pub message: Option<Text>,
+    /// The fields, in payload order.
+    pub fields: Vec<Field>,
+    /// Where this came from.
+    pub source: SchemaSource,
+}
+
+impl EventSchema {
+    /// A schema with a provider, an identity and a source; everything else empty.
+    #[must_use]
+    pub fn new(provider: Guid, identity: Identity, source: SchemaSource) -> Self {
+        EventSchema {
+            provider,
+            provider_name: Text::Borrowed(""),
+            identity,
+            name: Text::Borrowed(""),
+            task: Named::default(),
+            opcode: Named::default(),
+            level: Named::default(),
+            channel: Named::default(),
+            keywords: 0,
+            keyword_names: Vec::new(),
+            message: None,
+            fields: Vec::new(),
+            source,
+        }
+    }
+
+    /// The position of the top-level field with this name (exact case).
+    #[must_use]
+    pub fn field_index(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|f| f.name == name)
+    }
+}
+
+/// A number and the name that somebody gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Named<T> {
+    /// The number.
+    pub value: T,
+    /// Its name; empty when nobody said.
+    pub name: Text,
+}
+
+impl<T> Named<T> {
+    /// A number with a name.
+    pub fn new(value: T, name: impl Into<Text>) -> Self {
+        Named { value, name: name.into() }
+    }
+}
+
+/// What tells an event from the others of its provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Identity {
+    /// Manifest-based and EventSource events: id and version.
+    Modern {
+        /// Event id.
+        id: u16,
+        /// Event version.
+        version: u8,
+    },
+    /// Classic (MOF, kernel) events: opcode ("type") and version; the class GUID is the provider.
+    Classic {
+        /// Event type.
+        opcode: u8,
+        /// Version of the layout.
+        version: u16,
+    },
+    /// TraceLogging: the schema travels with the event, its name is its identity.
+    SelfDescribing,
+    /// WPP: the number of the message below its message GUID.
+    Message {
+        /// Message number.
+        number: u16,
+    },
+}
+
+/// Where a schema came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemaSource {
+    /// A spec table of this crate.
+    Table,
+    /// Metadata in the event itself.
+    TraceLogging,
+    /// A manifest that an EventSource wrote into the trace.
+    EventSource,
+    /// A `TRACE_EVENT_INFO` record that a merge added.
+    TraceEventInfo,
+    /// An XML instrumentation manifest from a file.
+    Manifest,
+    /// A WPP trace message format file.
+    Tmf,
+}
+
+/// One field of a payload, or one member of a struct.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    /// Name; may be empty.
+    pub name: Text,
+    /// Layout of one value.
+    pub kind: FieldKind,
+    /// How many values there are.
+    pub count: Count,
+    /// How long one value is, where the in-type alone does not tell.
+    pub length: Length,
+    /// How values are shown.
+    pub out: OutType,
+    /// Names of values or bits.
+    pub map: Option<Arc<ValueMap>>,
+    /// TraceLogging tags (28 bits); 0 = none.
+    pub tags: u32,
+}
+
+impl Field {
+    /// One value of an in-type, with the length and out-type that go with it.
+    #[must_use]
+    pub fn new(name: impl Into<Text>, ty: InType) -> Self {
+        Field {
+            name: name.into(),
+            kind: FieldKind::Value(ty),
+            count: Count::One,
+            length: ty.default_length(),
+            out: OutType::Default,
+            map: None,
+            tags: 0,
+        }
+    }
+
+    /// One struct with these members.
+    #[must_use]
+    pub fn structure(name: impl Into<Text>, members: Vec<Field>) -> Self {
+        Field { kind: FieldKind::Struct(members), ..Field::new(name, InType::Null) }
+    }
+
+    /// The same field with another count.
+    #[must_use]
+    pub fn with_count(mut self, count: Count) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// The same field with another length.
+    #[must_use]
+    pub fn with_length(mut self, length: Length) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// The same field with another out-type.
+    #[must_use]
+    pub fn with_out(mut self, out: OutType) -> Self {
+        self.out = out;
+        self
+    }
+
+    /// The same field with a map.
+    #[must_use]
+    pub fn with_map(mut self, map: Arc<ValueMap>) -> Self {
+        self.map = Some(map);
+        self
+    }
+
+    /// The in-type, unless the field is a struct.
+    #[must_use]
+    pub fn in_type(&self) -> Option<InType> {
+        match self.kind {
+            FieldKind::Value(ty) => Some(ty),
+            FieldKind::Struct(_) => None,
+        }
+    }
+}
+
+/// What one value of a field is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldKind {
+    /// One typed value.
+    Value(InType),
+    /// Members, one after the other without padding.
+    Struct(Vec<Field>),
+}
+
+/// How many values a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Count {
+    /// Exactly one, and not an array.
+    #[default]
+    One,
+    /// An array of this many.
+    Const(u16),
+    /// An array; an earlier integer field holds the count.
+    Field(FieldRef),
+    /// An array; a `u16` count stands in the payload right before it.
+    Prefixed,
+    /// An array that takes the rest of the payload.
+    Rest,
+}
+
+/// How long one value of a field is, for the in-types that need to be told: strings and binaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Length {
+    /// The in-type tells (integers, GUIDs, SIDs ...).
+    #[default]
+    Natural,
+    /// Up to a NUL, which is not part of the value, or to the end of the payload.
+    NulTerminated,
+    /// This many units: UTF-16 code units for [`InType::Utf16`], else bytes.
+    Fixed(u16),
+    /// An earlier integer field holds the number of units.
+    Field(FieldRef),
+    /// A little-endian `u16` number of BYTES stands before the value.
+    U16,
+    /// A big-endian `u16` number of BYTES stands before the value.
+    U16BigEndian,
+    /// A little-endian `u32` number of BYTES stands before the value.
+    U32,
+    /// The rest of the payload.
+    Rest,
+}
+
+/// A reference to an earlier integer field that holds a count or a length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldRef {
+    /// The field with this index in the same list of fields.
+    Here(u16),
+    /// The top-level field with this index, seen from the members of a struct.
+    Top(u16),
+}

@@ -1,0 +1,108 @@
+//! Names of values and bits.
+
+use super::Text;
+
+/// Whether the entries of a map name whole values or single bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MapKind {
+    /// An entry names a value.
+    Values,
+    /// An entry names a bit or a group of bits.
+    Bits,
+}
+
+/// A named value or bit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapEntry {
+    /// The value, or the bits.
+    pub value: u64,
+    /// Its name.
+    pub name: Text,
+}
+
+/// A value map or bit map (`valueMap`, `bitMap` of a manifest).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueMap {
+    name: Text,
+    kind: MapKind,
+    entries: Vec<MapEntry>,
+}
+
+impl ValueMap {
+    /// From entries in any order. Of entries with the same value the first one counts.
+    #[must_use]
+    pub fn new(name: impl Into<Text>, kind: MapKind, mut entries: Vec<MapEntry>) -> Self {
+        entries.sort_by_key(|e| e.value);
+        entries.dedup_by_key(|e| e.value);
+        ValueMap { name: name.into(), kind, entries }
+    }
+
+    /// The map's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether values or bits have names.
+    #[must_use]
+    pub fn kind(&self) -> MapKind {
+        self.kind
+    }
+
+    /// The entries in order of value.
+    #[must_use]
+    pub fn entries(&self) -> &[MapEntry] {
+        &self.entries
+    }
+
+    /// The name of exactly this value.
+    #[must_use]
+    pub fn get(&self, value: u64) -> Option<&str> {
+        let at = self.entries.binary_search_by_key(&value, |e| e.value).ok()?;
+        self.entries.get(at).map(|e| &*e.name)
+    }
+
+    /// The names of the bits that are set in `value`, in order of value; entries of value 0 name
+    /// nothing here. Use [`ValueMap::unnamed`] for the bits that are left.
+    pub fn bits(&self, value: u64) -> impl Iterator<Item = &str> {
+        self.entries
+            .iter()
+            .filter(move |e| e.value != 0 && e.value & value == e.value)
+            .map(|e| &*e.name)
+    }
+
+    /// The bits of `value` that no entry names.
+    #[must_use]
+    pub fn unnamed(&self, value: u64) -> u64 {
+        self.entries
+            .iter()
+            .filter(|e| e.value & value == e.value)
+            .fold(value, |rest, e| rest & !e.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(value: u64, name: &'static str) -> MapEntry {
+        MapEntry { value, name: name.into() }
+    }
+
+    #[test]
+    fn the_first_of_two_names_counts() {
+        let map =
+            ValueMap::new("m", MapKind::Values, vec![entry(2, "b"), entry(1, "a"), entry(2, "c")]);
+        assert_eq!(map.get(2), Some("b"));
+        assert_eq!(map.get(3), None);
+    }
+
+    #[test]
+    fn bits_are_named_and_the_rest_is_told() {
+        let map =
+            ValueMap::new("m", MapKind::Bits, vec![entry(0, "none"), entry(1, "a"), entry(6, "b")]);
+        assert_eq!(map.bits(7).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(map.bits(5).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(map.unnamed(0x15), 0x14);
+    }
+}
