@@ -145,13 +145,26 @@ pub struct File {
     /// Records of buffer 0 behind the header event.
     pub extras: Vec<Vec<u8>>,
     pub buffers: Vec<Buffer>,
+    /// Number of the compression format, and its encoder.
+    pub format: Option<(u32, Encoder)>,
 }
+
+/// Packs the records of a buffer.
+pub type Encoder = fn(&[u8]) -> Vec<u8>;
 
 impl File {
     /// A trace of uncompressed buffers of `size` bytes.
     pub fn new(size: u32) -> Self {
         let event = HeaderEvent { buffer_size: size, ..HeaderEvent::default() };
-        File { event, extras: Vec::new(), buffers: Vec::new() }
+        File { event, extras: Vec::new(), buffers: Vec::new(), format: None }
+    }
+
+    /// The same trace as a compressed one.
+    pub fn compressed(mut self, format: u32, encoder: Encoder) -> Self {
+        self.event.mode |= 0x0400_0000;
+        self.event.log = (2, 0);
+        self.format = Some((format, encoder));
+        self
     }
 
     /// Adds a data buffer with the next sequence number.
@@ -165,8 +178,18 @@ impl File {
     pub fn bytes(&self) -> Vec<u8> {
         let mut event = self.event.clone();
         event.buffers_written.get_or_insert(self.buffers.len() as u32 + 1);
-        let mut out = Buffer::header(event.buffer_size, &event, &self.extras).bytes();
-        self.buffers.iter().for_each(|b| out.extend(b.bytes()));
+        let mut first = Buffer::header(event.buffer_size, &event, &self.extras);
+        if let Some((format, _)) = self.format {
+            (first.size, first.state) = (first.fill().next_multiple_of(0x200), format);
+        }
+        let mut out = first.bytes();
+        for buffer in &self.buffers {
+            let mut buffer = buffer.clone();
+            if let (Some((_, encode)), None) = (self.format, &buffer.packed) {
+                (buffer.packed, buffer.size) = (Some(encode(&buffer.records)), 0);
+            }
+            out.extend(buffer.bytes());
+        }
         out
     }
 }

@@ -1,0 +1,284 @@
+//! Time order, against an oracle that sorts everything.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::packed::xpress;
+use common::reading::{file, file_order, heads, pipe, spooled, strict, time_order};
+use common::records::MESSAGE;
+use common::{File, lay, message, perfinfo, run, system};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Stamp of the header event: what records take that have nothing else.
+const START: i64 = 3;
+
+/// A buffer to be: its processor, and the stamps of its records where they have one.
+#[derive(Clone, Debug)]
+struct Plan {
+    cpu: u16,
+    stamps: Vec<Option<i64>>,
+}
+
+/// How the buffers stand in the file.
+#[derive(Clone, Debug)]
+enum Layout {
+    Sequence,
+    /// The file wrapped around: the last buffers stand first.
+    Wrapped(Index),
+    Shuffled(Vec<Index>),
+}
+
+/// Buffers whose stamps begin anywhere, are often equal, and are in order where `ordered` says so.
+fn plan(ordered: bool) -> impl Strategy<Value = Plan> {
+    let stamps = prop::collection::vec(prop::option::weighted(0.85, START..30i64), 0..9);
+    (0..4u16, stamps).prop_map(move |(cpu, mut stamps)| {
+        if ordered {
+            let mut own: Vec<_> = stamps.iter().flatten().copied().collect();
+            own.sort_unstable_by(|a, b| b.cmp(a));
+            stamps.iter_mut().flatten().for_each(|stamp| *stamp = own.pop().unwrap());
+        }
+        Plan { cpu, stamps }
+    })
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    prop_oneof![
+        Just(Layout::Sequence),
+        any::<Index>().prop_map(Layout::Wrapped),
+        prop::collection::vec(any::<Index>(), 16).prop_map(Layout::Shuffled),
+    ]
+}
+
+fn record(stamp: Option<i64>, id: usize) -> Vec<u8> {
+    match stamp {
+        Some(stamp) => perfinfo(true, 0x0f2e, stamp, None, &[], &id.to_le_bytes()),
+        None => message(MESSAGE, 1, 0, &id.to_le_bytes()),
+    }
+}
+
+/// The file of these plans, and the payload numbers of its records in the order in which they are
+/// due, made by sorting.
+fn make(plans: &[Plan], layout: &Layout, packed: bool) -> (Vec<u8>, Vec<(i64, usize)>) {
+    let mut file = File::new(0x400);
+    file.event.stamp = START;
+    file.extras = vec![record(Some(START + 4), usize::MAX)];
+    // Stamp, stream, sequence number, position, number.
+    let mut due = vec![(START, 0, 0, 0, 0), (START + 4, 0, 0, 1, usize::MAX)];
+    let mut number = 0;
+    for (plan, seq) in plans.iter().zip(1..) {
+        let mut records = Vec::new();
+        let mut taken = plan.stamps.iter().flatten().next().copied().unwrap_or(START);
+        for (&stamp, position) in plan.stamps.iter().zip(0..) {
+            number += 1;
+            taken = stamp.unwrap_or(taken);
+            records.push(record(stamp, number));
+            due.push((taken, plan.cpu + 1, seq, position, number));
+        }
+        file = file.buffer(plan.cpu, &records);
+    }
+    due.sort_by_key(|&(stamp, stream, seq, position, _)| (stamp, stream, seq, position));
+    match layout {
+        Layout::Sequence => {}
+        Layout::Wrapped(by) if !plans.is_empty() => {
+            file.buffers.rotate_right(by.index(plans.len()));
+        }
+        Layout::Wrapped(_) => {}
+        Layout::Shuffled(swaps) => {
+            for (i, swap) in swaps.iter().enumerate().take(plans.len()) {
+                file.buffers.swap(i, swap.index(plans.len()));
+            }
+        }
+    }
+    let file = if packed { file.compressed(3, xpress) } else { file };
+    (file.bytes(), due.into_iter().map(|(stamp, .., number)| (stamp, number)).collect())
+}
+
+/// Stamp and number of each record.
+fn numbers(records: &[common::reading::Seen]) -> Vec<(i64, usize)> {
+    let number = |bytes: &[u8]| usize::from_le_bytes(*bytes.last_chunk().unwrap());
+    let of = |r: &common::reading::Seen| if r.bytes[6..8] == [0, 0] { 0 } else { number(&r.bytes) };
+    records.iter().map(|r| (r.stamp, of(r))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn the_full_check_gives_a_stable_sort_of_anything(
+        plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 0..12),
+        layout in layout(),
+        packed: bool,
+    ) {
+        let (bytes, due) = make(&plans, &layout, packed);
+        let outcome = time_order(bytes.as_slice(), &strict());
+        prop_assert!(outcome.end.is_ok(), "{:?}", outcome.end);
+        prop_assert_eq!(numbers(&outcome.records), due);
+        prop_assert_eq!(outcome.order.late, 0);
+        prop_assert!(time_order(file(&bytes), &strict()).same_as(&outcome));
+        for limit in [0, 1 << 20] {
+            prop_assert!(time_order(spooled(&bytes, limit), &strict()).same_as(&outcome));
+        }
+    }
+
+    #[test]
+    fn a_look_at_the_heads_is_enough_where_buffers_are_in_order_inside(
+        plans in prop::collection::vec(plan(true), 0..12),
+        layout in layout(),
+        packed: bool,
+    ) {
+        let (bytes, due) = make(&plans, &layout, packed);
+        let outcome = time_order(bytes.as_slice(), &heads(strict()));
+        prop_assert_eq!(numbers(&outcome.records), due);
+        prop_assert_eq!((outcome.order.late, outcome.order.sorted_buffers), (0, 0));
+        prop_assert!(time_order(file(&bytes), &heads(strict())).same_as(&outcome));
+    }
+
+    #[test]
+    fn a_look_at_the_heads_tells_when_it_was_not_enough(
+        plans in prop::collection::vec(plan(false), 0..12),
+        layout in layout(),
+    ) {
+        let (bytes, mut due) = make(&plans, &layout, false);
+        let outcome = time_order(bytes.as_slice(), &heads(strict()));
+        let mut given = numbers(&outcome.records);
+        let sorted = given.is_sorted_by_key(|&(stamp, _)| stamp);
+        prop_assert_eq!(outcome.order.late == 0, sorted);
+        let mut latest = i64::MIN;
+        let late = given.iter().filter(|&&(stamp, _)| {
+            let late = stamp < latest;
+            latest = latest.max(stamp);
+            late
+        });
+        prop_assert_eq!(outcome.order.late, late.count() as u64);
+        given.sort_unstable();
+        due.sort_unstable();
+        prop_assert_eq!(given, due, "nothing is lost for it");
+    }
+
+    #[test]
+    fn streams_in_order_take_one_buffer_a_processor(
+        plans in prop::collection::vec(plan(true), 0..12),
+        packed: bool,
+    ) {
+        // Each processor's buffers follow each other in time.
+        let mut plans = plans;
+        for cpu in 0..4 {
+            let mut own: Vec<_> = plans
+                .iter()
+                .filter(|p| p.cpu == cpu)
+                .flat_map(|p| p.stamps.iter().flatten().copied())
+                .collect();
+            own.sort_unstable_by(|a, b| b.cmp(a));
+            for plan in plans.iter_mut().filter(|p| p.cpu == cpu) {
+                plan.stamps.retain(Option::is_some);
+                plan.stamps.iter_mut().flatten().for_each(|s| *s = own.pop().unwrap());
+            }
+        }
+        plans.retain(|p| !p.stamps.is_empty());
+        let (bytes, due) = make(&plans, &Layout::Sequence, packed);
+        for options in [strict(), heads(strict())] {
+            let outcome = time_order(bytes.as_slice(), &options);
+            prop_assert_eq!(numbers(&outcome.records), due.clone());
+            prop_assert!(outcome.order.was_in_order(), "{:?}", outcome.order);
+            prop_assert!(outcome.order.held <= 5 * 0x800, "{:?}", outcome.order);
+        }
+    }
+
+    #[test]
+    fn file_order_is_that_of_the_bytes(
+        plans in prop::collection::vec(plan(false), 0..12),
+        layout in layout(),
+        packed: bool,
+    ) {
+        let (bytes, mut due) = make(&plans, &layout, packed);
+        let outcome = file_order(bytes.as_slice(), &strict());
+        prop_assert!(outcome.end.is_ok());
+        prop_assert!(outcome.records.is_sorted_by_key(|r| (r.buffer, r.at)));
+        let mut given = numbers(&outcome.records);
+        given.sort_unstable();
+        due.sort_unstable();
+        prop_assert_eq!(given, due);
+        for other in [
+            file_order(file(&bytes), &strict()),
+            file_order(pipe(&bytes), &strict()),
+            file_order(spooled(&bytes, 5), &strict()),
+        ] {
+            prop_assert!(other.same_as(&outcome));
+        }
+    }
+}
+
+#[test]
+fn the_report_counts_what_had_to_be_done() {
+    // Buffers of one processor that overlap, and one that is not in order inside.
+    let mut file = File::new(0x400).buffer(0, &run(1000, 5)).buffer(0, &run(1002, 5));
+    let mut records = run(1010, 5);
+    records.swap(1, 3);
+    file = file.buffer(1, &records);
+    let outcome = time_order(file.bytes().as_slice(), &strict());
+    assert!(outcome.stamps().is_sorted());
+    let order = outcome.order;
+    assert_eq!((order.overlaps, order.sorted_buffers, order.late, order.held), (1, 1, 0, 0x800));
+    let order = time_order(file.bytes().as_slice(), &heads(strict())).order;
+    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 0, 2));
+}
+
+#[test]
+fn buffers_without_any_stamp_stand_at_the_start_of_the_session() {
+    let unstamped = |n: u64| message(MESSAGE, 1, 0, &n.to_le_bytes());
+    let bytes = File::new(0x400)
+        .buffer(0, &run(1000, 2))
+        .buffer(0, &[unstamped(1), unstamped(2)])
+        .buffer(0, &[unstamped(3), system(true, 0x0f01, 1005, b""), unstamped(4)])
+        .bytes();
+    let expected = [900, 900, 900, 1000, 1001, 1005, 1005, 1005];
+    for options in [strict(), heads(strict())] {
+        assert_eq!(time_order(bytes.as_slice(), &options).stamps(), expected);
+    }
+    let expected = [900, 1000, 1001, 900, 900, 1005, 1005, 1005];
+    assert_eq!(file_order(bytes.as_slice(), &strict()).stamps(), expected);
+}
+
+#[test]
+fn a_session_over_all_processors_is_one_stream() {
+    // NO_PER_PROCESSOR_BUFFERING: threads of several processors write to one set of buffers.
+    let mut file = File::new(0x400);
+    file.event.mode |= 0x1000_0000;
+    file.event.processors = 1;
+    let mut mixed = run(1000, 6);
+    mixed.swap(2, 3);
+    file = file.buffer(0, &mixed).buffer(0, &run(1003, 6));
+    let outcome = time_order(file.bytes().as_slice(), &strict());
+    assert_eq!(outcome.records.len(), 13);
+    assert!(outcome.stamps().is_sorted());
+}
+
+#[test]
+fn many_processors() {
+    let mut file = File::new(0x200);
+    for round in 0..3 {
+        for cpu in (0..2048).rev() {
+            file = file.buffer(cpu, &run(1000 + round * 10, 2));
+        }
+    }
+    file.buffers.iter_mut().for_each(|b| b.records = lay(&[b.records.clone()]));
+    let outcome = time_order(file.bytes().as_slice(), &strict());
+    assert_eq!(outcome.records.len(), 1 + 3 * 2048 * 2);
+    assert!(outcome.records[1..].is_sorted_by_key(|r| (r.stamp, r.cpu)));
+    assert_eq!(outcome.order.held, 2048 * 0x200);
+    assert!(outcome.order.was_in_order());
+}
+
+#[test]
+fn extreme_stamps_are_put_in_order_too() {
+    let stamps = [i64::MAX, i64::MIN, 0, -1, i64::MIN, i64::MAX];
+    let mut file = File::new(0x400);
+    for (cpu, stamp) in (0..).zip(stamps) {
+        file = file.buffer(cpu / 2, &[system(true, 0x0f01, stamp, b"")]);
+    }
+    let outcome = time_order(file.bytes().as_slice(), &strict());
+    let expected = [i64::MIN, i64::MIN, -1, 0, 900, i64::MAX, i64::MAX];
+    assert_eq!(outcome.stamps(), expected);
+    assert_eq!(outcome.order.late, 0);
+}
