@@ -6,7 +6,7 @@ mod common;
 use common::packed::xpress;
 use common::reading::{file, file_order, heads, pipe, spooled, strict, time_order};
 use common::records::MESSAGE;
-use common::{File, lay, message, perfinfo, run, system};
+use common::{File, message, perfinfo, run, system};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -101,8 +101,15 @@ fn numbers(records: &[common::reading::Seen]) -> Vec<(i64, usize)> {
     records.iter().map(|r| (r.stamp, of(r))).collect()
 }
 
+/// As many cases as a quick run can have, or `PROPTEST_CASES`. No file of regressions: a failure
+/// that was found becomes a test of its own.
+fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(config(1500))]
 
     #[test]
     fn the_full_check_gives_a_stable_sort_of_anything(
@@ -262,7 +269,6 @@ fn many_processors() {
             file = file.buffer(cpu, &run(1000 + round * 10, 2));
         }
     }
-    file.buffers.iter_mut().for_each(|b| b.records = lay(&[b.records.clone()]));
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert_eq!(outcome.records.len(), 1 + 3 * 2048 * 2);
     assert!(outcome.records[1..].is_sorted_by_key(|r| (r.stamp, r.cpu)));

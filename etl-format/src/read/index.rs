@@ -214,7 +214,6 @@ impl BufferWalk {
         let spacing = self.layout.spacing;
         let odd = spacing != 0 && entry.stored != spacing && !entry.compressed;
         let plausible = header.is_plausible(self.layout.capacity);
-        let salvage = log.mode == Mode::Salvage;
         // Where another buffer stands at the common distance, a stated one that leads to yet
         // another would swallow it.
         if odd && self.leads_on(at, spacing, source, block)? {
@@ -223,11 +222,16 @@ impl BufferWalk {
             self.fault(at..at + 4, error, log)?;
             entry.stored = spacing;
             entry.fill = BufferHeader { buffer_size: spacing, ..*header }.fill();
-        } else if odd || salvage || !plausible {
-            let leads_on = self.leads_on(at, entry.stored, source, block)?;
-            let shortened =
-                !leads_on && salvage && self.shorten(&mut entry, source, block, limits)?;
-            if leads_on || shortened || plausible {
+        } else if !self.leads_on(at, entry.stored, source, block)? {
+            if let Some(error) = self.shorten(&mut entry, source, block, limits)? {
+                if log.mode == Mode::Strict {
+                    return Ok(Err(error));
+                }
+                let end = at + u64::from(entry.stored);
+                self.behind = Some((end..end, error));
+                return Ok(within(entry, limits));
+            }
+            if plausible {
                 return Ok(within(entry, limits));
             }
             if entry.stored > limits.buffer && entry.stored == spacing {

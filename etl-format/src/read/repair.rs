@@ -14,14 +14,14 @@ use super::walk;
 
 impl BufferWalk {
     /// Where a buffer leads nowhere and another one begins inside it that does lead on, bytes have
-    /// gone missing: the buffer ends there. Whether it is so.
+    /// gone missing: the buffer ends there, and the fault is returned.
     pub(super) fn shorten<S: Source>(
-        &mut self,
+        &self,
         entry: &mut BufferEntry,
         source: &mut S,
         block: &mut S::Block,
         limits: &Limits,
-    ) -> Result<bool> {
+    ) -> Result<Option<Error>> {
         let at = entry.offset;
         let stored = entry.stored.min(limits.buffer) as usize;
         source.read(at, stored + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
@@ -29,20 +29,18 @@ impl BufferWalk {
         let Some((len, next)) =
             scan::within(block.as_ref(), inside, self.layout.capacity, Some(&self.layout))
         else {
-            return Ok(false);
+            return Ok(None);
         };
         let beyond = (len as u32).saturating_add(next.buffer_size);
-        let gap = self.leads_on(at, beyond, source, block)?;
-        if gap {
-            let error = Error::truncated(at, "buffer", entry.stored.into(), len as u64);
-            let end = at + len as u64;
-            self.behind = Some((end..end, error));
-            (entry.stored, entry.cut) = (len as u32, true);
-            if !entry.compressed {
-                entry.fill = entry.fill.min(entry.stored);
-            }
+        if !self.leads_on(at, beyond, source, block)? {
+            return Ok(None);
         }
-        Ok(gap)
+        let error = Error::truncated(at, "buffer", entry.stored.into(), len as u64);
+        (entry.stored, entry.cut) = (len as u32, true);
+        if !entry.compressed {
+            entry.fill = entry.fill.min(entry.stored);
+        }
+        Ok(Some(error))
     }
 
     /// Whether a buffer, or the end of the file, stands `size` bytes behind `at`.

@@ -1,0 +1,271 @@
+//! Any bytes at all: nothing panics, everything ends, and all ways of reading agree.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::event::{Event, chain};
+use common::packed::{lznt1, xpress};
+use common::reading::{file_order, salvage, spots, strict};
+use common::records::{MESSAGE, opaque};
+use common::{File, Out, compact, event, full, instance, message, perfinfo, run, small, system};
+use etl_format::read::{
+    BufferHeader, FileHeader, FileOrder, Header, HeaderGroupEvent, Options, Record, Trace,
+};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// A trace with a record of every kind, and extended items of every type.
+fn motley() -> File {
+    let data = [7u8; 24];
+    let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &data[..])).collect();
+    let made = Event { stamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
+    let records = [
+        system(true, 0x0301, 1000, b"payload"),
+        compact(false, 0x0501, 1001, b"pay"),
+        perfinfo(true, 0x0f2e, 1002, Some(1), &[1, 2, 3], b"p"),
+        full(true, 1, 1003, b"mof"),
+        instance(false, 2, 1004, b"mof"),
+        message(MESSAGE, 0x2f, 1005, b"args"),
+        message(0xc00f, 0xbb, 1006, b"args"),
+        opaque(0xc00c, &[0; 12]),
+        opaque(0xc0ee, &[0; 20]),
+        opaque(0xa000, &[0; 12]),
+        event(false, 7, 1007, b"user data"),
+        made.bytes(),
+    ];
+    let mut file = File::new(0x800);
+    let masks = (0..9).fold(Out::default(), |out, i| out.u32(i)).0;
+    file.extras = [0x05, 0x08, 0x20, 0x40, 0x42, 0x43, 0x50, 0x52, 0x30, 0x99]
+        .map(|hook| system(true, hook, 901, &masks))
+        .to_vec();
+    file.buffer(0, &records).buffer(1, &run(1003, 3)).buffer(0, &records[..5])
+}
+
+fn templates() -> Vec<Vec<u8>> {
+    vec![
+        small().bytes(),
+        motley().bytes(),
+        small().compressed(3, xpress).bytes(),
+        motley().compressed(2, lznt1).bytes(),
+        motley().compressed(4, xpress).bytes(),
+    ]
+}
+
+/// One thing that happens to a file.
+#[derive(Clone, Debug)]
+enum Harm {
+    Bit(Index, u8),
+    Byte(Index, u8),
+    /// A 32-bit field takes a value that is at an edge of something.
+    Word(Index, u32),
+    Delete(Index, usize),
+    Insert(Index, Vec<u8>),
+    Fill(Index, usize, u8),
+    Truncate(Index),
+    /// A piece is copied somewhere else.
+    Splice(Index, usize, Index),
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    let at = any::<Index>;
+    let word = prop::sample::select(vec![
+        0,
+        1,
+        7,
+        8,
+        0x20,
+        0x48,
+        0x400,
+        0x7fff_ffff,
+        0x8000_0000,
+        u32::MAX,
+        0xc013_0000,
+        0xc001_0002,
+        0x9000_0020,
+    ]);
+    prop_oneof![
+        (at(), 0..8u8).prop_map(|(i, bit)| Harm::Bit(i, bit)),
+        (at(), any::<u8>()).prop_map(|(i, byte)| Harm::Byte(i, byte)),
+        (at(), prop_oneof![word, any::<u32>()]).prop_map(|(i, word)| Harm::Word(i, word)),
+        (at(), 0..0x500usize).prop_map(|(i, len)| Harm::Delete(i, len)),
+        (at(), prop::collection::vec(any::<u8>(), 0..64)).prop_map(|(i, v)| Harm::Insert(i, v)),
+        (at(), 0..0x900usize, prop::sample::select(vec![0u8, 0xff, 0x5a]))
+            .prop_map(|(i, len, byte)| Harm::Fill(i, len, byte)),
+        at().prop_map(Harm::Truncate),
+        (at(), 0..0x900usize, at()).prop_map(|(i, len, to)| Harm::Splice(i, len, to)),
+    ]
+}
+
+fn inflict(bytes: &mut Vec<u8>, harm: &Harm) {
+    if bytes.is_empty() {
+        return;
+    }
+    let (total, place) = (bytes.len(), |i: &Index| i.index(bytes.len()));
+    match harm {
+        Harm::Bit(i, bit) => {
+            let at = place(i);
+            bytes[at] ^= 1 << bit;
+        }
+        Harm::Byte(i, byte) => {
+            let at = place(i);
+            bytes[at] = *byte;
+        }
+        Harm::Word(i, word) => {
+            let at = place(i) & !3;
+            let len = 4.min(total - at);
+            bytes[at..at + len].copy_from_slice(&word.to_le_bytes()[..len]);
+        }
+        Harm::Delete(i, len) => {
+            let at = place(i);
+            bytes.drain(at..total.min(at + len));
+        }
+        Harm::Insert(i, new) => {
+            let at = place(i);
+            bytes.splice(at..at, new.iter().copied());
+        }
+        Harm::Fill(i, len, byte) => {
+            let at = place(i);
+            bytes[at..total.min(at + len)].fill(*byte);
+        }
+        Harm::Truncate(i) => {
+            let at = place(i);
+            bytes.truncate(at);
+        }
+        Harm::Splice(i, len, to) => {
+            let (at, to) = (place(i), place(to));
+            let piece = bytes[at..total.min(at + len)].to_vec();
+            bytes.splice(to..to, piece);
+        }
+    }
+}
+
+/// Asks everything of a record that can be asked.
+fn interrogate(r: &Record<'_>) {
+    assert!(r.bytes().len() >= 8);
+    let payload = r.payload();
+    assert!(r.bytes().ends_with(payload));
+    let mut items = r.extended();
+    assert!(items.by_ref().count() <= r.bytes().len() / 8);
+    let _ = (r.header(), r.identity(), r.provider(), r.pointer_size(), r.hook());
+    let _ = (r.thread_id(), r.process_id(), r.event(), r.descriptor(), items.is_broken());
+    let _ = (HeaderGroupEvent::parse(r), FileHeader::parse(r.bytes(), 0));
+    if let Header::PerfInfo(h) = r.header() {
+        assert!(h.counters().count() <= 7);
+    }
+}
+
+/// Reads these bytes in every way; see [`salvage`] for what is held against what.
+fn endure(bytes: &[u8]) {
+    let outcome = salvage(bytes);
+    // A decompressed buffer is at most as large as the header says that buffers are.
+    let capacity = FileHeader::parse(bytes.get(0x48..).unwrap_or_default(), 0)
+        .map_or(64 << 20, |h| h.buffer_size as usize);
+    let packed = outcome.records.iter().any(|r| r.buffer as usize + r.at as usize > bytes.len());
+    let most = if packed { bytes.len() / 0x48 * capacity } else { bytes.len() };
+    assert!(outcome.records.len() <= most / 8);
+    assert!(outcome.damage.windows(2).all(|d| d[0].0.start <= d[1].0.start));
+    for (range, _, before, after) in &outcome.damage {
+        assert!(range.start <= range.end && range.start <= bytes.len() as u64);
+        assert_eq!(before + after, outcome.records.len() as u64);
+    }
+    let Ok(mut reader) = FileOrder::open(bytes, &Options::salvage()) else { return };
+    let _ = (reader.header().clock().filetime(i64::MAX), reader.header().logger_name());
+    while let Some(record) = reader.next_record().unwrap() {
+        interrogate(&record);
+    }
+    assert!(reader.next_record().unwrap().is_none(), "the end stays the end");
+    // Buffer by buffer, without the records.
+    let mut reader = FileOrder::open(bytes, &Options::salvage()).unwrap();
+    while reader.next_buffer().unwrap().is_some() {
+        assert!(BufferHeader::parse(reader.buffer_bytes(), 0).is_ok() || packed);
+    }
+    for note in Trace::open(bytes, &Options::salvage()).unwrap().notes() {
+        assert!(!note.to_string().is_empty());
+    }
+}
+
+/// As many cases as a quick run can have, or `PROPTEST_CASES`. No file of regressions: a failure
+/// that was found becomes a test of its own.
+fn config(cases: u32) -> ProptestConfig {
+    let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(1500))]
+
+    #[test]
+    fn arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..0x900)) {
+        endure(&bytes);
+    }
+
+    #[test]
+    fn arbitrary_bytes_behind_a_sound_buffer_0(
+        template in 0..5usize,
+        bytes in prop::collection::vec(prop_oneof![
+            any::<u8>(),
+            prop::sample::select(vec![0, 0xff, 0xc0, 0x90, 0x48, 0x13, 0x11, 2])
+        ], 0..0x900),
+    ) {
+        let mut all = templates()[template].clone();
+        let first = u32::from_le_bytes(*all.first_chunk().unwrap()) as usize;
+        all.truncate(first);
+        all.extend(bytes);
+        endure(&all);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(4000))]
+
+    #[test]
+    fn traces_that_came_to_harm(
+        template in 0..5usize,
+        harms in prop::collection::vec(harm(), 1..6),
+    ) {
+        let mut bytes = templates()[template].clone();
+        harms.iter().for_each(|harm| inflict(&mut bytes, harm));
+        endure(&bytes);
+    }
+
+    #[test]
+    fn records_in_buffers_that_came_to_harm(
+        template in 0..2usize,
+        harms in prop::collection::vec((0..4096usize, prop_oneof![
+            Just(0u8), Just(0xff), any::<u8>()
+        ]), 1..20),
+    ) {
+        // Only the bytes behind the buffers' headers: the records of whole buffers stay.
+        let mut bytes = templates()[template].clone();
+        let size = [0x400, 0x800][template];
+        for &(at, byte) in &harms {
+            let at = size + at % (bytes.len() - size);
+            if at % size >= 0x48 {
+                bytes[at] = byte;
+            }
+        }
+        endure(&bytes);
+        let outcome = file_order(bytes.as_slice(), &Options::salvage());
+        let whole = file_order(templates()[template].as_slice(), &strict());
+        for r in &whole.records {
+            let range = r.buffer as usize..r.buffer as usize + size;
+            if bytes[range.clone()] == templates()[template][range] {
+                prop_assert!(outcome.records.contains(r));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_templates_are_sound() {
+    for (template, bytes) in templates().iter().enumerate() {
+        let outcome = salvage(bytes);
+        // The last one names a format that its bytes are not in.
+        assert_eq!(outcome.damage.is_empty(), template != 4, "{:?}", outcome.damage);
+    }
+    let bytes = small().bytes();
+    let mut reader = FileOrder::open(bytes.as_slice(), &strict()).unwrap();
+    assert!(spots(reader.damage()).is_empty());
+    assert!(reader.buffer_bytes().is_empty());
+    assert!(reader.next_buffer().unwrap().is_some());
+}
