@@ -462,6 +462,16 @@ fn a_trace_appended_with_other_buffer_sizes() {
 }
 
 #[test]
+fn a_compressed_trace_appended_to_one_of_another_format() {
+    use common::packed::{lznt1, xpress};
+    let (first, mut second) = (small().compressed(3, xpress), small().compressed(2, lznt1));
+    second.event.stamp += 5000;
+    let bytes = [first.bytes(), second.bytes(), small().bytes()].concat();
+    let outcome = salvage(&bytes);
+    assert_eq!((outcome.records.len(), outcome.damage.len()), (75, 0));
+}
+
+#[test]
 fn a_damaged_header_event_leaves_the_rest_with_raw_stamps() {
     let mut file = small();
     file.extras = vec![system(true, 0x0050, 901, b"extra of some length")];

@@ -35,6 +35,8 @@ pub struct BufferEntry {
     pub buffer_type: BufferType,
     /// Whether the records are compressed.
     pub compressed: bool,
+    /// How they are then: what the file header before them says.
+    pub format: CompressionFormat,
     /// Whether the end of the buffer is missing: the file ends inside it, or the next buffer
     /// begins there.
     pub cut: bool,
@@ -58,6 +60,7 @@ impl BufferEntry {
             flags: header.flags,
             buffer_type: header.buffer_type,
             compressed: header.is_compressed(),
+            format: CompressionFormat::NONE,
             cut: false,
             rebuilt: false,
             unordered: false,
@@ -269,7 +272,10 @@ impl BufferWalk {
             entry.cut = true;
             entry.stored = have as u32;
         }
-        entry.first_stamp = first_stamp(entry, block.as_ref(), self.layout.format);
+        if entry.compressed {
+            entry.format = self.layout.format;
+        }
+        entry.first_stamp = first_stamp(entry, block.as_ref());
         self.note(entry);
         Ok(())
     }
@@ -326,7 +332,7 @@ fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
 }
 
 /// Raw stamp of the first record, from what was read of the buffer.
-fn first_stamp(entry: &BufferEntry, bytes: &[u8], format: CompressionFormat) -> i64 {
+fn first_stamp(entry: &BufferEntry, bytes: &[u8]) -> i64 {
     if !entry.compressed {
         let fill = (entry.fill as usize).min(entry.stored as usize);
         return walk::record_at_head(bytes, fill).unwrap_or(i64::MIN);
@@ -337,7 +343,7 @@ fn first_stamp(entry: &BufferEntry, bytes: &[u8], format: CompressionFormat) -> 
     let packed = bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default();
     let unpacked = head
         .get_mut(BUFFER_HEADER_SIZE..len)
-        .is_some_and(|out| crate::compress::decompress(format, packed, out).is_ok());
+        .is_some_and(|out| crate::compress::decompress(entry.format, packed, out).is_ok());
     if !unpacked {
         return i64::MIN;
     }

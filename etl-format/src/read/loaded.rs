@@ -1,7 +1,7 @@
 //! One buffer in memory, decompressed where needed, and the place of its next record.
 
 use crate::compress;
-use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
+use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
@@ -51,7 +51,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.tail = None;
         self.passed = 0;
         if entry.compressed {
-            self.decompress(layout.format, log)?;
+            self.decompress(log)?;
         } else if entry.cut {
             // Behind the cut there is nothing: what is left of the buffer is all of it.
             self.fill = self.fill.min(self.raw.as_ref().len());
@@ -60,8 +60,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Ok(())
     }
 
-    fn decompress(&mut self, format: CompressionFormat, log: &mut Log) -> Result<()> {
-        let entry = self.entry;
+    fn decompress(&mut self, log: &mut Log) -> Result<()> {
+        let (entry, format) = (self.entry, self.entry.format);
         if self.plain.len() < self.fill {
             self.plain.resize(self.fill, 0);
         }

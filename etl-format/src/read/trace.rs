@@ -41,6 +41,7 @@ pub struct Trace<S: Source> {
     header: FileHeader,
     buffers: Vec<BufferEntry>,
     layout: Layout,
+    format: CompressionFormat,
     notes: Vec<Note>,
     damage: Vec<Damage>,
 }
@@ -55,6 +56,7 @@ impl<S: Source> Trace<S> {
         let mut log = Log::new(options.mode);
         let limits = &options.limits;
         let (mut walk, header) = BufferWalk::open(&mut source, limits, &mut log)?;
+        let format = walk.layout.format;
         let mut buffers = Vec::new();
         let mut block = S::Block::default();
         while let Some(entry) = walk.next(&mut source, &mut block, false, limits, &mut log)? {
@@ -65,7 +67,8 @@ impl<S: Source> Trace<S> {
         let unknown = |e: &BufferEntry| e.first_stamp == i64::MIN;
         measure(&mut source, &mut buffers, &layout, Mode::Salvage, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
-        Ok(Trace { source, options: *options, header, buffers, layout, notes, damage: log.damage })
+        let (options, damage) = (*options, log.damage);
+        Ok(Trace { source, options, header, buffers, layout, format, notes, damage })
     }
 
     /// The header event.
@@ -100,10 +103,11 @@ impl<S: Source> Trace<S> {
         &self.damage
     }
 
-    /// The compression format of its compressed buffers.
+    /// The compression format that its (first) file header names for compressed buffers; see
+    /// [`BufferEntry::format`] for that of each.
     #[must_use]
     pub fn compression(&self) -> CompressionFormat {
-        self.layout.format
+        self.format
     }
 
     /// Reads in file order.
