@@ -4,7 +4,7 @@
 mod common;
 
 use common::event::{Event, chain};
-use common::packed::{lznt1, xpress};
+use common::packed::{huffman, lznt1, xpress};
 use common::reading::{file_order, salvage, spots, strict};
 use common::records::{MESSAGE, opaque};
 use common::{File, Out, compact, event, full, instance, message, perfinfo, run, small, system};
@@ -48,6 +48,7 @@ fn templates() -> Vec<Vec<u8>> {
         small().compressed(3, xpress).bytes(),
         motley().compressed(2, lznt1).bytes(),
         motley().compressed(4, xpress).bytes(),
+        motley().compressed(4, huffman).bytes(),
     ]
 }
 
@@ -201,7 +202,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_behind_a_sound_buffer_0(
-        template in 0..5usize,
+        template in 0..6usize,
         bytes in prop::collection::vec(prop_oneof![
             any::<u8>(),
             prop::sample::select(vec![0, 0xff, 0xc0, 0x90, 0x48, 0x13, 0x11, 2])
@@ -220,7 +221,7 @@ proptest! {
 
     #[test]
     fn traces_that_came_to_harm(
-        template in 0..5usize,
+        template in 0..6usize,
         harms in prop::collection::vec(harm(), 1..6),
     ) {
         let mut bytes = templates()[template].clone();
@@ -260,7 +261,7 @@ proptest! {
 fn the_templates_are_sound() {
     for (template, bytes) in templates().iter().enumerate() {
         let outcome = salvage(bytes);
-        // The last one names a format that its bytes are not in.
+        // This one names a format that its bytes are not in.
         assert_eq!(outcome.damage.is_empty(), template != 4, "{:?}", outcome.damage);
     }
     let bytes = small().bytes();

@@ -21,3 +21,25 @@ pub fn lznt1(plain: &[u8]) -> Vec<u8> {
     }
     out
 }
+
+/// XPRESS with Huffman coding where all 512 symbols have 9 bits, so that each code is its symbol.
+pub fn huffman(plain: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for piece in plain.chunks(0x1_0000) {
+        out.extend([0x99; 256]);
+        let (mut bits, mut held) = (0u32, 0);
+        for &byte in piece {
+            (bits, held) = (bits << 9 | u32::from(byte), held + 9);
+            while held >= 16 {
+                held -= 16;
+                out.extend(((bits >> held) as u16).to_le_bytes());
+            }
+        }
+        if held > 0 {
+            out.extend(((bits << (16 - held)) as u16).to_le_bytes());
+        }
+        // A decoder always looks one word ahead.
+        out.extend([0; 2]);
+    }
+    out
+}
