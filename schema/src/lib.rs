@@ -1,8 +1,19 @@
-//! What ETW providers say about their events.
+//! What ETW providers say about their events, and which events a session gets.
+//!
+//! * [`enable`]: the rule by which a session admits an event.
+//! * [`model`]: the one [`EventSchema`] that describes a payload, whatever source it is from.
+//! * [`tables`]: the tables of the CLR's providers, as text made to be read, and their
+//!   [`Registry`](tables::Registry).
+//! * [`mask`]: what a mask asks for, and what it will not give.
+//! * [`decode`]: payload bytes to named, typed values, without allocating.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
+pub mod decode;
+pub mod enable;
+pub mod mask;
 pub mod model;
+pub mod tables;
 
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,

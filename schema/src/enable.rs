@@ -1,0 +1,306 @@
+//! Does a session get an event: level, keywords and ids.
+//!
+//! One pure function, [`Enablement::admits`], says it for providers of today (manifest,
+//! TraceLogging, EventSource). With session level `S`, event level `E`, session masks `any` and
+//! `all`, event keyword `K`:
+//!
+//! | level | passes |
+//! |---|---|
+//! | `E` = 0 | always |
+//! | `S` = 0 | always: a session that names no level gets all |
+//! | `E` <= `S` | yes |
+//! | `E` > `S` | no |
+//!
+//! | keyword | passes |
+//! |---|---|
+//! | `K` = 0 | yes, unless the session ignores events without keyword |
+//! | `any` = 0 | as if all 64 bits of `any` were set |
+//! | `K & any` = 0 | no |
+//! | `K & all` != `all` | no |
+//! | otherwise | yes |
+//!
+//! | ids | passes |
+//! |---|---|
+//! | no filter | yes |
+//! | in: listed | yes; others no |
+//! | out: listed | no; others yes |
+//!
+//! All three must pass. A mask of 32 ones is not "all": it leaves out the keywords above bit 31.
+//! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Old`] does so.
+//!
+//! Classic providers (MOF, WPP) are told level and mask and decide themselves; nothing is filtered
+//! for them, and of several sessions only the last one to enable them gets their events.
+//!
+//! Source: the reference of `EnableTraceEx2`, checked against the masks of real sessions.
+
+/// What the rule looks at of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventKey {
+    /// Id.
+    pub id: u16,
+    /// Level: 1 critical to 5 verbose, higher is more verbose; 0 always passes.
+    pub level: u8,
+    /// Keywords.
+    pub keyword: u64,
+}
+
+/// Which wording of the rule holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// As the reference says now: `all` counts whatever `any` is.
+    #[default]
+    Current,
+    /// As it said before: `all` does not count when `any` is 0.
+    Old,
+}
+
+/// A filter by event id. A session can list 64 ids at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IdFilter {
+    /// None.
+    #[default]
+    Any,
+    /// Only these.
+    In(Vec<u16>),
+    /// All but these.
+    Out(Vec<u16>),
+}
+
+impl IdFilter {
+    fn admits(&self, id: u16) -> bool {
+        match self {
+            IdFilter::Any => true,
+            IdFilter::In(ids) => ids.contains(&id),
+            IdFilter::Out(ids) => !ids.contains(&id),
+        }
+    }
+}
+
+/// How a session enabled a provider. Enabling again replaces it; nothing adds up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Enablement {
+    /// Level; 0 for all.
+    pub level: u8,
+    /// Any of these keywords; 0 for all.
+    pub any: u64,
+    /// All of these keywords.
+    pub all: u64,
+    /// Whether events without keyword are left out (`EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`).
+    pub ignore_keyword_0: bool,
+    /// Ids.
+    pub ids: IdFilter,
+    /// Wording of the rule.
+    pub variant: Variant,
+}
+
+impl Enablement {
+    /// An enablement by level and mask, as command lines give it.
+    #[must_use]
+    pub fn new(level: u8, any: u64) -> Self {
+        Enablement { level, any, ..Enablement::default() }
+    }
+
+    /// Whether the session gets the event.
+    #[must_use]
+    pub fn admits(&self, event: &EventKey) -> bool {
+        self.admits_level(event.level)
+            && self.admits_keyword(event.keyword)
+            && self.ids.admits(event.id)
+    }
+
+    /// The level part of the rule.
+    #[must_use]
+    pub fn admits_level(&self, level: u8) -> bool {
+        level == 0 || self.level == 0 || level <= self.level
+    }
+
+    /// The keyword part of the rule.
+    #[must_use]
+    pub fn admits_keyword(&self, keyword: u64) -> bool {
+        if keyword == 0 {
+            return !self.ignore_keyword_0;
+        }
+        let any = if self.any == 0 { u64::MAX } else { self.any };
+        let all = match self.variant {
+            Variant::Old if self.any == 0 => 0,
+            _ => self.all,
+        };
+        keyword & any != 0 && keyword & all == all
+    }
+}
+
+/// What a provider sees of its sessions: it is asked to raise whatever at least one may want.
+///
+/// A session's own rule is applied to what was raised, so a session can get events that only
+/// another one's mask made the provider raise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Union {
+    /// Highest level; 0 when a session asked for all.
+    pub level: u8,
+    /// Union of the masks; all bits when a session asked for all.
+    pub any: u64,
+    /// Intersection of the masks.
+    pub all: u64,
+    /// Whether any session has it enabled.
+    pub enabled: bool,
+}
+
+impl Union {
+    /// The union of sessions.
+    #[must_use]
+    pub fn of<'a>(sessions: impl IntoIterator<Item = &'a Enablement>) -> Self {
+        let mut union = Union::default();
+        for session in sessions {
+            let any = if session.any == 0 { u64::MAX } else { session.any };
+            if union.enabled {
+                let all_levels = union.level == 0 || session.level == 0;
+                union.level = if all_levels { 0 } else { union.level.max(session.level) };
+                union.any |= any;
+                union.all &= session.all;
+            } else {
+                union = Union { level: session.level, any, all: session.all, enabled: true };
+            }
+        }
+        union
+    }
+
+    /// Whether the provider raises an event of this level and keyword.
+    #[must_use]
+    pub fn raises(&self, level: u8, keyword: u64) -> bool {
+        let session =
+            Enablement { level: self.level, any: self.any, all: self.all, ..Enablement::default() };
+        self.enabled && session.admits_level(level) && session.admits_keyword(keyword)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The rule once more, bit by bit.
+    fn naively(s: &Enablement, e: &EventKey) -> bool {
+        let level = if e.level == 0 || s.level == 0 { true } else { e.level <= s.level };
+        let has = |mask: u64, bit: u32| mask >> bit & 1 == 1;
+        let keyword = if e.keyword == 0 {
+            !s.ignore_keyword_0
+        } else {
+            let some = (0..64).any(|bit| has(e.keyword, bit) && (s.any == 0 || has(s.any, bit)));
+            let looked_at = !(s.variant == Variant::Old && s.any == 0);
+            let every = (0..64).all(|bit| !has(s.all, bit) || has(e.keyword, bit));
+            some && (every || !looked_at)
+        };
+        let id = match &s.ids {
+            IdFilter::Any => true,
+            IdFilter::In(ids) => ids.iter().filter(|&&i| i == e.id).count() > 0,
+            IdFilter::Out(ids) => ids.iter().all(|&i| i != e.id),
+        };
+        level && keyword && id
+    }
+
+    /// Masks with few bits, so that they meet often; 0 and all bits now and then.
+    fn mask() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            2 => Just(0u64),
+            1 => Just(u64::MAX),
+            1 => Just(0xffff_ffffu64),
+            6 => proptest::collection::vec(0u32..64, 1..4)
+                .prop_map(|bits| bits.into_iter().fold(0, |m, b| m | 1 << b)),
+        ]
+    }
+
+    fn event() -> impl Strategy<Value = EventKey> {
+        (0u16..6, 0u8..8, mask()).prop_map(|(id, level, keyword)| EventKey { id, level, keyword })
+    }
+
+    fn enablement() -> impl Strategy<Value = Enablement> {
+        let ids = prop_oneof![
+            2 => Just(IdFilter::Any),
+            1 => proptest::collection::vec(0u16..6, 0..4).prop_map(IdFilter::In),
+            1 => proptest::collection::vec(0u16..6, 0..4).prop_map(IdFilter::Out),
+        ];
+        let variant = prop_oneof![Just(Variant::Current), Just(Variant::Old)];
+        (0u8..8, mask(), mask(), any::<bool>(), ids, variant).prop_map(
+            |(level, any, all, ignore_keyword_0, ids, variant)| Enablement {
+                level,
+                any,
+                all,
+                ignore_keyword_0,
+                ids,
+                variant,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2048))]
+
+        #[test]
+        fn the_rule_is_the_naive_rule(s in enablement(), e in event()) {
+            prop_assert_eq!(s.admits(&e), naively(&s, &e));
+        }
+
+        #[test]
+        fn a_higher_level_admits_no_less(s in enablement(), e in event(), more in 1u8..100) {
+            // Level 0 stands above all others.
+            let higher = Enablement { level: s.level.saturating_add(more), ..s.clone() };
+            if s.level != 0 && s.admits(&e) {
+                prop_assert!(higher.admits(&e));
+            }
+            if s.admits(&e) {
+                let all_levels = Enablement { level: 0, ..s };
+                prop_assert!(all_levels.admits(&e));
+            }
+        }
+
+        #[test]
+        fn a_wider_any_admits_no_less(s in enablement(), e in event(), more in mask()) {
+            let wider = Enablement { any: s.any | more, variant: Variant::Current, ..s.clone() };
+            let s = Enablement { variant: Variant::Current, ..s };
+            // No mask at all is the widest of masks.
+            if s.any != 0 && s.admits(&e) {
+                prop_assert!(wider.admits(&e));
+            }
+            if s.admits(&e) {
+                let widest = Enablement { any: 0, ..s };
+                prop_assert!(widest.admits(&e));
+            }
+        }
+
+        #[test]
+        fn a_wider_all_admits_no_more(s in enablement(), e in event(), more in mask()) {
+            let stricter = Enablement { all: s.all | more, ..s.clone() };
+            if stricter.admits(&e) {
+                prop_assert!(s.admits(&e));
+            }
+        }
+
+        #[test]
+        fn what_a_session_gets_is_raised(
+            sessions in proptest::collection::vec(enablement(), 1..5), e in event(),
+        ) {
+            // A provider cannot know of filters and properties, so it may raise more than is taken.
+            let sessions: Vec<_> = sessions
+                .into_iter()
+                .map(|s| Enablement { variant: Variant::Current, ..s })
+                .collect();
+            let union = Union::of(&sessions);
+            if sessions.iter().any(|s| s.admits(&e)) {
+                prop_assert!(union.raises(e.level, e.keyword), "{:?}", union);
+            }
+        }
+    }
+
+    #[test]
+    fn masks_are_64_bits_wide() {
+        let monitoring = EventKey { id: 1, level: 4, keyword: 0x2_0000_0000 };
+        assert!(!Enablement::new(5, 0xffff_ffff).admits(&monitoring));
+        assert!(Enablement::new(5, 0).admits(&monitoring));
+        assert!(Enablement::new(5, u64::MAX).admits(&monitoring));
+    }
+
+    #[test]
+    fn a_provider_nobody_enabled_raises_nothing() {
+        assert!(!Union::of(&[]).raises(0, 0));
+    }
+}

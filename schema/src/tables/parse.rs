@@ -1,0 +1,240 @@
+//! The text form of a table; `schema/tables/README.md` describes it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use etl_format::Guid;
+
+use crate::model::{
+    Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
+    Named, SchemaSource, ValueMap,
+};
+
+use super::{Provider, TableEvent};
+
+/// A mistake in a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+pub struct TableError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// A line without its indentation.
+struct Line<'a> {
+    number: usize,
+    indent: usize,
+    words: Vec<&'a str>,
+}
+
+pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {
+    let lines = text.lines().enumerate().filter_map(|(n, line)| {
+        let body = line.trim_start();
+        let indent = line.len() - body.len();
+        let words: Vec<_> = body.split_whitespace().collect();
+        (!body.is_empty() && !body.starts_with('#')).then_some(Line {
+            number: n + 1,
+            indent,
+            words,
+        })
+    });
+    let mut table = Table { file, ..Table::default() };
+    for line in lines {
+        table.line(&line).map_err(|what| TableError {
+            file: file.to_owned(),
+            line: line.number,
+            what,
+        })?;
+    }
+    let Some((name, guid)) = table.provider else {
+        let what = "expected a line `provider NAME GUID`".to_owned();
+        return Err(TableError { file: file.to_owned(), line: 1, what });
+    };
+    Ok(Provider { name, guid, keywords: table.keywords, events: table.events })
+}
+
+#[derive(Default)]
+struct Table<'a> {
+    file: &'a str,
+    provider: Option<(String, Guid)>,
+    keywords: Vec<(u64, String)>,
+    maps: HashMap<String, Arc<ValueMap>>,
+    /// The map whose values are being read.
+    open_map: Option<(String, MapKind, Vec<MapEntry>)>,
+    events: Vec<TableEvent>,
+    ids: HashSet<Identity>,
+}
+
+impl Table<'_> {
+    fn line(&mut self, line: &Line<'_>) -> Result<(), String> {
+        if line.indent == 0 {
+            self.close_map();
+        }
+        match (line.indent, line.words.as_slice()) {
+            (0, ["provider", name, guid]) => {
+                let guid = guid.parse().map_err(|e| format!("{e}"))?;
+                self.provider = Some(((*name).to_owned(), guid));
+            }
+            (0, ["keyword", mask, name]) => self.keywords.push((number(mask)?, (*name).to_owned())),
+            (0, [kind @ ("values" | "bits"), name]) => {
+                if self.maps.contains_key(*name) {
+                    return Err(format!("the map {name} is given twice"));
+                }
+                let kind = if *kind == "bits" { MapKind::Bits } else { MapKind::Values };
+                self.open_map = Some(((*name).to_owned(), kind, Vec::new()));
+            }
+            (0, ["event", id, version, symbol]) => self.event(id, version, symbol)?,
+            (indent, words) if indent > 0 && self.open_map.is_some() => self.value(words)?,
+            (indent, words) if indent > 0 && !self.events.is_empty() => self.part(indent, words)?,
+            _ => return Err("a line that means nothing here".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, words: &[&str]) -> Result<(), String> {
+        let [value, name] = words else { return Err("expected a line `VALUE NAME`".to_owned()) };
+        let entry = MapEntry { value: number(value)?, name: (*name).to_owned().into() };
+        if let Some((.., entries)) = &mut self.open_map {
+            entries.push(entry);
+        }
+        Ok(())
+    }
+
+    fn close_map(&mut self) {
+        if let Some((name, kind, entries)) = self.open_map.take() {
+            let map = ValueMap::new(name.clone(), kind, entries);
+            self.maps.insert(name, Arc::new(map));
+        }
+    }
+
+    fn event(&mut self, id: &str, version: &str, symbol: &str) -> Result<(), String> {
+        let key = Identity::Modern { id: number(id)?, version: number(version)? };
+        if !self.ids.insert(key) {
+            return Err(format!("event {id} version {version} is given twice"));
+        }
+        let Some((name, provider)) = &self.provider else {
+            return Err("a line `provider NAME GUID` has to come first".to_owned());
+        };
+        let mut schema = EventSchema::new(*provider, key, SchemaSource::Table);
+        schema.provider_name = name.clone().into();
+        schema.name = symbol.to_owned().into();
+        let origin = self.file.to_owned();
+        self.events.push(TableEvent { schema, older: None, stack: false, origin });
+        Ok(())
+    }
+
+    /// A line below an event.
+    fn part(&mut self, indent: usize, words: &[&str]) -> Result<(), String> {
+        if let ["keywords", names @ ..] = words {
+            let mask = self.mask(names)?;
+            let schema = &mut self.last()?.schema;
+            schema.keywords = mask;
+            schema.keyword_names = names.iter().map(|n| (*n).to_owned().into()).collect();
+            return Ok(());
+        }
+        if let ["was", "level", level, "keywords", names @ ..] = words {
+            let older = Some((number(level)?, self.mask(names)?));
+            return self.last().map(|e| e.older = older);
+        }
+        if let ["field", name, kind, options @ ..] = words {
+            return self.field(indent, name, kind, options);
+        }
+        let event = self.last()?;
+        match words {
+            ["task", value, name @ ..] => {
+                event.schema.task = Named::new(number(value)?, name.join(" "));
+            }
+            ["opcode", value, name @ ..] => {
+                event.schema.opcode = Named::new(number(value)?, name.join(" "));
+            }
+            ["level", value] => event.schema.level = Named::new(number(value)?, ""),
+            ["stack"] => event.stack = true,
+            ["source", text @ ..] => event.origin = text.join(" "),
+            _ => return Err("a line that means nothing in an event".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn last(&mut self) -> Result<&mut TableEvent, String> {
+        self.events.last_mut().ok_or_else(|| "a line outside every event".to_owned())
+    }
+
+    fn mask(&self, names: &[&str]) -> Result<u64, String> {
+        names.iter().try_fold(0, |mask, name| {
+            let found = self.keywords.iter().find(|(_, n)| n == name);
+            found.map(|(bit, _)| mask | bit).ok_or_else(|| format!("no keyword is called {name}"))
+        })
+    }
+
+    fn field(
+        &mut self,
+        indent: usize,
+        name: &str,
+        kind: &str,
+        options: &[&str],
+    ) -> Result<(), String> {
+        let nested = indent > 2;
+        // Counts and lengths look among the fields of their own level.
+        let all = self.events.last().map(|e| e.schema.fields.as_slice()).unwrap_or_default();
+        let fields = match all {
+            [.., Field { kind: FieldKind::Struct(members), .. }] if nested => members,
+            fields => fields,
+        };
+        let place = |field: &str| {
+            let at = fields.iter().position(|f| f.name == field);
+            let at = at.and_then(|at| u16::try_from(at).ok());
+            at.map(FieldRef::Here)
+                .ok_or_else(|| format!("no field before this one is called {field}"))
+        };
+        let mut field = match kind {
+            "Struct" => Field::structure(name.to_owned(), Vec::new()),
+            other => {
+                let kind = InType::from_name(other);
+                Field::new(
+                    name.to_owned(),
+                    kind.ok_or_else(|| format!("no type is called {other}"))?,
+                )
+            }
+        };
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            let value = options.next().ok_or_else(|| format!("{option} wants a value"))?;
+            match *option {
+                "count" if *value == "rest" => field.count = Count::Rest,
+                "count" => {
+                    field.count = match value.parse() {
+                        Ok(n) => Count::Const(n),
+                        Err(_) => Count::Field(place(value)?),
+                    }
+                }
+                "length" => field.length = Length::Field(place(value)?),
+                "map" => {
+                    let found = self.maps.get(*value);
+                    field.map =
+                        Some(found.ok_or_else(|| format!("no map is called {value}"))?.clone());
+                }
+                other => return Err(format!("a field has no {other}")),
+            }
+        }
+        let event = self.last()?;
+        match event.schema.fields.last_mut() {
+            Some(Field { kind: FieldKind::Struct(members), .. }) if nested => members.push(field),
+            _ if nested => return Err("a field nested below one that is no Struct".to_owned()),
+            _ => event.schema.fields.push(field),
+        }
+        Ok(())
+    }
+}
+
+fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    let value = parsed.map_err(|_| format!("{text} is no number"))?;
+    T::try_from(value).map_err(|_| format!("the number {text} is too large here"))
+}
