@@ -44,23 +44,28 @@ pub(crate) fn line(out: &mut Vec<u8>, text: &str) {
 pub(crate) fn json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for c in text.chars() {
-        match c {
-            '"' => out.extend(b"\\\""),
-            '\\' => out.extend(b"\\\\"),
-            '\n' => out.extend(b"\\n"),
-            '\r' => out.extend(b"\\r"),
-            '\t' => out.extend(b"\\t"),
-            // Beyond what JSON asks for: a terminal that shows the file is not acted on either.
-            c if acts(c) => {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    out.extend(format!("\\u{unit:04x}").as_bytes());
-                }
-            }
-            c => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
+        json_char(out, c);
     }
     out.push(b'"');
+}
+
+/// Writes a character of a JSON string.
+pub(crate) fn json_char(out: &mut Vec<u8>, c: char) {
+    match c {
+        '"' => out.extend(b"\\\""),
+        '\\' => out.extend(b"\\\\"),
+        '\n' => out.extend(b"\\n"),
+        '\r' => out.extend(b"\\r"),
+        '\t' => out.extend(b"\\t"),
+        // Beyond what JSON asks for: a terminal that shows the file is not acted on either.
+        c if acts(c) => {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.extend(format!("\\u{unit:04x}").as_bytes());
+            }
+        }
+        c => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
 }
 
 /// Writes a CSV field. One that a spreadsheet would take for a formula gets an apostrophe first;

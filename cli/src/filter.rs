@@ -43,7 +43,7 @@ pub(crate) struct FilterArgs {
 }
 
 /// A decimal number, or a hexadecimal one after `0x`.
-fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),

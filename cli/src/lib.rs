@@ -10,6 +10,7 @@ mod filter;
 mod input;
 mod names;
 mod output;
+mod render;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ enum Command {
     Dump(Box<commands::dump::Args>),
     /// Judge whether a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),
+    /// Say what the tables know of providers, keywords, events and masks.
+    Spec(commands::spec::Args),
     /// Print shell completions.
     Completions(commands::completions::Args),
     /// Print the manual page.
@@ -69,6 +72,7 @@ impl Command {
             Command::Info(args) => commands::info::run(args),
             Command::Dump(args) => commands::dump::run(args),
             Command::Verify(args) => commands::verify::run(args),
+            Command::Spec(args) => commands::spec::run(args),
             Command::Completions(args) => commands::completions::run(args, Etlkit::command()),
             Command::Man => commands::completions::man(Etlkit::command()),
         }

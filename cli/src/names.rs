@@ -3,11 +3,10 @@
 use etl_format::constants::{ExtendedType, group_guid, group_name};
 use etl_format::read::Record;
 use etl_format::{Guid, constants};
+use etl_schema::tables::Registry;
 
-/// Providers that traces often hold and whose events do not tell their name.
-const KNOWN: [(&str, &str); 8] = [
-    ("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4", "Microsoft-Windows-DotNETRuntime"),
-    ("a669021c-c450-4609-a035-5af59af4df18", "Microsoft-Windows-DotNETRuntimeRundown"),
+/// Providers that traces often hold, that have no table, and whose events do not tell their name.
+const KNOWN: [(&str, &str); 6] = [
     ("763fd754-7086-4dfe-95eb-c01a46faf4ca", "Microsoft-Windows-DotNETRuntimePrivate"),
     ("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2", "Microsoft-Windows-Kernel-EventTracing"),
     ("22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716", "Microsoft-Windows-Kernel-Process"),
@@ -18,6 +17,9 @@ const KNOWN: [(&str, &str); 8] = [
 
 /// The name of a provider, where it is known beforehand.
 pub(crate) fn provider(guid: Guid) -> Option<&'static str> {
+    if let Some(provider) = Registry::builtin().provider(guid) {
+        return Some(&provider.name);
+    }
     let text = guid.to_ascii();
     if let Some((_, name)) = KNOWN.iter().find(|(g, _)| g.as_bytes() == text) {
         return Some(name);
@@ -27,6 +29,9 @@ pub(crate) fn provider(guid: Guid) -> Option<&'static str> {
 
 /// The provider with this name.
 pub(crate) fn by_name(name: &str) -> Option<Guid> {
+    if let Some(provider) = Registry::builtin().find(name) {
+        return Some(provider.guid);
+    }
     if let Some((guid, _)) = KNOWN.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)) {
         return guid.parse().ok();
     }

@@ -12,6 +12,8 @@ fn help_texts() {
         ("info", &["info", "--help"]),
         ("dump", &["dump", "--help"]),
         ("verify", &["verify", "--help"]),
+        ("spec", &["spec", "--help"]),
+        ("spec_mask", &["spec", "mask", "--help"]),
         ("completions", &["completions", "--help"]),
     ] {
         let said = etlkit(here.path(), args);
@@ -192,4 +194,59 @@ fn completions_and_manual_page() {
     }
     let said = etlkit(here.path(), &["man"]);
     assert!(said.code == 0 && said.out.contains(".TH etlkit"));
+}
+
+#[test]
+fn what_the_tables_say() {
+    let here = directory(&[]);
+    for (name, args) in [
+        ("mask_without_end", &["spec", "mask", "rundown", "0xB8"][..]),
+        ("mask_of_the_recipe", &["spec", "mask", "rundown", "0x138"]),
+        ("events", &["spec", "events", "runtime", "bulktype"]),
+        ("events_json", &["spec", "events", "rundown", "DCEndInit", "--format", "json"]),
+        ("providers", &["spec", "providers"]),
+        ("keywords", &["spec", "keywords", "rundown"]),
+    ] {
+        let said = etlkit(here.path(), args);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+        insta::assert_snapshot!(format!("spec_{name}"), said.out);
+    }
+    for args in [&["spec", "mask", "nobody", "1"][..], &["spec", "events", "runtime", "nothing"]] {
+        let said = etlkit(here.path(), args);
+        assert_eq!((said.code, said.out.as_str()), (2, ""));
+        assert!(said.err.contains("hint: "));
+    }
+    let said = etlkit(here.path(), &["spec", "mask", "runtime", "0xZZ"]);
+    assert!(said.code == 2 && said.err.contains("decimal or 0x"), "{}", said.err);
+}
+
+#[test]
+fn described_events_show_their_fields() {
+    // MethodLoadVerbose_V1 of the runtime provider, with a name that wants to act on a terminal.
+    let mut payload = Vec::new();
+    for n in [1u64, 2, 0x7fff_0000] {
+        payload.extend(n.to_le_bytes());
+    }
+    for n in [0x40u32, 0x0600_0001, 0x9] {
+        payload.extend(n.to_le_bytes());
+    }
+    for text in ["Ns", "M\u{1b}[2J\u{202e}", "void ()"] {
+        payload.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+    }
+    // A surrogate without its partner stays visible.
+    let at = payload.len() - 4;
+    payload[at..at + 2].copy_from_slice(&0xd800u16.to_le_bytes());
+    payload.extend(9u16.to_le_bytes());
+    let runtime = [
+        0x23, 0x0d, 0x3c, 0xe1, 0xbc, 0xcc, 0x12, 0x4e, 0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27,
+        0xe4,
+    ];
+    let bytes = common::trace_of(runtime, 143, 1, &payload);
+    let here = directory(&[("t.etl", &bytes)]);
+    for format in ["text", "jsonl"] {
+        let said = etlkit(here.path(), &["dump", "--format", format, "-p", "runtime", "t.etl"]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        assert!(!said.out.contains('\x1b') && !said.out.contains('\u{202e}'));
+        insta::assert_snapshot!(format!("fields_{format}"), said.out);
+    }
 }

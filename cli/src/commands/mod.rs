@@ -3,4 +3,5 @@
 pub(crate) mod completions;
 pub(crate) mod dump;
 pub(crate) mod info;
+pub(crate) mod spec;
 pub(crate) mod verify;

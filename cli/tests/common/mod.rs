@@ -92,6 +92,20 @@ pub fn trace() -> Vec<u8> {
     [buffer(0, 0, 4, &[header]), buffer(1, 0, 0, &first), buffer(2, 1, 0, &second)].concat()
 }
 
+/// A trace with one manifest event.
+#[allow(dead_code)] // Not every test file needs one.
+pub fn trace_of(provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> Vec<u8> {
+    let mut record = event(1_010, id, 4, 0x30, None);
+    record.truncate(0x50);
+    record[0x18..0x28].copy_from_slice(&provider);
+    record[0x2a] = version;
+    record.extend(payload);
+    let size = record.len() as u16;
+    record[..2].copy_from_slice(&size.to_le_bytes());
+    let data = buffer(1, 0, 0, &[aligned(record)]);
+    [buffer(0, 0, 4, &[header_event(2)]), data].concat()
+}
+
 pub fn buffer(number: u64, processor: u16, kind: u16, records: &[Vec<u8>]) -> Vec<u8> {
     let fill = (0x48 + records.iter().map(Vec::len).sum::<usize>()) as u32;
     let mut out = vec![0u8; 0x48];

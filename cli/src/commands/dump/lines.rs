@@ -3,10 +3,14 @@
 use etl_format::constants::group_name;
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
+use etl_schema::decode::{Fields, decode};
+use etl_schema::tables::Registry;
+use etl_schema::{EventSchema, Identity};
 
 use crate::escape;
 use crate::names;
 use crate::output::{decimal, hex, hexadecimal, signed};
+use crate::render;
 
 use super::Format;
 
@@ -142,6 +146,14 @@ impl Lines {
         self.provider_name.or_else(|| names::from_traits(record))
     }
 
+    /// What the tables say of an event, and its fields.
+    fn described<'a>(record: &Record<'a>) -> Option<(&'static EventSchema, Fields<'a>)> {
+        let (provider, d) = (record.provider()?, record.descriptor()?);
+        let key = Identity::Modern { id: d.id, version: d.version };
+        let schema = &Registry::builtin().event(provider, key)?.schema;
+        Some((schema, decode(schema, record.pointer_size()?, record.payload())))
+    }
+
     fn text(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
         let facts = Facts::of(record);
         self.time(out, record);
@@ -188,9 +200,21 @@ impl Lines {
             out.extend(activity.to_ascii());
         }
         let payload = record.payload();
+        let described = Self::described(record);
+        if let Some((schema, _)) = described {
+            out.push(b' ');
+            escape::line(out, &schema.name);
+        }
         if self.raw {
             out.extend(b"  ");
             hex(out, payload);
+        } else if let Some((_, mut fields)) = described {
+            render::text_fields(out, &mut fields);
+            if fields.is_short() {
+                out.extend(b" (cut short)");
+            } else if !fields.rest().is_empty() {
+                out.extend(format!(" (and {} bytes more)", fields.rest().len()).as_bytes());
+            }
         } else {
             out.extend(b"  ");
             decimal(out, payload.len() as u64);
@@ -246,6 +270,16 @@ impl Lines {
         }
         for item in record.extended() {
             json_item(out, &item);
+        }
+        if let Some((schema, mut fields)) = Self::described(record) {
+            out.extend(b",\"event\":\"");
+            out.extend(schema.name.as_bytes());
+            out.extend(b"\",\"fields\":");
+            render::json_fields(out, &mut fields);
+            if fields.is_short() {
+                out.extend(b",\"payload_short\":true");
+            }
+            number(out, ",\"payload_left\":", Some(fields.rest().len() as u64).filter(|&n| n > 0));
         }
         let payload = record.payload();
         out.extend(b",\"payload_size\":");
