@@ -10,7 +10,6 @@ mod filter;
 mod input;
 mod names;
 mod output;
-mod progress;
 mod render;
 
 use std::ffi::OsString;

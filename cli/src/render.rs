@@ -2,7 +2,7 @@
 
 use etl_format::clock::iso_utc;
 use etl_format::cursor::Bytes;
-use etl_schema::decode::{Fields, Value};
+use etl_schema::decode::{Fields, SystemTime, Utf16, Value};
 use etl_schema::{Field, MapKind, ValueMap};
 
 use crate::escape;
@@ -35,17 +35,25 @@ fn json(out: &mut Vec<u8>, value: Value<'_>) {
         // What JSON has no number for is written as text.
         Value::Float(f) if f.is_finite() => out.extend(format!("{f:?}").as_bytes()),
         Value::Float(f) => quoted(out, |out| out.extend(f.to_string().as_bytes())),
+        Value::Double(f) if f.is_finite() => out.extend(format!("{f:?}").as_bytes()),
+        Value::Double(f) => quoted(out, |out| out.extend(f.to_string().as_bytes())),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
         Value::Guid(g) => quoted(out, |out| out.extend(g.to_ascii())),
-        Value::Unicode(units) => json_utf16(out, units),
-        Value::Ansi(bytes) => escape::json(out, &String::from_utf8_lossy(bytes)),
+        Value::Utf16(text) => json_utf16(out, text),
+        Value::Char(unit) => json_utf16(out, Utf16::new(&unit.to_le_bytes())),
+        Value::Null => out.extend(b"null"),
+        Value::Ipv4(a) => quoted(out, |out| out.extend(a.to_string().as_bytes())),
+        Value::Ipv6(a) => quoted(out, |out| out.extend(a.to_string().as_bytes())),
+        Value::Ansi(bytes) | Value::Utf8(bytes) => {
+            escape::json(out, &String::from_utf8_lossy(bytes))
+        }
         Value::Binary(bytes) => quoted(out, |out| hex(out, bytes)),
-        Value::FileTime(t) => quoted(out, |out| out.extend(iso_utc(t).as_bytes())),
-        Value::SystemTime(parts) => quoted(out, |out| system_time(out, parts)),
-        Value::Sid(bytes) => quoted(out, |out| sid(out, bytes)),
+        Value::FileTime(t) => quoted(out, |out| out.extend(iso_utc(t.cast_signed()).as_bytes())),
+        Value::SystemTime(SystemTime(parts)) => quoted(out, |out| system_time(out, parts)),
+        Value::Sid(s) => quoted(out, |out| sid(out, s.0)),
         Value::Array(items) => {
             out.push(b'[');
-            for (i, item) in items.enumerate() {
+            for (i, item) in items.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
@@ -53,7 +61,7 @@ fn json(out: &mut Vec<u8>, value: Value<'_>) {
             }
             out.push(b']');
         }
-        Value::Struct(mut fields) => json_fields(out, &mut fields),
+        Value::Struct(members) => json_fields(out, &mut members.fields()),
     }
 }
 
@@ -64,14 +72,14 @@ fn quoted(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// UTF-16LE code units as a JSON string; an unpaired surrogate stays what it is.
-fn json_utf16(out: &mut Vec<u8>, units: &[u8]) {
+fn json_utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     out.push(b'"');
-    for c in char::decode_utf16(units.chunks_exact(2).filter_map(|u| u.u16_at(0))) {
+    for c in text.chars() {
         match c {
             Ok(c) if (' '..='~').contains(&c) && c != '"' && c != '\\' => out.push(c as u8),
             Ok(c) => escape::json_char(out, c),
             Err(lone) => {
-                out.extend(format!("\\u{:04x}", lone.unpaired_surrogate()).as_bytes());
+                out.extend(format!("\\u{lone:04x}").as_bytes());
             }
         }
     }
@@ -101,32 +109,22 @@ fn text(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
         Value::Float(f) => out.extend(f.to_string().as_bytes()),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
         Value::Guid(g) => out.extend(g.to_ascii()),
-        Value::Unicode(units) => {
-            quoted(out, |out| {
-                let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0));
-                for c in char::decode_utf16(units) {
-                    match c {
-                        Ok('"') => out.extend(b"\\\""),
-                        Ok(c) => escape::line(out, c.encode_utf8(&mut [0; 4])),
-                        Err(lone) => {
-                            out.extend(
-                                format!("\\u{{{:x}}}", lone.unpaired_surrogate()).as_bytes(),
-                            );
-                        }
-                    }
-                }
-            });
-        }
-        Value::Ansi(bytes) => {
+        Value::Utf16(units) => quoted(out, |out| text_utf16(out, units)),
+        Value::Char(unit) => quoted(out, |out| text_utf16(out, Utf16::new(&unit.to_le_bytes()))),
+        Value::Null => out.extend(b"null"),
+        Value::Double(f) => out.extend(f.to_string().as_bytes()),
+        Value::Ipv4(a) => out.extend(a.to_string().as_bytes()),
+        Value::Ipv6(a) => out.extend(a.to_string().as_bytes()),
+        Value::Ansi(bytes) | Value::Utf8(bytes) => {
             quoted(out, |out| escape::line(out, &String::from_utf8_lossy(bytes)));
         }
         Value::Binary(bytes) => hex(out, bytes),
-        Value::FileTime(t) => out.extend(iso_utc(t).as_bytes()),
-        Value::SystemTime(parts) => system_time(out, parts),
-        Value::Sid(bytes) => sid(out, bytes),
+        Value::FileTime(t) => out.extend(iso_utc(t.cast_signed()).as_bytes()),
+        Value::SystemTime(SystemTime(parts)) => system_time(out, parts),
+        Value::Sid(s) => sid(out, s.0),
         Value::Array(items) => {
             out.push(b'[');
-            for (i, item) in items.enumerate().take(SHOWN) {
+            for (i, item) in items.iter().enumerate().take(SHOWN) {
                 if i > 0 {
                     out.push(b',');
                 }
@@ -137,10 +135,21 @@ fn text(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
             }
             out.push(b']');
         }
-        Value::Struct(mut fields) => {
+        Value::Struct(members) => {
             out.push(b'{');
-            text_fields(out, &mut fields);
+            text_fields(out, &mut members.fields());
             out.extend(b" }");
+        }
+    }
+}
+
+/// UTF-16 text within quotes; an unpaired surrogate is escaped.
+fn text_utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
+    for c in text.chars() {
+        match c {
+            Ok('"') => out.extend(b"\\\""),
+            Ok(c) => escape::line(out, c.encode_utf8(&mut [0; 4])),
+            Err(lone) => out.extend(format!("\\u{{{lone:x}}}").as_bytes()),
         }
     }
 }

@@ -6,14 +6,18 @@
 //!   [`Registry`](tables::Registry).
 //! * [`mask`]: what a mask asks for, and what it will not give.
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
+//! * [`encode`]: the inverse.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod decode;
 pub mod enable;
+pub mod encode;
 pub mod mask;
 pub mod model;
 pub mod tables;
+#[cfg(test)]
+mod testing;
 
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,

@@ -1,8 +1,8 @@
 //! What is known about one kind of event, whoever said it.
 //!
 //! Spec tables, TraceLogging metadata, EventSource manifests, `TRACE_EVENT_INFO` blobs, XML manifests
-//! and TMF files all end in one [`EventSchema`]. `decode` walks a payload by it,
-//! `encode` is the inverse. The vocabulary is that of TDH: in-types say how bytes are laid
+//! and TMF files all end in one [`EventSchema`]. [`crate::decode`] walks a payload by it,
+//! [`crate::encode`] is the inverse. The vocabulary is that of TDH: in-types say how bytes are laid
 //! out, out-types how a value is shown.
 
 use etl_format::Guid;

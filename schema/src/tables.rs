@@ -3,10 +3,11 @@
 mod parse;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
 
+use crate::decode::Decoder;
 use crate::model::{EventSchema, Identity};
 
 pub use parse::TableError;
@@ -79,6 +80,8 @@ pub struct Registry {
     providers: Vec<Provider>,
     /// Provider and event by what a record says.
     events: HashMap<(Guid, Identity), (usize, usize)>,
+    /// A decoder for each event of each provider.
+    decoders: Vec<Vec<Decoder>>,
 }
 
 impl Registry {
@@ -104,7 +107,9 @@ impl Registry {
                 events.insert((event.schema.provider, event.schema.identity), (p, e));
             }
         }
-        Registry { providers, events }
+        let compile = |event: &TableEvent| Decoder::new(Arc::new(event.schema.clone()));
+        let decoders = providers.iter().map(|p| p.events.iter().map(compile).collect()).collect();
+        Registry { providers, events, decoders }
     }
 
     /// All providers.
@@ -142,6 +147,14 @@ impl Registry {
     pub fn event(&self, provider: Guid, key: Identity) -> Option<&TableEvent> {
         let &(p, e) = self.events.get(&(provider, key))?;
         self.providers.get(p)?.events.get(e)
+    }
+
+    /// The decoder for an event's payload.
+    #[must_use]
+    #[inline]
+    pub fn decoder(&self, provider: Guid, key: Identity) -> Option<&Decoder> {
+        let &(p, e) = self.events.get(&(provider, key))?;
+        self.decoders.get(p)?.get(e)
     }
 }
 

@@ -3,7 +3,7 @@
 use etl_format::constants::group_name;
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
-use etl_schema::decode::{Fields, decode};
+use etl_schema::decode::Fields;
 use etl_schema::tables::Registry;
 use etl_schema::{EventSchema, Identity};
 
@@ -150,8 +150,8 @@ impl Lines {
     fn described<'a>(record: &Record<'a>) -> Option<(&'static EventSchema, Fields<'a>)> {
         let (provider, d) = (record.provider()?, record.descriptor()?);
         let key = Identity::Modern { id: d.id, version: d.version };
-        let schema = &Registry::builtin().event(provider, key)?.schema;
-        Some((schema, decode(schema, record.pointer_size()?, record.payload())))
+        let decoder = Registry::builtin().decoder(provider, key)?;
+        Some((decoder.schema(), decoder.fields(record.payload(), record.pointer_size()?)))
     }
 
     fn text(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
@@ -210,10 +210,12 @@ impl Lines {
             hex(out, payload);
         } else if let Some((_, mut fields)) = described {
             render::text_fields(out, &mut fields);
-            if fields.is_short() {
+            if fields.note().is_short() {
                 out.extend(b" (cut short)");
-            } else if !fields.rest().is_empty() {
-                out.extend(format!(" (and {} bytes more)", fields.rest().len()).as_bytes());
+            } else if !fields.note().trailing.is_empty() {
+                out.extend(
+                    format!(" (and {} bytes more)", fields.note().trailing.len()).as_bytes(),
+                );
             }
         } else {
             out.extend(b"  ");
@@ -276,10 +278,14 @@ impl Lines {
             out.extend(schema.name.as_bytes());
             out.extend(b"\",\"fields\":");
             render::json_fields(out, &mut fields);
-            if fields.is_short() {
+            if fields.note().is_short() {
                 out.extend(b",\"payload_short\":true");
             }
-            number(out, ",\"payload_left\":", Some(fields.rest().len() as u64).filter(|&n| n > 0));
+            number(
+                out,
+                ",\"payload_left\":",
+                Some(fields.note().trailing.len() as u64).filter(|&n| n > 0),
+            );
         }
         let payload = record.payload();
         out.extend(b",\"payload_size\":");

@@ -1,0 +1,220 @@
+//! How far values reach: the part of decoding that can be fooled, with its budget.
+//!
+//! A walk over nested arrays is paid from a budget that the payload's size sets, so that counts in
+//! a hostile payload cannot make it long: elements of no bytes cost one step each.
+
+use super::plan::{Counted, Measured, Op, Shape, Slots};
+use super::text::{ansi_len, utf16_len};
+use etl_format::cursor::Bytes;
+
+/// Steps that a walk may take beyond one for each byte of the payload.
+const SPARE_STEPS: usize = 4096;
+
+/// What a walk may still do.
+#[derive(Debug)]
+pub(super) struct Budget(usize);
+
+impl Budget {
+    pub(super) fn new(data: &[u8]) -> Self {
+        Budget(data.len().saturating_add(SPARE_STEPS))
+    }
+
+    fn step(&mut self) -> bool {
+        match self.0.checked_sub(1) {
+            Some(left) => {
+                self.0 = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Where a variable value starts and ends within `data`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    /// First byte of the value (after a length prefix).
+    pub(super) start: usize,
+    /// End of the value.
+    pub(super) end: usize,
+    /// Where the next value starts (after a NUL).
+    pub(super) next: usize,
+    /// Whether the value was cut by the end of the payload.
+    pub(super) clipped: bool,
+}
+
+/// The extent of text or binary with a resolved length.
+#[inline]
+pub(super) fn text_span(shape: Shape, length: Measured, data: &[u8]) -> Option<Span> {
+    let unit = if shape == Shape::Utf16 { 2 } else { 1 };
+    let sized = |start: usize, len: usize| {
+        let have = data.len().saturating_sub(start);
+        let clipped = len > have;
+        let end = start + len.min(have);
+        Span { start, end, next: end, clipped }
+    };
+    Some(match length {
+        Measured::Nul | Measured::Natural => {
+            if data.len() < unit {
+                return None;
+            }
+            match shape {
+                Shape::Utf16 => {
+                    let (end, next) = utf16_len(data);
+                    // Half a code unit is left over: no value can follow.
+                    let clipped = end == next && end < data.len();
+                    Span { start: 0, end, next, clipped }
+                }
+                Shape::Ansi | Shape::Utf8 => {
+                    let (end, next) = ansi_len(data);
+                    Span { start: 0, end, next, clipped: false }
+                }
+                _ => sized(0, data.len()),
+            }
+        }
+        Measured::Units(n) => {
+            let len = usize::from(n) * unit;
+            if len > 0 && data.is_empty() {
+                return None;
+            }
+            sized(0, len)
+        }
+        Measured::U16 => sized(2, usize::from(data.u16_at(0)?)),
+        Measured::U16BigEndian => sized(2, usize::from(data.u16_at(0)?.swap_bytes())),
+        Measured::U32 => sized(4, usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX)),
+        Measured::Rest => sized(0, data.len()),
+        // References are resolved before.
+        Measured::By(_) => return None,
+    })
+}
+
+/// The span of a SID, or of the kernel's SID field; an empty value where there is none.
+pub(super) fn sid_span(shape: Shape, data: &[u8]) -> Option<Span> {
+    let start = match shape {
+        Shape::WbemSid(pointer) => {
+            if data.u32_at(0)? == 0 {
+                return Some(Span { start: 4, end: 4, next: 4, clipped: false });
+            }
+            pointer.checked_mul(2)?
+        }
+        _ => 0,
+    };
+    let end = start + 8 + usize::from(data.u8_at(start + 1)?) * 4;
+    (end <= data.len()).then_some(Span { start, end, next: end, clipped: false })
+}
+
+/// The length of one value of `op` at the start of `data`; `None` when it is not there as a whole.
+fn element_len(
+    op: &Op,
+    length: Measured,
+    data: &[u8],
+    top: &Slots,
+    budget: &mut Budget,
+) -> Option<usize> {
+    if !budget.step() {
+        return None;
+    }
+    if let Some(size) = op.size {
+        return (size <= data.len()).then_some(size);
+    }
+    match op.shape {
+        Shape::Sid | Shape::WbemSid(_) => sid_span(op.shape, data).map(|s| s.next),
+        Shape::Struct => {
+            let mut here = Slots::default();
+            let mut at = 0usize;
+            for member in &op.members {
+                let extent = field_extent(member, data.get(at..)?, &here, top, budget)?;
+                if extent.clipped {
+                    return None;
+                }
+                keep(member, data.get(at..)?, &mut here);
+                at = at.checked_add(extent.next)?;
+            }
+            Some(at)
+        }
+        shape => {
+            let span = text_span(shape, length, data)?;
+            (!span.clipped).then_some(span.next)
+        }
+    }
+}
+
+/// Keeps the value of a counting field.
+#[inline]
+pub(super) fn keep(op: &Op, data: &[u8], slots: &mut Slots) {
+    if let Some(slot) = op.keep
+        && let Some(slot) = slots.get_mut(usize::from(slot))
+    {
+        let value = op.shape.scalar(data).and_then(|v| v.as_u64()).unwrap_or(0);
+        *slot = u16::try_from(value).unwrap_or(u16::MAX);
+    }
+}
+
+/// Where a field's values are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// First byte of the first element (after a count prefix).
+    pub(super) start: usize,
+    /// Where the next field starts.
+    pub(super) next: usize,
+    /// Elements that are there as a whole.
+    pub(super) count: usize,
+    /// Whether elements are missing.
+    pub(super) clipped: bool,
+}
+
+/// The extent of a field at the start of `data`; `None` when nothing of it is there.
+pub(super) fn field_extent(
+    op: &Op,
+    data: &[u8],
+    here: &Slots,
+    top: &Slots,
+    budget: &mut Budget,
+) -> Option<Extent> {
+    let length = op.length.resolve(here, top);
+    if op.count == Counted::One {
+        let next = element_len(op, length, data, top, budget)?;
+        return Some(Extent { start: 0, next, count: 1, clipped: false });
+    }
+    let (start, wanted) = match op.count {
+        Counted::One => (0, Some(1)),
+        Counted::Const(n) => (0, Some(usize::from(n))),
+        Counted::By(slot) => (0, Some(slot.load(here, top))),
+        Counted::Prefixed => (2, Some(usize::from(data.u16_at(0)?))),
+        Counted::Rest => (0, None),
+    };
+    let rest = data.get(start..)?;
+    if let Some(size) = op.size.filter(|s| *s > 0) {
+        let fit = rest.len() / size;
+        let count = wanted.map_or(fit, |w| w.min(fit));
+        let clipped = wanted.is_some_and(|w| w > fit);
+        let next = if clipped { data.len() } else { start + count * size };
+        if clipped && count == 0 && rest.is_empty() && start == 0 {
+            return None;
+        }
+        return Some(Extent { start, next, count, clipped });
+    }
+    let mut at = 0usize;
+    let mut count = 0usize;
+    while wanted.is_none_or(|w| count < w) {
+        let left = rest.get(at..)?;
+        if wanted.is_none() && left.is_empty() {
+            break;
+        }
+        match element_len(op, length, left, top, budget) {
+            // "The rest" of values without bytes would never end.
+            Some(0) if wanted.is_none() => break,
+            Some(len) => {
+                at += len;
+                count += 1;
+            }
+            None => {
+                if count == 0 && left.is_empty() && start == 0 {
+                    return None;
+                }
+                return Some(Extent { start, next: start + at, count, clipped: true });
+            }
+        }
+    }
+    Some(Extent { start, next: start + at, count, clipped: false })
+}

@@ -1,0 +1,131 @@
+//! The walk over the fields of a payload or of a struct.
+
+use super::extent::{Budget, field_extent, keep};
+use super::plan::{Op, Slots};
+use super::value::Value;
+use super::views::field_value;
+use crate::model::Field;
+
+/// What a walk has found besides values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note<'a> {
+    /// Fields of the schema for which the payload has no byte (or not all of a fixed size).
+    pub missing: usize,
+    /// Whether the last value was cut short by the end of the payload.
+    pub clipped: bool,
+    /// Bytes of the payload after the last field.
+    pub trailing: &'a [u8],
+}
+
+impl Note<'_> {
+    /// Whether the payload ended before its fields did.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.missing != 0 || self.clipped
+    }
+
+    /// Whether the fields cover the payload to its last byte and nothing is missing.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.missing == 0 && !self.clipped && self.trailing.is_empty()
+    }
+}
+
+/// Iterator over fields and their values. Ends early when the payload does.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    fields: &'a [Field],
+    ops: &'a [Op],
+    data: &'a [u8],
+    at: usize,
+    next: usize,
+    here: Slots,
+    /// Counting fields of the top level; unused there, where `here` holds them.
+    top: Slots,
+    nested: bool,
+    clipped: bool,
+    ended: bool,
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    pub(super) fn top(fields: &'a [Field], ops: &'a [Op], data: &'a [u8]) -> Self {
+        let (here, top) = (Slots::default(), Slots::default());
+        let (at, next, nested, clipped, ended) = (0, 0, false, false, false);
+        Fields { fields, ops, data, at, next, here, top, nested, clipped, ended }
+    }
+
+    pub(super) fn nested(fields: &'a [Field], ops: &'a [Op], data: &'a [u8], top: Slots) -> Self {
+        Fields { top, nested: true, ..Fields::top(fields, ops, data) }
+    }
+
+    /// What is missing, cut or left over. Meant for after the last value; before, fields that were
+    /// not asked for count as missing and their bytes as left over.
+    #[must_use]
+    pub fn note(&self) -> Note<'a> {
+        Note {
+            missing: self.ops.len().saturating_sub(self.next),
+            clipped: self.clipped,
+            trailing: self.data.get(self.at..).unwrap_or_default(),
+        }
+    }
+
+    /// Bytes of the payload that are behind the walk.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    fn slots(&self) -> &Slots {
+        if self.nested { &self.top } else { &self.here }
+    }
+
+    /// Steps over fields without making their values, up to the one with this index or the end.
+    /// `None` when the payload ends before it.
+    pub(super) fn skip_to(&mut self, index: usize) -> Option<()> {
+        while self.next < index && !self.ended {
+            let Some(op) = self.ops.get(self.next) else { break };
+            let rest = self.data.get(self.at..)?;
+            let extent = field_extent(op, rest, &self.here, self.slots(), &mut Budget::new(rest));
+            match extent {
+                Some(extent) if !extent.clipped => {
+                    keep(op, rest, &mut self.here);
+                    self.at += extent.next;
+                    self.next += 1;
+                }
+                // Cut short or absent: the slow way knows what to make of it.
+                _ => {
+                    self.next();
+                }
+            }
+        }
+        (!self.ended).then_some(())
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a Field, Value<'a>);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let (op, field) = (self.ops.get(self.next)?, self.fields.get(self.next)?);
+        let rest = self.data.get(self.at..)?;
+        let Some(one) = field_value(field, op, rest, &self.here, self.slots()) else {
+            self.ended = true;
+            return None;
+        };
+        if op.keep.is_some() {
+            keep(op, rest, &mut self.here);
+        }
+        self.at = self.at.saturating_add(one.next);
+        self.next += 1;
+        if one.clipped {
+            self.clipped = true;
+            self.ended = true;
+        }
+        Some((field, one.value))
+    }
+}

@@ -1,0 +1,318 @@
+//! A list of fields compiled for one pointer size.
+
+use super::value::Value;
+use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType};
+use etl_format::constants::PointerSize;
+
+/// Counting fields that a list of fields can have; further ones count 0.
+pub(super) const SLOTS: usize = 16;
+
+/// Structs within structs; members below are left out.
+const MAX_DEPTH: usize = 16;
+
+/// The values of counting fields, by slot. A payload is shorter than 64 KiB, so a count that does
+/// not fit means "more than there can be" and saturates.
+pub(super) type Slots = [u16; SLOTS];
+
+/// How to read one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Null,
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F32,
+    F64,
+    Bool8,
+    Bool16,
+    Bool32,
+    Char8,
+    Char16,
+    Port,
+    Guid,
+    Pointer32,
+    Pointer64,
+    FileTime,
+    SystemTime,
+    Ipv4,
+    Sid,
+    WbemSid(usize),
+    Utf16,
+    Ansi,
+    Utf8,
+    Binary,
+    BinaryIpv6,
+    Struct,
+}
+
+/// Where a counting field's value is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Here(u8),
+    Top(u8),
+    /// No such field: counts 0.
+    Nowhere,
+}
+
+impl Slot {
+    #[inline]
+    pub(super) fn load(self, here: &Slots, top: &Slots) -> usize {
+        let value = match self {
+            Slot::Here(at) => here.get(usize::from(at)),
+            Slot::Top(at) => top.get(usize::from(at)),
+            Slot::Nowhere => None,
+        };
+        usize::from(value.copied().unwrap_or(0))
+    }
+}
+
+/// [`Count`] with its reference resolved to a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counted {
+    One,
+    Const(u16),
+    By(Slot),
+    Prefixed,
+    Rest,
+}
+
+/// [`Length`] with its reference resolved to a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measured {
+    Natural,
+    Nul,
+    Units(u16),
+    By(Slot),
+    U16,
+    U16BigEndian,
+    U32,
+    Rest,
+}
+
+impl Measured {
+    /// The same without a reference.
+    #[inline]
+    pub(super) fn resolve(self, here: &Slots, top: &Slots) -> Measured {
+        match self {
+            Measured::By(slot) => {
+                Measured::Units(u16::try_from(slot.load(here, top)).unwrap_or(u16::MAX))
+            }
+            other => other,
+        }
+    }
+}
+
+/// One field, compiled.
+#[derive(Debug, Clone)]
+pub(super) struct Op {
+    pub(super) shape: Shape,
+    pub(super) count: Counted,
+    pub(super) length: Measured,
+    /// The slot in which this field's value is kept for others.
+    pub(super) keep: Option<u8>,
+    /// The size of one value in bytes, where it is always the same.
+    pub(super) size: Option<usize>,
+    /// The offset in the payload, where it is always the same (top level only).
+    pub(super) offset: Option<usize>,
+    pub(super) members: Vec<Op>,
+}
+
+impl Op {
+    /// The value of a field of fixed size at a fixed offset.
+    #[inline]
+    pub(super) fn at_fixed_offset<'a>(&self, payload: &'a [u8]) -> Option<Value<'a>> {
+        if self.count != Counted::One {
+            return None;
+        }
+        self.shape.scalar(payload.get(self.offset?..)?)
+    }
+}
+
+/// The top level: fields to operations.
+pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
+    let top = slots(fields, &nested_references(fields));
+    let mut ops = list(fields, &top, &top, pointers, 0);
+    let mut at = Some(0usize);
+    for op in &mut ops {
+        op.offset = at;
+        let times = match op.count {
+            Counted::One => Some(1),
+            Counted::Const(n) => Some(usize::from(n)),
+            _ => None,
+        };
+        at = (|| at?.checked_add(op.size?.checked_mul(times?)?))();
+    }
+    ops
+}
+
+/// The counting fields of a list: `(index, slot)`.
+type SlotMap = Vec<(u16, u8)>;
+
+/// Indices of top-level fields that members of structs refer to.
+fn nested_references(fields: &[Field]) -> Vec<u16> {
+    fn visit(fields: &[Field], depth: usize, out: &mut Vec<u16>) {
+        for field in fields {
+            out.extend(references(field).filter_map(|r| match r {
+                FieldRef::Top(at) => Some(at),
+                FieldRef::Here(_) => None,
+            }));
+            if let FieldKind::Struct(members) = &field.kind
+                && depth < MAX_DEPTH
+            {
+                visit(members, depth + 1, out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    visit(fields, 0, &mut out);
+    out
+}
+
+fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
+    let count = match field.count {
+        Count::Field(at) => Some(at),
+        _ => None,
+    };
+    let length = match field.length {
+        Length::Field(at) => Some(at),
+        _ => None,
+    };
+    count.into_iter().chain(length)
+}
+
+/// Gives slots to the fields of this list that count others.
+fn slots(fields: &[Field], also: &[u16]) -> SlotMap {
+    let mut wanted: Vec<u16> = fields
+        .iter()
+        .flat_map(references)
+        .filter_map(|r| match r {
+            FieldRef::Here(at) => Some(at),
+            FieldRef::Top(_) => None,
+        })
+        .chain(also.iter().copied())
+        .collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+        .into_iter()
+        .filter(|&at| {
+            fields.get(usize::from(at)).is_some_and(|f| {
+                f.count == Count::One && f.in_type().is_some_and(InType::is_integer)
+            })
+        })
+        .zip(0..SLOTS as u8)
+        .collect()
+}
+
+fn slot_of(map: &SlotMap, index: u16) -> Option<u8> {
+    map.iter().find(|(at, _)| *at == index).map(|(_, slot)| *slot)
+}
+
+fn list(
+    fields: &[Field],
+    here: &SlotMap,
+    top: &SlotMap,
+    pointers: PointerSize,
+    depth: usize,
+) -> Vec<Op> {
+    let mut ops = Vec::with_capacity(fields.len());
+    for (index, field) in fields.iter().enumerate() {
+        let index = u16::try_from(index).unwrap_or(u16::MAX);
+        let find = |reference: FieldRef| match reference {
+            // A field cannot be counted by one that comes after it.
+            FieldRef::Here(at) if at >= index => Slot::Nowhere,
+            FieldRef::Here(at) => slot_of(here, at).map_or(Slot::Nowhere, Slot::Here),
+            FieldRef::Top(at) => slot_of(top, at).map_or(Slot::Nowhere, Slot::Top),
+        };
+        let count = match field.count {
+            Count::One => Counted::One,
+            Count::Const(n) => Counted::Const(n),
+            Count::Field(at) => Counted::By(find(at)),
+            Count::Prefixed => Counted::Prefixed,
+            Count::Rest => Counted::Rest,
+        };
+        let length = match field.length {
+            Length::Natural => Measured::Natural,
+            Length::NulTerminated => Measured::Nul,
+            Length::Fixed(n) => Measured::Units(n),
+            Length::Field(at) => Measured::By(find(at)),
+            Length::U16 => Measured::U16,
+            Length::U16BigEndian => Measured::U16BigEndian,
+            Length::U32 => Measured::U32,
+            Length::Rest => Measured::Rest,
+        };
+        let (shape, members) = match &field.kind {
+            FieldKind::Value(ty) => (shape(*ty, field.out, pointers), Vec::new()),
+            FieldKind::Struct(_) if depth >= MAX_DEPTH => (Shape::Null, Vec::new()),
+            FieldKind::Struct(members) => {
+                let slots = slots(members, &[]);
+                (Shape::Struct, list(members, &slots, top, pointers, depth + 1))
+            }
+        };
+        let size = fixed_size(shape, length, &members);
+        let keep = slot_of(here, index);
+        ops.push(Op { shape, count, length, keep, size, offset: None, members });
+    }
+    ops
+}
+
+fn fixed_size(shape: Shape, length: Measured, members: &[Op]) -> Option<usize> {
+    match (shape, length) {
+        (Shape::Struct, _) => members.iter().try_fold(0usize, |sum, op| {
+            let times = match op.count {
+                Counted::One => 1,
+                Counted::Const(n) => usize::from(n),
+                _ => return None,
+            };
+            sum.checked_add(op.size?.checked_mul(times)?)
+        }),
+        (Shape::Utf16, Measured::Units(n)) => Some(usize::from(n) * 2),
+        (Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6, Measured::Units(n)) => {
+            Some(usize::from(n))
+        }
+        (shape, _) => shape.size(),
+    }
+}
+
+fn shape(ty: InType, out: OutType, pointers: PointerSize) -> Shape {
+    match (ty, out) {
+        (InType::Null, _) => Shape::Null,
+        (InType::Utf16, _) => Shape::Utf16,
+        (InType::Ansi, OutType::Utf8 | OutType::Xml | OutType::Json) => Shape::Utf8,
+        (InType::Ansi, _) => Shape::Ansi,
+        (InType::Int8 | InType::UInt8, OutType::Boolean) => Shape::Bool8,
+        (InType::Int16 | InType::UInt16, OutType::Boolean) => Shape::Bool16,
+        (InType::Int32 | InType::UInt32, OutType::Boolean) => Shape::Bool32,
+        (InType::Int8 | InType::UInt8, OutType::String) => Shape::Char8,
+        (InType::UInt16, OutType::String) => Shape::Char16,
+        (InType::UInt16, OutType::Port) => Shape::Port,
+        (InType::UInt32, OutType::Ipv4) => Shape::Ipv4,
+        (InType::Int8, _) => Shape::I8,
+        (InType::UInt8, _) => Shape::U8,
+        (InType::Int16, _) => Shape::I16,
+        (InType::UInt16, _) => Shape::U16,
+        (InType::Int32, _) => Shape::I32,
+        (InType::UInt32 | InType::HexInt32, _) => Shape::U32,
+        (InType::Int64, _) => Shape::I64,
+        (InType::UInt64 | InType::HexInt64, _) => Shape::U64,
+        (InType::Float, _) => Shape::F32,
+        (InType::Double, _) => Shape::F64,
+        (InType::Boolean, _) => Shape::Bool32,
+        (InType::Binary, OutType::Ipv6) => Shape::BinaryIpv6,
+        (InType::Binary, _) => Shape::Binary,
+        (InType::Guid, _) => Shape::Guid,
+        (InType::Pointer, _) if pointers == PointerSize::P4 => Shape::Pointer32,
+        (InType::Pointer, _) => Shape::Pointer64,
+        (InType::SizeT, _) if pointers == PointerSize::P4 => Shape::U32,
+        (InType::SizeT, _) => Shape::U64,
+        (InType::FileTime, _) => Shape::FileTime,
+        (InType::SystemTime, _) => Shape::SystemTime,
+        (InType::Sid, _) => Shape::Sid,
+        (InType::WbemSid, _) => Shape::WbemSid(pointers.bytes()),
+    }
+}

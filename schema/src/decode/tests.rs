@@ -1,0 +1,132 @@
+use super::*;
+use crate::model::{Count, FieldRef, Identity, InType, Length, OutType, SchemaSource};
+use etl_format::Guid;
+
+fn decoder(fields: Vec<Field>) -> Decoder {
+    let id = Identity::Modern { id: 1, version: 0 };
+    let schema = EventSchema { fields, ..EventSchema::new(Guid::ZERO, id, SchemaSource::Table) };
+    Decoder::new(Arc::new(schema))
+}
+
+#[test]
+fn pointers_are_as_wide_as_the_record_says() {
+    let d = decoder(vec![Field::new("P", InType::Pointer), Field::new("N", InType::UInt16)]);
+    let payload = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0];
+    let read = |p| {
+        let mut f = d.fields(&payload, p);
+        let v: Vec<_> = f.by_ref().filter_map(|(_, v)| v.as_u64()).collect();
+        (v, f.note().trailing.len())
+    };
+    assert_eq!(read(PointerSize::P4), (vec![1, 2], 4));
+    assert_eq!(read(PointerSize::P8), (vec![0x2_0000_0001, 3], 0));
+}
+
+#[test]
+fn short_payloads_tell_what_is_missing() {
+    let d = decoder(vec![
+        Field::new("A", InType::UInt32),
+        Field::new("B", InType::Utf16),
+        Field::new("C", InType::UInt32),
+    ]);
+    let note = |bytes| d.check(bytes, PointerSize::P8);
+    assert_eq!(note(b""), Note { missing: 3, clipped: false, trailing: b"" });
+    assert_eq!(note(b"\x01\0\0"), Note { missing: 3, clipped: false, trailing: b"\x01\0\0" });
+    assert_eq!(note(b"\x01\0\0\0"), Note { missing: 2, clipped: false, trailing: b"" });
+    // Text without its NUL reaches to the end.
+    assert_eq!(note(b"\x01\0\0\0x\0"), Note { missing: 1, clipped: false, trailing: b"" });
+    let name = d.get("B", b"\x01\0\0\0x\0", PointerSize::P8).and_then(|v| v.as_utf16());
+    assert!(name.is_some_and(|n| n.eq_str("x")));
+    assert!(d.get("C", b"\x01\0\0\0x\0", PointerSize::P8).is_none());
+    assert!(note(b"\x01\0\0\0x\0\0\0\x02\0\0\0").is_exact());
+}
+
+#[test]
+fn the_kernels_sid_field_may_hold_no_sid() {
+    let d = decoder(vec![Field::new("Sid", InType::WbemSid), Field::new("N", InType::UInt8)]);
+    let none = [0, 0, 0, 0, 7];
+    assert!(matches!(d.get("Sid", &none, PointerSize::P8), Some(Value::Null)));
+    assert_eq!(d.get("N", &none, PointerSize::P8).and_then(|v| v.as_u64()), Some(7));
+    let mut some = vec![0xcc; 8];
+    some.extend([1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0, 9]);
+    let Some(Value::Sid(sid)) = d.get("Sid", &some, PointerSize::P4) else { panic!() };
+    assert_eq!(sid.0.len(), 12);
+    assert_eq!(d.get("N", &some, PointerSize::P4).and_then(|v| v.as_u64()), Some(9));
+}
+
+#[test]
+fn counted_structs_count_their_members_too() {
+    let d = decoder(vec![
+        Field::new("Width", InType::UInt8),
+        Field::new("Count", InType::UInt16),
+        Field::structure(
+            "Items",
+            vec![
+                Field::new("Len", InType::UInt8),
+                Field::new("Name", InType::Ansi).with_length(Length::Field(FieldRef::Here(0))),
+                Field::new("Blob", InType::Binary).with_length(Length::Field(FieldRef::Top(0))),
+            ],
+        )
+        .with_count(Count::Field(FieldRef::Here(1))),
+        Field::new("Port", InType::UInt16).with_out(OutType::Port),
+    ]);
+    let payload = b"\x02\x02\0\x01aXY\x03bcdZW\x1f\x90";
+    let Some(Value::Array(items)) = d.get("Items", payload, PointerSize::P8) else { panic!() };
+    let items: Vec<Vec<&[u8]>> = items
+        .iter()
+        .map(|v| {
+            let Value::Struct(s) = v else { panic!() };
+            s.fields().filter_map(|(_, v)| v.as_bytes()).collect()
+        })
+        .collect();
+    assert_eq!(items, [[&b"a"[..], b"XY"], [&b"bcd"[..], b"ZW"]]);
+    assert_eq!(d.get("Port", payload, PointerSize::P8).and_then(|v| v.as_u64()), Some(8080));
+    assert!(d.check(payload, PointerSize::P8).is_exact());
+    // The second element is cut: one is there.
+    let cut = &payload[..9];
+    let Some(Value::Array(items)) = d.get("Items", cut, PointerSize::P8) else { panic!() };
+    assert_eq!(items.len(), 1);
+    assert!(d.check(cut, PointerSize::P8).clipped);
+}
+
+#[test]
+fn hostile_counts_cost_no_more_than_the_payload() {
+    // Arrays of arrays of arrays of nothing, all counted 65535 times.
+    let count = Count::Field(FieldRef::Top(0));
+    let mut field = Field::structure("s", vec![]).with_count(count);
+    for _ in 0..12 {
+        field = Field::structure("s", vec![field]).with_count(count);
+    }
+    field.count = Count::Field(FieldRef::Here(0));
+    let d = decoder(vec![Field::new("n", InType::UInt16), field]);
+    fn visit(fields: Fields<'_>) -> usize {
+        fields
+            .map(|(_, v)| match v {
+                Value::Array(a) => a
+                    .iter()
+                    .map(|v| match v {
+                        Value::Struct(s) => 1 + visit(s.fields()),
+                        _ => 1,
+                    })
+                    .sum(),
+                _ => 1,
+            })
+            .sum()
+    }
+    assert!(visit(d.fields(b"\xff\xff", PointerSize::P8)) < 100_000);
+}
+
+#[test]
+fn the_rest_of_a_payload_can_be_an_array() {
+    let d = decoder(vec![
+        Field::new("Stamp", InType::UInt64),
+        Field::new("Stack", InType::Pointer).with_count(Count::Rest),
+    ]);
+    let mut payload = vec![0; 8];
+    payload.extend(1u64.to_le_bytes());
+    payload.extend(2u64.to_le_bytes());
+    let Some(Value::Array(stack)) = d.get("Stack", &payload, PointerSize::P8) else { panic!() };
+    assert_eq!(stack.iter().filter_map(|v| v.as_u64()).collect::<Vec<_>>(), [1, 2]);
+    payload.push(0);
+    assert_eq!(d.check(&payload, PointerSize::P8).trailing, [0]);
+    assert!(d.check(&payload[..8], PointerSize::P8).is_exact(), "no frame is fine");
+}

@@ -1,0 +1,151 @@
+//! UTF-16 text as it lies in a payload, and the search for its end.
+
+use etl_format::cursor::Bytes;
+use std::fmt;
+
+/// UTF-16LE code units in a payload, valid or not.
+///
+/// `Display` shows lone surrogates as U+FFFD; [`Utf16::chars`] keeps them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Utf16<'a>(&'a [u8]);
+
+impl<'a> Utf16<'a> {
+    /// Over these bytes; an odd last byte is left out.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Utf16(bytes.get(..bytes.len() & !1).unwrap_or_default())
+    }
+
+    /// The bytes; an even number.
+    #[must_use]
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Number of code units.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.0.len() / 2
+    }
+
+    /// Whether there is no code unit.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The code units.
+    pub fn units(
+        self,
+    ) -> impl DoubleEndedIterator<Item = u16> + ExactSizeIterator + Clone + use<'a> {
+        self.0.chunks_exact(2).map(|pair| pair.u16_at(0).unwrap_or(0))
+    }
+
+    /// The characters; a lone surrogate comes as `Err` with its code unit.
+    pub fn chars(self) -> impl Iterator<Item = Result<char, u16>> + Clone + use<'a> {
+        char::decode_utf16(self.units()).map(|r| r.map_err(|e| e.unpaired_surrogate()))
+    }
+
+    /// The text before the first NUL: what a buffer of fixed length says.
+    #[must_use]
+    pub fn before_nul(self) -> Self {
+        Utf16(self.0.get(..utf16_len(self.0).0).unwrap_or_default())
+    }
+
+    /// Whether the text equals `other`, without converting.
+    #[must_use]
+    pub fn eq_str(self, other: &str) -> bool {
+        self.units().eq(other.encode_utf16())
+    }
+}
+
+impl fmt::Display for Utf16<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        self.chars().try_for_each(|c| f.write_char(c.unwrap_or(char::REPLACEMENT_CHARACTER)))
+    }
+}
+
+impl fmt::Debug for Utf16<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// Bytes of UTF-16 text before a NUL, and bytes to step over (the NUL included, if there is one).
+///
+/// Eight bytes at a time: subtracting 1 from a 16-bit lane borrows into its top bit exactly when
+/// the lane is 0 (lanes above a borrow may lie, the lowest hit does not).
+#[inline]
+pub(super) fn utf16_len(data: &[u8]) -> (usize, usize) {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    const TOPS: u64 = 0x8000_8000_8000_8000;
+    let mut at = 0usize;
+    let (chunks, rest) = data.as_chunks::<8>();
+    for chunk in chunks {
+        let v = u64::from_le_bytes(*chunk);
+        let hit = v.wrapping_sub(ONES) & !v & TOPS;
+        if hit != 0 {
+            let len = at + (hit.trailing_zeros() as usize / 16) * 2;
+            return (len, len + 2);
+        }
+        at += 8;
+    }
+    for pair in rest.chunks_exact(2) {
+        if pair == [0, 0] {
+            return (at, at + 2);
+        }
+        at += 2;
+    }
+    (at, at)
+}
+
+/// Bytes of eight-bit text before a NUL, and bytes to step over.
+#[inline]
+pub(super) fn ansi_len(data: &[u8]) -> (usize, usize) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let mut at = 0usize;
+    let (chunks, rest) = data.as_chunks::<8>();
+    for chunk in chunks {
+        let v = u64::from_le_bytes(*chunk);
+        let hit = v.wrapping_sub(ONES) & !v & TOPS;
+        if hit != 0 {
+            let len = at + hit.trailing_zeros() as usize / 8;
+            return (len, len + 1);
+        }
+        at += 8;
+    }
+    match rest.iter().position(|&b| b == 0) {
+        Some(more) => (at + more, at + more + 1),
+        None => (data.len(), data.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn nul_is_found_as_a_plain_search_finds_it(
+            data in proptest::collection::vec(prop_oneof![3 => Just(0u8), 2 => Just(1u8), 2 => Just(0x80u8), 4 => any::<u8>()], 0..64)
+        ) {
+            let even = data.len() & !1;
+            let wide = data.chunks_exact(2).position(|p| p == [0, 0]);
+            prop_assert_eq!(utf16_len(&data), wide.map_or((even, even), |n| (n * 2, n * 2 + 2)));
+            let narrow = data.iter().position(|&b| b == 0);
+            prop_assert_eq!(ansi_len(&data), narrow.map_or((data.len(), data.len()), |n| (n, n + 1)));
+        }
+    }
+
+    #[test]
+    fn lone_surrogates_are_kept() {
+        let bytes = [0x61, 0, 0x00, 0xd8, 0x62, 0];
+        let text = Utf16::new(&bytes);
+        assert_eq!(text.chars().collect::<Vec<_>>(), [Ok('a'), Err(0xd800), Ok('b')]);
+        assert_eq!(text.to_string(), "a\u{fffd}b");
+        assert!(Utf16::new(b"a\0b\0\0\0c\0").before_nul().eq_str("ab"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Structs and arrays: views that walk their part of the payload on demand.
+
+use super::extent::{Budget, field_extent, sid_span, text_span};
+use super::fields::Fields;
+use super::plan::{Counted, Measured, Op, Shape, Slots};
+use super::text::Utf16;
+use super::value::{Sid, Value};
+use crate::model::{Field, FieldKind};
+use etl_format::cursor::Bytes;
+use std::net::Ipv6Addr;
+
+/// The members of one struct.
+#[derive(Debug, Clone, Copy)]
+pub struct StructView<'a> {
+    members: &'a [Field],
+    ops: &'a [Op],
+    data: &'a [u8],
+    top: Slots,
+}
+
+impl<'a> StructView<'a> {
+    /// The members in order.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'a> {
+        Fields::nested(self.members, self.ops, self.data, self.top)
+    }
+}
+
+/// The elements of an array.
+#[derive(Debug, Clone, Copy)]
+pub struct ArrayView<'a> {
+    field: &'a Field,
+    op: &'a Op,
+    data: &'a [u8],
+    count: usize,
+    length: Measured,
+    top: Slots,
+}
+
+impl<'a> ArrayView<'a> {
+    pub(super) fn new(
+        field: &'a Field,
+        op: &'a Op,
+        data: &'a [u8],
+        count: usize,
+        length: Measured,
+        top: Slots,
+    ) -> Self {
+        ArrayView { field, op, data, count, length, top }
+    }
+
+    /// Number of elements that are there.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The bytes of all elements.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The elements.
+    #[must_use]
+    pub fn iter(&self) -> Elements<'a> {
+        Elements { array: *self, at: 0, left: self.count }
+    }
+}
+
+impl<'a> IntoIterator for ArrayView<'a> {
+    type Item = Value<'a>;
+    type IntoIter = Elements<'a>;
+    fn into_iter(self) -> Elements<'a> {
+        self.iter()
+    }
+}
+
+/// Iterator over the elements of an [`ArrayView`].
+#[derive(Debug, Clone)]
+pub struct Elements<'a> {
+    array: ArrayView<'a>,
+    at: usize,
+    left: usize,
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Value<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let rest = self.array.data.get(self.at..)?;
+        let ArrayView { field, op, length, top, .. } = self.array;
+        let one = one_value(field, op, length, rest, &top)?;
+        self.at = self.at.checked_add(one.next)?;
+        Some(one.value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
+    }
+}
+
+/// A value, where the next one starts, and whether this one was cut short.
+pub(super) struct One<'a> {
+    pub(super) value: Value<'a>,
+    pub(super) next: usize,
+    pub(super) clipped: bool,
+}
+
+/// One value at the start of `data`, whatever its count says.
+#[inline]
+pub(super) fn one_value<'a>(
+    field: &'a Field,
+    op: &'a Op,
+    length: Measured,
+    data: &'a [u8],
+    top: &Slots,
+) -> Option<One<'a>> {
+    if let Some(value) = op.shape.scalar(data) {
+        return Some(One { value, next: op.size.unwrap_or(0), clipped: false });
+    }
+    match op.shape {
+        Shape::Sid | Shape::WbemSid(_) => {
+            let span = sid_span(op.shape, data)?;
+            let bytes = data.get(span.start..span.end)?;
+            let value = if bytes.is_empty() { Value::Null } else { Value::Sid(Sid(bytes)) };
+            Some(One { value, next: span.next, clipped: false })
+        }
+        Shape::Struct => {
+            let FieldKind::Struct(members) = &field.kind else { return None };
+            // A count of one: the element alone.
+            let (next, clipped) = match op.size {
+                Some(size) => (size.min(data.len()), size > data.len()),
+                None => match struct_len(op, data, top) {
+                    Some(len) => (len, false),
+                    None => (data.len(), true),
+                },
+            };
+            if clipped && data.is_empty() {
+                return None;
+            }
+            let data = data.get(..next)?;
+            let view = StructView { members, ops: &op.members, data, top: *top };
+            Some(One { value: Value::Struct(view), next, clipped })
+        }
+        Shape::Utf16 | Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6 => {
+            let span = text_span(op.shape, length, data)?;
+            let bytes = data.get(span.start..span.end)?;
+            let value = match op.shape {
+                Shape::Utf16 => Value::Utf16(Utf16::new(bytes)),
+                Shape::Ansi => Value::Ansi(bytes),
+                Shape::Utf8 => Value::Utf8(bytes),
+                Shape::BinaryIpv6 if bytes.len() == 16 => {
+                    Value::Ipv6(Ipv6Addr::from(bytes.array::<16>(0)?))
+                }
+                _ => Value::Binary(bytes),
+            };
+            Some(One { value, next: span.next, clipped: span.clipped })
+        }
+        _ => None,
+    }
+}
+
+/// The length of one struct of variable size.
+fn struct_len(op: &Op, data: &[u8], top: &Slots) -> Option<usize> {
+    let mut here = Slots::default();
+    let mut budget = Budget::new(data);
+    let mut at = 0usize;
+    for member in &op.members {
+        let rest = data.get(at..)?;
+        let extent = field_extent(member, rest, &here, top, &mut budget)?;
+        if extent.clipped {
+            return None;
+        }
+        super::extent::keep(member, rest, &mut here);
+        at = at.checked_add(extent.next)?;
+    }
+    Some(at)
+}
+
+/// A field's value: one, or an array of them.
+#[inline]
+pub(super) fn field_value<'a>(
+    field: &'a Field,
+    op: &'a Op,
+    data: &'a [u8],
+    here: &Slots,
+    top: &Slots,
+) -> Option<One<'a>> {
+    let length = op.length.resolve(here, top);
+    if op.count == Counted::One {
+        return one_value(field, op, length, data, top);
+    }
+    let extent = field_extent(op, data, here, top, &mut Budget::new(data))?;
+    let elements = data.get(extent.start..extent.next)?;
+    let array = ArrayView::new(field, op, elements, extent.count, length, *top);
+    Some(One { value: Value::Array(array), next: extent.next, clipped: extent.clipped })
+}

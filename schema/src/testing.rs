@@ -1,0 +1,275 @@
+//! Schemas and values for any schema, made from a sequence of choices.
+//!
+//! Property tests draw a byte string and read choices from it, so that shrinking the string shrinks
+//! what is made of it; an exhausted string chooses 0, the simplest.
+
+use crate::encode::OwnedValue;
+use crate::model::{
+    Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, OutType, SchemaSource,
+};
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+pub(crate) struct Choices<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Choices<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Choices { bytes }
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        match self.bytes.split_first() {
+            Some((first, rest)) => {
+                self.bytes = rest;
+                *first
+            }
+            None => 0,
+        }
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        usize::from(self.byte()) % n.max(1)
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    fn number(&mut self) -> u64 {
+        match self.below(4) {
+            0 => u64::from(self.byte()),
+            1 => u64::MAX,
+            _ => u64::from_le_bytes(std::array::from_fn(|_| self.byte())),
+        }
+    }
+}
+
+/// A schema of any shape that a payload can be decoded by without guessing.
+pub(crate) fn schema(choices: &mut Choices<'_>) -> EventSchema {
+    let id = Identity::Modern { id: 1, version: 0 };
+    let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
+    let n = choices.below(8);
+    schema.fields = fields(choices, n, 0, &[]);
+    if choices.below(4) == 1 {
+        let last = match choices.below(4) {
+            0 => Field::new("rest", InType::Utf16).with_length(Length::Rest),
+            1 => Field::new("rest", InType::Binary).with_length(Length::Rest),
+            2 => Field::new("rest", InType::Pointer).with_count(Count::Rest),
+            _ => Field::new("rest", InType::Utf16).with_count(Count::Rest),
+        };
+        schema.fields.push(last);
+    }
+    schema
+}
+
+fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec<Field> {
+    let mut out: Vec<Field> = Vec::new();
+    for index in 0..n {
+        let counters: Vec<u16> = out
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| {
+                f.count == Count::One
+                    && f.in_type().is_some_and(InType::is_integer)
+                    && f.in_type() != Some(InType::Boolean)
+                    && f.out == OutType::Default
+            })
+            .map(|(i, _)| i as u16)
+            .collect();
+        let reference = |choices: &mut Choices<'_>| {
+            if !top.is_empty() && choices.below(2) == 0 {
+                Some(FieldRef::Top(choices.pick(top)))
+            } else if counters.is_empty() {
+                None
+            } else {
+                Some(FieldRef::Here(choices.pick(&counters)))
+            }
+        };
+        let name = format!("f{depth}_{index}");
+        let mut field = if depth < 3 && choices.below(6) == 5 {
+            let n = choices.below(4);
+            let top: Vec<u16> = if depth == 0 { counters.clone() } else { top.to_vec() };
+            Field::structure(name, fields(choices, n, depth + 1, &top))
+        } else {
+            Field::new(name, choices.pick(InType::ALL))
+        };
+        if let Some(ty) = field.in_type() {
+            if matches!(ty, InType::Utf16 | InType::Ansi | InType::Binary) {
+                let mut lengths =
+                    vec![Length::U16, Length::Fixed(3), Length::U16BigEndian, Length::U32];
+                if ty != InType::Binary {
+                    lengths.push(Length::NulTerminated);
+                }
+                if let Some(r) = reference(choices) {
+                    lengths.push(Length::Field(r));
+                }
+                field.length = choices.pick(&lengths);
+            }
+            field.out = choices.pick(OutType::ALL);
+        }
+        field.count = match choices.below(8) {
+            5 => Count::Const(choices.below(4) as u16),
+            6 => Count::Prefixed,
+            7 => reference(choices).map_or(Count::One, Count::Field),
+            _ => Count::One,
+        };
+        out.push(field);
+    }
+    out
+}
+
+/// Values for any schema: what [`crate::encode`] takes and [`crate::decode`] gives back. Counting
+/// fields are [`OwnedValue::Auto`].
+pub(crate) fn values(
+    fields: &[Field],
+    choices: &mut Choices<'_>,
+    pointers: PointerSize,
+) -> Vec<OwnedValue> {
+    let counts: Vec<usize> = fields.iter().map(|_| choices.below(4)).collect();
+    list(fields, &counts, &counts, choices, pointers)
+}
+
+fn list(
+    fields: &[Field],
+    here: &[usize],
+    top: &[usize],
+    choices: &mut Choices<'_>,
+    pointers: PointerSize,
+) -> Vec<OwnedValue> {
+    let counting = |index: usize| is_counting(fields, index) || is_counting_nested(fields, index);
+    let is_top = std::ptr::eq(here, top);
+    let mut out = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        if is_counting(fields, index) || (is_top && counting(index)) {
+            out.push(OwnedValue::Auto);
+            continue;
+        }
+        let resolve = |r| match r {
+            FieldRef::Here(i) => here[usize::from(i)],
+            FieldRef::Top(i) => top[usize::from(i)],
+        };
+        let n = match field.count {
+            Count::One => {
+                out.push(one(field, &resolve, top, choices, pointers));
+                continue;
+            }
+            Count::Const(n) => usize::from(n),
+            Count::Field(r) => resolve(r),
+            Count::Prefixed | Count::Rest => choices.below(4),
+        };
+        let elements = (0..n).map(|_| one(field, &resolve, top, choices, pointers)).collect();
+        out.push(OwnedValue::Array(elements));
+    }
+    out
+}
+
+fn refers(field: &Field, to: FieldRef) -> bool {
+    field.count == Count::Field(to) || field.length == Length::Field(to)
+}
+
+pub(crate) fn is_counting(fields: &[Field], index: usize) -> bool {
+    fields.iter().any(|f| refers(f, FieldRef::Here(index as u16)))
+}
+
+fn is_counting_nested(fields: &[Field], index: usize) -> bool {
+    fields.iter().any(|f| {
+        refers(f, FieldRef::Top(index as u16))
+            || matches!(&f.kind, FieldKind::Struct(m) if is_counting_nested(m, index))
+    })
+}
+
+fn one(
+    field: &Field,
+    resolve: &dyn Fn(FieldRef) -> usize,
+    top: &[usize],
+    choices: &mut Choices<'_>,
+    pointers: PointerSize,
+) -> OwnedValue {
+    let ty = match &field.kind {
+        FieldKind::Struct(members) => {
+            let here: Vec<usize> = members.iter().map(|_| choices.below(4)).collect();
+            return OwnedValue::Struct(list(members, &here, top, choices, pointers));
+        }
+        FieldKind::Value(ty) => *ty,
+    };
+    let len = match field.length {
+        Length::Fixed(n) => usize::from(n),
+        Length::Field(r) => resolve(r),
+        _ => choices.below(12),
+    };
+    let nul_ends = field.length == Length::NulTerminated;
+    let bytes = |choices: &mut Choices<'_>| -> Vec<u8> {
+        (0..len).map(|_| choices.byte()).map(|b| if nul_ends { b.max(1) } else { b }).collect()
+    };
+    let pointer = |n: u64| if pointers == PointerSize::P4 { n & 0xffff_ffff } else { n };
+    match (ty, field.out) {
+        (InType::Null, _) => OwnedValue::Null,
+        (InType::Int8 | InType::Int16 | InType::Int32, OutType::Boolean)
+        | (InType::UInt8 | InType::UInt16 | InType::UInt32, OutType::Boolean)
+        | (InType::Boolean, _) => OwnedValue::Bool(choices.below(2) == 1),
+        (InType::Int8 | InType::UInt8, OutType::String) => {
+            OwnedValue::Char(u16::from(choices.byte()))
+        }
+        (InType::UInt16, OutType::String) => OwnedValue::Char(choices.number() as u16),
+        (InType::UInt32, OutType::Ipv4) => {
+            OwnedValue::Ipv4(Ipv4Addr::from(choices.number() as u32))
+        }
+        (InType::Binary, OutType::Ipv6) if len == 16 => {
+            OwnedValue::Ipv6(Ipv6Addr::from(u128::from(choices.number())))
+        }
+        (InType::Int8, _) => OwnedValue::Int(i64::from(choices.number() as i8)),
+        (InType::UInt8, _) => OwnedValue::UInt(u64::from(choices.number() as u8)),
+        (InType::Int16, _) => OwnedValue::Int(i64::from(choices.number() as i16)),
+        (InType::UInt16, _) => OwnedValue::UInt(u64::from(choices.number() as u16)),
+        (InType::Int32, _) => OwnedValue::Int(i64::from(choices.number() as i32)),
+        (InType::UInt32 | InType::HexInt32, _) => {
+            OwnedValue::UInt(u64::from(choices.number() as u32))
+        }
+        (InType::Int64, _) => OwnedValue::Int(choices.number() as i64),
+        (InType::UInt64 | InType::HexInt64, _) => OwnedValue::UInt(choices.number()),
+        (InType::SizeT, _) => OwnedValue::UInt(pointer(choices.number())),
+        (InType::Pointer, _) => OwnedValue::Pointer(pointer(choices.number())),
+        (InType::Float, _) => OwnedValue::Float(f32::from(choices.byte()) / 3.0),
+        (InType::Double, _) => OwnedValue::Double(choices.number() as f64 / 3.0),
+        (InType::Guid, _) => {
+            OwnedValue::Guid(Guid::from_bytes(std::array::from_fn(|_| choices.byte())))
+        }
+        (InType::FileTime, _) => OwnedValue::FileTime(choices.number()),
+        (InType::SystemTime, _) => {
+            OwnedValue::SystemTime(std::array::from_fn(|_| choices.number() as u16))
+        }
+        (InType::WbemSid, _) if choices.below(2) == 0 => OwnedValue::Null,
+        (InType::Sid | InType::WbemSid, _) => {
+            let subs = choices.below(4);
+            let mut sid = vec![1, subs as u8];
+            sid.extend((0..6 + subs * 4).map(|_| choices.byte()));
+            OwnedValue::Sid(sid)
+        }
+        // Lone surrogates too.
+        (InType::Utf16, _) => OwnedValue::Utf16(
+            bytes(choices)
+                .into_iter()
+                .map(|b| if b >= 0xf0 { 0xd800 | u16::from(b) << 3 } else { u16::from(b) })
+                .collect(),
+        ),
+        (InType::Ansi, OutType::Utf8 | OutType::Xml | OutType::Json) => {
+            OwnedValue::Utf8(bytes(choices))
+        }
+        (InType::Ansi, _) => OwnedValue::Ansi(bytes(choices)),
+        (InType::Binary, _) => OwnedValue::Binary(bytes(choices)),
+    }
+}
+
+/// Whether decoded values are the ones that were encoded, wherever those said what they are.
+pub(crate) fn agree(given: &[OwnedValue], back: &[OwnedValue]) -> bool {
+    given.len() == back.len()
+        && given.iter().zip(back).all(|(given, back)| match (given, back) {
+            (OwnedValue::Auto, _) => true,
+            (OwnedValue::Array(a), OwnedValue::Array(b))
+            | (OwnedValue::Struct(a), OwnedValue::Struct(b)) => agree(a, b),
+            (a, b) => a == b,
+        })
+}
