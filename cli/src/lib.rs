@@ -10,6 +10,7 @@ mod filter;
 mod input;
 mod names;
 mod output;
+mod progress;
 mod render;
 
 use std::ffi::OsString;

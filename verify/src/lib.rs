@@ -19,7 +19,7 @@ pub use report::{
 };
 
 use etl_format::Result;
-use etl_format::read::{Mode, Options, OrderCheck, Source, Trace};
+use etl_format::read::{Mode, Options, OrderCheck, Record, Source, Trace};
 
 /// Reads a trace and judges it. `file` is the name that the report shows.
 ///
@@ -27,22 +27,40 @@ use etl_format::read::{Mode, Options, OrderCheck, Source, Trace};
 ///
 /// # Errors
 /// When the bytes are no trace at all, or the medium fails.
-pub fn verify<S: Source>(mut source: S, file: &str) -> Result<Report> {
+pub fn verify<S: Source>(source: S, file: &str) -> Result<Report> {
+    verify_watched(source, file, |_| {})
+}
+
+/// As [`verify`], and calls `watch` with every record before it is taken in: for showing progress.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_watched<S: Source>(
+    mut source: S,
+    file: &str,
+    mut watch: impl FnMut(&Record<'_>),
+) -> Result<Report> {
     // Windows writes buffers in order, so the quick check nearly always does; only where something
     // came too late is the trace read again with every record looked at first.
-    match attempt(&mut source, file, OrderCheck::Heads)? {
+    match attempt(&mut source, file, OrderCheck::Heads, &mut watch)? {
         Some(report) => Ok(report),
-        None => Ok(attempt(&mut source, file, OrderCheck::Full)?.unwrap_or_default()),
+        None => Ok(attempt(&mut source, file, OrderCheck::Full, &mut watch)?.unwrap_or_default()),
     }
 }
 
 /// One pass; `None` when records came out of order, which only [`OrderCheck::Heads`] lets happen.
-fn attempt<S: Source>(source: &mut S, file: &str, order: OrderCheck) -> Result<Option<Report>> {
+fn attempt<S: Source>(
+    source: &mut S,
+    file: &str,
+    order: OrderCheck,
+    watch: &mut impl FnMut(&Record<'_>),
+) -> Result<Option<Report>> {
     let options = Options { mode: Mode::Salvage, order, ..Options::default() };
     let mut trace = Trace::open(source, &options)?;
     let mut facts = Facts::new(&trace);
     let mut records = trace.ordered()?;
     while let Some(record) = records.next_record()? {
+        watch(&record);
         facts.record(&record);
     }
     if records.report().late > 0 && order == OrderCheck::Heads {

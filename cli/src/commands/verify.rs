@@ -10,6 +10,7 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Input, WithSource};
 use crate::output;
+use crate::progress::Progress;
 
 /// Arguments of `etlverify`.
 #[derive(Debug, clap::Args)]
@@ -65,7 +66,9 @@ fn judge(path: &std::path::Path) -> Result<Report, Failure> {
     impl WithSource for Judge {
         type Output = Result<Report, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
-            etl_verify::verify(&mut source, &self.0)
+            // How much a compressed trace unpacks to is not known yet; its stored bytes are a guess.
+            let mut progress = Progress::new(source.size().unwrap_or(0), false);
+            etl_verify::verify_watched(&mut source, &self.0, |r| progress.pass(r.bytes().len()))
                 .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))
         }
     }

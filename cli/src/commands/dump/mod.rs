@@ -15,6 +15,7 @@ use crate::error::Failure;
 use crate::filter::{Filter, FilterArgs};
 use crate::input::{self, Input, WithSource};
 use crate::output::Output;
+use crate::progress::Progress;
 
 use lines::Lines;
 
@@ -114,7 +115,8 @@ impl Dump<'_> {
     }
 
     fn file_order<S: Source>(&self, records: &mut FileOrder<S>) -> Result<Outcome, Failure> {
-        let mut printer = Printer::new(self.args, &records.clock())?;
+        // How much is to come is not known of a pipe.
+        let mut printer = Printer::new(self.args, &records.clock(), 0)?;
         while printer.wants_more() {
             match records.next_record() {
                 Ok(Some(record)) => printer.print(&record)?,
@@ -127,7 +129,8 @@ impl Dump<'_> {
     }
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
-        let mut printer = Printer::new(self.args, &trace.clock())?;
+        let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
+        let mut printer = Printer::new(self.args, &trace.clock(), used)?;
         let mut records = match trace.ordered() {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),
@@ -174,10 +177,11 @@ struct Printer {
     lines: Lines,
     out: Output,
     left: u64,
+    progress: Progress,
 }
 
 impl Printer {
-    fn new(args: &Args, clock: &Clock) -> Result<Self, Failure> {
+    fn new(args: &Args, clock: &Clock, total: u64) -> Result<Self, Failure> {
         let mut out = Output::new();
         let lines = Lines::new(args.format, args.raw, *clock);
         lines.header(&mut out.buffer);
@@ -186,6 +190,7 @@ impl Printer {
             lines,
             out,
             left: args.limit.unwrap_or(u64::MAX),
+            progress: Progress::new(total, true),
         })
     }
 
@@ -195,6 +200,7 @@ impl Printer {
 
     #[inline]
     fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
+        self.progress.pass(record.bytes().len());
         if self.filter.admits(record) {
             self.left -= 1;
             self.lines.line(&mut self.out.buffer, record);

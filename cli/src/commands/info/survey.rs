@@ -9,6 +9,7 @@ use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Options, Source,
 use serde::Serialize;
 
 use crate::names;
+use crate::progress::Progress;
 
 /// Raised when a field changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -135,8 +136,11 @@ impl Survey {
         let mut uncounted = 0u64;
         let mut broken_chains = 0u64;
         let mut first_chain = 0;
+        let used = entries.iter().map(|b| u64::from(b.fill)).sum();
+        let mut progress = Progress::new(used, false);
         let mut records = trace.file_order()?;
         while let Some(record) = records.next_record()? {
+            progress.pass(record.bytes().len());
             *kinds.entry(record.kind()).or_insert(0u64) += 1;
             let identity = record.identity();
             let known = events.len();
@@ -229,7 +233,7 @@ impl Survey {
             buffers_stated: header.buffers_written,
             compressed: compression.is_some(),
             compression: compression.map(|c| c.to_string()),
-            bytes_used: entries.iter().map(|b| u64::from(b.fill)).sum(),
+            bytes_used: used,
             records: total,
             events_lost: header.events_lost,
             buffers_lost: header.buffers_lost,

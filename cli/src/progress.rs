@@ -1,0 +1,48 @@
+//! Progress of long work: on standard error, only where that is a terminal.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Records between two looks at the clock.
+const STEP: u32 = 1 << 15;
+
+/// A bar over the bytes of a trace.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    bytes: u64,
+    records: u32,
+}
+
+impl Progress {
+    /// A bar for so many bytes. Where events are printed to the terminal themselves, it stays hidden.
+    pub fn new(total: u64, prints: bool) -> Self {
+        let shown = std::io::stderr().is_terminal() && !(prints && std::io::stdout().is_terminal());
+        let target =
+            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {eta}");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        Progress { bar, bytes: 0, records: 0 }
+    }
+
+    /// A record of so many bytes has been read.
+    #[inline]
+    pub fn pass(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        self.records += 1;
+        if self.records == STEP {
+            self.bar.inc(self.bytes);
+            (self.bytes, self.records) = (0, 0);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
