@@ -738,4 +738,6 @@ fn the_trace_knows_of_damaged_buffers_and_the_readers_of_all() {
     let mut reader = trace.ordered().unwrap();
     reader.for_each(|_| -> etl_format::Result<()> { Ok(()) }).unwrap();
     assert_eq!(spots(reader.damage()), all);
+    assert!(reader.next_record().unwrap().is_none());
+    assert_eq!(spots(reader.damage()), all, "the end stays the end");
 }

@@ -39,11 +39,13 @@ pub(crate) struct Log {
     pub damage: Vec<Damage>,
     /// Records of the buffers that have been left.
     pub records: u64,
+    /// The fault that reading ended with, where the hot loop has no way to return it.
+    pub failed: Option<Error>,
 }
 
 impl Log {
     pub fn new(mode: Mode) -> Self {
-        Log { mode, damage: Vec::new(), records: 0 }
+        Log { mode, ..Log::default() }
     }
 
     /// In strict mode the fault is the end; in salvage mode it is noted.
@@ -57,13 +59,22 @@ impl Log {
         Ok(())
     }
 
-    /// The same for a fault behind `passed` records that are not counted here yet.
+    /// The same for a fault behind `passed` records that are not counted here yet. Whether to go
+    /// on; if not, the error is kept for [`Log::check`].
     #[cold]
-    pub fn fault_behind(&mut self, passed: u64, range: Range<u64>, error: Error) -> Result<()> {
+    pub fn fault_behind(&mut self, passed: u64, range: Range<u64>, error: Error) -> bool {
         self.records += passed;
-        let result = self.fault(range, error);
+        self.failed = self.fault(range, error).err();
         self.records -= passed;
-        result
+        self.failed.is_none()
+    }
+
+    /// Returns the fault that ended the records of a buffer, if one did.
+    pub fn check(&mut self) -> Result<()> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
     /// Adds a piece that stands behind those already there. One range of bytes that breaks in many

@@ -61,9 +61,10 @@ impl<S: Source> FileOrder<S> {
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         loop {
             if self.in_buffer {
-                if let Some((found, stamp)) = self.loaded.next(&mut self.log)? {
+                if let Some((found, stamp)) = self.loaded.next(&mut self.log) {
                     return Ok(Some(self.loaded.record(found, stamp)));
                 }
+                self.log.check()?;
                 self.in_buffer = false;
             }
             if self.next_buffer()?.is_none() {

@@ -94,12 +94,13 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Ok(())
     }
 
-    /// The next record and its (perhaps taken over) stamp; moves behind it.
+    /// The next record and its (perhaps taken over) stamp; moves behind it. At the end of the
+    /// records [`Log::check`] tells whether it was a fault that ended them.
     #[inline(always)]
-    pub fn next(&mut self, log: &mut Log) -> Result<Option<(Found, i64)>> {
+    pub fn next(&mut self, log: &mut Log) -> Option<(Found, i64)> {
         match walk::record_at(self.data(), self.at, self.fill) {
-            Ok(found) => Ok(Some(self.pass(found))),
-            Err(Stop::End) => Ok(None),
+            Ok(found) => Some(self.pass(found)),
+            Err(Stop::End) => None,
             Err(stop) => self.next_after(stop, log),
         }
     }
@@ -116,29 +117,30 @@ impl<B: AsRef<[u8]>> Loaded<B> {
 
     /// Goes on behind a fault: at the next sound record of the buffer, if there is one.
     #[cold]
-    fn next_after(&mut self, stop: Stop, log: &mut Log) -> Result<Option<(Found, i64)>> {
+    #[inline(never)]
+    fn next_after(&mut self, stop: Stop, log: &mut Log) -> Option<(Found, i64)> {
         // A buffer that ends within a record because the file was cut there, or because its
         // compressed bytes were damaged from there on, is on record already.
         let short = self.fill < self.entry.fill as usize;
         if short && self.at >= self.fill {
-            return Ok(None);
+            return None;
         }
         let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
         self.tail = Some(tail);
         let next = walk::resync(self.data(), self.at + 8, self.fill, self.stamp, tail);
         let end = next.unwrap_or(self.fill);
-        if !(short && next.is_none()) {
-            log.fault_behind(self.passed, self.range(self.at, end), self.error(stop))?;
+        let known = short && next.is_none();
+        let range = self.range(self.at, end);
+        if !known && !log.fault_behind(self.passed, range, self.error(stop)) {
+            return None;
         }
         let Some(next) = next else {
             self.at = self.fill;
-            return Ok(None);
+            return None;
         };
         self.at = next;
-        match walk::record_at(self.data(), next, self.fill) {
-            Ok(found) => Ok(Some(self.pass(found))),
-            Err(_) => Ok(None),
-        }
+        let found = walk::record_at(self.data(), next, self.fill).ok()?;
+        Some(self.pass(found))
     }
 
     /// The stamp that the first record has or takes over, if there is one before any fault.

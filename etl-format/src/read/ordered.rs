@@ -193,10 +193,7 @@ impl<S: Source> Ordered<S> {
             None => match self.switch() {
                 Ok(Some(step)) => step,
                 Ok(None) => return Ok(None),
-                Err(error) => {
-                    self.failed = Some(error.clone());
-                    return Err(error);
-                }
+                Err(error) => return Err(self.fail(error)),
             },
         };
         if stamp < self.last {
@@ -209,6 +206,26 @@ impl<S: Source> Ordered<S> {
         Ok(self.runs.get(index).map(|run| run.loaded.record(found, stamp)))
     }
 
+    /// The end of the trace, or of what could be read.
+    #[cold]
+    #[inline(never)]
+    fn end<T>(&mut self) -> Result<Option<T>> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => {
+                self.tally.finish();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keeps what reading ended with.
+    #[cold]
+    fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error.clone());
+        error
+    }
+
     /// Takes the next record of the current run, if it is due before all others.
     #[inline(always)]
     fn step(&mut self) -> Option<(usize, Found, i64)> {
@@ -217,14 +234,7 @@ impl<S: Source> Ordered<S> {
         match run.next {
             Some((found, stamp)) if (stamp, run.rank) <= self.bound => {
                 run.next = match &mut run.sorted {
-                    None => match run.loaded.next(&mut run.log) {
-                        Ok(next) => next,
-                        Err(error) => {
-                            // This record is sound; the one behind it is not.
-                            self.failed = Some(error);
-                            None
-                        }
-                    },
+                    None => run.loaded.next(&mut run.log),
                     Some(sorted) => sorted.pop(),
                 };
                 Some((index, found, stamp))
@@ -236,15 +246,14 @@ impl<S: Source> Ordered<S> {
     /// Turns to the run that is due next, opening buffers as their time comes.
     fn switch(&mut self) -> Result<Option<(usize, Found, i64)>> {
         loop {
-            if let Some(error) = &self.failed {
-                return Err(error.clone());
-            }
             if let Some(index) = self.current.take() {
                 self.put_back(index);
             }
+            if self.failed.is_some() {
+                return self.end();
+            }
             let Some(Reverse((_, _, waiting))) = self.heap.pop() else {
-                self.tally.finish();
-                return Ok(None);
+                return self.end();
             };
             match waiting {
                 Waiting::Buffer(entry) => {
@@ -279,16 +288,23 @@ impl<S: Source> Ordered<S> {
         let Some(run) = self.runs.get_mut(index) else { return };
         match run.next {
             Some((_, stamp)) => self.heap.push(Reverse((stamp, run.rank, Waiting::Open(index)))),
-            None => {
-                self.held = self.held.saturating_sub(run.held);
-                let damage = core::mem::take(&mut run.log.damage);
-                self.tally.close(&run.loaded.entry, run.loaded.passed(), damage);
-                if let Some(open) = self.open.get_mut(run.rank.0 as usize) {
-                    *open = open.saturating_sub(1);
-                }
-                self.free.push(index);
-            }
+            None => self.close(index),
         }
+    }
+
+    /// Closes a run that has given all its records.
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self, index: usize) {
+        let Some(run) = self.runs.get_mut(index) else { return };
+        self.failed = run.log.check().err();
+        self.held = self.held.saturating_sub(run.held);
+        let damage = core::mem::take(&mut run.log.damage);
+        self.tally.close(&run.loaded.entry, run.loaded.passed(), damage);
+        if let Some(open) = self.open.get_mut(run.rank.0 as usize) {
+            *open = open.saturating_sub(1);
+        }
+        self.free.push(index);
     }
 
     /// Reads a buffer and readies its first record.
@@ -329,15 +345,16 @@ impl<S: Source> Ordered<S> {
         if entry.unordered {
             self.report.sorted_buffers += 1;
             let mut records = Vec::new();
-            while let Some(next) = run.loaded.next(&mut run.log)? {
+            while let Some(next) = run.loaded.next(&mut run.log) {
                 records.push(next);
             }
+            run.log.check()?;
             records.sort_by_key(|&(_, stamp)| stamp);
             records.reverse();
             run.sorted = Some(records);
         }
         run.next = match &mut run.sorted {
-            None => run.loaded.next(&mut run.log)?,
+            None => run.loaded.next(&mut run.log),
             Some(sorted) => sorted.pop(),
         };
         Ok(slot)
@@ -421,11 +438,14 @@ pub(crate) fn measure<S: Source>(
             source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
             loaded.set(*entry, layout, &mut log)?;
             let mut last = i64::MIN;
-            while let Some((_, stamp)) = loaded.next(&mut log)? {
+            let mut unordered = false;
+            while let Some((_, stamp)) = loaded.next(&mut log) {
                 least = Some(least.map_or(stamp, |least: i64| least.min(stamp)));
-                entry.unordered |= stamp < last;
+                unordered |= stamp < last;
                 last = stamp;
             }
+            log.check()?;
+            entry.unordered = unordered;
         }
         entry.first_stamp = least.unwrap_or(layout.start);
     }

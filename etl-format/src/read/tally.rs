@@ -34,7 +34,7 @@ impl Tally {
 
     /// Puts the map in file order and fills in the counts.
     pub fn finish(&mut self) {
-        if self.map.is_empty() {
+        if self.buffers.is_empty() && self.records.is_empty() {
             return;
         }
         self.counts.sort_unstable();
@@ -56,7 +56,7 @@ impl Tally {
             damage.records_before = damage.records_before.saturating_add(*before);
         }
         all.sort_by_key(|(_, d)| (d.range.start, d.records_before));
-        let mut log = Log { mode: Mode::Salvage, damage: Vec::new(), records: sum };
+        let mut log = Log { records: sum, ..Log::new(Mode::Salvage) };
         all.into_iter().for_each(|(_, damage)| log.add(damage));
         log.finish();
         self.map = log.damage;
