@@ -95,9 +95,9 @@ fn verify_has_every_promised_field() {
     for field in ["rule", "severity", "message", "pid", "timestamp"] {
         assert!(report["findings"][0].get(field).is_some(), "{field}");
     }
-    let page = include_str!("../../docs/json-verify.md");
+    let page = include_str!("../../docs/rules.md");
     for finding in report["findings"].as_array().unwrap() {
         let rule = finding["rule"].as_str().unwrap();
-        assert!(page.contains(&format!("`{rule}`")), "docs/json-verify.md does not say {rule}");
+        assert!(page.contains(&format!("### {rule}\n")), "docs/rules.md does not say {rule}");
     }
 }

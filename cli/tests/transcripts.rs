@@ -250,3 +250,52 @@ fn described_events_show_their_fields() {
         insta::assert_snapshot!(format!("fields_{format}"), said.out);
     }
 }
+
+#[test]
+fn a_verdict_in_every_format() {
+    // A cut trace: the one thing that is wrong with it can be told by any format.
+    let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("t.etl", &trace())]);
+    for format in ["text", "json", "sarif", "junit", "github"] {
+        let said = etlverify(here.path(), &["--format", format, "cut.etl"]);
+        assert_eq!((said.code, said.err.as_str()), (1, ""), "{format}");
+        insta::assert_snapshot!(format!("verify_{format}"), said.out);
+    }
+    for format in ["json", "sarif"] {
+        let said = etlverify(here.path(), &["--format", format, "."]);
+        let both: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let runs = if format == "json" { &both } else { &both["runs"] };
+        assert_eq!(runs.as_array().unwrap().len(), 2, "a directory stands for its traces");
+    }
+}
+
+#[test]
+fn the_verdict_follows_the_policy() {
+    let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60])]);
+    let said = etlverify(here.path(), &["--allow", "file", "cut.etl"]);
+    assert_eq!(said.code, 2, "nothing is left to find, and nothing to judge: {}", said.out);
+    assert!(said.out.contains("left out by --allow"));
+    let said = etlverify(here.path(), &["--allow", "file", "--deny", "file.damaged", "cut.etl"]);
+    assert_eq!(said.code, 1, "what is denied is not left out");
+    let said = etlverify(here.path(), &["--min-coverage", "101", "cut.etl"]);
+    assert!(said.code == 2 && said.err.contains("0 to 100"), "{}", said.err);
+    for args in [&["--explain", "nothing.such"][..], &["--deny", "nothing", "cut.etl"]] {
+        let said = etlverify(here.path(), args);
+        assert_eq!(said.code, 2);
+        assert!(said.err.contains("there is no such rule"), "{}", said.err);
+    }
+    let said = etlverify(here.path(), &["--explain", "rundown.unclosed"]);
+    assert_eq!(said.code, 0);
+    insta::assert_snapshot!("explain", said.out);
+}
+
+#[test]
+fn a_gate_on_coverage() {
+    let Some(path) = common::real("perfview/net.4.5.2.x64.etl") else { return };
+    let (here, file) = (directory(&[]), path.to_str().unwrap());
+    let run = |least: &str| {
+        etlverify(here.path(), &["--allow", "symbols.unresolved", "--min-coverage", least, file])
+    };
+    assert_eq!(run("99.9").code, 0);
+    let said = run("99.95");
+    assert!(said.code == 1 && said.out.contains("symbols.coverage"), "{}", said.out);
+}

@@ -9,14 +9,17 @@
 #![forbid(unsafe_code)]
 
 pub mod facts;
+mod policy;
 mod report;
 mod rules;
 
 pub use facts::Facts;
+pub use policy::Policy;
 pub use report::{
     BracketReport, ClrReport, Coverage, CoverageTable, Finding, Offender, ProcessReport, Report,
-    SCHEMA_VERSION, Severity, Verdict,
+    SCHEMA_VERSION, Severity, Verdict, junit, sarif,
 };
+pub use rules::catalogue::{RULES, Rule, page as rules_page};
 
 use etl_format::Result;
 use etl_format::read::{Mode, Options, OrderCheck, Record, Source, Trace};
@@ -28,23 +31,28 @@ use etl_format::read::{Mode, Options, OrderCheck, Record, Source, Trace};
 /// # Errors
 /// When the bytes are no trace at all, or the medium fails.
 pub fn verify<S: Source>(source: S, file: &str) -> Result<Report> {
-    verify_watched(source, file, |_| {})
+    verify_with(source, file, &Policy::default(), |_| {})
 }
 
-/// As [`verify`], and calls `watch` with every record before it is taken in: for showing progress.
+/// As [`verify`], with a policy for the findings; calls `watch` with every record before it is taken
+/// in, for showing progress.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_watched<S: Source>(
+pub fn verify_with<S: Source>(
     mut source: S,
     file: &str,
+    policy: &Policy,
     mut watch: impl FnMut(&Record<'_>),
 ) -> Result<Report> {
     // Windows writes buffers in order, so the quick check nearly always does; only where something
     // came too late is the trace read again with every record looked at first.
-    match attempt(&mut source, file, OrderCheck::Heads, &mut watch)? {
+    match attempt(&mut source, file, OrderCheck::Heads, policy, &mut watch)? {
         Some(report) => Ok(report),
-        None => Ok(attempt(&mut source, file, OrderCheck::Full, &mut watch)?.unwrap_or_default()),
+        None => {
+            Ok(attempt(&mut source, file, OrderCheck::Full, policy, &mut watch)?
+                .unwrap_or_default())
+        }
     }
 }
 
@@ -53,6 +61,7 @@ fn attempt<S: Source>(
     source: &mut S,
     file: &str,
     order: OrderCheck,
+    policy: &Policy,
     watch: &mut impl FnMut(&Record<'_>),
 ) -> Result<Option<Report>> {
     let options = Options { mode: Mode::Salvage, order, ..Options::default() };
@@ -70,6 +79,6 @@ fn attempt<S: Source>(
         facts.damage(damage);
     }
     facts.finish();
-    let findings = rules::judge(&facts);
-    Ok(Some(Report::new(file, &facts, findings)))
+    let (findings, left_out) = rules::judge(&facts, policy);
+    Ok(Some(Report::new(file, &facts, findings, left_out)))
 }

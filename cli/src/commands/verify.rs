@@ -1,10 +1,10 @@
 //! `etlkit verify`, alias `etlverify`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use etl_format::read::Source;
-use etl_verify::{Report, Verdict};
+use etl_verify::{Policy, Report, Rule, Verdict};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -15,42 +15,78 @@ use crate::progress::Progress;
 /// Arguments of `etlverify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 sound, 1 findings, 2 nothing to judge or not readable.
+Exit codes: 0 sound, 1 findings graver than a note, 2 nothing to judge or not readable.
 
 Examples:
   etlverify merged.etl
   etlverify --format json merged.etl | jq .coverage
+  etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
+  etlverify --explain rundown.unclosed
   gunzip -c merged.etl.gz | etlverify -")]
 pub(crate) struct Args {
-    /// The trace; `-` reads standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// Traces, or directories of traces; `-` reads standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["explain", "rules"])]
     files: Vec<PathBuf>,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Least share of addresses that have to resolve, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_coverage: Option<f64>,
+    /// Make every finding of this rule, or family of rules, an error
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+    /// Leave out the findings of this rule, or family of rules
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Say what a rule means and how to repair a trace that breaks it
+    #[arg(long, value_name = "RULE", conflicts_with = "files")]
+    explain: Option<String>,
+    /// Print the catalogue of rules
+    #[arg(long, conflicts_with = "files")]
+    rules: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people
     #[default]
     Text,
-    /// One report, or an array of reports for several files
+    /// One report, or an array of reports for several files; see docs/json-verify.md
     Json,
+    /// SARIF 2.1.0, for tools that gather findings
+    Sarif,
+    /// JUnit XML, for build servers
+    Junit,
+    /// Annotations of a GitHub workflow run
+    Github,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.trim_end_matches('%').parse().map_err(|_| "expected a percentage")?;
+    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("expected 0 to 100".to_owned()) }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let reports = args.files.iter().map(|f| judge(f)).collect::<Result<Vec<_>, _>>()?;
-    let text = match (args.format, reports.as_slice()) {
-        (Format::Json, [report]) => report.json(),
-        (Format::Json, reports) => {
-            let mut json = serde_json::to_string_pretty(reports).unwrap_or_default();
-            json.push('\n');
-            json
-        }
-        (Format::Text, reports) => reports.iter().map(Report::text).collect::<Vec<_>>().join("\n"),
+    if args.rules {
+        output::print(&etl_verify::rules_page())?;
+        return Ok(Outcome::Fine);
+    }
+    if let Some(id) = &args.explain {
+        output::print(&rule(id)?.explain())?;
+        return Ok(Outcome::Fine);
+    }
+    let policy = Policy {
+        deny: args.deny.clone(),
+        allow: args.allow.clone(),
+        min_coverage: args.min_coverage,
     };
-    output::print(&text)?;
+    if let Some(unknown) = policy.unknown() {
+        return Err(no_rule(unknown));
+    }
+    let files = expand(&args.files)?;
+    let reports = files.iter().map(|f| judge(f, &policy)).collect::<Result<Vec<_>, _>>()?;
+    output::print(&render(args.format, &reports))?;
     let any = |verdict| reports.iter().any(|r| r.verdict == verdict);
     Ok(if any(Verdict::Broken) {
         Outcome::Findings
@@ -61,16 +97,67 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     })
 }
 
-fn judge(path: &std::path::Path) -> Result<Report, Failure> {
-    struct Judge(String);
-    impl WithSource for Judge {
+fn render(format: Format, reports: &[Report]) -> String {
+    let each = |f: fn(&Report) -> String| reports.iter().map(f).collect::<Vec<_>>();
+    match (format, reports) {
+        (Format::Json, [report]) => report.json(),
+        (Format::Json, reports) => {
+            let mut json = serde_json::to_string_pretty(reports).unwrap_or_default();
+            json.push('\n');
+            json
+        }
+        (Format::Text, _) => each(Report::text).join("\n"),
+        (Format::Sarif, reports) => etl_verify::sarif(reports),
+        (Format::Junit, reports) => etl_verify::junit(reports),
+        (Format::Github, _) => each(Report::github).concat(),
+    }
+}
+
+fn rule(id: &str) -> Result<&'static Rule, Failure> {
+    Rule::find(id).ok_or_else(|| no_rule(id))
+}
+
+fn no_rule(id: &str) -> Failure {
+    Failure::new(id, "there is no such rule").hint("`etlverify --rules` lists them")
+}
+
+/// Directories stand for the traces in them, in the order of their names.
+fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut out = Vec::new();
+    for file in files {
+        if input::is_stdin(file) || !file.is_dir() {
+            out.push(file.clone());
+            continue;
+        }
+        let failure = |e: std::io::Error| Failure::new(input::display(file), e.to_string());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(file).map_err(failure)? {
+            let path = entry.map_err(failure)?.path();
+            if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) && path.is_file() {
+                found.push(path);
+            }
+        }
+        if found.is_empty() {
+            return Err(Failure::new(input::display(file), "holds no .etl file")
+                .hint("name the traces, or the directory they are in"));
+        }
+        found.sort();
+        out.extend(found);
+    }
+    Ok(out)
+}
+
+fn judge(path: &Path, policy: &Policy) -> Result<Report, Failure> {
+    struct Judge<'a>(String, &'a Policy);
+    impl WithSource for Judge<'_> {
         type Output = Result<Report, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
             // How much a compressed trace unpacks to is not known yet; its stored bytes are a guess.
             let mut progress = Progress::new(source.size().unwrap_or(0), false);
-            etl_verify::verify_watched(&mut source, &self.0, |r| progress.pass(r.bytes().len()))
+            let watch = |r: &etl_format::read::Record<'_>| progress.pass(r.bytes().len());
+            etl_verify::verify_with(&mut source, &self.0, self.1, watch)
                 .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))
         }
     }
-    Input::open(path)?.with(Judge(input::display(path)))
+    Input::open(path)?.with(Judge(input::display(path), policy))
 }

@@ -1,5 +1,8 @@
 //! The report: what a person or a pipeline gets to see. Its JSON form is a versioned contract.
 
+mod github;
+mod junit;
+mod sarif;
 mod text;
 
 use serde::Serialize;
@@ -7,6 +10,7 @@ use serde::Serialize;
 use etl_format::Clock;
 
 use crate::facts::{Facts, Process, Tally};
+use crate::rules::catalogue::Rule;
 
 /// Version of the JSON report; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -76,7 +80,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(rule: &'static str, severity: Severity, message: String) -> Self {
+    pub(crate) fn new(rule: &Rule, message: String) -> Self {
+        let (rule, severity) = (rule.id, rule.severity);
         Finding { rule, severity, message, pid: None, timestamp: None }
     }
 
@@ -256,13 +261,15 @@ pub struct Report {
     pub offenders: Vec<Offender>,
     /// What the rules found, the gravest first.
     pub findings: Vec<Finding>,
+    /// Findings that the user's policy leaves out.
+    pub findings_left_out: u64,
 }
 
 impl Report {
     /// How many unresolved addresses a report lists.
     pub const OFFENDERS: usize = 10;
 
-    pub(crate) fn new(file: &str, facts: &Facts, findings: Vec<Finding>) -> Self {
+    pub(crate) fn new(file: &str, facts: &Facts, findings: Vec<Finding>, left_out: u64) -> Self {
         let mut processes: Vec<_> = facts
             .processes
             .iter()
@@ -286,6 +293,7 @@ impl Report {
             offenders: offenders.collect(),
             processes,
             findings,
+            findings_left_out: left_out,
         }
     }
 
@@ -298,11 +306,42 @@ impl Report {
         json
     }
 
+    /// The findings as SARIF 2.1.0, for tools that gather such from many checkers.
+    #[must_use]
+    pub fn sarif(&self) -> String {
+        sarif(std::slice::from_ref(self))
+    }
+
+    /// The findings as JUnit XML: one test case per rule, failed where there are findings graver than
+    /// a note.
+    #[must_use]
+    pub fn junit(&self) -> String {
+        junit(std::slice::from_ref(self))
+    }
+
+    /// The findings as annotations of a GitHub workflow run, one per line.
+    #[must_use]
+    pub fn github(&self) -> String {
+        github::render(self)
+    }
+
     /// The report as text for people.
     #[must_use]
     pub fn text(&self) -> String {
         text::render(self)
     }
+}
+
+/// The findings of several reports as one SARIF log, a run for each.
+#[must_use]
+pub fn sarif(reports: &[Report]) -> String {
+    sarif::render(reports)
+}
+
+/// The findings of several reports as one JUnit document, a suite for each.
+#[must_use]
+pub fn junit(reports: &[Report]) -> String {
+    junit::render(reports)
 }
 
 fn verdict(processes: &[ProcessReport], findings: &[Finding]) -> Verdict {

@@ -13,7 +13,7 @@ pub(super) fn render(report: &Report) -> String {
 
 fn write(report: &Report, out: &mut String) -> fmt::Result {
     let answer = match report.verdict {
-        Verdict::Sound => "sound: every rundown is complete and every address resolves",
+        Verdict::Sound => "sound: no rule is broken",
         Verdict::Broken => "broken: see the findings",
         Verdict::Undecided => "undecided: no managed code and no address was recorded",
     };
@@ -43,7 +43,11 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
             writeln!(out, "  {:<20} {:>6} times   pid {} {name}", o.address, o.count, o.pid)?;
         }
     }
-    writeln!(out, "\nfindings: {}", report.findings.len())?;
+    let left_out = match report.findings_left_out {
+        0 => String::new(),
+        n => format!(", and {n} left out by --allow"),
+    };
+    writeln!(out, "\nfindings: {}{left_out}", report.findings.len())?;
     for f in &report.findings {
         let pid = f.pid.map_or(String::new(), |pid| format!(" pid {pid}"));
         let at = f.timestamp.as_deref().map_or(String::new(), |t| format!(" at {t}"));

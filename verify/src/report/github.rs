@@ -1,0 +1,43 @@
+//! Findings as workflow commands of GitHub Actions.
+
+use super::{Report, Severity};
+
+pub(super) fn render(report: &Report) -> String {
+    let mut out = String::new();
+    for f in &report.findings {
+        let command = match f.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "notice",
+        };
+        let about = f.pid.map_or(String::new(), |pid| format!("process {pid}: "));
+        out.push_str(&format!(
+            "::{command} file={},title={}::{}\n",
+            property(&report.file),
+            property(f.rule),
+            data(&format!("{about}{}", f.message))
+        ));
+    }
+    out
+}
+
+/// The text of a command: line breaks would end it.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property of a command: commas and colons would end it.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_ends_its_command() {
+        assert_eq!(data("a\n::error::b\r100%"), "a%0A::error::b%0D100%25");
+        assert_eq!(property("C:\\a,b"), "C%3A\\a%2Cb");
+    }
+}

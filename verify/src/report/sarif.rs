@@ -1,0 +1,81 @@
+//! Findings as SARIF 2.1.0.
+
+use serde_json::json;
+
+use crate::RULES;
+
+use super::{Report, Severity};
+
+pub(super) fn render(reports: &[Report]) -> String {
+    let rules: Vec<_> = RULES
+        .iter()
+        .map(|rule| {
+            json!({
+                "id": rule.id,
+                "shortDescription": {"text": rule.statement},
+                "fullDescription": {"text": rule.meaning},
+                "help": {"text": rule.repair},
+                "defaultConfiguration": {"level": level(rule.severity)},
+            })
+        })
+        .collect();
+    let runs: Vec<_> = reports
+        .iter()
+        .map(|report| {
+            json!({
+                "tool": {"driver": {
+                    "name": "etlverify",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "rules": rules,
+                }},
+                "results": results(report),
+            })
+        })
+        .collect();
+    let sarif = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": runs,
+    });
+    // Strings and numbers only: JSON can hold all of it.
+    let mut text = serde_json::to_string_pretty(&sarif).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn results(report: &Report) -> Vec<serde_json::Value> {
+    report
+        .findings
+        .iter()
+        .map(|f| {
+            json!({
+                "ruleId": f.rule,
+                "ruleIndex": RULES.iter().position(|rule| rule.id == f.rule),
+                "level": level(f.severity),
+                "message": {"text": f.message},
+                "locations": [{
+                    "physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}},
+                }],
+                "properties": {"pid": f.pid, "timestamp": f.timestamp},
+            })
+        })
+        .collect()
+}
+
+fn level(severity: Severity) -> &'static str {
+    severity.name()
+}
+
+/// A path as the relative URI that SARIF asks for.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.replace('\\', "/").bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                out.push(byte.into());
+            }
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
