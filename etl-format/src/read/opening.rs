@@ -71,7 +71,8 @@ impl BufferWalk {
         limits: &Limits,
     ) -> Result<()> {
         let at = self.at;
-        source.read(at, BUFFER_0_MOST, block).map_err(|e| Error::new(at, e.into()))?;
+        let len = BUFFER_0_MOST.min(buffer.buffer_size as usize);
+        source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
         let event = block.as_ref().get(BUFFER_HEADER_SIZE..).unwrap_or_default();
         let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
         let (format, note) = compression(&header, buffer);

@@ -81,6 +81,8 @@ struct Run<B> {
     /// Records in time order, last first, when the buffer was not in order by itself.
     sorted: Option<Vec<(Found, i64)>>,
     held: u64,
+    /// Most bytes that the memory of this run has taken.
+    kept: u64,
     /// The faults of this buffer.
     log: Log,
 }
@@ -331,12 +333,18 @@ impl<S: Source> Ordered<S> {
                 next: None,
                 sorted: None,
                 held: 0,
+                kept: 0,
                 log: Log::new(self.mode),
             });
             self.runs.len() - 1
         });
         let Some(run) = self.runs.get_mut(slot) else { return Ok(slot) };
         (run.rank, run.held, run.sorted) = (rank, held, None);
+        // Memory is used again, but a small buffer must not keep that of a large one.
+        if run.kept > held.saturating_mul(4).saturating_add(0x1000) {
+            (run.loaded, run.kept) = (Loaded::default(), 0);
+        }
+        run.kept = run.kept.max(held);
         let (offset, len) = (entry.offset, entry.stored as usize);
         self.source
             .read(offset, len, &mut run.loaded.raw)

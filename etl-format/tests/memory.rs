@@ -1,0 +1,95 @@
+//! What a time-ordered reader really keeps in memory, against what it says that it holds.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use std::cell::Cell;
+use std::io;
+
+use common::packed::xpress;
+use common::reading::{heads, strict};
+use common::{File, run, system};
+use etl_format::read::{Source, Trace};
+
+thread_local! {
+    static LIVE: Cell<usize> = const { Cell::new(0) };
+    static PEAK: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Memory of one read, counted, and like that of a file reader never given back while in use.
+#[derive(Default)]
+struct Counted(Vec<u8>, usize);
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        LIVE.set(LIVE.get() - self.0.len());
+    }
+}
+
+struct Counting<'a>(&'a [u8]);
+
+impl Source for Counting<'_> {
+    type Block = Counted;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut Counted) -> io::Result<()> {
+        let rest = self.0.get(offset as usize..).unwrap_or_default();
+        let bytes = &rest[..len.min(rest.len())];
+        if block.0.len() < bytes.len() {
+            LIVE.set(LIVE.get() + bytes.len() - block.0.len());
+            block.0.resize(bytes.len(), 0);
+        }
+        block.0[..bytes.len()].copy_from_slice(bytes);
+        block.1 = bytes.len();
+        PEAK.set(PEAK.get().max(LIVE.get()));
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+}
+
+/// Peak memory of reading in time order, and what the reader says that it held.
+fn peak(bytes: &[u8]) -> (usize, u64) {
+    let mut trace = Trace::open(Counting(bytes), &heads(strict())).unwrap();
+    PEAK.set(LIVE.get());
+    let mut reader = trace.ordered().unwrap();
+    while reader.next_record().unwrap().is_some() {}
+    (PEAK.get(), reader.report().held)
+}
+
+#[test]
+fn one_buffer_a_processor() {
+    let mut file = File::new(0x1_0000);
+    for round in 0..40 {
+        for cpu in 0..4 {
+            file = file.buffer(cpu, &run(1000 + round * 100, 50));
+        }
+    }
+    let (peak, held) = peak(&file.bytes());
+    assert_eq!((peak, held), (4 * 0x1_0000, 4 * 0x1_0000));
+}
+
+#[test]
+fn a_small_buffer_does_not_keep_the_memory_of_a_large_one() {
+    // Large buffers come and go, and behind each of them stays a small one to the very end.
+    let mut file = File::new(0x10_0000);
+    let large = system(true, 0x0f01, 0, &[7; 0xf000]);
+    for i in 0..50i64 {
+        let mut record = large.clone();
+        record[0x10..0x18].copy_from_slice(&(1000 + i * 10).to_le_bytes());
+        file = file.buffer(i as u16 * 2, &vec![record; 8]);
+        let small = [1005 + i * 10, 1_000_000].map(|stamp| system(true, 0x0f01, stamp, b""));
+        file = file.buffer(i as u16 * 2 + 1, &small);
+    }
+    let bytes = file.compressed(3, xpress).bytes();
+    let (peak, held) = peak(&bytes);
+    assert!(held < 0x20_0000, "{held:#x}");
+    assert!(peak < 0x20_0000, "{peak:#x}");
+}
