@@ -389,6 +389,27 @@ fn a_bare_wnode_is_sized_by_its_first_word() {
 }
 
 #[test]
+fn the_shortest_records_may_stand_at_the_end_of_a_buffer() {
+    let shortest = [
+        message(MESSAGE, 0, 0, b""),
+        opaque(0xc0ee, &[0; 4]),
+        perfinfo(false, 0x0f2e, 1001, None, &[], b""),
+    ];
+    for last in shortest {
+        // With filler behind, and right to the end of the buffer.
+        let before = system(true, 0x0301, 1000, &vec![0; 0x1000 - 0x48 - 0x20 - last.len()]);
+        for records in [[before, last.clone()], [system(true, 0x0301, 1000, b""), last.clone()]] {
+            let bytes = File::new(0x1000).buffer(0, &records).bytes();
+            let read = common::reading::sound(&bytes);
+            assert_eq!(read.last().map(|r| &r.bytes), Some(&last));
+            assert_eq!(read.len(), 3);
+        }
+        let bytes = File::new(0x1000).buffer(0, std::slice::from_ref(&last)).bytes();
+        assert_eq!(common::reading::sound(&bytes).len(), 2, "on its own");
+    }
+}
+
+#[test]
 fn records_as_long_as_16_bits_allow() {
     with_record(&event(true, 1, 2000, &vec![1; 0xffff - 0x50]), |r| {
         assert_eq!(r.payload().len(), 0xffff - 0x50);

@@ -7,6 +7,7 @@ use common::packed::xpress;
 use common::reading::{file, file_order, heads, pipe, spooled, strict, time_order};
 use common::records::MESSAGE;
 use common::{File, message, perfinfo, run, system};
+use etl_format::read::Options;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -287,4 +288,20 @@ fn extreme_stamps_are_put_in_order_too() {
     let expected = [i64::MIN, i64::MIN, -1, 0, 900, i64::MAX, i64::MAX];
     assert_eq!(outcome.stamps(), expected);
     assert_eq!(outcome.order.late, 0);
+}
+
+#[test]
+fn a_broken_first_record_does_not_tell_when_its_buffer_is_due() {
+    for size in [0u16, 0x1f, 0x7f, 0x3f0, 0xffff] {
+        let mut first = system(true, 0x0f01, 1_000_000, b"");
+        first[4..6].copy_from_slice(&size.to_le_bytes());
+        let mut records = run(1000, 2);
+        records.insert(0, first);
+        let bytes = File::new(0x400).buffer(0, &records).buffer(1, &run(1000, 3)).bytes();
+        for options in [Options::salvage(), heads(Options::salvage())] {
+            let outcome = time_order(bytes.as_slice(), &options);
+            assert_eq!(outcome.stamps(), [900, 1000, 1000, 1001, 1001, 1002], "{size:#x}");
+            assert_eq!((outcome.order.late, outcome.damage.len()), (0, 1));
+        }
+    }
 }
