@@ -7,6 +7,7 @@
 //! * [`mask`]: what a mask asks for, and what it will not give.
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
 //! * [`encode`]: the inverse.
+//! * [`sources`]: schemas from elsewhere: in the trace, or from files.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -15,6 +16,7 @@ pub mod enable;
 pub mod encode;
 pub mod mask;
 pub mod model;
+pub mod sources;
 pub mod tables;
 #[cfg(test)]
 mod testing;

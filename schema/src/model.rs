@@ -48,6 +48,8 @@ pub struct EventSchema {
     pub message: Option<Text>,
     /// The fields, in payload order.
     pub fields: Vec<Field>,
+    /// TraceLogging tags (28 bits); 0 = none.
+    pub tags: u32,
     /// Where this came from.
     pub source: SchemaSource,
 }
@@ -69,6 +71,7 @@ impl EventSchema {
             keyword_names: Vec::new(),
             message: None,
             fields: Vec::new(),
+            tags: 0,
             source,
         }
     }

@@ -1,0 +1,159 @@
+//! TraceLogging: events that carry their schema, in both directions.
+//!
+//! An event brings two extended items. `EVENT_SCHEMA_TL` holds its name and its fields ([`parse`],
+//! [`build`]), `PROV_TRAITS` the provider's name and group ([`ProviderTraits`]). Fields nest and
+//! repeat. Both directions are checked against each other by a property, and the parser against real
+//! traces.
+
+use crate::model::{
+    Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource, Text,
+};
+use etl_format::Guid;
+use etl_format::cursor::Cursor;
+
+mod build;
+mod codes;
+mod traits;
+
+pub use build::{BuildError, build};
+pub use traits::ProviderTraits;
+
+/// Structs in structs that are told apart; deeper ones make the metadata unusable.
+const MAX_DEPTH: usize = 12;
+
+/// Flag in an in-type or out-type byte: another byte follows.
+const MORE: u8 = 0x80;
+/// Constant count, variable count, or both: custom.
+const COUNTED: u8 = 0x60;
+const CONSTANT: u8 = 0x20;
+const VARIABLE: u8 = 0x40;
+const CUSTOM: u8 = 0x60;
+
+/// Metadata that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// It ends within something.
+    #[error("TraceLogging metadata ends at byte {at}, within {what}")]
+    Truncated {
+        /// Offset of the end.
+        at: usize,
+        /// What is cut.
+        what: &'static str,
+    },
+    /// A struct claims more members than there are fields.
+    #[error("a struct of TraceLogging metadata has fewer members than it says")]
+    MissingMembers,
+    /// Structs are nested too deeply.
+    #[error("structs of TraceLogging metadata are nested more than {MAX_DEPTH} deep")]
+    TooDeep,
+}
+
+/// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
+/// that its record names.
+///
+/// A type that is not known takes the rest of the payload as bytes, and the fields behind it are
+/// left out: where they start cannot be known.
+///
+/// # Errors
+/// When the metadata is cut or contradicts itself.
+pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, MetadataError> {
+    let mut c = Cursor::new(metadata);
+    let size = c.u16().ok_or(truncated(&c, "its size"))?;
+    // Whatever stands behind the stated size is none of ours.
+    let metadata = metadata.get(..usize::from(size)).unwrap_or(metadata);
+    let mut c = Cursor::new(metadata);
+    c.take(2).ok_or(truncated(&c, "its size"))?;
+    let mut schema =
+        EventSchema::new(provider, Identity::SelfDescribing, SchemaSource::TraceLogging);
+    schema.tags = tags(&mut c).ok_or(truncated(&c, "the event's tags"))?;
+    schema.name = text(c.ansiz().ok_or(truncated(&c, "the event's name"))?);
+    let mut known = true;
+    while !c.is_empty() && known {
+        schema.fields.push(parse_field(&mut c, 0, &mut known)?);
+    }
+    Ok(schema)
+}
+
+fn truncated(c: &Cursor<'_>, what: &'static str) -> MetadataError {
+    MetadataError::Truncated { at: c.position() + c.rest().len(), what }
+}
+
+fn text(bytes: &[u8]) -> Text {
+    String::from_utf8_lossy(bytes).into_owned().into()
+}
+
+/// Up to 28 bits, seven to a byte, the highest first; missing bytes are zero.
+fn tags(c: &mut Cursor<'_>) -> Option<u32> {
+    let mut tags = 0u32;
+    let mut shift = 21u32;
+    loop {
+        let byte = c.u8()?;
+        tags |= u32::from(byte & 0x7f) << shift;
+        if byte & MORE == 0 {
+            return Some(tags);
+        }
+        if shift == 0 {
+            // More than 28 bits: the rest says nothing.
+            while c.u8()? & MORE != 0 {}
+            return Some(tags);
+        }
+        shift -= 7;
+    }
+}
+
+fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Field, MetadataError> {
+    let name = text(c.ansiz().ok_or(truncated(c, "a field's name"))?);
+    let in_byte = c.u8().ok_or(truncated(c, "a field's type"))?;
+    let (mut out_code, mut field_tags) = (0, 0);
+    if in_byte & MORE != 0 {
+        let out_byte = c.u8().ok_or(truncated(c, "a field's out-type"))?;
+        out_code = out_byte & !MORE;
+        if out_byte & MORE != 0 {
+            field_tags = tags(c).ok_or(truncated(c, "a field's tags"))?;
+        }
+    }
+    let mut count = Count::One;
+    let mut custom = false;
+    match in_byte & COUNTED {
+        CONSTANT => count = Count::Const(c.u16().ok_or(truncated(c, "a field's count"))?),
+        VARIABLE => count = Count::Prefixed,
+        CUSTOM => {
+            let size = c.u16().ok_or(truncated(c, "a custom type's size"))?;
+            c.take(size.into()).ok_or(truncated(c, "a custom type"))?;
+            custom = true;
+        }
+        _ => {}
+    }
+    let code = in_byte & 0x1f;
+    let mut field = if custom {
+        // Custom data say their size before them.
+        Field::new(name, InType::Binary)
+    } else if code == codes::STRUCT {
+        if depth >= MAX_DEPTH {
+            return Err(MetadataError::TooDeep);
+        }
+        let mut members = Vec::new();
+        for _ in 0..out_code {
+            if c.is_empty() {
+                return Err(MetadataError::MissingMembers);
+            }
+            if !*known {
+                break;
+            }
+            members.push(parse_field(c, depth + 1, known)?);
+        }
+        Field { kind: FieldKind::Struct(members), ..Field::new(name, InType::Null) }
+    } else if let Some((ty, length)) = codes::in_type(code) {
+        Field::new(name, ty).with_length(length).with_out(codes::out_type(out_code))
+    } else {
+        *known = false;
+        count = Count::One;
+        Field::new(name, InType::Binary).with_length(Length::Rest)
+    };
+    field.count = count;
+    field.tags = field_tags;
+    Ok(field)
+}
+
+#[cfg(test)]
+mod tests;
