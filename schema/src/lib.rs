@@ -8,6 +8,7 @@
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
 //! * [`encode`]: the inverse.
 //! * [`sources`]: schemas from elsewhere: in the trace, or from files.
+//! * [`store`]: all sources in one place: a record's schema.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -17,6 +18,7 @@ pub mod encode;
 pub mod mask;
 pub mod model;
 pub mod sources;
+pub mod store;
 pub mod tables;
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,108 @@
+//! Templates: the fields of events.
+
+use super::{ManifestError, bad, is, line, number};
+use crate::model::{Count, Field, FieldRef, InType, Length, OutType, ValueMap};
+use crate::sources::tdh;
+use roxmltree::Node;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+type Maps = HashMap<String, Arc<ValueMap>>;
+
+/// The templates of a provider, by id.
+pub(super) struct Templates(HashMap<String, Vec<Field>>);
+
+impl Templates {
+    pub(super) fn read(provider: Node<'_, '_>, maps: &Maps) -> Result<Self, ManifestError> {
+        let mut out = HashMap::new();
+        for node in provider.descendants().filter(|n| is(n, "template")) {
+            let id = node.attribute("tid").ok_or_else(|| bad(node, "tid"))?;
+            out.insert(id.to_owned(), fields(node, &[], maps)?);
+        }
+        Ok(Templates(out))
+    }
+
+    pub(super) fn get(&self, id: &str, event: Node<'_, '_>) -> Result<Vec<Field>, ManifestError> {
+        self.0.get(id).cloned().ok_or_else(|| unknown(event, "template", id))
+    }
+}
+
+fn unknown(node: Node<'_, '_>, what: &'static str, name: &str) -> ManifestError {
+    ManifestError::Unknown { line: line(node), what, name: name.to_owned() }
+}
+
+/// The `data` and `struct` children; `top` are the names of the fields around a struct.
+fn fields(
+    parent: Node<'_, '_>,
+    top: &[Option<String>],
+    maps: &Maps,
+) -> Result<Vec<Field>, ManifestError> {
+    let mut out: Vec<Field> = Vec::new();
+    let mut names: Vec<Option<String>> = Vec::new();
+    for node in parent.children().filter(Node::is_element) {
+        let is_struct = match node.tag_name().name() {
+            "data" => false,
+            "struct" => true,
+            // How an event shows as XML is none of the payload.
+            _ => continue,
+        };
+        let name = node.attribute("name").unwrap_or_default().to_owned();
+        let find = |wanted: &str| {
+            let at = |names: &[Option<String>]| {
+                let at = names.iter().position(|n| n.as_deref() == Some(wanted))?;
+                u16::try_from(at).ok()
+            };
+            at(&names).map(FieldRef::Here).or_else(|| at(top).map(FieldRef::Top))
+        };
+        let count = match node.attribute("count") {
+            None => Count::One,
+            Some(text) => match number(text) {
+                Some(n) => Count::Const(u16::try_from(n).map_err(|_| bad(node, "count"))?),
+                None => {
+                    Count::Field(find(text).ok_or_else(|| unknown(node, "counting field", text))?)
+                }
+            },
+        };
+        let field = if is_struct && top.is_empty() {
+            Field::structure(name.clone(), fields(node, &names, maps)?)
+        } else {
+            data(node, name.clone(), &find, maps)?
+        };
+        out.push(field.with_count(count));
+        names.push(Some(name));
+    }
+    Ok(out)
+}
+
+fn data(
+    node: Node<'_, '_>,
+    name: String,
+    find: &dyn Fn(&str) -> Option<FieldRef>,
+    maps: &Maps,
+) -> Result<Field, ManifestError> {
+    let type_name = node.attribute("inType").unwrap_or_default();
+    let (ty, usual, char_out) = tdh::in_number(type_name)
+        .and_then(tdh::in_type)
+        .ok_or_else(|| unknown(node, "type", type_name))?;
+    let out = match node.attribute("outType").map(tdh::out_by_name) {
+        None | Some(OutType::Default) => char_out,
+        Some(out) => out,
+    };
+    let length = match node.attribute("length") {
+        _ if !matches!(ty, InType::Utf16 | InType::Ansi | InType::Binary) => Length::Natural,
+        None if ty == InType::Binary && out == OutType::Ipv6 => Length::Fixed(16),
+        None => usual,
+        Some(text) => match number(text) {
+            Some(n) => Length::Fixed(u16::try_from(n).map_err(|_| bad(node, "length"))?),
+            None => {
+                Length::Field(find(text).ok_or_else(|| unknown(node, "field of length", text))?)
+            }
+        },
+    };
+    let mut field = Field::new(name, ty).with_length(length).with_out(out);
+    if let Some(map) = node.attribute("map") {
+        // An EventSource names maps of types that it does not describe.
+        field.map = maps.get(map).cloned();
+    }
+    Ok(field)
+}

@@ -1,0 +1,99 @@
+use super::*;
+use crate::decode::{Decoder, Value};
+use crate::model::{Count, FieldKind, FieldRef, InType, Length, OutType};
+use etl_format::constants::PointerSize;
+
+const MANIFEST: &str = r#"<?xml version="1.0"?>
+<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+ <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><events>
+  <provider name="Test-Provider" guid="{01020304-0506-0708-090a-0b0c0d0e0f10}" symbol="P">
+   <channels><channel chid="OPS" name="Test/Operational" type="Operational"/></channels>
+   <levels><level name="Loud" value="17"/></levels>
+   <tasks><task name="Work" value="3"><opcodes><opcode name="Step" value="20"/></opcodes></task></tasks>
+   <opcodes><opcode name="Global" value="30"/></opcodes>
+   <keywords><keyword name="K1" mask="0x1"/><keyword name="K8" mask="0x80"/></keywords>
+   <maps>
+    <valueMap name="Color"><map value="1" message="$(string.red)"/><map value="0x2" message="green"/></valueMap>
+    <bitMap name="Flags"><map value="0x1" message="$(string.red)"/></bitMap>
+   </maps>
+   <templates>
+    <template tid="T1">
+     <data name="Color" inType="win:UInt32" map="Color"/>
+     <data name="Count" inType="win:UInt16"/>
+     <struct name="Pairs" count="Count">
+      <data name="Key" inType="win:UInt8"/>
+      <data name="Blob" inType="win:Binary" length="Key"/>
+      <data name="Same" inType="win:AnsiString" length="Count"/>
+     </struct>
+     <data name="Fixed" inType="win:UnicodeString" length="2"/>
+     <data name="Addr" inType="win:Binary" outType="win:IPv6"/>
+     <data name="Err" inType="win:UInt32" outType="win:NTSTATUS"/>
+     <UserData><x/></UserData>
+    </template>
+   </templates>
+   <events>
+    <event value="7" version="2" symbol="Stepped" task="Work" opcode="Step" level="Loud" keywords="K1 K8"
+      channel="OPS" template="T1" message="$(string.stepped)"/>
+    <event value="8" level="win:Error" opcode="win:Start"/>
+   </events>
+  </provider></events></instrumentation>
+ <localization>
+  <resources culture="de-DE"><stringTable><string id="red" value="rot"/><string id="only" value="x"/></stringTable></resources>
+  <resources culture="en-US"><stringTable><string id="red" value="red"/><string id="stepped" value="Step %1 of %2"/></stringTable></resources>
+ </localization>
+</instrumentationManifest>"#;
+
+#[test]
+fn everything_an_event_refers_to_is_found() {
+    let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
+    let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
+    assert_eq!(stepped.provider.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
+    assert_eq!(stepped.identity, Identity::Modern { id: 7, version: 2 });
+    assert_eq!((stepped.task.value, stepped.opcode.value), (3, 20));
+    assert_eq!((stepped.level.value, stepped.channel.value), (17, 16));
+    assert_eq!((stepped.keywords, stepped.keyword_names.len()), (0x81, 2));
+    assert_eq!(stepped.message.as_deref(), Some("Step %1 of %2"));
+    let f = &stepped.fields;
+    assert_eq!(f[0].map.as_ref().map(|m| (m.get(1), m.get(2))), Some((Some("red"), Some("green"))));
+    assert_eq!(f[2].count, Count::Field(FieldRef::Here(1)));
+    let FieldKind::Struct(members) = &f[2].kind else { panic!() };
+    assert_eq!(members[1].length, Length::Field(FieldRef::Here(0)));
+    assert_eq!(members[2].length, Length::Field(FieldRef::Top(1)));
+    assert_eq!(f[3].length, Length::Fixed(2));
+    assert_eq!((f[4].length, f[5].out), (Length::Fixed(16), OutType::NtStatus));
+    assert_eq!(f[5].in_type(), Some(InType::UInt32));
+    assert_eq!((plain.level.value, plain.opcode.value, plain.fields.len()), (2, 1, 0));
+}
+
+#[test]
+fn its_events_decode() {
+    let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
+    let decoder = Decoder::new(Arc::new(schemas[0].clone()));
+    let mut payload = b"\x01\0\0\0\x02\0\x01xab\x02yzcda\0b\0".to_vec();
+    payload.extend([0; 15]);
+    payload.extend([1, 5, 0, 0, 0xc0]);
+    assert!(decoder.check(&payload, PointerSize::P8).is_exact());
+    let Some(Value::Array(pairs)) = decoder.get("Pairs", &payload, PointerSize::P8) else {
+        panic!()
+    };
+    assert_eq!(pairs.len(), 2);
+    let Some(Value::Ipv6(addr)) = decoder.get("Addr", &payload, PointerSize::P8) else { panic!() };
+    assert!(addr.is_loopback());
+}
+
+#[test]
+fn mistakes_are_told_with_their_line() {
+    for (from, to, message) in [
+        ("template=\"T1\"", "template=\"T2\"", "line 30: there is no template \"T2\""),
+        ("count=\"Count\"", "count=\"Cnt\"", "line 18: there is no counting field \"Cnt\""),
+        ("keywords=\"K1 K8\"", "keywords=\"K2\"", "line 30: there is no keyword \"K2\""),
+        ("inType=\"win:UInt8\"", "inType=\"win:UInt9\"", "line 19: there is no type \"win:UInt9\""),
+        ("value=\"7\"", "value=\"70000\"", "line 30: <event> needs a value that can be read"),
+    ] {
+        let text = MANIFEST.replace(from, to);
+        let error = parse(&text, SchemaSource::Manifest).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+    assert_eq!(parse("<a/>", SchemaSource::Manifest), Err(ManifestError::NoProvider));
+    assert!(matches!(parse("<a>", SchemaSource::Manifest), Err(ManifestError::Xml(_))));
+}

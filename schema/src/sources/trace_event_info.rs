@@ -1,0 +1,261 @@
+//! `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` blobs: what a merge writes down of the schemas that the
+//! recording machine knew.
+//!
+//! Offsets are from the start of the blob; names are UTF-16 with a NUL.
+
+use super::tdh;
+use crate::model::{
+    Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
+    Named, OutType, SchemaSource, Text, ValueMap,
+};
+use etl_format::Guid;
+use etl_format::cursor::{Bytes, Cursor};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes before the first property.
+const HEADER: usize = 0x70;
+/// Bytes of a property.
+const PROPERTY: usize = 0x18;
+/// Structs in structs.
+const MAX_DEPTH: usize = 8;
+/// Fields and members of one event. Structs may share members, so the blob's size is no bound.
+const MAX_FIELDS: usize = 4096;
+
+/// A blob that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InfoError {
+    /// It is shorter than what it describes.
+    #[error("TRACE_EVENT_INFO of {have} bytes needs {need}")]
+    Truncated {
+        /// Bytes needed.
+        need: usize,
+        /// Bytes there.
+        have: usize,
+    },
+    /// A property of a type that is not known, so that nothing behind it can be found.
+    #[error("TRACE_EVENT_INFO has a property of in-type {0}, which is not known")]
+    UnknownType(u16),
+    /// Structs nested too deeply, or too many fields.
+    #[error("the structs of a TRACE_EVENT_INFO nest too deeply or have too many members")]
+    TooBig,
+}
+
+/// Maps by provider and name, as far as they were told.
+#[derive(Debug, Default)]
+pub struct Maps(HashMap<(Guid, String), Arc<ValueMap>>);
+
+impl Maps {
+    /// Takes a map record: a provider's GUID and an `EVENT_MAP_INFO` blob. Returns the provider and
+    /// the map; `None` when the record cannot be read.
+    pub fn add(&mut self, record: &[u8]) -> Option<(Guid, Arc<ValueMap>)> {
+        let provider = record.guid_at(0)?;
+        let map = Arc::new(parse_map(record.get(16..)?)?);
+        self.0.insert((provider, map.name().to_owned()), map.clone());
+        Some((provider, map))
+    }
+}
+
+/// One `EVENT_MAP_INFO` blob. Entries whose text lies outside are left out.
+fn parse_map(blob: &[u8]) -> Option<ValueMap> {
+    const BITS: u32 = 2 | 0x10 | 0x20;
+    let name = string(blob, blob.u32_at(0)?)?;
+    let kind = if blob.u32_at(4)? & BITS != 0 { MapKind::Bits } else { MapKind::Values };
+    let count = usize::try_from(blob.u32_at(8)?).ok()?;
+    let mut entries = Vec::new();
+    for entry in blob.get(16..)?.chunks_exact(8).take(count) {
+        let (output, value) = (entry.u32_at(0)?, entry.u32_at(4)?);
+        if let Some(name) = string(blob, output) {
+            entries.push(MapEntry { value: value.into(), name: name.trim_end().to_owned().into() });
+        }
+    }
+    Some(ValueMap::new(name.trim_end().to_owned(), kind, entries))
+}
+
+/// The text at an offset; `None` for offset 0 and outside.
+fn string(blob: &[u8], at: u32) -> Option<String> {
+    let rest = blob.get(usize::try_from(at).ok().filter(|at| *at != 0)?..)?;
+    let mut c = Cursor::new(rest);
+    let text = c.utf16z().unwrap_or(rest);
+    Some(crate::decode::Utf16::new(text).to_string())
+}
+
+fn name(blob: &[u8], header_at: usize) -> Text {
+    let at = blob.u32_at(header_at).unwrap_or(0);
+    string(blob, at).map_or(Text::Borrowed(""), |s| s.trim_end().to_owned().into())
+}
+
+/// A blob, and the maps that were told so far. A field whose map was not told has an empty one, see
+/// [`attach`].
+///
+/// # Errors
+/// When the blob is cut, or its layout cannot be known.
+pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, InfoError> {
+    let cut = |need| InfoError::Truncated { need, have: blob.len() };
+    let (Some(provider), Some(event_guid)) = (blob.guid_at(0), blob.guid_at(16)) else {
+        return Err(cut(HEADER));
+    };
+    let u32_at = |at| blob.u32_at(at).ok_or(cut(HEADER));
+    let id = blob.u16_at(0x20).ok_or(cut(HEADER))?;
+    let [version, channel, level, opcode] = blob.array(0x22).ok_or(cut(HEADER))?;
+    let task = blob.u16_at(0x26).ok_or(cut(HEADER))?;
+    // Where the decoding comes from: 1 is a classic MOF class, 2 WPP.
+    let (owner, identity) = match u32_at(0x30)? {
+        1 => (event_guid, Identity::Classic { opcode, version: version.into() }),
+        2 => (event_guid, Identity::Message { number: id }),
+        _ => (provider, Identity::Modern { id, version }),
+    };
+    let mut schema = EventSchema::new(owner, identity, SchemaSource::TraceEventInfo);
+    schema.provider_name = name(blob, 0x34);
+    schema.level = Named::new(level, name(blob, 0x38));
+    schema.channel = Named::new(channel, name(blob, 0x3c));
+    schema.task = Named::new(task, name(blob, 0x44));
+    schema.opcode = Named::new(opcode, name(blob, 0x48));
+    schema.keywords = blob.u64_at(0x28).ok_or(cut(HEADER))?;
+    schema.keyword_names = keyword_names(blob);
+    schema.message = Some(name(blob, 0x4c)).filter(|m| !m.is_empty());
+    schema.name = match name(blob, 0x5c) {
+        given if !given.is_empty() => given,
+        _ => joined(&schema.task.name, &schema.opcode.name),
+    };
+    let count = usize::try_from(u32_at(0x64)?).unwrap_or(usize::MAX);
+    let top = usize::try_from(u32_at(0x68)?).unwrap_or(usize::MAX);
+    let need = count.saturating_mul(PROPERTY).saturating_add(HEADER);
+    if top > count || need > blob.len() {
+        return Err(cut(need));
+    }
+    let mut reader = Properties { blob, maps, provider: owner, count, top, left: MAX_FIELDS };
+    schema.fields = reader.list(0, top, 0)?;
+    Ok(schema)
+}
+
+/// `Task/Opcode`, or what there is of it.
+fn joined(task: &str, opcode: &str) -> Text {
+    match (task.is_empty(), opcode.is_empty()) {
+        (false, false) => format!("{task}/{opcode}").into(),
+        _ => format!("{task}{opcode}").into(),
+    }
+}
+
+fn keyword_names(blob: &[u8]) -> Vec<Text> {
+    let mut names = Vec::new();
+    let at = blob.u32_at(0x40).and_then(|at| usize::try_from(at).ok()).filter(|at| *at != 0);
+    let mut c = Cursor::new(at.and_then(|at| blob.get(at..)).unwrap_or_default());
+    while let Some(text) = c.utf16z().filter(|t| !t.is_empty() && names.len() < 64) {
+        names.push(crate::decode::Utf16::new(text).to_string().trim_end().to_owned().into());
+    }
+    names
+}
+
+struct Properties<'a> {
+    blob: &'a [u8],
+    maps: &'a Maps,
+    provider: Guid,
+    count: usize,
+    top: usize,
+    left: usize,
+}
+
+impl Properties<'_> {
+    fn list(&mut self, start: usize, len: usize, depth: usize) -> Result<Vec<Field>, InfoError> {
+        if depth > MAX_DEPTH || start.saturating_add(len) > self.count {
+            return Err(InfoError::TooBig);
+        }
+        (start..start + len).map(|index| self.property(index, start, depth)).collect()
+    }
+
+    fn property(&mut self, index: usize, start: usize, depth: usize) -> Result<Field, InfoError> {
+        const STRUCT: u32 = 1;
+        const PARAM_LENGTH: u32 = 2;
+        const PARAM_COUNT: u32 = 4;
+        const FIXED_COUNT: u32 = 0x20;
+        self.left = self.left.checked_sub(1).ok_or(InfoError::TooBig)?;
+        let at = HEADER + index * PROPERTY;
+        let cut = InfoError::Truncated { need: at + PROPERTY, have: self.blob.len() };
+        let p = self.blob.at(at, PROPERTY).ok_or(cut)?;
+        let u16_at = |at| p.u16_at(at).ok_or(cut);
+        let flags = p.u32_at(0).ok_or(cut)?;
+        let name: Text = string(self.blob, p.u32_at(4).ok_or(cut)?).unwrap_or_default().into();
+        let (first, second) = (u16_at(8)?, u16_at(10)?);
+        let (count, length) = (u16_at(0x10)?, u16_at(0x12)?);
+        // Counting fields are told by their place among all properties.
+        let reference = |index: u16| {
+            let index = usize::from(index);
+            let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+            if depth > 0 && index < self.top {
+                FieldRef::Top(narrow(index))
+            } else {
+                FieldRef::Here(narrow(index.saturating_sub(start)))
+            }
+        };
+        let counted = if flags & PARAM_COUNT != 0 {
+            Count::Field(reference(count))
+        } else if flags & FIXED_COUNT != 0 || count > 1 {
+            Count::Const(count)
+        } else {
+            Count::One
+        };
+        let by_field = (flags & PARAM_LENGTH != 0).then(|| Length::Field(reference(length)));
+        let mut field = if flags & STRUCT != 0 {
+            let members = self.list(first.into(), second.into(), depth + 1)?;
+            Field::structure(name, members)
+        } else {
+            let (ty, usual, char_out) = tdh::in_type(first).ok_or(InfoError::UnknownType(first))?;
+            let out = match tdh::out_type(second) {
+                OutType::Default => char_out,
+                out => out,
+            };
+            let length = match ty {
+                InType::Utf16 | InType::Ansi | InType::Binary => match by_field {
+                    Some(by_field) => by_field,
+                    None if length > 0 && matches!(first, 1 | 2 | 14) => Length::Fixed(length),
+                    None if first == 14 && out == OutType::Ipv6 => Length::Fixed(16),
+                    None => usual,
+                },
+                _ => Length::Natural,
+            };
+            let mut field = Field::new(name, ty).with_length(length).with_out(out);
+            if let Some(map) = string(self.blob, p.u32_at(12).ok_or(cut)?) {
+                let map = map.trim_end().to_owned();
+                let key = (self.provider, map);
+                let found = self.maps.0.get(&key).cloned();
+                let empty = || Arc::new(ValueMap::new(key.1.clone(), MapKind::Values, vec![]));
+                field.map = Some(found.unwrap_or_else(empty));
+            }
+            field
+        };
+        field.count = counted;
+        Ok(field)
+    }
+}
+
+/// Whether a field of the event has the map of this name, and its entries were not told yet.
+#[must_use]
+pub fn needs(schema: &EventSchema, map: &str) -> bool {
+    fn any(fields: &[Field], map: &str) -> bool {
+        fields.iter().any(|field| match &field.kind {
+            FieldKind::Struct(members) => any(members, map),
+            FieldKind::Value(_) => {
+                field.map.as_ref().is_some_and(|m| m.entries().is_empty() && m.name() == map)
+            }
+        })
+    }
+    any(&schema.fields, map)
+}
+
+/// Gives a map to the fields that name it.
+pub fn attach(schema: &mut EventSchema, map: &Arc<ValueMap>) {
+    fn visit(fields: &mut [Field], map: &Arc<ValueMap>) {
+        for field in fields {
+            if let FieldKind::Struct(members) = &mut field.kind {
+                visit(members, map);
+            } else if field.map.as_ref().is_some_and(|m| m.name() == map.name()) {
+                field.map = Some(map.clone());
+            }
+        }
+    }
+    visit(&mut schema.fields, map);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! All sources of schemas in one place: tables, files that the user gave, and what the trace says.
+//!
+//! A trace is walked with one [`SchemaStore`]: each record is first shown to
+//! [`SchemaStore::learn`], then [`SchemaStore::decoder`] finds the schema of its payload without
+//! allocating. In order of precedence:
+//!
+//! 1. metadata in the event itself (TraceLogging),
+//! 2. schemas from files ([`SchemaStore::give`]),
+//! 3. the tables of this crate,
+//! 4. `TRACE_EVENT_INFO` records that a merge added,
+//! 5. manifests that `EventSource`s wrote into the trace.
+//!
+//! What is learned from a trace is bounded by [`StoreLimits`].
+
+use crate::decode::{Decoder, Fields};
+use crate::model::{EventSchema, Field, Identity, InType, Length, SchemaSource};
+use crate::sources::eventsource::{Chunk, Reassembler};
+use crate::sources::tracelogging::{self, ProviderTraits};
+use crate::sources::{manifest, trace_event_info};
+use crate::tables::Registry;
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
+use etl_format::read::{Header, Record};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Events that a merge adds to tell the schemas of others: `TRACE_EVENT_INFO` and maps.
+const EVENT_METADATA: Guid =
+    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
+const EVENT_INFO: u8 = 32;
+const MAP_INFO: u8 = 33;
+
+/// The event by which an `EventSource` tells its manifest.
+const MANIFEST_EVENT: u16 = 0xfffe;
+
+/// Bounds of what is learned from a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Schemas from one kind of source; TraceLogging starts anew when it is reached, the others
+    /// learn no more.
+    pub schemas: usize,
+    /// Bytes of one kind of source's metadata, likewise.
+    pub bytes: usize,
+}
+
+impl Default for StoreLimits {
+    fn default() -> Self {
+        StoreLimits { schemas: 1 << 16, bytes: 32 << 20 }
+    }
+}
+
+/// Decoders by provider and identity.
+type Known = HashMap<(Guid, Identity), Arc<Decoder>>;
+
+/// Decoders by metadata.
+type ByMetadata = HashMap<Box<[u8]>, Option<Arc<Decoder>>>;
+
+/// Decoders of self-describing events, by their metadata.
+#[derive(Debug, Default)]
+struct SelfDescribing {
+    /// `None` for metadata that cannot be read, so that they are not tried again.
+    by_metadata: HashMap<Guid, ByMetadata>,
+    schemas: usize,
+    bytes: usize,
+}
+
+/// Finds the schema of a record's payload.
+#[derive(Debug)]
+pub struct SchemaStore {
+    limits: StoreLimits,
+    tables: Option<&'static Registry>,
+    given: Known,
+    self_describing: SelfDescribing,
+    merged: Known,
+    merged_bytes: usize,
+    maps: trace_event_info::Maps,
+    event_source: Known,
+    reassembler: Reassembler,
+    provider_names: HashMap<Guid, String>,
+    string_only: Decoder,
+}
+
+impl Default for SchemaStore {
+    fn default() -> Self {
+        SchemaStore::new(StoreLimits::default())
+    }
+}
+
+impl SchemaStore {
+    /// With the tables of this crate.
+    #[must_use]
+    pub fn new(limits: StoreLimits) -> Self {
+        let mut text = EventSchema::new(Guid::ZERO, Identity::SelfDescribing, SchemaSource::Table);
+        text.fields = vec![Field::new("Message", InType::Utf16).with_length(Length::NulTerminated)];
+        SchemaStore {
+            limits,
+            tables: Some(Registry::builtin()),
+            given: Known::new(),
+            self_describing: SelfDescribing::default(),
+            merged: Known::new(),
+            merged_bytes: 0,
+            maps: trace_event_info::Maps::default(),
+            event_source: Known::new(),
+            reassembler: Reassembler::new(limits.bytes),
+            provider_names: HashMap::new(),
+            string_only: Decoder::new(Arc::new(text)),
+        }
+    }
+
+    /// Without the tables: only what is given and what the trace says.
+    #[must_use]
+    pub fn without_tables(mut self) -> Self {
+        self.tables = None;
+        self
+    }
+
+    /// Adds schemas from a file (a manifest, TMF text). Later ones replace earlier ones.
+    pub fn give(&mut self, schemas: impl IntoIterator<Item = EventSchema>) {
+        for schema in schemas {
+            self.name_provider(schema.provider, &schema.provider_name);
+            let key = (schema.provider, schema.identity);
+            self.given.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+        }
+    }
+
+    /// The schemas that were given and learned, tables left out, in no particular order.
+    pub fn learned(&self) -> impl Iterator<Item = &Arc<EventSchema>> {
+        let described = self.self_describing.by_metadata.values().flat_map(HashMap::values);
+        self.given
+            .values()
+            .chain(self.merged.values())
+            .chain(self.event_source.values())
+            .chain(described.flatten())
+            .map(|decoder| decoder.schema())
+    }
+
+    /// The name of a provider, as far as anybody has told it.
+    #[must_use]
+    pub fn provider_name(&self, provider: Guid) -> Option<&str> {
+        let learned = self.provider_names.get(&provider).map(String::as_str);
+        learned.or_else(|| Some(self.tables?.provider(provider)?.name.as_str()))
+    }
+
+    fn name_provider(&mut self, provider: Guid, name: &str) {
+        if !name.is_empty()
+            && self.provider_names.len() < self.limits.schemas
+            && !self.provider_names.contains_key(&provider)
+        {
+            self.provider_names.insert(provider, name.to_owned());
+        }
+    }
+
+    /// Takes from a record what it says about schemas. Cheap for records that say nothing.
+    pub fn learn(&mut self, record: &Record<'_>) {
+        match record.header() {
+            Header::Event(header) => {
+                if header.descriptor.id == MANIFEST_EVENT {
+                    self.learn_event_source(header.provider, record.payload());
+                }
+                if header.flags.has(EventFlags::EXTENDED_INFO) {
+                    self.learn_metadata(header.provider, record);
+                }
+            }
+            Header::Full(header) if header.class == EVENT_METADATA => {
+                self.learn_merged(header.opcode, record);
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_metadata(&mut self, provider: Guid, record: &Record<'_>) {
+        let mut items = record.extended();
+        let (mut metadata, mut traits) = (None, None);
+        while let Some((kind, data)) = items.next_raw() {
+            match kind {
+                ExtendedType::EVENT_SCHEMA_TL => metadata = Some(data),
+                ExtendedType::PROV_TRAITS => traits = Some(data),
+                _ => {}
+            }
+        }
+        if let Some(data) = traits
+            && !self.provider_names.contains_key(&provider)
+            && let Some(traits) = ProviderTraits::parse(data)
+        {
+            self.name_provider(provider, &traits.name);
+        }
+        let Some(metadata) = metadata else { return };
+        let known = &mut self.self_describing;
+        if known.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
+            return;
+        }
+        if known.schemas >= self.limits.schemas
+            || known.bytes.saturating_add(metadata.len()) > self.limits.bytes
+        {
+            *known = SelfDescribing::default();
+        }
+        known.schemas += 1;
+        known.bytes = known.bytes.saturating_add(metadata.len());
+        let decoder = tracelogging::parse(provider, metadata).ok().map(|mut schema| {
+            if let Some(name) = self.provider_names.get(&provider) {
+                schema.provider_name = name.clone().into();
+            }
+            Arc::new(Decoder::new(Arc::new(schema)))
+        });
+        known.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
+    }
+
+    fn learn_event_source(&mut self, provider: Guid, payload: &[u8]) {
+        let Some(chunk) = Chunk::parse(payload) else { return };
+        let Some(text) = self.reassembler.add(provider, chunk) else { return };
+        // A manifest that cannot be read tells nothing; its events stay without a schema.
+        let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) else { return };
+        for mut schema in schemas {
+            if self.event_source.len() >= self.limits.schemas {
+                return;
+            }
+            // Records name the provider by the GUID that counts.
+            schema.provider = provider;
+            self.name_provider(provider, &schema.provider_name);
+            let key = (provider, schema.identity);
+            self.event_source.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+        }
+    }
+
+    fn learn_merged(&mut self, opcode: u8, record: &Record<'_>) {
+        let payload = record.payload();
+        if self.merged.len() >= self.limits.schemas
+            || self.merged_bytes.saturating_add(payload.len()) > self.limits.bytes
+        {
+            return;
+        }
+        self.merged_bytes += payload.len();
+        match opcode {
+            EVENT_INFO => {
+                let Ok(info) = trace_event_info::parse(payload, &self.maps) else { return };
+                self.name_provider(info.provider, &info.provider_name);
+                let key = (info.provider, info.identity);
+                self.merged.entry(key).or_insert_with(|| Arc::new(Decoder::new(Arc::new(info))));
+            }
+            MAP_INFO => {
+                let Some((provider, map)) = self.maps.add(payload) else { return };
+                // Maps come after the events that use them.
+                for ((_, _), decoder) in self.merged.iter_mut().filter(|((p, _), _)| *p == provider)
+                {
+                    if trace_event_info::needs(decoder.schema(), map.name()) {
+                        let mut schema = EventSchema::clone(decoder.schema());
+                        trace_event_info::attach(&mut schema, &map);
+                        *decoder = Arc::new(Decoder::new(Arc::new(schema)));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The decoder of a record's payload. Metadata of TraceLogging events has to be learned before.
+    #[must_use]
+    pub fn decoder(&self, record: &Record<'_>) -> Option<&Decoder> {
+        match record.header() {
+            Header::Event(header) => {
+                if header.flags.has(EventFlags::EXTENDED_INFO) {
+                    let mut items = record.extended();
+                    while let Some((kind, data)) = items.next_raw() {
+                        if kind == ExtendedType::EVENT_SCHEMA_TL {
+                            let by_metadata =
+                                self.self_describing.by_metadata.get(&header.provider)?;
+                            return by_metadata.get(data)?.as_deref();
+                        }
+                    }
+                }
+                if header.flags.has(EventFlags::STRING_ONLY) {
+                    return Some(&self.string_only);
+                }
+                let d = header.descriptor;
+                self.by_identity(header.provider, Identity::Modern { id: d.id, version: d.version })
+            }
+            Header::Message(header) => {
+                let number = Identity::Message { number: header.number };
+                self.by_identity(header.guid?, number)
+            }
+            Header::Full(_) | Header::Instance(_) | Header::System(_) | Header::PerfInfo(_) => {
+                let id = record.identity();
+                self.classic(record.provider()?, id.opcode, id.version)
+            }
+            _ => None,
+        }
+    }
+
+    /// A classic event: its own version, or the nearest older layout, which newer ones only extend.
+    fn classic(&self, provider: Guid, opcode: u8, version: u16) -> Option<&Decoder> {
+        let older = (0..version.min(16)).rev();
+        std::iter::once(version)
+            .chain(older)
+            .find_map(|version| self.by_identity(provider, Identity::Classic { opcode, version }))
+    }
+
+    /// The decoder for a provider's event, TraceLogging aside.
+    #[must_use]
+    pub fn by_identity(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        let key = (provider, identity);
+        if !self.given.is_empty()
+            && let Some(found) = self.given.get(&key)
+        {
+            return Some(found);
+        }
+        if let Some(found) = self.tables.and_then(|tables| tables.decoder(provider, identity)) {
+            return Some(found);
+        }
+        self.merged.get(&key).or_else(|| self.event_source.get(&key)).map(|found| &**found)
+    }
+
+    /// The schema and the fields of a record's payload; pointers are as wide as the record says, or
+    /// 8 bytes where it does not.
+    #[must_use]
+    pub fn fields<'a>(&'a self, record: &Record<'a>) -> Option<(&'a EventSchema, Fields<'a>)> {
+        let decoder = self.decoder(record)?;
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        Some((decoder.schema(), decoder.fields(record.payload(), pointers)))
+    }
+}
