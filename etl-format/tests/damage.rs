@@ -494,6 +494,15 @@ fn a_damaged_header_event_leaves_the_rest_with_raw_stamps() {
 }
 
 #[test]
+fn a_header_event_that_has_become_another_event() {
+    let mut file = small();
+    file.event.hook = 0x0301;
+    let outcome = salvage(&file.bytes());
+    assert_eq!(outcome.records.len(), 25, "it is a record all the same");
+    assert_eq!(outcome.damage, [(0x48..0x50, "not-etl", 0, 25)], "of which the marker is wrong");
+}
+
+#[test]
 fn a_lost_buffer_0() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[..SIZE].fill(byte));
