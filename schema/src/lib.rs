@@ -7,6 +7,7 @@
 //! * [`mask`]: what a mask asks for, and what it will not give.
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
 //! * [`encode`]: the inverse.
+//! * [`render`]: values as text and JSON.
 //! * [`sources`]: schemas from elsewhere: in the trace, or from files.
 //! * [`store`]: all sources in one place: a record's schema.
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod enable;
 pub mod encode;
 pub mod mask;
 pub mod model;
+pub mod render;
 pub mod sources;
 pub mod store;
 pub mod tables;

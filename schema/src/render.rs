@@ -1,0 +1,268 @@
+//! Values as people and other programs read them: text and JSON, into a byte buffer that the caller
+//! keeps, without allocating.
+//!
+//! Text is made harmless: no character of a trace reaches a terminal that could act on it. JSON
+//! keeps everything, lone surrogates too, as `\udXXX`.
+
+use crate::decode::{Fields, Sid, Utf16, Value};
+use crate::model::{Field, InType, MapKind, OutType, ValueMap};
+use etl_format::cursor::Bytes;
+use std::io::Write;
+
+mod digits;
+mod escape;
+mod json;
+mod message;
+mod status;
+mod time;
+
+pub use escape::{escape_json, escape_line};
+pub use json::{json_fields, json_value};
+pub use message::message;
+pub use status::{hresult, ntstatus, win32};
+pub use time::{filetime, system_time};
+
+use digits::{decimal, hex_bytes, hexadecimal, signed};
+
+/// Elements of an array that the text form shows.
+const SHOWN: usize = 8;
+
+/// Writes fields as ` Name=value`, names of values where they have some.
+pub fn text_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
+    for (field, value) in fields {
+        out.push(b' ');
+        escape_line(out, &field.name);
+        out.push(b'=');
+        text_value(out, field, value);
+    }
+}
+
+/// Writes one value: text in quotes, names of values and bits, addresses in hexadecimal.
+pub fn text_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    Text { quotes: true }.value(out, field, value);
+}
+
+/// Writes one value as it stands in running text: without quotes.
+pub fn bare_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    Text { quotes: false }.value(out, field, value);
+}
+
+struct Text {
+    quotes: bool,
+}
+
+impl Text {
+    fn value(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+        if let Some(map) = &field.map
+            && let Some(bits) = value.bits(width(field))
+            && name(out, map, bits)
+        {
+            return;
+        }
+        match value {
+            Value::Null => out.extend(b"null"),
+            Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
+            Value::UInt(n) => unsigned(out, field, n),
+            Value::Int(n) => integer(out, field, n),
+            Value::Pointer(p) => hexadecimal(out, p),
+            Value::Float(f) => drop(write!(out, "{f}")),
+            Value::Double(f) => drop(write!(out, "{f}")),
+            Value::Char(unit) => {
+                self.quoted(out, |out| utf16(out, Utf16::new(&unit.to_le_bytes())));
+            }
+            Value::Guid(g) => out.extend(g.to_ascii()),
+            Value::FileTime(t) => filetime(out, t),
+            Value::SystemTime(t) => system_time(out, t),
+            Value::Sid(s) => sid(out, s),
+            Value::Utf16(text) => self.quoted(out, |out| utf16(out, shown(field, text))),
+            Value::Ansi(bytes) | Value::Utf8(bytes) => {
+                self.quoted(out, |out| ansi(out, shown_bytes(field, bytes)));
+            }
+            Value::Binary(bytes) if field.out == OutType::SocketAddress => {
+                if !socket_address(out, bytes) {
+                    hex_bytes(out, bytes);
+                }
+            }
+            Value::Binary(bytes) => hex_bytes(out, bytes),
+            Value::Ipv4(a) => drop(write!(out, "{a}")),
+            Value::Ipv6(a) => drop(write!(out, "{a}")),
+            Value::Array(items) => {
+                out.push(b'[');
+                for (i, item) in items.iter().enumerate().take(SHOWN) {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    self.value(out, field, item);
+                }
+                if items.len() > SHOWN {
+                    let _ = write!(out, ",... {} in all", items.len());
+                }
+                out.push(b']');
+            }
+            Value::Struct(members) => {
+                out.push(b'{');
+                text_fields(out, &mut members.fields());
+                out.extend(b" }");
+            }
+        }
+    }
+
+    fn quoted(&self, out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
+        if !self.quotes {
+            f(out);
+            return;
+        }
+        out.push(b'"');
+        let start = out.len();
+        f(out);
+        // Quotes within are rare: escape them only where there are some.
+        let quotes = out.iter().skip(start).filter(|b| **b == b'"').count();
+        if quotes > 0 {
+            let text = out.split_off(start);
+            for byte in text {
+                if byte == b'"' {
+                    out.push(b'\\');
+                }
+                out.push(byte);
+            }
+        }
+        out.push(b'"');
+    }
+}
+
+/// Bytes of an integer field.
+fn width(field: &Field) -> usize {
+    match field.in_type() {
+        Some(InType::Int8 | InType::UInt8) => 1,
+        Some(InType::Int16 | InType::UInt16) => 2,
+        Some(InType::Int32 | InType::UInt32 | InType::HexInt32 | InType::Boolean) => 4,
+        _ => 8,
+    }
+}
+
+/// A buffer of fixed length says what is before its first NUL.
+pub(crate) fn shown<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
+    use crate::model::Length;
+    match field.length {
+        Length::Fixed(_) | Length::Field(_) => text.before_nul(),
+        _ => text,
+    }
+}
+
+fn shown_bytes<'a>(field: &Field, bytes: &'a [u8]) -> &'a [u8] {
+    use crate::model::Length;
+    match field.length {
+        Length::Fixed(_) | Length::Field(_) => bytes.split(|b| *b == 0).next().unwrap_or_default(),
+        _ => bytes,
+    }
+}
+
+/// The name of a value; of a combination of bits the names with `|` between, and what has no name in
+/// hexadecimal. Writes nothing and returns `false` when nothing of it has a name.
+fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
+    if let Some(name) = map.get(value) {
+        escape_line(out, name);
+        return true;
+    }
+    if map.kind() == MapKind::Values || map.bits(value).next().is_none() {
+        return false;
+    }
+    for (i, name) in map.bits(value).enumerate() {
+        if i > 0 {
+            out.push(b'|');
+        }
+        escape_line(out, name);
+    }
+    let rest = map.unnamed(value);
+    if rest != 0 {
+        out.push(b'|');
+        hexadecimal(out, rest);
+    }
+    true
+}
+
+fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
+    let narrow = n as u32;
+    match (field.out, field.in_type()) {
+        (OutType::Win32Error, _) => status_text(out, n, win32(narrow)),
+        (OutType::NtStatus, _) => status_text(out, n, ntstatus(narrow)),
+        (OutType::HResult, _) => status_text(out, n, hresult(narrow)),
+        (OutType::DateTime | OutType::DateTimeUtc, Some(InType::UInt64)) => filetime(out, n),
+        (OutType::Hex | OutType::CodePointer, _)
+        | (_, Some(InType::HexInt32 | InType::HexInt64)) => hexadecimal(out, n),
+        // Ids and addresses are what large numbers are.
+        _ if n > u64::from(u32::MAX) => hexadecimal(out, n),
+        _ => decimal(out, n),
+    }
+}
+
+fn integer(out: &mut Vec<u8>, field: &Field, n: i64) {
+    let bits = n as u64 & if width(field) == 8 { u64::MAX } else { 0xffff_ffff };
+    match (field.out, field.in_type()) {
+        (OutType::Win32Error | OutType::NtStatus | OutType::HResult | OutType::Hex, _) => {
+            unsigned(out, field, bits);
+        }
+        (OutType::DateTime | OutType::DateTimeUtc, Some(InType::Int64)) => filetime(out, bits),
+        _ => signed(out, n),
+    }
+}
+
+fn status_text(out: &mut Vec<u8>, code: u64, name: Option<&str>) {
+    hexadecimal(out, code);
+    if let Some(name) = name {
+        out.push(b'(');
+        out.extend(name.as_bytes());
+        out.push(b')');
+    }
+}
+
+fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
+    for c in text.chars() {
+        match c {
+            Ok(c) => escape_line(out, c.encode_utf8(&mut [0; 4])),
+            Err(lone) => drop(write!(out, "\\u{{{lone:x}}}")),
+        }
+    }
+}
+
+/// Eight-bit text: UTF-8 where it is valid, other bytes as `\x..`.
+fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
+    for chunk in bytes.utf8_chunks() {
+        escape_line(out, chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+}
+
+/// Writes `S-1-5-18`; bytes that are no SID as hexadecimal digits.
+pub fn sid(out: &mut Vec<u8>, sid: Sid<'_>) {
+    let Some((head, rest)) = sid.0.split_first_chunk::<8>() else { return hex_bytes(out, sid.0) };
+    let [revision, _, authority @ ..] = *head;
+    let authority = authority.iter().fold(0u64, |n, &b| n << 8 | u64::from(b));
+    let _ = write!(out, "S-{revision}-{authority}");
+    for part in rest.chunks_exact(4) {
+        out.push(b'-');
+        decimal(out, part.u32_at(0).unwrap_or(0).into());
+    }
+}
+
+/// Writes a `sockaddr` as `1.2.3.4:80` or `[::1]:80`; `false` when it is neither IPv4 nor IPv6.
+pub fn socket_address(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    const INET: u16 = 2;
+    const INET6: u16 = 23;
+    let port = bytes.u16_at(2).map(u16::swap_bytes);
+    let written = match (bytes.u16_at(0), port) {
+        (Some(INET), Some(port)) => bytes
+            .array::<4>(4)
+            .map(|a| write!(out, "{}", std::net::SocketAddrV4::new(a.into(), port))),
+        (Some(INET6), Some(port)) => bytes
+            .array::<16>(8)
+            .map(|a| write!(out, "{}", std::net::SocketAddrV6::new(a.into(), port, 0, 0))),
+        _ => None,
+    };
+    written.is_some_and(|r| r.is_ok())
+}
+
+#[cfg(test)]
+mod tests;

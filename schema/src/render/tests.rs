@@ -1,0 +1,126 @@
+use super::*;
+use crate::decode::{Decoder, SystemTime};
+use crate::encode::PayloadBuilder;
+use crate::model::{Count, EventSchema, Identity, Length, MapEntry, SchemaSource};
+use crate::testing::{Choices, schema, values};
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn text(f: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    f(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn file_times_are_what_the_clock_says(ticks in 0..i64::MAX as u64) {
+        let said = etl_format::clock::iso_utc(ticks as i64);
+        prop_assert_eq!(text(|out| filetime(out, ticks)), said);
+    }
+
+    #[test]
+    fn any_values_make_valid_json_and_harmless_text(
+        shape in proptest::collection::vec(any::<u8>(), 0..120),
+        content in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let schema = schema(&mut Choices::new(&shape));
+        let given = values(&schema.fields, &mut Choices::new(&content), PointerSize::P8);
+        let bytes = crate::encode::encode(&schema, &given, PointerSize::P8).unwrap();
+        let decoder = Decoder::new(schema.into());
+        let json = text(|out| json_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));
+        // Lone surrogates are kept, so that no string type of a parser may be asked.
+        let parsed = serde_json::from_str::<serde::de::IgnoredAny>(&json);
+        prop_assert!(parsed.is_ok(), "{}", json);
+        prop_assert!(!json.contains(char::is_control));
+        let line = text(|out| text_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));
+        prop_assert!(!line.contains(char::is_control));
+    }
+}
+
+#[test]
+fn times_of_both_kinds() {
+    assert_eq!(text(|out| filetime(out, 0)), "1601-01-01T00:00:00.0000000Z");
+    assert_eq!(text(|out| filetime(out, 132_404_548_306_935_923)), "2020-07-29T00:07:10.6935923Z");
+    let time = SystemTime([2021, 9, 4, 9, 14, 59, 35, 7]);
+    assert_eq!(text(|out| system_time(out, time)), "2021-09-09T14:59:35.007");
+}
+
+fn sample() -> EventSchema {
+    let id = Identity::Modern { id: 1, version: 0 };
+    let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
+    let entry = |value, name: &'static str| MapEntry { value, name: name.into() };
+    let bits = ValueMap::new("B", MapKind::Bits, vec![entry(1, "one"), entry(2, "two")]);
+    let names = ValueMap::new("V", MapKind::Values, vec![entry(0xff, "minus one")]);
+    schema.fields = vec![
+        Field::new("Name", InType::Utf16),
+        Field::new("Flags", InType::UInt32).with_map(Arc::new(bits)),
+        Field::new("Signed", InType::Int8).with_map(Arc::new(names)),
+        Field::new("Status", InType::UInt32).with_out(OutType::NtStatus),
+        Field::new("Result", InType::Int32).with_out(OutType::HResult),
+        Field::new("Sid", InType::Sid),
+        Field::new("Socket", InType::Binary).with_out(OutType::SocketAddress),
+        Field::new("Host", InType::Utf16).with_length(Length::Fixed(4)),
+        Field::new("List", InType::HexInt32).with_count(Count::Prefixed),
+        Field::new("Text", InType::Ansi),
+    ];
+    schema
+}
+
+fn payload(schema: &EventSchema) -> Vec<u8> {
+    use crate::encode::OwnedValue;
+    PayloadBuilder::new(schema)
+        .set("Name", vec![0x61u16, 0xd800, 0x22, 0x5c])
+        .set("Flags", 11u32)
+        .set("Signed", -1)
+        .set("Status", 0xc000_0005u32)
+        .set("Result", 0x8007_0005u32 as i32)
+        .set("Sid", OwnedValue::Sid(vec![1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0]))
+        .set("Socket", vec![2u8, 0, 0x1f, 0x90, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+        .set("Host", "pc")
+        .set("List", OwnedValue::Array(vec![10u32.into(), 11u32.into()]))
+        .set("Text", vec![b'x', 0xe9, 0x1b])
+        .encode(PointerSize::P8)
+        .unwrap()
+}
+
+#[test]
+fn values_read_as_people_write_them() {
+    let schema = sample();
+    let bytes = payload(&schema);
+    let decoder = Decoder::new(Arc::new(schema));
+    let fields = decoder.fields(&bytes, PointerSize::P8);
+    assert_eq!(
+        text(|out| text_fields(out, &mut fields.clone())),
+        " Name=\"a\\u{d800}\\\"\\u{5c}\" Flags=one|two|0x8 Signed=minus one \
+         Status=0xc0000005(STATUS_ACCESS_VIOLATION) Result=0x80070005(ERROR_ACCESS_DENIED) \
+         Sid=S-1-5-32-544 Socket=127.0.0.1:8080 Host=\"pc\" List=[0xa,0xb] Text=\"x\\xe9\\u{1b}\""
+    );
+    assert_eq!(
+        text(|out| json_fields(out, &mut fields.clone())),
+        "{\"Name\":\"a\\ud800\\\"\\\\\",\"Flags\":11,\"Signed\":-1,\"Status\":3221225477,\
+         \"Result\":-2147024891,\"Sid\":\"S-1-5-32-544\",\"Socket\":\"127.0.0.1:8080\",\
+         \"Host\":\"pc\",\"List\":[10,11],\"Text\":\"x\u{e9}\\u001b\"}"
+    );
+}
+
+#[test]
+fn messages_take_their_inserts() {
+    let schema = sample();
+    let bytes = payload(&schema);
+    let decoder = Decoder::new(Arc::new(schema));
+    let fields = decoder.fields(&bytes, PointerSize::P8);
+    let show = |format: &str, source| text(|out| message(out, format, source, &fields));
+    let manifest = |format| show(format, SchemaSource::Manifest);
+    assert_eq!(
+        manifest("%8 has %2!04x! of %3!5d!|%2!-4u!| 100%%"),
+        "pc has 000b of    -1|11  | 100%"
+    );
+    assert_eq!(manifest("%2, %2!s!; %3!x!"), "one|two|0x8, one|two|0x8; ffffffff");
+    assert_eq!(manifest("a%nb%tc"), "a\nb\tc");
+    assert_eq!(manifest("end%0 not shown"), "end");
+    assert_eq!(manifest("%99 %q %"), "%99 %q %");
+    assert_eq!(show("%17!s!: %11!#x!", SchemaSource::Tmf), "pc: 0xb");
+}
