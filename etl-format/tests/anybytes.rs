@@ -193,7 +193,7 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(config(1500))]
+    #![proptest_config(config(1000))]
 
     #[test]
     fn arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..0x900)) {
@@ -217,7 +217,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(4000))]
+    #![proptest_config(config(2500))]
 
     #[test]
     fn traces_that_came_to_harm(
