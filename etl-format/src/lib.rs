@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod error;
 pub mod guid;
 pub mod read;
+pub mod write;
 
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};

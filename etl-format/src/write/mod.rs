@@ -1,0 +1,53 @@
+//! The write half: records to buffers to a file, as the kernel and the reloggers make them.
+//!
+//! Layouts are spelled out here a second time and not shared with the read half, so that a mistake
+//! in one half is seen by the other. Shared are constants, GUIDs and errors.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+//! use etl_format::write::record::{Descriptor, Event};
+//! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+//! use etl_format::Guid;
+//!
+//! # fn main() -> etl_format::Result<()> {
+//! let header = LogFileHeader { stamp: 1_000, start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let mut session = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))?;
+//! session.write(0, &Event {
+//!     pointer_size: PointerSize::P8,
+//!     flags: EventFlags(0),
+//!     properties: EventProperties(0),
+//!     thread_id: 8,
+//!     process_id: 4,
+//!     stamp: 2_000,
+//!     provider: Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]),
+//!     descriptor: Descriptor { id: 1, level: 4, ..Descriptor::default() },
+//!     kernel_time: 0,
+//!     user_time: 0,
+//!     activity: Guid::ZERO,
+//!     extended: &[],
+//!     payload: b"",
+//! })?;
+//! let (file, summary) = session.close(None)?;
+//! assert_eq!(summary.events_written, 1);
+//! assert_eq!(file.into_inner().into_inner().len(), 2 * 0x1_0000);
+//! # Ok(())
+//! # }
+//! ```
+
+mod buffer;
+mod header;
+mod header_group;
+mod medium;
+mod pack;
+mod put;
+pub mod record;
+mod session;
+
+pub use buffer::{BufferHeader, Processor, fill};
+pub use header::{LogFileHeader, TimeZone};
+pub use header_group::HeaderGroup;
+pub use medium::{File, Medium, Pipe};
+pub use pack::Packer;
+pub use record::Record;
+pub use session::{NextFile, Resume, Session, SessionConfig, Style, Summary};

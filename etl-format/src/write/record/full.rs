@@ -1,0 +1,78 @@
+//! FULL records: classic (MOF) events.
+
+use super::Record;
+use crate::Guid;
+use crate::constants::{PointerSize, RecordKind};
+use crate::error::Result;
+use crate::write::put::{Put, marker, sized};
+
+/// `EVENT_TRACE_HEADER` and a payload.
+///
+/// | at | | at | |
+/// |---|---|---|---|
+/// | 00 | u16 size | 0c | u32 process |
+/// | 02 | marker | 10 | i64 stamp |
+/// | 04 | u8 opcode | 18 | class GUID |
+/// | 05 | u8 level | 28 | u32 kernel time |
+/// | 06 | u16 version | 2c | u32 user time |
+/// | 08 | u32 thread | 30 | payload |
+#[derive(Clone, Copy, Debug)]
+pub struct Full<'a> {
+    /// Width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// Opcode ("type") of the event within its class.
+    pub opcode: u8,
+    /// Level.
+    pub level: u8,
+    /// Version of the payload.
+    pub version: u16,
+    /// Thread; all ones when not known.
+    pub thread_id: u32,
+    /// Process.
+    pub process_id: u32,
+    /// Raw stamp.
+    pub stamp: i64,
+    /// Class of the event.
+    pub class: Guid,
+    /// Kernel time in timer ticks.
+    pub kernel_time: u32,
+    /// User time in timer ticks.
+    pub user_time: u32,
+    /// What stands behind the header.
+    pub payload: &'a [u8],
+}
+
+impl Full<'_> {
+    /// Everything before the payload; the size is stated later.
+    pub(super) fn head(&self, kind: RecordKind, out: &mut Vec<u8>) {
+        out.put_u16(0);
+        out.bytes(&marker(kind));
+        out.put_u8(self.opcode);
+        out.put_u8(self.level);
+        out.put_u16(self.version);
+        out.put_u32(self.thread_id);
+        out.put_u32(self.process_id);
+        out.put_i64(self.stamp);
+        out.put_guid(self.class);
+        out.put_u32(self.kernel_time);
+        out.put_u32(self.user_time);
+    }
+}
+
+impl Record for Full<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let kind = match self.pointer_size {
+            PointerSize::P4 => RecordKind::FULL32,
+            PointerSize::P8 => RecordKind::FULL64,
+        };
+        sized(out, 0, |out| {
+            self.head(kind, out);
+            out.bytes(self.payload);
+            Ok(())
+        })
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        Some(self.stamp)
+    }
+}

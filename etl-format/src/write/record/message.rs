@@ -1,0 +1,87 @@
+//! MESSAGE records: WPP messages.
+
+use super::Record;
+use crate::Guid;
+use crate::constants::{MARKER_MESSAGE, MARKER_TRACE, MessageFlags, RecordKind};
+use crate::error::Result;
+use crate::write::put::{Put, marker, sized};
+
+/// Which of its two markers a message begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MessageMarker {
+    /// `0x90` in the fourth byte, 0 in the third: what `TraceMessage` writes.
+    #[default]
+    Wpp,
+    /// The kind in the third byte, as in other records.
+    Kind,
+}
+
+/// `MESSAGE_TRACE_HEADER`, the fields that the flags announce, and the arguments.
+///
+/// Only the fields that `flags` announce are written, in the order SEQUENCE, COMPONENT_ID or else
+/// GUID, TIMESTAMP or PERFORMANCE_TIMESTAMP, SYSTEMINFO.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// The form of the marker.
+    pub marker: MessageMarker,
+    /// Number of the message within its GUID.
+    pub number: u16,
+    /// Which optional fields there are.
+    pub flags: MessageFlags,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Component.
+    pub component_id: u32,
+    /// GUID of the message's source file; not written beside a component.
+    pub guid: Guid,
+    /// Raw stamp.
+    pub stamp: i64,
+    /// Thread.
+    pub thread_id: u32,
+    /// Process.
+    pub process_id: u32,
+    /// The arguments.
+    pub payload: &'a [u8],
+}
+
+impl Message<'_> {
+    fn is_stamped(&self) -> bool {
+        self.flags.has(MessageFlags::TIMESTAMP)
+            || self.flags.has(MessageFlags::PERFORMANCE_TIMESTAMP)
+    }
+}
+
+impl Record for Message<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        sized(out, 0, |out| {
+            out.put_u16(0);
+            out.bytes(&match self.marker {
+                MessageMarker::Wpp => [0, MARKER_TRACE | MARKER_MESSAGE],
+                MessageMarker::Kind => marker(RecordKind::MESSAGE),
+            });
+            out.put_u16(self.number);
+            out.put_u16(self.flags.0);
+            if self.flags.has(MessageFlags::SEQUENCE) {
+                out.put_u32(self.sequence);
+            }
+            if self.flags.has(MessageFlags::COMPONENT_ID) {
+                out.put_u32(self.component_id);
+            } else if self.flags.has(MessageFlags::GUID) {
+                out.put_guid(self.guid);
+            }
+            if self.is_stamped() {
+                out.put_i64(self.stamp);
+            }
+            if self.flags.has(MessageFlags::SYSTEMINFO) {
+                out.put_u32(self.thread_id);
+                out.put_u32(self.process_id);
+            }
+            out.bytes(self.payload);
+            Ok(())
+        })
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        self.is_stamped().then_some(self.stamp)
+    }
+}

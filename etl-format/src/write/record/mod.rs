@@ -1,0 +1,51 @@
+//! Records as they are made: one struct per kind, each with its own byte layout.
+//!
+//! A struct borrows its payload, and encoding allocates nothing but what the output grows by.
+
+mod compact;
+mod event;
+mod extended;
+mod full;
+mod instance;
+mod message;
+mod perfinfo;
+mod raw;
+mod system;
+
+#[cfg(test)]
+mod tests;
+
+pub use compact::Compact;
+pub use event::{Descriptor, Event};
+pub use extended::Extended;
+pub use full::Full;
+pub use instance::Instance;
+pub use message::{Message, MessageMarker};
+pub use perfinfo::PerfInfo;
+pub use raw::Raw;
+pub use system::System;
+
+use crate::error::Result;
+
+/// Anything that can be put into a buffer as one record.
+pub trait Record {
+    /// Appends the record to `out`, without the alignment gap behind it.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unwritable`] when the record does not fit the format (it would be longer
+    /// than 65535 bytes, say); `out` is then as it was.
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
+
+    /// The raw stamp, for those kinds that have one.
+    fn stamp(&self) -> Option<i64>;
+}
+
+impl<R: Record + ?Sized> Record for &R {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        (**self).encode(out)
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        (**self).stamp()
+    }
+}

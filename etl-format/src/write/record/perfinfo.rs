@@ -1,0 +1,58 @@
+//! PERFINFO records: the kernel's events with a stamp and nothing else.
+
+use super::Record;
+use crate::constants::{PointerSize, RecordKind};
+use crate::error::Result;
+use crate::write::put::{Put, marker, sized, unwritable};
+
+/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 stamp; then a PEBS
+/// index, then counters, then the payload.
+#[derive(Clone, Copy, Debug)]
+pub struct PerfInfo<'a> {
+    /// Width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// Version of the payload.
+    pub version: u8,
+    /// Group in the high byte, type (opcode) in the low one.
+    pub hook: u16,
+    /// Raw stamp.
+    pub stamp: i64,
+    /// Index of a precise-sampling record (bit 15 of the version word).
+    pub pebs_index: Option<u64>,
+    /// The processor's counters, up to 7 (bits 8 to 10 of the version word).
+    pub counters: &'a [u64],
+    /// What stands behind them.
+    pub payload: &'a [u8],
+}
+
+impl Record for PerfInfo<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let counters = u16::try_from(self.counters.len())
+            .ok()
+            .filter(|n| *n <= 7)
+            .ok_or_else(|| unwritable("a PERFINFO record carries at most 7 counters"))?;
+        let pebs = u16::from(self.pebs_index.is_some()) << 15;
+        sized(out, 4, |out| {
+            out.put_u16(u16::from(self.version) | counters << 8 | pebs);
+            out.bytes(&marker(match self.pointer_size {
+                PointerSize::P4 => RecordKind::PERFINFO32,
+                PointerSize::P8 => RecordKind::PERFINFO64,
+            }));
+            out.put_u16(0);
+            out.put_u16(self.hook);
+            out.put_i64(self.stamp);
+            if let Some(index) = self.pebs_index {
+                out.put_u64(index);
+            }
+            for counter in self.counters {
+                out.put_u64(*counter);
+            }
+            out.bytes(self.payload);
+            Ok(())
+        })
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        Some(self.stamp)
+    }
+}

@@ -1,0 +1,53 @@
+//! Records whose bytes are already there.
+
+use super::Record;
+use crate::constants::{MARKER_EVENT_TRACE, MARKER_TRACE, RecordKind};
+use crate::error::Result;
+use crate::write::put::{Put, unwritable};
+
+/// A record as it was read, for relogging, or one of a kind that has no struct here.
+///
+/// The bytes must be one whole record, header to payload: their length is what the size field says.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a> {
+    /// The record.
+    pub bytes: &'a [u8],
+    /// Its raw stamp, if it has one.
+    pub stamp: Option<i64>,
+}
+
+impl Raw<'_> {
+    /// What the size field of the record says.
+    fn stated_size(&self) -> Option<usize> {
+        let &[a, b, kind, mark, c, d, ..] = self.bytes else { return None };
+        let kernel_format = mark & (MARKER_TRACE | MARKER_EVENT_TRACE)
+            == MARKER_TRACE | MARKER_EVENT_TRACE
+            && matches!(
+                RecordKind(kind),
+                RecordKind::SYSTEM32
+                    | RecordKind::SYSTEM64
+                    | RecordKind::COMPACT32
+                    | RecordKind::COMPACT64
+                    | RecordKind::PERFINFO32
+                    | RecordKind::PERFINFO64
+            );
+        let field = if kernel_format { [c, d] } else { [a, b] };
+        Some(u16::from_le_bytes(field).into())
+    }
+}
+
+impl Record for Raw<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.bytes.len() < 8 || self.stated_size() != Some(self.bytes.len()) {
+            return Err(unwritable(
+                "the size field of a raw record is not the length of its bytes",
+            ));
+        }
+        out.bytes(self.bytes);
+        Ok(())
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        self.stamp
+    }
+}

@@ -1,0 +1,62 @@
+//! SYSTEM records: the kernel's events with thread, process, stamp and CPU times.
+
+use super::Record;
+use crate::constants::{PointerSize, RecordKind};
+use crate::error::Result;
+use crate::write::put::{Put, marker, sized};
+
+/// `SYSTEM_TRACE_HEADER` and a payload.
+///
+/// | at | | at | |
+/// |---|---|---|---|
+/// | 00 | u16 version | 0c | u32 process |
+/// | 02 | marker | 10 | i64 stamp |
+/// | 04 | u16 size | 18 | u32 kernel time |
+/// | 06 | u16 hook | 1c | u32 user time |
+/// | 08 | u32 thread | 20 | payload |
+#[derive(Clone, Copy, Debug)]
+pub struct System<'a> {
+    /// Width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// Version of the payload in the low byte; the high byte is 0 on disk.
+    pub version: u16,
+    /// Group in the high byte, type (opcode) in the low one.
+    pub hook: u16,
+    /// Thread.
+    pub thread_id: u32,
+    /// Process.
+    pub process_id: u32,
+    /// Raw stamp.
+    pub stamp: i64,
+    /// Kernel time in timer ticks.
+    pub kernel_time: u32,
+    /// User time in timer ticks.
+    pub user_time: u32,
+    /// What stands behind the header.
+    pub payload: &'a [u8],
+}
+
+impl Record for System<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        sized(out, 4, |out| {
+            out.put_u16(self.version);
+            out.bytes(&marker(match self.pointer_size {
+                PointerSize::P4 => RecordKind::SYSTEM32,
+                PointerSize::P8 => RecordKind::SYSTEM64,
+            }));
+            out.put_u16(0);
+            out.put_u16(self.hook);
+            out.put_u32(self.thread_id);
+            out.put_u32(self.process_id);
+            out.put_i64(self.stamp);
+            out.put_u32(self.kernel_time);
+            out.put_u32(self.user_time);
+            out.bytes(self.payload);
+            Ok(())
+        })
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        Some(self.stamp)
+    }
+}

@@ -1,0 +1,225 @@
+//! Records byte by byte, against bytes written down by hand.
+
+use super::*;
+use crate::Guid;
+use crate::constants::{EventFlags, EventProperties, ExtendedType, MessageFlags, PointerSize};
+
+fn hex(record: &impl Record) -> String {
+    let mut out = Vec::new();
+    record.encode(&mut out).unwrap();
+    out.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+const STAMP: i64 = 0x1122_3344_5566_7788;
+const CLASS: Guid = Guid::new(0x03020100, 0x0504, 0x0706, [8, 9, 10, 11, 12, 13, 14, 15]);
+
+fn full(payload: &[u8]) -> Full<'_> {
+    Full {
+        pointer_size: PointerSize::P8,
+        opcode: 0x21,
+        level: 4,
+        version: 2,
+        thread_id: 0xa0a1,
+        process_id: 0xb0b1,
+        stamp: STAMP,
+        class: CLASS,
+        kernel_time: 5,
+        user_time: 6,
+        payload,
+    }
+}
+
+#[test]
+fn kernel_records() {
+    let system = System {
+        pointer_size: PointerSize::P4,
+        version: 2,
+        hook: 0x0301,
+        thread_id: 7,
+        process_id: 9,
+        stamp: STAMP,
+        kernel_time: 0xc,
+        user_time: 0xd,
+        payload: &[0xee],
+    };
+    assert_eq!(
+        hex(&system),
+        "020001c021000103 0700000009000000 8877665544332211 0c0000000d000000 ee".replace(' ', "")
+    );
+    let compact = Compact {
+        pointer_size: PointerSize::P8,
+        version: 2,
+        hook: 0x0524,
+        thread_id: 7,
+        process_id: 9,
+        stamp: STAMP,
+        payload: &[],
+    };
+    assert_eq!(
+        hex(&compact),
+        "020004c018002405 0700000009000000 8877665544332211".replace(' ', "")
+    );
+    let perf = PerfInfo {
+        pointer_size: PointerSize::P8,
+        version: 2,
+        hook: 0x0f2e,
+        stamp: STAMP,
+        pebs_index: Some(3),
+        counters: &[1, 2],
+        payload: &[0xaa, 0xbb],
+    };
+    assert_eq!(
+        hex(&perf),
+        "028211c02a002e0f 8877665544332211 0300000000000000 0100000000000000 0200000000000000 aabb"
+            .replace(' ', "")
+    );
+    assert!(PerfInfo { counters: &[0; 8], ..perf }.encode(&mut Vec::new()).is_err());
+}
+
+#[test]
+fn classic_records() {
+    let head = "210402 00a1a00000b1b00000 8877665544332211 000102030405060708090a0b0c0d0e0f \
+                0500000006000000"
+        .replace(' ', "");
+    assert_eq!(hex(&full(&[1])), format!("310014c0{head}01"));
+    let instance = Instance {
+        full: Full { pointer_size: PointerSize::P4, ..full(&[1, 2]) },
+        instance_id: 0x11,
+        parent_instance_id: 0x22,
+        parent_class: CLASS,
+    };
+    assert_eq!(
+        hex(&instance),
+        format!("4a000bc0{head}1100000022000000000102030405060708090a0b0c0d0e0f0102")
+    );
+}
+
+#[test]
+fn messages_write_what_their_flags_announce() {
+    let message = Message {
+        marker: MessageMarker::Wpp,
+        number: 10,
+        flags: MessageFlags(0x2b),
+        sequence: 0x51,
+        component_id: 0xc0,
+        guid: CLASS,
+        stamp: STAMP,
+        thread_id: 1,
+        process_id: 2,
+        payload: &[0xff],
+    };
+    assert_eq!(
+        hex(&message),
+        "2d0000900a002b00 51000000 000102030405060708090a0b0c0d0e0f 8877665544332211 \
+         0100000002000000 ff"
+            .replace(' ', "")
+    );
+    let component = Message { flags: MessageFlags(0x46), marker: MessageMarker::Kind, ..message };
+    assert_eq!(hex(&component), "0d000fc00a004600c0000000ff");
+    assert_eq!(component.stamp(), None);
+    for bits in 0..=0xff_u16 {
+        let flags = MessageFlags(bits);
+        let mut out = Vec::new();
+        Message { flags, ..message }.encode(&mut out).unwrap();
+        let fields = [(1, 4), (0x20, 8)].map(|(f, n)| if bits & f != 0 { n } else { 0 });
+        let id = if bits & 4 != 0 { 4 } else { usize::from(bits & 2 != 0) * 16 };
+        let stamp = if bits & 0x18 != 0 { 8 } else { 0 };
+        assert_eq!(out.len(), 8 + fields.iter().sum::<usize>() + id + stamp + 1, "{bits:#x}");
+        assert_eq!(usize::from(out[0]), out.len());
+    }
+}
+
+#[test]
+fn extended_items_are_rounded_and_linked() {
+    let event = Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0),
+        properties: EventProperties(0),
+        thread_id: 1,
+        process_id: 2,
+        stamp: STAMP,
+        provider: CLASS,
+        descriptor: Descriptor {
+            id: 0x0a0b,
+            version: 1,
+            channel: 11,
+            level: 4,
+            opcode: 2,
+            task: 0x0c0d,
+            keyword: 0x8000_0000_0000_0001,
+        },
+        kernel_time: 3,
+        user_time: 4,
+        activity: Guid::ZERO,
+        extended: &[
+            Extended::ProviderTraits(&[3, 0, 0]),
+            Extended::Stack32 { match_id: 9, addresses: &[0x77] },
+        ],
+        payload: &[0xab],
+    };
+    assert_eq!(
+        hex(&event),
+        "790013c001000000 0100000002000000 8877665544332211 000102030405060708090a0b0c0d0e0f \
+         0b0a010b04020d0c 0100000000000080 0300000004000000 00000000000000000000000000000000 \
+         10000c0001000300 0300000000000000 18000500 00000c00 0900000000000000 77000000 00000000 ab"
+            .replace(' ', "")
+    );
+    let plain = Event { extended: &[], ..event };
+    assert_eq!(hex(&plain).get(8..12), Some("0000"));
+}
+
+#[test]
+fn every_item_type_has_its_size() {
+    use Extended::*;
+    let cases: &[(Extended<'_>, u16, usize)] = &[
+        (RelatedActivity(CLASS), 1, 16),
+        (Sid(&[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]), 2, 12),
+        (TerminalSession(1), 3, 4),
+        (InstanceInfo { instance_id: 1, parent_instance_id: 2, parent_class: CLASS }, 4, 24),
+        (Stack32 { match_id: 0, addresses: &[1, 2, 3] }, 5, 20),
+        (Stack64 { match_id: 0, addresses: &[1, 2, 3] }, 6, 32),
+        (PebsIndex(1), 7, 8),
+        (Counters(&[1, 2]), 8, 16),
+        (PsmKey(&[1]), 9, 1),
+        (EventKey(1), 10, 8),
+        (Schema(&[2, 0]), 11, 2),
+        (ProviderTraits(&[2, 0]), 12, 2),
+        (ProcessStartKey(1), 13, 8),
+        (ControlGuid(CLASS), 14, 16),
+        (QpcDelta(-1), 15, 8),
+        (ContainerId(&[0; 16]), 16, 16),
+        (StackKey32 { match_id: 1, key: 2 }, 17, 16),
+        (StackKey64 { match_id: 1, key: 2 }, 18, 16),
+        (Other(ExtendedType(99), &[]), 99, 0),
+    ];
+    for (item, kind, size) in cases {
+        let mut out = Vec::new();
+        item.encode(false, &mut out).unwrap();
+        assert_eq!(out.len() % 8, 0);
+        assert_eq!(usize::from(u16::from_le_bytes([out[0], out[1]])), out.len(), "{item:?}");
+        assert_eq!(u16::from_le_bytes([out[2], out[3]]), *kind);
+        assert_eq!(out[4..6], [0, 0]);
+        assert_eq!(usize::from(u16::from_le_bytes([out[6], out[7]])), *size, "{item:?}");
+        assert_eq!(out.len(), 8 + size.next_multiple_of(8));
+    }
+}
+
+#[test]
+fn what_is_too_long_leaves_nothing_behind() {
+    let mut out = vec![1, 2, 3];
+    assert!(full(&[0; 0x1_0000 - 0x30]).encode(&mut out).is_err());
+    assert_eq!(out, [1, 2, 3]);
+    full(&[0; 0xffff - 0x30]).encode(&mut out).unwrap();
+    assert_eq!(out.len(), 3 + 0xffff);
+}
+
+#[test]
+fn raw_records_state_their_own_length() {
+    let mut bytes = Vec::new();
+    full(&[9; 3]).encode(&mut bytes).unwrap();
+    let mut out = Vec::new();
+    Raw { bytes: &bytes, stamp: Some(1) }.encode(&mut out).unwrap();
+    assert_eq!(out, bytes);
+    assert!(Raw { bytes: &bytes[..0x30], stamp: None }.encode(&mut out).is_err());
+    assert!(Raw { bytes: &[8, 0], stamp: None }.encode(&mut out).is_err());
+}

@@ -1,0 +1,104 @@
+//! What a session writer has to know beforehand.
+
+use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
+use crate::error::Result;
+use crate::write::LogFileHeader;
+use crate::write::put::unwritable;
+use crate::write::record::Record;
+
+/// Whose habits the buffer headers follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// The kernel since Windows 8: 16-bit processor indexes.
+    #[default]
+    Kernel,
+    /// The kernel of Vista and Windows 7: 8-bit processor numbers, nothing saved in buffer 0.
+    LegacyKernel,
+    /// A relogger: buffer 0 is not marked as flushed by the kernel, and every buffer bears the time
+    /// (FILETIME) at which the file was made.
+    Relogger {
+        /// When the file is made, in FILETIME units.
+        now: i64,
+    },
+}
+
+/// What a session is made with.
+#[derive(Clone, Debug, Default)]
+pub struct SessionConfig {
+    /// The header event as it stands in the file while the session runs. Its mode, sizes and
+    /// processors are what the session goes by.
+    pub header: LogFileHeader,
+    /// Whose habits the buffer headers follow.
+    pub style: Style,
+    /// Id of the session in buffer headers.
+    pub logger_id: u16,
+    /// Ticks of the session clock after which all that is there is flushed; 0 for never.
+    pub flush_ticks: u64,
+    /// Keep sealed buffers until [`super::Session::flush`] is called, as a session does whose disk
+    /// is slow. Otherwise they are written at once.
+    pub hold_sealed: bool,
+    /// Records behind the header event in buffer 0, each aligned.
+    extras: Vec<u8>,
+}
+
+impl SessionConfig {
+    /// A session with this header event, as the kernel writes it since Windows 8.
+    #[must_use]
+    pub fn new(header: LogFileHeader) -> Self {
+        SessionConfig { header, logger_id: 1, ..SessionConfig::default() }
+    }
+
+    /// Adds a record behind the header event, into buffer 0.
+    ///
+    /// # Errors
+    /// As [`Record::encode`].
+    pub fn add_extra(&mut self, record: &impl Record) -> Result<()> {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes)?;
+        crate::write::put::align(&mut self.extras);
+        self.extras.append(&mut bytes);
+        Ok(())
+    }
+
+    pub(super) fn extras(&self) -> &[u8] {
+        &self.extras
+    }
+
+    /// Whether this can be a session at all.
+    pub(super) fn check(&self, packed: bool) -> Result<()> {
+        let header = &self.header;
+        let mode = header.mode;
+        let size = header.buffer_size;
+        if size == 0 || !size.is_multiple_of(1024) || size > 1 << 30 {
+            return Err(unwritable("the buffer size is a multiple of 1024, at most 1 GiB"));
+        }
+        if header.processors == 0 || header.processors > u32::from(PROCESSOR_INDEX_MASK) + 1 {
+            return Err(unwritable("a session has 1 to 2048 processors"));
+        }
+        if self.style == Style::LegacyKernel && header.processors > 256 {
+            return Err(unwritable("Windows 7 counts at most 256 processors"));
+        }
+        if packed != mode.has(LogFileMode::COMPRESSED) {
+            return Err(unwritable("the mode COMPRESSED goes with a compressor"));
+        }
+        let bounded = header.maximum_bytes().is_some();
+        if mode.has(LogFileMode::CIRCULAR) && packed {
+            return Err(unwritable("compressed buffers differ in size and cannot wrap around"));
+        }
+        for needs_maximum in [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::PREALLOCATE]
+        {
+            if mode.has(needs_maximum) && !bounded {
+                return Err(unwritable(
+                    "the modes CIRCULAR, NEWFILE and PREALLOCATE need a maximum file size",
+                ));
+            }
+        }
+        let least = u64::from(size).saturating_mul(u64::from(header.start_buffers).max(1) + 1);
+        if header.maximum_bytes().is_some_and(|maximum| maximum < least) {
+            return Err(unwritable(
+                "the maximum file size does not hold the header and one buffer",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! The file side of a session: buffer 0, where each buffer goes, and what is patched at the end.
+
+use super::{Held, Sealed, Session, Style};
+use crate::constants::{
+    BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, ClockType, FILETIME_PER_SECOND,
+    LogFileMode,
+};
+use crate::error::Result;
+use crate::write::buffer::{BufferHeader, Processor, fill};
+use crate::write::medium::Medium;
+use crate::write::put::{Put, align, overwrite, unwritable};
+use crate::write::record::Record;
+
+/// Where the flags stand in a buffer header.
+const FLAGS_AT: usize = 0x34;
+
+/// A short buffer 0 takes a multiple of this.
+const SHORT_BUFFER_UNIT: usize = 0x200;
+
+impl<M: Medium> Session<M> {
+    /// Writes buffer 0 at the start of a file.
+    pub(super) fn begin_file(&mut self) -> Result<()> {
+        let buffer = self.buffer_zero()?;
+        let mode = self.config.header.mode;
+        if mode.has(LogFileMode::PREALLOCATE)
+            && self.medium.can_go_back()
+            && let Some(last) = self.config.header.maximum_bytes().and_then(|n| n.checked_sub(1))
+        {
+            self.medium.write_at(last, &[0])?;
+        }
+        self.medium.write_at(0, &buffer)?;
+        self.at = buffer.len() as u64;
+        self.buffers = 1;
+        self.summary.buffers_written += 1;
+        Ok(())
+    }
+
+    /// Buffer 0 with the header as it is now.
+    fn buffer_zero(&self) -> Result<Vec<u8>> {
+        let size = self.config.header.buffer_size as usize;
+        let mut out = vec![0; BUFFER_HEADER_SIZE];
+        self.config.header.encode(&mut out)?;
+        let header_end = out.len();
+        let extras = self.config.extras();
+        if !extras.is_empty() {
+            align(&mut out);
+            out.bytes(extras);
+        }
+        let used = out.len().next_multiple_of(8);
+        let whole = match &self.packer {
+            Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
+            None => size,
+        };
+        if used > whole {
+            return Err(unwritable("the header and its extras do not fit into one buffer"));
+        }
+        align(&mut out);
+        let used = narrow(used)?;
+        let format = self.packer.as_ref().map(|p| BufferState(p.format().0.into()));
+        let mut header = BufferHeader {
+            buffer_size: narrow(whole)?,
+            saved_offset: used,
+            current_offset: used,
+            logger_id: self.config.logger_id,
+            state: format.unwrap_or(BufferState::FLUSH),
+            offset: used,
+            flags: BufferFlags::FLUSH_MARKER | BufferFlags::PROC_INDEX,
+            buffer_type: BufferType::HEADER,
+            ..BufferHeader::data()
+        };
+        match self.config.style {
+            Style::Kernel => {}
+            Style::LegacyKernel => {
+                header.saved_offset = 0;
+                header.processor = Processor::legacy(0);
+                header.flags = BufferFlags::FLUSH_MARKER;
+            }
+            Style::Relogger { .. } => {
+                header.saved_offset = narrow(header_end.next_multiple_of(8))?;
+                header.current_offset = 0;
+                header.state = format.unwrap_or(BufferState::FREE);
+                header.flags = BufferFlags::FLUSH_MARKER;
+            }
+        }
+        header.overwrite(&mut out);
+        fill(&mut out, whole);
+        Ok(out)
+    }
+
+    /// Makes a sealed buffer up and gives it its place in the file.
+    pub(super) fn emit(&mut self, mut sealed: Sealed, now: i64) -> Result<()> {
+        // A flush is not before the records it writes, nor before the flush before it.
+        let stamp = now.max(self.last_flush).max(sealed.latest.unwrap_or(i64::MIN));
+        self.last_flush = stamp;
+        self.latest = self.latest.max(stamp);
+        let used = narrow(sealed.bytes.len())?;
+        let size = self.config.header.buffer_size;
+        let mut header = BufferHeader {
+            buffer_size: size,
+            saved_offset: used,
+            current_offset: sealed.current_offset,
+            time_stamp: stamp,
+            sequence_number: sealed.sequence,
+            processor: Processor::Index(sealed.processor),
+            logger_id: self.config.logger_id,
+            offset: used,
+            ..BufferHeader::data()
+        };
+        match self.config.style {
+            Style::Kernel => {}
+            Style::LegacyKernel => {
+                header.processor =
+                    Processor::legacy(u8::try_from(sealed.processor).unwrap_or(u8::MAX));
+                header.flags = BufferFlags(0);
+            }
+            Style::Relogger { now } => header.time_stamp = now,
+        }
+        header.flags = header.flags | sealed.losses;
+        let bytes = match &mut self.packer {
+            None => {
+                header.overwrite(&mut sealed.bytes);
+                fill(&mut sealed.bytes, size as usize);
+                sealed.bytes
+            }
+            Some(packer) => {
+                let mut packed = self.spare.pop().unwrap_or_default();
+                packed.clear();
+                packed.resize(BUFFER_HEADER_SIZE, 0);
+                packer
+                    .pack(sealed.bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), &mut packed);
+                let (mut bytes, other) = if packed.len() < sealed.bytes.len() {
+                    header.flags = header.flags | BufferFlags::COMPRESSED;
+                    (packed, sealed.bytes)
+                } else {
+                    (sealed.bytes, packed)
+                };
+                self.spare.push(other);
+                header.buffer_size = narrow(bytes.len())?;
+                header.overwrite(&mut bytes);
+                bytes
+            }
+        };
+        self.place(bytes, sealed.events)
+    }
+
+    /// Finds the place of a finished buffer, or none.
+    fn place(&mut self, bytes: Vec<u8>, events: u64) -> Result<()> {
+        let len = bytes.len() as u64;
+        let mode = self.config.header.mode;
+        let full = self
+            .config
+            .header
+            .maximum_bytes()
+            .is_some_and(|maximum| self.at.saturating_add(len) > maximum);
+        if full && mode.has(LogFileMode::CIRCULAR) {
+            let start = u64::from(self.config.header.start_buffers).max(1);
+            self.at = start.saturating_mul(self.config.header.buffer_size.into());
+        } else if full && mode.has(LogFileMode::NEWFILE) && self.next_file.is_some() {
+            self.roll()?;
+        } else if full {
+            self.summary.buffers_lost += 1;
+            self.summary.events_in_lost_buffers += events;
+            self.spare.push(bytes);
+            return Ok(());
+        }
+        let at = self.at;
+        self.at = at.saturating_add(len);
+        self.summary.buffers_written += 1;
+        self.summary.events_written += events;
+        // In a circular file a buffer takes the place of an older one.
+        let count = || self.at / u64::from(self.config.header.buffer_size).max(1);
+        self.buffers = if mode.has(LogFileMode::CIRCULAR) {
+            self.buffers.max(u32::try_from(count()).unwrap_or(u32::MAX))
+        } else {
+            self.buffers.saturating_add(1)
+        };
+        if let Some(mut done) = self.held.replace(Held { at, bytes }) {
+            self.medium.write_at(done.at, &done.bytes)?;
+            done.bytes.clear();
+            self.spare.push(done.bytes);
+        }
+        Ok(())
+    }
+
+    /// Ends a file of mode NEWFILE and begins the next.
+    fn roll(&mut self) -> Result<()> {
+        let Some(mut next) = self.next_file.take() else { return Ok(()) };
+        let open = self.config.header.clone();
+        self.end_file(None)?;
+        self.config.header = open;
+        let number = self.summary.files;
+        self.summary.files = self.summary.files.saturating_add(1);
+        next(&mut self.medium, number)?;
+        self.next_file = Some(next);
+        self.begin_file()
+    }
+
+    /// Writes the last buffer with its mark, and the header with its final counts.
+    pub(super) fn end_file(&mut self, end_time: Option<i64>) -> Result<()> {
+        if let Some(mut held) = self.held.take() {
+            let flags = held.bytes.get(FLAGS_AT).copied().unwrap_or(0);
+            let marked = flags | BufferFlags::FLUSH_MARKER.0 as u8;
+            overwrite(&mut held.bytes, FLAGS_AT, &[marked]);
+            self.medium.write_at(held.at, &held.bytes)?;
+            held.bytes.clear();
+            self.spare.push(held.bytes);
+        }
+        if self.medium.can_go_back() {
+            let end = end_time.unwrap_or_else(|| self.filetime(self.latest));
+            let header = &mut self.config.header;
+            header.end_time = end;
+            header.buffers_written = self.buffers;
+            header.events_lost = u32::try_from(self.summary.events_lost).unwrap_or(u32::MAX);
+            header.buffers_lost = u32::try_from(self.summary.buffers_lost).unwrap_or(u32::MAX);
+            let buffer = self.buffer_zero()?;
+            self.medium.write_at(0, &buffer)?;
+        }
+        self.medium.flush()
+    }
+
+    /// A stamp of the session clock as FILETIME.
+    fn filetime(&self, stamp: i64) -> i64 {
+        let header = &self.config.header;
+        let ticks = match header.clock_type {
+            ClockType::SYSTEM_TIME => FILETIME_PER_SECOND.into(),
+            ClockType::CPU_CYCLE => i128::from(header.cpu_mhz) * 1_000_000,
+            _ => i128::from(header.perf_freq),
+        };
+        let since = i128::from(stamp) - i128::from(header.stamp);
+        let units = (since * i128::from(FILETIME_PER_SECOND)).div_euclid(ticks.max(1));
+        let time = i128::from(header.start_time) + units;
+        i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+fn narrow(len: usize) -> Result<u32> {
+    u32::try_from(len).map_err(|_| unwritable("a buffer takes at most 4 GiB"))
+}

@@ -1,0 +1,417 @@
+//! A session as the kernel writes it: one buffer per processor, sealed when full, flushed in order.
+
+mod config;
+mod file;
+mod lane;
+
+pub use config::{SessionConfig, Style};
+
+use core::fmt;
+use std::collections::VecDeque;
+
+use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
+use crate::error::Result;
+
+use super::medium::Medium;
+use super::pack::Packer;
+use super::put::{align, unwritable};
+use super::record::Record;
+use lane::{Held, Lane, Sealed};
+
+/// Puts the next file of a NEWFILE session in the place of the one just finished; the number of the
+/// new one counts from 1.
+pub type NextFile<M> = Box<dyn FnMut(&mut M, u32) -> Result<()>>;
+
+/// What became of the records given to a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Records in buffers that were written, in all files; later overwritten ones included.
+    pub events_written: u64,
+    /// Records declared lost by [`Session::lose_events`]: what the header says.
+    pub events_lost: u64,
+    /// Buffers lost by [`Session::lose_buffer`] or for want of room: what the header says.
+    pub buffers_lost: u64,
+    /// Records that went with those buffers.
+    pub events_in_lost_buffers: u64,
+    /// Buffers written to all files, each file's buffer 0 included.
+    pub buffers_written: u64,
+    /// Files written.
+    pub files: u32,
+}
+
+/// Writes a trace as a session does.
+///
+/// Records go into the current buffer of their processor. A buffer that has no room for the next
+/// one is sealed, gets its sequence number, and is written; so are all buffers when the flush timer
+/// has run down. What the file then looks like depends on the mode in the header:
+///
+/// * CIRCULAR: at the maximum size, writing goes on behind the first `start_buffers` buffers.
+/// * NEWFILE: at the maximum size, the next file begins with a header buffer of its own; sequence
+///   numbers run on.
+/// * otherwise a file that has reached its maximum size takes no more: buffers are lost, and counted.
+/// * PREALLOCATE: the file has its maximum size from the start, zeros at its end.
+/// * NO_PER_PROCESSOR_BUFFERING: one buffer for all processors.
+///
+/// The file is sound at any moment: what is missing, should writing end, are buffers at its end and
+/// the final counts in its header. [`Session::close`] writes those. Memory is bounded by a buffer
+/// per processor, those that are sealed and not flushed, and one that is held back because the last
+/// buffer of a file is marked.
+///
+/// Records of a processor are to be given in time order; nothing is sorted here.
+pub struct Session<M: Medium> {
+    config: SessionConfig,
+    medium: M,
+    next_file: Option<NextFile<M>>,
+    packer: Option<Box<dyn Packer>>,
+    lanes: Vec<Lane>,
+    sealed: VecDeque<Sealed>,
+    spare: Vec<Vec<u8>>,
+    held: Option<Held>,
+    /// Offset at which the next buffer is written.
+    at: u64,
+    /// Buffers in the current file, buffer 0 included.
+    buffers: u32,
+    sequence: i64,
+    last_flush: i64,
+    /// Latest record stamp or flush time.
+    latest: i64,
+    next_timer: Option<i64>,
+    summary: Summary,
+}
+
+impl<M: Medium> fmt::Debug for Session<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("at", &self.at)
+            .field("buffers", &self.buffers)
+            .field("sequence", &self.sequence)
+            .field("summary", &self.summary)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a session of mode APPEND goes on in a file that was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// Length of the file: where the next buffer goes.
+    pub at: u64,
+    /// Buffers in the file, buffer 0 included.
+    pub buffers: u32,
+    /// Sequence number of the next buffer.
+    pub next_sequence: i64,
+    /// Flush stamp of the last buffer.
+    pub last_flush: i64,
+}
+
+impl<M: Medium> Session<M> {
+    /// Begins a trace: writes buffer 0 with the header as it is in `config`.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unwritable`] when the header asks for what the format cannot do (no
+    /// multiple of 1 KB for the buffer size, a circular file without a maximum, ...), and whatever
+    /// the medium reports.
+    pub fn create(medium: M, config: SessionConfig) -> Result<Self> {
+        Self::start(medium, config, None, None)
+    }
+
+    /// Begins a trace whose buffers are compressed; the mode in the header says so.
+    ///
+    /// # Errors
+    /// As [`Session::create`].
+    pub fn create_packed(
+        medium: M,
+        config: SessionConfig,
+        packer: Box<dyn Packer>,
+    ) -> Result<Self> {
+        Self::start(medium, config, Some(packer), None)
+    }
+
+    /// Goes on in a file that was there: buffers are appended, and the header is written anew from
+    /// `config` when the session is closed.
+    ///
+    /// # Errors
+    /// As [`Session::create`]; also when the medium cannot go back.
+    pub fn append(medium: M, config: SessionConfig, resume: Resume) -> Result<Self> {
+        if !medium.can_go_back() {
+            return Err(unwritable("appending rewrites the header, which a pipe cannot"));
+        }
+        Self::start(medium, config, None, Some(resume))
+    }
+
+    fn start(
+        medium: M,
+        config: SessionConfig,
+        packer: Option<Box<dyn Packer>>,
+        resume: Option<Resume>,
+    ) -> Result<Self> {
+        config.check(packer.is_some())?;
+        if config.header.mode.has(LogFileMode::CIRCULAR) && !medium.can_go_back() {
+            return Err(unwritable("a circular file goes back, which a pipe cannot"));
+        }
+        let stamp = config.header.stamp;
+        let mut session = Session {
+            medium,
+            next_file: None,
+            packer,
+            lanes: Vec::new(),
+            sealed: VecDeque::new(),
+            spare: Vec::new(),
+            held: None,
+            at: 0,
+            buffers: 0,
+            sequence: 1,
+            last_flush: stamp,
+            latest: stamp,
+            next_timer: i64::try_from(config.flush_ticks)
+                .ok()
+                .filter(|t| *t > 0)
+                .map(|t| stamp.saturating_add(t)),
+            summary: Summary { files: 1, ..Summary::default() },
+            config,
+        };
+        session.lanes.resize_with(session.config.header.processors as usize, Lane::default);
+        match resume {
+            Some(resume) => {
+                session.at = resume.at;
+                session.buffers = resume.buffers;
+                session.sequence = resume.next_sequence;
+                session.last_flush = resume.last_flush;
+                session.summary.events_lost = session.config.header.events_lost.into();
+                session.summary.buffers_lost = session.config.header.buffers_lost.into();
+            }
+            None => session.begin_file()?,
+        }
+        Ok(session)
+    }
+
+    /// Where the files behind the first come from in mode NEWFILE. Without this, a file that is
+    /// full takes no more.
+    pub fn set_next_file(&mut self, next: NextFile<M>) {
+        self.next_file = Some(next);
+    }
+
+    /// Writes a record on a processor. The record's stamp drives the flush timer.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unwritable`] when the record cannot be encoded, is larger than a buffer,
+    /// or its processor is not one of the header's; nothing was written then. Whatever the medium
+    /// reports.
+    pub fn write(&mut self, processor: u16, record: &impl Record) -> Result<()> {
+        let stamp = record.stamp();
+        if let Some(stamp) = stamp {
+            self.tick(stamp)?;
+        }
+        let index = self.lane_index(processor)?;
+        let size = self.config.header.buffer_size as usize;
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        if lane.bytes.is_empty() {
+            lane.bytes = self.spare.pop().unwrap_or_default();
+            lane.bytes.clear();
+            lane.bytes.resize(BUFFER_HEADER_SIZE, 0);
+        }
+        let before = lane.bytes.len();
+        record.encode(&mut lane.bytes)?;
+        align(&mut lane.bytes);
+        let len = lane.bytes.len() - before;
+        if before + len > size {
+            if len > size - BUFFER_HEADER_SIZE {
+                lane.bytes.truncate(before);
+                return Err(unwritable("the record is larger than a buffer of the session"));
+            }
+            // The record that did not fit begins the next buffer.
+            let mut next = self.spare.pop().unwrap_or_default();
+            next.clear();
+            next.resize(BUFFER_HEADER_SIZE, 0);
+            next.extend_from_slice(lane.bytes.get(before..).unwrap_or_default());
+            lane.bytes.truncate(before);
+            self.seal_lane(index, before + len, Some(next));
+            if !self.config.hold_sealed {
+                self.flush(stamp.unwrap_or(self.latest))?;
+            }
+        }
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        lane.events += 1;
+        lane.latest = lane.latest.max(stamp);
+        self.latest = self.latest.max(stamp.unwrap_or(i64::MIN));
+        Ok(())
+    }
+
+    /// Tells the session what time it is. When the flush timer has run down, all buffers with
+    /// records are sealed, and flushed unless sealed buffers are held.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    pub fn tick(&mut self, now: i64) -> Result<()> {
+        let Some(due) = self.next_timer.filter(|due| now >= *due) else { return Ok(()) };
+        let ticks = i64::try_from(self.config.flush_ticks).unwrap_or(i64::MAX).max(1);
+        let periods = now.saturating_sub(due) / ticks;
+        self.next_timer = Some(due.saturating_add(ticks.saturating_mul(periods.saturating_add(1))));
+        self.seal_all();
+        if self.config.hold_sealed { Ok(()) } else { self.flush(now) }
+    }
+
+    /// Seals the buffer of a processor, if it has records; it is written by the next
+    /// [`Session::flush`].
+    ///
+    /// # Errors
+    /// When the processor is not one of the header's.
+    pub fn seal(&mut self, processor: u16) -> Result<()> {
+        let index = self.lane_index(processor)?;
+        self.seal_early(index);
+        Ok(())
+    }
+
+    /// Seals the buffers of all processors.
+    pub fn seal_all(&mut self) {
+        for index in 0..self.lanes.len() {
+            self.seal_early(index);
+        }
+    }
+
+    /// Sealed buffers that are not flushed yet.
+    #[must_use]
+    pub fn sealed_buffers(&self) -> usize {
+        self.sealed.len()
+    }
+
+    /// Processors whose current buffer has records: buffers in use beside the sealed ones.
+    #[must_use]
+    pub fn current_buffers(&self) -> usize {
+        self.lanes.iter().filter(|lane| !lane.is_empty()).count()
+    }
+
+    /// Bytes that a record of `len` bytes would find free in the current buffer of a processor
+    /// without sealing it; the whole buffer where none is in use.
+    #[must_use]
+    pub fn room(&self, processor: u16) -> usize {
+        let used = self.lane_index(processor).ok().and_then(|i| self.lanes.get(i));
+        let used = used.map_or(0, |lane| lane.bytes.len()).max(BUFFER_HEADER_SIZE);
+        (self.config.header.buffer_size as usize).saturating_sub(used)
+    }
+
+    /// Writes all sealed buffers at a time of the session clock.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    pub fn flush(&mut self, now: i64) -> Result<()> {
+        while self.flush_one(now)? {}
+        Ok(())
+    }
+
+    /// Writes the buffer that was sealed first; `false` when there is none.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    pub fn flush_one(&mut self, now: i64) -> Result<bool> {
+        let Some(sealed) = self.sealed.pop_front() else { return Ok(false) };
+        self.emit(sealed, now)?;
+        Ok(true)
+    }
+
+    /// Declares records of a processor lost: the header counts them, and the processor's next
+    /// buffer is flagged.
+    ///
+    /// # Errors
+    /// When the processor is not one of the header's.
+    pub fn lose_events(&mut self, processor: u16, events: u64) -> Result<()> {
+        let index = self.lane_index(processor)?;
+        self.mark(index, BufferFlags::EVENTS_LOST);
+        self.summary.events_lost = self.summary.events_lost.saturating_add(events);
+        Ok(())
+    }
+
+    /// Loses the current buffer of a processor with all its records: its sequence number stays
+    /// unused, the header counts it, and the processor's next buffer is flagged. Returns how many
+    /// records went with it.
+    ///
+    /// # Errors
+    /// When the processor is not one of the header's.
+    pub fn lose_buffer(&mut self, processor: u16) -> Result<u64> {
+        let index = self.lane_index(processor)?;
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        lane.bytes.clear();
+        lane.latest = None;
+        let events = core::mem::take(&mut lane.events);
+        self.mark(index, BufferFlags::BUFFER_LOST);
+        self.sequence = self.sequence.saturating_add(1);
+        self.summary.buffers_lost += 1;
+        self.summary.events_in_lost_buffers += events;
+        Ok(events)
+    }
+
+    /// What became of the records so far.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// Ends the session: writes what is left, marks the last buffer, and completes the header.
+    /// `end_time` is in FILETIME units; by default that of the latest record or flush.
+    ///
+    /// A pipe keeps the header it began with.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    pub fn close(mut self, end_time: Option<i64>) -> Result<(M, Summary)> {
+        self.seal_all();
+        self.flush(self.latest)?;
+        self.end_file(end_time)?;
+        Ok((self.medium, self.summary))
+    }
+
+    /// Leaves the session as a crash does: what was flushed is in the file, sealed and current
+    /// buffers are not, the last buffer bears no mark, and the header says what it said at the
+    /// start.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    pub fn abandon(mut self) -> Result<(M, Summary)> {
+        if let Some(held) = self.held.take() {
+            self.medium.write_at(held.at, &held.bytes)?;
+        }
+        self.medium.flush()?;
+        Ok((self.medium, self.summary))
+    }
+
+    /// The place of a processor's buffer.
+    fn lane_index(&self, processor: u16) -> Result<usize> {
+        let one = self.config.header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        let index = if one { 0 } else { usize::from(processor) };
+        if index < self.lanes.len() { Ok(index) } else { Err(no_lane()) }
+    }
+
+    fn mark(&mut self, index: usize, flag: BufferFlags) {
+        if let Some(lane) = self.lanes.get_mut(index) {
+            lane.losses = lane.losses | flag;
+        }
+    }
+
+    /// Seals a buffer that still had room.
+    fn seal_early(&mut self, index: usize) {
+        let Some(lane) = self.lanes.get(index) else { return };
+        if !lane.is_empty() {
+            let cursor = lane.bytes.len().saturating_add(self.config.header.buffer_size as usize);
+            self.seal_lane(index, cursor, None);
+        }
+    }
+
+    /// Takes a buffer from its processor, with `cursor` as its current offset.
+    fn seal_lane(&mut self, index: usize, cursor: usize, next: Option<Vec<u8>>) {
+        let Some(lane) = self.lanes.get_mut(index) else { return };
+        let bytes = core::mem::replace(&mut lane.bytes, next.unwrap_or_default());
+        self.sealed.push_back(Sealed {
+            bytes,
+            processor: u16::try_from(index).unwrap_or(u16::MAX),
+            sequence: self.sequence,
+            losses: core::mem::take(&mut lane.losses),
+            current_offset: u32::try_from(cursor).unwrap_or(u32::MAX),
+            events: core::mem::take(&mut lane.events),
+            latest: lane.latest.take(),
+        });
+        self.sequence = self.sequence.saturating_add(1);
+    }
+}
+
+fn no_lane() -> crate::Error {
+    unwritable("the processor is beyond those that the header counts")
+}

@@ -1,0 +1,430 @@
+//! The session writer, against a naive reader and against the read half.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "writing/naive.rs"]
+mod naive;
+
+use std::cell::RefCell;
+use std::io::Cursor;
+use std::rc::Rc;
+
+use etl_format::Guid;
+use etl_format::constants::{
+    BufferFlags, ClockType, EventFlags, EventProperties, LogFileMode, PointerSize,
+};
+use etl_format::read::{HeaderGroupEvent, Options, Trace};
+use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::{
+    File, HeaderGroup, LogFileHeader, Medium, Pipe, Resume, Session, SessionConfig, Style,
+};
+use naive::{Found, buffers, i64_at, u32_at};
+use proptest::prelude::*;
+
+const START: i64 = 132_000_000_000_000_000;
+
+fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
+    Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0),
+        properties: EventProperties(0),
+        thread_id: number,
+        process_id: 4,
+        stamp,
+        provider: Guid::new(1, 2, 3, [4; 8]),
+        descriptor: Descriptor { id: 1, ..Descriptor::default() },
+        kernel_time: 0,
+        user_time: 0,
+        activity: Guid::ZERO,
+        extended: &[],
+        payload,
+    }
+}
+
+fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> LogFileHeader {
+    LogFileHeader {
+        stamp: 1_000,
+        start_time: START,
+        buffer_size,
+        processors,
+        mode,
+        logger_name: "probe".encode_utf16().collect(),
+        log_file_name: "C:\\probe.etl".encode_utf16().collect(),
+        ..LogFileHeader::new()
+    }
+}
+
+fn memory() -> File<Cursor<Vec<u8>>> {
+    File::new(Cursor::new(Vec::new()))
+}
+
+fn bytes(file: File<Cursor<Vec<u8>>>) -> Vec<u8> {
+    file.into_inner().into_inner()
+}
+
+/// The numbers of the events in time order, as the read half gives them.
+fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut out = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.is_event() {
+            out.push((record.stamp(), record.processor(), record.thread_id().unwrap()));
+        }
+    }
+    out
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Event { processor: u16, ticks: i64, len: usize },
+    LoseEvents { processor: u16, count: u64 },
+    LoseBuffer { processor: u16 },
+    Seal { processor: u16 },
+    Flush,
+}
+
+fn steps(processors: u16) -> impl Strategy<Value = Vec<Step>> {
+    let processor = 0..processors;
+    let step = prop_oneof![
+        12 => (processor.clone(), 0..20_i64, 0..400_usize)
+            .prop_map(|(processor, ticks, len)| Step::Event { processor, ticks, len }),
+        1 => (processor.clone(), 0..5_u64)
+            .prop_map(|(processor, count)| Step::LoseEvents { processor, count }),
+        1 => processor.clone().prop_map(|processor| Step::LoseBuffer { processor }),
+        1 => processor.prop_map(|processor| Step::Seal { processor }),
+        1 => Just(Step::Flush),
+    ];
+    proptest::collection::vec(step, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whatever is written comes back: each event once, in its processor's order and in time order
+    /// of the whole; what is lost is counted; the header's numbers are exact.
+    #[test]
+    fn what_goes_in_comes_out(
+        (processors, steps) in (1..4_u16).prop_flat_map(|n| (Just(n), steps(n))),
+        kilobytes in 1..4_u32,
+        flush_ticks in prop_oneof![Just(0_u64), 1..200_u64],
+        hold_sealed: bool,
+        one_lane: bool,
+        legacy: bool,
+    ) {
+        let mode = if one_lane { LogFileMode::NO_PER_PROCESSOR_BUFFERING } else { LogFileMode(0) };
+        let lane = |processor: u16| if one_lane { 0 } else { processor };
+        let mut config =
+            SessionConfig::new(header(kilobytes * 1024, processors.into(), mode));
+        config.flush_ticks = flush_ticks;
+        config.hold_sealed = hold_sealed;
+        config.style = if legacy { Style::LegacyKernel } else { Style::Kernel };
+        let mut session = Session::create(memory(), config).unwrap();
+        let mut now = 1_000;
+        // What each lane has in its current buffer cannot be seen from outside, so a lost buffer
+        // tells how many events it took; those are the latest of the lane.
+        let mut kept: Vec<Vec<(i64, u32, usize)>> = vec![Vec::new(); processors.into()];
+        let (mut events_lost, mut buffers_lost, mut gone) = (0, 0, 0);
+        let payload = [0x5a; 400];
+        for (number, step) in steps.iter().enumerate() {
+            match *step {
+                Step::Event { processor, ticks, len } => {
+                    now += ticks;
+                    let number = number as u32;
+                    session.write(processor, &event(number, now, &payload[..len])).unwrap();
+                    kept[usize::from(lane(processor))].push((now, number, len));
+                }
+                Step::LoseEvents { processor, count } => {
+                    session.lose_events(processor, count).unwrap();
+                    events_lost += count;
+                }
+                Step::LoseBuffer { processor } => {
+                    let taken = session.lose_buffer(processor).unwrap();
+                    let lane = &mut kept[usize::from(lane(processor))];
+                    lane.truncate(lane.len() - taken as usize);
+                    buffers_lost += 1;
+                    gone += taken;
+                }
+                Step::Seal { processor } => session.seal(processor).unwrap(),
+                Step::Flush => session.flush(now).unwrap(),
+            }
+        }
+        let (file, summary) = session.close(Some(START + 77)).unwrap();
+        let file = bytes(file);
+        prop_assert_eq!(summary.events_lost, events_lost);
+        prop_assert_eq!(summary.buffers_lost, buffers_lost);
+        prop_assert_eq!(summary.events_in_lost_buffers, gone);
+        prop_assert_eq!(summary.events_written, kept.iter().map(|k| k.len() as u64).sum::<u64>());
+
+        let found = buffers(&file);
+        prop_assert_eq!(found.len() as u64, summary.buffers_written);
+        prop_assert!(found.iter().all(|b| b.size == kilobytes as usize * 1024));
+        let head = &found[0].records[0].bytes;
+        prop_assert_eq!(i64_at(head, 0x20 + 0x10), START + 77);
+        prop_assert_eq!(u32_at(head, 0x20 + 0x24), found.len() as u32);
+        prop_assert_eq!(u64::from(u32_at(head, 0x20 + 0x30)), events_lost);
+        prop_assert_eq!(u64::from(u32_at(head, 0x20 + 0x114)), buffers_lost);
+        for (processor, kept) in kept.iter().enumerate() {
+            let lane: Vec<&Found> = found[1..]
+                .iter()
+                .filter(|b| usize::from(b.processor & 0xff) == processor)
+                .flat_map(|b| &b.records)
+                .collect();
+            let got: Vec<_> = lane
+                .iter()
+                .map(|r| (r.stamp, u32_at(&r.bytes, 8), r.bytes.len() - 0x50))
+                .collect();
+            prop_assert_eq!(&got, kept);
+        }
+        let last = found.len() - 1;
+        let mut losses = 0;
+        for (i, b) in found.iter().enumerate() {
+            prop_assert_eq!(b.flags & 1 != 0, i == 0 || i == last);
+            prop_assert_eq!(b.flags & 0x20 != 0, !legacy);
+            losses |= b.flags & 6;
+            prop_assert!(i == 0 || !b.records.is_empty(), "an empty buffer was written");
+            if i > 1 {
+                prop_assert!(b.stamp >= found[i - 1].stamp);
+                prop_assert!(b.sequence > found[i - 1].sequence);
+            }
+            prop_assert!(i == 0 || b.records.iter().all(|r| r.stamp <= b.stamp));
+        }
+        if losses & BufferFlags::BUFFER_LOST.0 != 0 {
+            prop_assert!(buffers_lost > 0);
+        }
+
+        let mut expected: Vec<_> = kept
+            .iter()
+            .enumerate()
+            .flat_map(|(cpu, k)| k.iter().map(move |(stamp, n, _)| (*stamp, cpu as u16, *n)))
+            .collect();
+        expected.sort_by_key(|(stamp, cpu, _)| (*stamp, *cpu));
+        prop_assert_eq!(ordered(&file), expected);
+    }
+}
+
+/// Fills a session of one processor with events of 0x1a8 bytes, two to a buffer of 1 KB.
+fn fill<M: Medium>(session: &mut Session<M>, events: std::ops::Range<u32>) {
+    for number in events {
+        session.write(0, &event(number, 1_000 + i64::from(number), &[7; 0x158])).unwrap();
+    }
+}
+
+fn numbers(file: &[u8]) -> Vec<u32> {
+    ordered(file).into_iter().map(|(_, _, number)| number).collect()
+}
+
+fn limited(mode: LogFileMode, kilobytes: u32) -> SessionConfig {
+    let mut header = header(1024, 1, mode | LogFileMode::USE_KBYTES_FOR_SIZE);
+    header.maximum_file_size = kilobytes;
+    SessionConfig::new(header)
+}
+
+#[test]
+fn a_circular_file_keeps_the_latest() {
+    let mut session = Session::create(memory(), limited(LogFileMode::CIRCULAR, 5)).unwrap();
+    fill(&mut session, 0..20);
+    let (file, summary) = session.close(None).unwrap();
+    let file = bytes(file);
+    let found = buffers(&file);
+    assert_eq!(found.len(), 5, "buffer 0 and four that wrap");
+    assert_eq!(summary.events_written, 20);
+    let sequences: Vec<_> = found.iter().map(|b| b.sequence).collect();
+    assert_eq!(sequences, [0, 9, 10, 7, 8], "file order is not time order");
+    assert_eq!(numbers(&file), (12..20).collect::<Vec<_>>());
+    assert_eq!(u32_at(&found[0].records[0].bytes, 0x44), 5);
+}
+
+#[test]
+fn a_full_file_takes_no_more() {
+    let mut session = Session::create(memory(), limited(LogFileMode::SEQUENTIAL, 3)).unwrap();
+    fill(&mut session, 0..20);
+    let (file, summary) = session.close(None).unwrap();
+    let file = bytes(file);
+    assert_eq!(numbers(&file), [0, 1, 2, 3]);
+    assert_eq!((summary.buffers_lost, summary.events_in_lost_buffers), (8, 16));
+    assert_eq!(u32_at(&buffers(&file)[0].records[0].bytes, 0x134), 8);
+}
+
+#[test]
+fn new_files_begin_with_their_own_header() {
+    let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let mut session = Session::create(memory(), limited(LogFileMode::NEWFILE, 3)).unwrap();
+    let done = Rc::clone(&files);
+    session.set_next_file(Box::new(move |medium, number| {
+        let finished = std::mem::replace(medium, memory());
+        done.borrow_mut().push(bytes(finished));
+        assert_eq!(number as usize, done.borrow().len());
+        Ok(())
+    }));
+    fill(&mut session, 0..11);
+    let (last, summary) = session.close(None).unwrap();
+    files.borrow_mut().push(bytes(last));
+    let files = files.borrow();
+    assert_eq!(summary.files, 3);
+    let per_file: Vec<_> = files.iter().map(|f| numbers(f)).collect();
+    assert_eq!(per_file, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8, 9, 10]]);
+    let sequences: Vec<Vec<i64>> =
+        files.iter().map(|f| buffers(f).iter().map(|b| b.sequence).collect()).collect();
+    assert_eq!(sequences, [[0, 1, 2], [0, 3, 4], [0, 5, 6]]);
+    for file in files.iter() {
+        let found = buffers(file);
+        assert_eq!(u32_at(&found[0].records[0].bytes, 0x44), 3);
+        assert_eq!(found.last().unwrap().flags & 1, 1);
+    }
+}
+
+#[test]
+fn a_preallocated_file_has_its_size_from_the_start() {
+    let mode = LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE;
+    let mut session = Session::create(memory(), limited(mode, 8)).unwrap();
+    fill(&mut session, 0..4);
+    let (file, _) = session.close(None).unwrap();
+    let file = bytes(file);
+    assert_eq!(file.len(), 8 * 1024);
+    assert_eq!(buffers(&file).len(), 3);
+    let mut trace = Trace::open(&file[..], &Options::salvage()).unwrap();
+    let mut count = 0;
+    trace
+        .ordered()
+        .unwrap()
+        .for_each(|_| {
+            count += 1;
+            Ok::<_, etl_format::Error>(())
+        })
+        .unwrap();
+    assert_eq!(count, 1 + 4);
+}
+
+#[test]
+fn an_appended_session_goes_on_behind_the_old_one() {
+    let config = SessionConfig::new(header(1024, 1, LogFileMode::APPEND));
+    let mut session = Session::create(memory(), config.clone()).unwrap();
+    session.lose_events(0, 2).unwrap();
+    fill(&mut session, 0..3);
+    let (file, _) = session.close(None).unwrap();
+    let old = bytes(file);
+    let last = buffers(&old).pop().unwrap();
+    let mut config = config;
+    config.header.events_lost = 2;
+    let resume = Resume {
+        at: old.len() as u64,
+        buffers: 3,
+        next_sequence: last.sequence + 1,
+        last_flush: last.stamp,
+    };
+    let mut session = Session::append(File::new(Cursor::new(old)), config, resume).unwrap();
+    session.lose_events(0, 1).unwrap();
+    fill(&mut session, 3..7);
+    let (file, _) = session.close(None).unwrap();
+    let file = bytes(file);
+    assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5, 6]);
+    let found = buffers(&file);
+    assert_eq!(u32_at(&found[0].records[0].bytes, 0x44) as usize, found.len());
+    assert_eq!(u32_at(&found[0].records[0].bytes, 0x50), 3, "losses add up");
+}
+
+#[test]
+fn a_crash_leaves_what_was_flushed() {
+    let mut session =
+        Session::create(memory(), SessionConfig::new(header(1024, 1, LogFileMode(0)))).unwrap();
+    fill(&mut session, 0..7);
+    let (file, _) = session.abandon().unwrap();
+    let file = bytes(file);
+    assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5], "the current buffer is gone");
+    let trace = Trace::open(&file[..], &Options::default()).unwrap();
+    assert!(!trace.header().is_closed());
+    assert_eq!((trace.header().end_time, trace.header().buffers_written), (0, 1));
+    assert!(buffers(&file)[1..].iter().all(|b| b.flags & 1 == 0));
+}
+
+#[test]
+fn a_pipe_gets_the_same_bytes_but_for_the_header() {
+    let config = || SessionConfig::new(header(1024, 2, LogFileMode(0)));
+    let mut file = Session::create(memory(), config()).unwrap();
+    let mut pipe = Session::create(Pipe::new(Vec::new()), config()).unwrap();
+    fill(&mut file, 0..9);
+    fill(&mut pipe, 0..9);
+    let file = bytes(file.close(None).unwrap().0);
+    let pipe = pipe.close(None).unwrap().0.into_inner();
+    assert_eq!(file.len(), pipe.len());
+    assert_eq!(file[1024..], pipe[1024..]);
+    assert_eq!(numbers(&file), numbers(&pipe));
+    assert!(Session::create(Pipe::new(Vec::new()), limited(LogFileMode::CIRCULAR, 5)).is_err());
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let create = |change: fn(&mut LogFileHeader)| {
+        let mut header = header(1024, 1, LogFileMode(0));
+        change(&mut header);
+        Session::create(memory(), SessionConfig::new(header)).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(create(|h| h.buffer_size = 1000).contains("1024"));
+    assert!(create(|h| h.processors = 0).contains("processors"));
+    assert!(create(|h| h.mode = LogFileMode::CIRCULAR).contains("maximum"));
+    assert!(create(|h| h.mode = LogFileMode::COMPRESSED).contains("compressor"));
+    assert!(create(|h| h.logger_name = vec![65; 600]).contains("fit"));
+    let config = SessionConfig::new(header(1024, 1, LogFileMode(0)));
+    let mut session = Session::create(memory(), config).unwrap();
+    assert!(session.write(1, &event(0, 2_000, &[])).is_err(), "no such processor");
+    assert!(session.write(0, &event(0, 2_000, &[0; 1024])).is_err(), "larger than a buffer");
+    session.write(0, &event(1, 2_000, &[])).unwrap();
+    assert_eq!(numbers(&bytes(session.close(None).unwrap().0)), [1]);
+}
+
+#[test]
+fn the_end_follows_from_the_clock() {
+    for (clock_type, end) in
+        [(ClockType::QPC, 10_000), (ClockType::SYSTEM_TIME, 5_000), (ClockType::CPU_CYCLE, 25)]
+    {
+        let mut header = header(1024, 1, LogFileMode(0));
+        (header.clock_type, header.perf_freq, header.cpu_mhz) = (clock_type, 5_000_000, 2_000);
+        let mut session = Session::create(memory(), SessionConfig::new(header)).unwrap();
+        session.write(0, &event(0, 6_000, &[])).unwrap();
+        let file = bytes(session.close(None).unwrap().0);
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        assert_eq!(trace.header().end_time - START, end);
+        assert_eq!(trace.clock().filetime(6_000), trace.header().end_time);
+    }
+}
+
+#[test]
+fn header_group_events_follow_the_header() {
+    let header = header(0x1000, 1, LogFileMode::SYSTEM_LOGGER);
+    let mut config = SessionConfig::new(header);
+    let groups = [
+        HeaderGroup::Partition { partition_type: 0, qpc_offset: 0, ids: [Guid::ZERO; 2] },
+        HeaderGroup::Extension { masks: [7, 0, 0, 0, 0, 0, 0, 1], kernel_event_version: 0x46 },
+        HeaderGroup::BuildLab(b"19041.1.amd64fre.vb_release.191206-1406"),
+        HeaderGroup::DbgIdRsds { guid: Guid::new(1, 2, 3, [4; 8]), age: 1, name: b"p.pdb" },
+        HeaderGroup::ProcessorWords(&[0, 0]),
+        HeaderGroup::RundownComplete,
+    ];
+    for group in &groups {
+        let mut payload = Vec::new();
+        group.encode(&mut payload);
+        config.add_extra(&group.record(&payload, PointerSize::P8, 1_000, 4, 8)).unwrap();
+    }
+    let file = bytes(Session::create(memory(), config).unwrap().close(None).unwrap().0);
+    let found = buffers(&file);
+    let sizes: Vec<_> = found[0]
+        .records
+        .iter()
+        .map(|r| (naive::u16_at(&r.bytes, 6), r.bytes.len() - 0x20))
+        .collect();
+    assert_eq!(sizes[1..], [(0x50, 48), (0x05, 36), (0x42, 40), (0x40, 26), (0x52, 24), (0x08, 0)]);
+    let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
+    let mut records = trace.file_order().unwrap();
+    let mut read = 0;
+    while let Some(record) = records.next_record().unwrap() {
+        match HeaderGroupEvent::parse(&record).unwrap() {
+            HeaderGroupEvent::BuildLab(text) => assert!(text.ends_with(b"191206-1406")),
+            HeaderGroupEvent::Extension(m) => assert_eq!(m.masks, [7, 0, 0, 0, 0, 0, 0, 1]),
+            HeaderGroupEvent::Pdb { age, name, .. } => assert_eq!((age, name), (1, &b"p.pdb"[..])),
+            _ => {}
+        }
+        read += 1;
+    }
+    assert_eq!(read, 1 + groups.len());
+}
