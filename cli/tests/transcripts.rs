@@ -299,3 +299,55 @@ fn a_gate_on_coverage() {
     let said = run("99.95");
     assert!(said.code == 1 && said.out.contains("symbols.coverage"), "{}", said.out);
 }
+
+#[test]
+fn a_manifest_from_a_file_names_fields() {
+    let manifest = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+      <instrumentation><events>
+        <provider name="Demo-Provider" guid="{5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a}" symbol="DEMO">
+          <templates><template tid="t"><data name="Count" inType="win:UInt32"/></template></templates>
+          <events><event value="7" version="0" symbol="DemoStart" template="t"/></events>
+        </provider>
+      </events></instrumentation>
+    </instrumentationManifest>"#;
+    let bytes = common::trace_of([0x5a; 16], 7, 0, &42u32.to_le_bytes());
+    // As Windows' tools write it: UTF-16 with a byte order mark.
+    let wide: Vec<u8> = "\u{feff}"
+        .encode_utf16()
+        .chain(manifest.encode_utf16())
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let here = directory(&[
+        ("t.etl", &bytes),
+        ("demo.man", manifest.as_bytes()),
+        ("wide.man", &wide),
+        ("no.man", b"<x"),
+    ]);
+    for file in ["demo.man", "wide.man"] {
+        let args = ["dump", "--format", "jsonl", "--id", "7", "--manifest", file, "t.etl"];
+        let said = etlkit(here.path(), &args);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{file}");
+        let line: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!((&line["event"], &line["fields"]["Count"]), (&"DemoStart".into(), &42.into()));
+    }
+    let said = etlkit(here.path(), &["dump", "--manifest", "no.man", "t.etl"]);
+    assert!(
+        said.code == 2 && said.err.contains("no.man") && said.err.contains("hint: "),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn tracelogging_events_describe_themselves() {
+    let Some(path) = common::real("perfview/primitive-types.etl") else { return };
+    let here = directory(&[]);
+    let said = etlkit(here.path(), &["dump", "-p", "solar_system", path.to_str().unwrap()]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert_eq!(said.out.lines().count(), 5);
+    assert!(
+        said.out.contains("PrimitiveTypesTest string_type=\"Mercury\" boolean_type=false"),
+        "{}",
+        said.out
+    );
+}

@@ -21,7 +21,7 @@ use crate::tables::Registry;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
 use etl_format::read::{Header, Record};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Events that a merge adds to tell the schemas of others: `TRACE_EVENT_INFO` and maps.
@@ -77,6 +77,8 @@ pub struct SchemaStore {
     event_source: Known,
     reassembler: Reassembler,
     provider_names: HashMap<Guid, String>,
+    /// Providers of which any classic event is known.
+    classic: HashSet<Guid>,
     string_only: Decoder,
 }
 
@@ -103,6 +105,7 @@ impl SchemaStore {
             event_source: Known::new(),
             reassembler: Reassembler::new(limits.bytes),
             provider_names: HashMap::new(),
+            classic: classic_of_tables(),
             string_only: Decoder::new(Arc::new(text)),
         }
     }
@@ -119,6 +122,7 @@ impl SchemaStore {
         for schema in schemas {
             self.name_provider(schema.provider, &schema.provider_name);
             let key = (schema.provider, schema.identity);
+            self.note_classic(key);
             self.given.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
         }
     }
@@ -141,6 +145,12 @@ impl SchemaStore {
         learned.or_else(|| Some(self.tables?.provider(provider)?.name.as_str()))
     }
 
+    fn note_classic(&mut self, (provider, identity): (Guid, Identity)) {
+        if matches!(identity, Identity::Classic { .. }) {
+            self.classic.insert(provider);
+        }
+    }
+
     fn name_provider(&mut self, provider: Guid, name: &str) {
         if !name.is_empty()
             && self.provider_names.len() < self.limits.schemas
@@ -151,7 +161,15 @@ impl SchemaStore {
     }
 
     /// Takes from a record what it says about schemas. Cheap for records that say nothing.
+    #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
+        // The kernel's own records are the most of a trace, and never say anything.
+        if !record.is_kernel() {
+            self.learn_from(record);
+        }
+    }
+
+    fn learn_from(&mut self, record: &Record<'_>) {
         match record.header() {
             Header::Event(header) => {
                 if header.descriptor.id == MANIFEST_EVENT {
@@ -235,6 +253,7 @@ impl SchemaStore {
                 let Ok(info) = trace_event_info::parse(payload, &self.maps) else { return };
                 self.name_provider(info.provider, &info.provider_name);
                 let key = (info.provider, info.identity);
+                self.note_classic(key);
                 self.merged.entry(key).or_insert_with(|| Arc::new(Decoder::new(Arc::new(info))));
             }
             MAP_INFO => {
@@ -288,6 +307,10 @@ impl SchemaStore {
 
     /// A classic event: its own version, or the nearest older layout, which newer ones only extend.
     fn classic(&self, provider: Guid, opcode: u8, version: u16) -> Option<&Decoder> {
+        // Without this most records of a kernel trace would be looked up in vain, version by version.
+        if !self.classic.contains(&provider) {
+            return None;
+        }
         let older = (0..version.min(16)).rev();
         std::iter::once(version)
             .chain(older)
@@ -317,4 +340,13 @@ impl SchemaStore {
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         Some((decoder.schema(), decoder.fields(record.payload(), pointers)))
     }
+}
+
+/// Providers whose tables describe classic events.
+fn classic_of_tables() -> HashSet<Guid> {
+    let events = Registry::builtin().providers().iter().flat_map(|p| &p.events);
+    events
+        .filter(|e| matches!(e.schema.identity, Identity::Classic { .. }))
+        .map(|e| e.schema.provider)
+        .collect()
 }

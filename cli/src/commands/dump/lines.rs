@@ -3,9 +3,7 @@
 use etl_format::constants::group_name;
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
-use etl_schema::decode::Fields;
-use etl_schema::tables::Registry;
-use etl_schema::{EventSchema, Identity};
+use etl_schema::store::SchemaStore;
 
 use crate::escape;
 use crate::names;
@@ -26,6 +24,8 @@ pub(super) struct Lines {
     /// The last second that was formatted, and its text up to the fraction.
     second: i64,
     second_text: String,
+    /// Where the fields of events are described.
+    store: SchemaStore,
     /// The provider looked up last, and its name.
     provider: Guid,
     provider_name: Option<&'static str>,
@@ -80,13 +80,14 @@ impl Facts {
 }
 
 impl Lines {
-    pub fn new(format: Format, raw: bool, clock: Clock) -> Self {
+    pub fn new(format: Format, raw: bool, clock: Clock, store: SchemaStore) -> Self {
         Lines {
             format,
             raw,
             clock,
             second: i64::MIN,
             second_text: String::new(),
+            store,
             provider: Guid::ZERO,
             provider_name: None,
             provider_json: Vec::new(),
@@ -99,6 +100,12 @@ impl Lines {
             out.extend(COLUMNS.as_bytes());
             out.push(b'\n');
         }
+    }
+
+    /// Takes from a record what it says of others: schemas travel in the trace.
+    #[inline]
+    pub fn learn(&mut self, record: &Record<'_>) {
+        self.store.learn(record);
     }
 
     /// Writes one record and a line feed.
@@ -144,14 +151,6 @@ impl Lines {
             }
         }
         self.provider_name.or_else(|| names::from_traits(record))
-    }
-
-    /// What the tables say of an event, and its fields.
-    fn described<'a>(record: &Record<'a>) -> Option<(&'static EventSchema, Fields<'a>)> {
-        let (provider, d) = (record.provider()?, record.descriptor()?);
-        let key = Identity::Modern { id: d.id, version: d.version };
-        let decoder = Registry::builtin().decoder(provider, key)?;
-        Some((decoder.schema(), decoder.fields(record.payload(), record.pointer_size()?)))
     }
 
     fn text(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
@@ -200,7 +199,7 @@ impl Lines {
             out.extend(activity.to_ascii());
         }
         let payload = record.payload();
-        let described = Self::described(record);
+        let described = self.store.fields(record);
         if let Some((schema, _)) = described {
             out.push(b' ');
             escape::line(out, &schema.name);
@@ -273,10 +272,10 @@ impl Lines {
         for item in record.extended() {
             json_item(out, &item);
         }
-        if let Some((schema, mut fields)) = Self::described(record) {
-            out.extend(b",\"event\":\"");
-            out.extend(schema.name.as_bytes());
-            out.extend(b"\",\"fields\":");
+        if let Some((schema, mut fields)) = self.store.fields(record) {
+            out.extend(b",\"event\":");
+            escape::json(out, &schema.name);
+            out.extend(b",\"fields\":");
             render::json_fields(out, &mut fields);
             if fields.note().is_short() {
                 out.extend(b",\"payload_short\":true");

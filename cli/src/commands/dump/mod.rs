@@ -9,6 +9,9 @@ use etl_format::read::{
     Damage, FileOrder, Mode, Note, Options, OrderCheck, PipeSource, Record, Source, Trace,
 };
 use etl_format::{Clock, Error};
+use etl_schema::SchemaSource;
+use etl_schema::sources::{manifest, tmf};
+use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -48,6 +51,12 @@ pub(crate) struct Args {
     /// Stop at the first fault of the file, with exit code 2
     #[arg(long)]
     strict: bool,
+    /// Describe events by this XML instrumentation manifest. May be given more than once
+    #[arg(long, value_name = "FILE")]
+    manifest: Vec<PathBuf>,
+    /// Describe WPP messages by this TMF text. May be given more than once
+    #[arg(long, value_name = "FILE")]
+    tmf: Vec<PathBuf>,
     #[command(flatten)]
     filter: FilterArgs,
 }
@@ -171,6 +180,46 @@ impl Dump<'_> {
     }
 }
 
+/// The tables, and what the files that were named describe.
+fn store(args: &Args) -> Result<SchemaStore, Failure> {
+    let mut store = SchemaStore::default();
+    let read = |path: &PathBuf| {
+        let name = input::display(path);
+        let text = std::fs::read(path).map_err(|e| Failure::new(&name, e.to_string()))?;
+        Ok::<_, Failure>((text_of(&text), name))
+    };
+    for path in &args.manifest {
+        let (text, name) = read(path)?;
+        let schemas = manifest::parse(&text, SchemaSource::Manifest).map_err(|e| {
+            Failure::new(name, e.to_string())
+                .hint("a manifest is the XML that a provider is built from (.man, .xml)")
+        })?;
+        store.give(schemas);
+    }
+    for path in &args.tmf {
+        let (text, name) = read(path)?;
+        let schemas = tmf::parse(&text).map_err(|e| {
+            Failure::new(name, e.to_string()).hint("tracepdb makes TMF files from a PDB")
+        })?;
+        store.give(schemas);
+    }
+    Ok(store)
+}
+
+/// Text in UTF-8, or in UTF-16 with a byte order mark, as Windows' tools write it.
+fn text_of(bytes: &[u8]) -> String {
+    let units = |rest: &[u8], from: fn([u8; 2]) -> u16| {
+        let units: Vec<_> = rest.as_chunks().0.iter().map(|&unit| from(unit)).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => units(rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
 /// Prints the records that were asked for.
 struct Printer {
     filter: Filter,
@@ -183,7 +232,7 @@ struct Printer {
 impl Printer {
     fn new(args: &Args, clock: &Clock, total: u64) -> Result<Self, Failure> {
         let mut out = Output::new();
-        let lines = Lines::new(args.format, args.raw, *clock);
+        let lines = Lines::new(args.format, args.raw, *clock, store(args)?);
         lines.header(&mut out.buffer);
         Ok(Printer {
             filter: args.filter.compile(clock)?,
@@ -201,6 +250,7 @@ impl Printer {
     #[inline]
     fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
         self.progress.pass(record.bytes().len());
+        self.lines.learn(record);
         if self.filter.admits(record) {
             self.left -= 1;
             self.lines.line(&mut self.out.buffer, record);
