@@ -15,7 +15,6 @@ pub fn i64_at(b: &[u8], at: usize) -> i64 {
 /// One buffer: header fields that matter, and its EVENT and SYSTEM records.
 #[derive(Debug)]
 pub struct Buffer {
-    pub at: usize,
     pub size: usize,
     pub stamp: i64,
     pub sequence: i64,
@@ -54,7 +53,6 @@ pub fn buffers(file: &[u8]) -> Vec<Buffer> {
         }
         assert!(fill == p, "the fill is the end of the last record");
         out.push(Buffer {
-            at,
             size,
             stamp: i64_at(b, 0x10),
             sequence: i64_at(b, 0x18),

@@ -1,7 +1,7 @@
 //! TraceLogging: events that carry their schema, in both directions.
 //!
 //! An event brings two extended items. `EVENT_SCHEMA_TL` holds its name and its fields ([`parse`],
-//! [`build`]), `PROV_TRAITS` the provider's name and group ([`ProviderTraits`]). Fields nest and
+//! [`build()`]), `PROV_TRAITS` the provider's name and group ([`ProviderTraits`]). Fields nest and
 //! repeat. Both directions are checked against each other by a property, and the parser against real
 //! traces.
 
