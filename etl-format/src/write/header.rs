@@ -20,9 +20,9 @@ pub struct LogFileHeader {
     pub process_id: u32,
     /// Raw stamp: the session clock at `start_time`; not later than any record.
     pub stamp: i64,
-    /// Kernel time of the record in timer ticks; 0 on disk.
+    /// Kernel time of the starting thread in timer ticks.
     pub kernel_time: u32,
-    /// User time of the record in timer ticks; 0 on disk.
+    /// User time of the starting thread in timer ticks.
     pub user_time: u32,
     /// Memory of one buffer.
     pub buffer_size: u32,

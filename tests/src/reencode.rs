@@ -1,0 +1,262 @@
+//! Decoded records and headers put together again by the write half.
+
+use etl_format::Guid;
+use etl_format::constants::{BufferFlags, MARKER_EVENT_TRACE, MessageFlags, PointerSize};
+use etl_format::read::{self, ExtendedItem, FileHeader, Header};
+use etl_format::write::record::{
+    Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
+    Record as _, System,
+};
+use etl_format::write::{self, LogFileHeader, Processor};
+
+/// Appends a record, encoded anew from the fields that the read half decoded. Kinds without a
+/// struct are copied.
+///
+/// # Panics
+/// When the write half refuses.
+pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
+    let payload = record.payload();
+    let pointer_size = record.pointer_size().unwrap_or(PointerSize::P8);
+    let full = |h: &read::FullHeader| Full {
+        pointer_size,
+        opcode: h.opcode,
+        level: h.level,
+        version: h.version,
+        thread_id: h.thread_id,
+        process_id: h.process_id,
+        stamp: h.stamp,
+        class: h.class,
+        kernel_time: h.kernel_time,
+        user_time: h.user_time,
+        payload,
+    };
+    let done = match record.header() {
+        Header::System(h) => match (h.kernel_time, h.user_time) {
+            (Some(kernel_time), Some(user_time)) => System {
+                pointer_size,
+                version: h.version,
+                hook: h.hook,
+                thread_id: h.thread_id,
+                process_id: h.process_id,
+                stamp: h.stamp,
+                kernel_time,
+                user_time,
+                payload,
+            }
+            .encode(out),
+            _ => Compact {
+                pointer_size,
+                version: h.version,
+                hook: h.hook,
+                thread_id: h.thread_id,
+                process_id: h.process_id,
+                stamp: h.stamp,
+                payload,
+            }
+            .encode(out),
+        },
+        Header::PerfInfo(h) => PerfInfo {
+            pointer_size,
+            version: h.version(),
+            hook: h.hook,
+            stamp: h.stamp,
+            pebs_index: h.pebs_index,
+            counters: &h.counters().collect::<Vec<_>>(),
+            payload,
+        }
+        .encode(out),
+        Header::Full(h) => full(&h).encode(out),
+        Header::Instance(h) => Instance {
+            full: full(&h.full),
+            instance_id: h.instance_id,
+            parent_instance_id: h.parent_instance_id,
+            parent_class: h.parent_class,
+        }
+        .encode(out),
+        Header::Message(h) => {
+            let kind_form = record.bytes().get(3).is_some_and(|b| b & MARKER_EVENT_TRACE != 0);
+            Message {
+                marker: if kind_form { MessageMarker::Kind } else { MessageMarker::Wpp },
+                number: h.number,
+                flags: MessageFlags(h.flags.0),
+                sequence: h.sequence.unwrap_or(0),
+                component_id: h.component_id.unwrap_or(0),
+                guid: h.guid.unwrap_or(Guid::ZERO),
+                stamp: h.stamp.unwrap_or(0),
+                thread_id: h.thread_id.unwrap_or(0),
+                process_id: h.process_id.unwrap_or(0),
+                payload,
+            }
+            .encode(out)
+        }
+        Header::Event(h) => event(record, &h, pointer_size, out),
+        _ => Raw { bytes: record.bytes(), stamp: None }.encode(out),
+    };
+    done.expect("the write half takes what was read");
+}
+
+fn event(
+    record: &read::Record<'_>,
+    h: &read::EventHeader,
+    pointer_size: PointerSize,
+    out: &mut Vec<u8>,
+) -> etl_format::Result<()> {
+    let items: Vec<ExtendedItem<'_>> = record.extended().collect();
+    // Addresses and counters are decoded to integers, which have to live somewhere.
+    let words: Vec<Vec<u64>> = items
+        .iter()
+        .map(|item| match item {
+            ExtendedItem::Stack(stack) => stack.addresses().collect(),
+            ExtendedItem::PmcCounters(bytes) => bytes
+                .chunks_exact(8)
+                .filter_map(|c| c.try_into().ok().map(u64::from_le_bytes))
+                .collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let narrow: Vec<Vec<u32>> =
+        words.iter().map(|w| w.iter().map(|&a| a as u32).collect()).collect();
+    let container: Vec<[u8; 16]> = items
+        .iter()
+        .map(|item| match item {
+            ExtendedItem::ContainerId(guid) => guid.to_bytes(),
+            _ => [0; 16],
+        })
+        .collect();
+    let extended: Vec<Extended<'_>> = items
+        .iter()
+        .zip(words.iter().zip(&narrow).zip(&container))
+        .map(|(item, ((words, narrow), container))| match *item {
+            ExtendedItem::RelatedActivity(guid) => Extended::RelatedActivity(guid),
+            ExtendedItem::Sid(bytes) => Extended::Sid(bytes),
+            ExtendedItem::TerminalSession(id) => Extended::TerminalSession(id),
+            ExtendedItem::Instance { id, parent_id, parent } => Extended::InstanceInfo {
+                instance_id: id,
+                parent_instance_id: parent_id,
+                parent_class: parent,
+            },
+            ExtendedItem::Stack(s) if s.wide => {
+                Extended::Stack64 { match_id: s.match_id, addresses: words }
+            }
+            ExtendedItem::Stack(s) => Extended::Stack32 { match_id: s.match_id, addresses: narrow },
+            ExtendedItem::StackKey { match_id, key, wide: true } => {
+                Extended::StackKey64 { match_id, key }
+            }
+            ExtendedItem::StackKey { match_id, key, wide: false } => {
+                Extended::StackKey32 { match_id, key: key as u32 }
+            }
+            ExtendedItem::PebsIndex(v) => Extended::PebsIndex(v),
+            ExtendedItem::PmcCounters(_) => Extended::Counters(words),
+            ExtendedItem::PsmKey(bytes) => Extended::PsmKey(bytes),
+            ExtendedItem::EventKey(v) => Extended::EventKey(v),
+            ExtendedItem::EventSchema(bytes) => Extended::Schema(bytes),
+            ExtendedItem::ProviderTraits(bytes) => Extended::ProviderTraits(bytes),
+            ExtendedItem::ProcessStartKey(v) => Extended::ProcessStartKey(v),
+            ExtendedItem::ControlGuid(guid) => Extended::ControlGuid(guid),
+            ExtendedItem::QpcDelta(v) => Extended::QpcDelta(v),
+            ExtendedItem::ContainerId(_) => Extended::ContainerId(container),
+            ExtendedItem::Unknown { kind, data } => Extended::Other(kind, data),
+            _ => panic!("an extended item that the write half does not know: {item:?}"),
+        })
+        .collect();
+    let d = h.descriptor;
+    Event {
+        pointer_size,
+        flags: h.flags,
+        properties: h.properties,
+        thread_id: h.thread_id,
+        process_id: h.process_id,
+        stamp: h.stamp,
+        provider: h.provider,
+        descriptor: Descriptor {
+            id: d.id,
+            version: d.version,
+            channel: d.channel,
+            level: d.level,
+            opcode: d.opcode,
+            task: d.task,
+            keyword: d.keyword,
+        },
+        kernel_time: h.kernel_time,
+        user_time: h.user_time,
+        activity: h.activity,
+        extended: &extended,
+        payload: record.payload(),
+    }
+    .encode(out)
+}
+
+/// The header event, field by field.
+#[must_use]
+pub fn file_header(h: &FileHeader) -> LogFileHeader {
+    let zone = &h.time_zone;
+    LogFileHeader {
+        pointer_size: h.pointer_size,
+        thread_id: h.thread_id,
+        process_id: h.process_id,
+        stamp: h.stamp,
+        kernel_time: 0,
+        user_time: 0,
+        buffer_size: h.buffer_size,
+        os_major: h.os_major,
+        os_minor: h.os_minor,
+        log_major: h.log_major,
+        log_minor: h.log_minor,
+        build: h.build,
+        processors: h.processors,
+        end_time: h.end_time,
+        timer_resolution: h.timer_resolution,
+        maximum_file_size: h.maximum_file_size,
+        mode: h.mode,
+        buffers_written: h.buffers_written,
+        start_buffers: h.start_buffers,
+        stated_pointer_size: h.stated_pointer_size,
+        events_lost: h.events_lost,
+        cpu_mhz: h.cpu_mhz,
+        logger_name_word: h.logger_name_word,
+        log_file_name_word: h.log_file_name_word,
+        time_zone: write::TimeZone {
+            bias: zone.bias,
+            standard_name: zone.standard_name,
+            standard_date: zone.standard_date,
+            standard_bias: zone.standard_bias,
+            daylight_name: zone.daylight_name,
+            daylight_date: zone.daylight_date,
+            daylight_bias: zone.daylight_bias,
+        },
+        padding: h.padding,
+        boot_time: h.boot_time,
+        perf_freq: h.perf_freq,
+        start_time: h.start_time,
+        clock_type: h.clock_type,
+        buffers_lost: h.buffers_lost,
+        logger_name: h.logger_name.clone(),
+        log_file_name: h.log_file_name.clone(),
+    }
+}
+
+/// A buffer header, field by field.
+#[must_use]
+pub fn buffer_header(h: &read::BufferHeader) -> write::BufferHeader {
+    let [number, alignment] = h.processor_field.to_le_bytes();
+    write::BufferHeader {
+        buffer_size: h.buffer_size,
+        saved_offset: h.saved_offset,
+        current_offset: h.current_offset,
+        reference_count: h.reference_count,
+        time_stamp: h.time_stamp,
+        sequence_number: h.sequence_number,
+        clock: h.clock,
+        processor: if h.flags.has(BufferFlags::PROC_INDEX) {
+            Processor::Index(h.processor_field)
+        } else {
+            Processor::Number { number, alignment }
+        },
+        logger_id: h.logger_id,
+        state: h.state,
+        offset: h.offset,
+        flags: h.flags,
+        buffer_type: h.buffer_type,
+        tail: h.tail,
+    }
+}
