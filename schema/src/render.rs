@@ -144,7 +144,7 @@ fn width(field: &Field) -> usize {
 pub(crate) fn shown<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     use crate::model::Length;
     match field.length {
-        Length::Fixed(_) | Length::Field(_) => text.before_nul(),
+        Length::Fixed(_) | Length::Field(_) | Length::Rest => text.before_nul(),
         _ => text,
     }
 }

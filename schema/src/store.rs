@@ -69,6 +69,7 @@ struct SelfDescribing {
 pub struct SchemaStore {
     limits: StoreLimits,
     tables: Option<&'static Registry>,
+    classic: Option<&'static Registry>,
     given: Known,
     self_describing: SelfDescribing,
     merged: Known,
@@ -97,6 +98,7 @@ impl SchemaStore {
         SchemaStore {
             limits,
             tables: Some(Registry::builtin()),
+            classic: Some(Registry::classic()),
             given: Known::new(),
             self_describing: SelfDescribing::default(),
             merged: Known::new(),
@@ -113,7 +115,7 @@ impl SchemaStore {
     /// Without the tables: only what is given and what the trace says.
     #[must_use]
     pub fn without_tables(mut self) -> Self {
-        self.tables = None;
+        (self.tables, self.classic) = (None, None);
         self
     }
 
@@ -326,7 +328,11 @@ impl SchemaStore {
         {
             return Some(found);
         }
-        if let Some(found) = self.tables.and_then(|tables| tables.decoder(provider, identity)) {
+        let tables = match identity {
+            Identity::Classic { .. } => self.classic,
+            _ => self.tables,
+        };
+        if let Some(found) = tables.and_then(|tables| tables.decoder(provider, identity)) {
             return Some(found);
         }
         self.merged.get(&key).or_else(|| self.event_source.get(&key)).map(|found| &**found)

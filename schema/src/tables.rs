@@ -18,6 +18,9 @@ pub const TABLES: &[(&str, &str)] = &[
     ("clr-rundown.txt", include_str!("../tables/clr-rundown.txt")),
 ];
 
+/// The classic events of the kernel and of merges, by class: file name and text.
+pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../tables/kernel.txt"));
+
 /// An event of a table: what every source says of an event, and what only tables say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEvent {
@@ -51,6 +54,14 @@ impl Provider {
     /// The first mistake, with its line.
     pub fn parse(file: &str, text: &str) -> Result<Self, TableError> {
         parse::provider(file, text)
+    }
+
+    /// Reads a table of classic events: a provider for each class.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse_classes(file: &str, text: &str) -> Result<Vec<Self>, TableError> {
+        parse::classes(file, text)
     }
 
     /// Names of the bits of a mask, and the bits that have none. A bit with a newer name as well is
@@ -95,6 +106,16 @@ impl Registry {
         BUILTIN.get_or_init(|| {
             let tables = TABLES.iter().filter_map(|(file, text)| Provider::parse(file, text).ok());
             Registry::new(tables.collect())
+        })
+    }
+
+    /// The classic events of the kernel and of merges, read once; likewise.
+    #[must_use]
+    pub fn classic() -> &'static Registry {
+        static CLASSIC: OnceLock<Registry> = OnceLock::new();
+        CLASSIC.get_or_init(|| {
+            let (file, text) = CLASSIC_TABLE;
+            Registry::new(Provider::parse_classes(file, text).unwrap_or_default())
         })
     }
 
@@ -169,6 +190,11 @@ mod tests {
                 panic!("{mistake}");
             }
         }
+        let (file, text) = CLASSIC_TABLE;
+        if let Err(mistake) = Provider::parse_classes(file, text) {
+            panic!("{mistake}");
+        }
+        assert_eq!(Registry::classic().providers().len(), 14);
         let registry = Registry::builtin();
         assert_eq!(registry.providers().len(), TABLES.len());
         let events: Vec<_> = registry.providers().iter().map(|p| p.events.len()).collect();

@@ -7,7 +7,7 @@ use etl_format::Guid;
 
 use crate::model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
-    Named, SchemaSource, ValueMap,
+    Named, OutType, SchemaSource, ValueMap,
 };
 
 use super::{Provider, TableEvent};
@@ -31,13 +31,37 @@ struct Line<'a> {
     words: Vec<&'a str>,
 }
 
+/// A table of classic events: a part for each class, which begins with its line.
+pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Provider>, TableError> {
+    let mut out = Vec::new();
+    let lines: Vec<&str> = text.lines().collect();
+    let starts =
+        (0..lines.len()).filter(|&n| lines.get(n).is_some_and(|l| l.starts_with("class ")));
+    let starts: Vec<usize> = starts.collect();
+    for (at, &start) in starts.iter().enumerate() {
+        let end = starts.get(at + 1).copied().unwrap_or(lines.len());
+        let part = lines.get(start..end).unwrap_or_default();
+        out.push(lines_of(file, start, part.iter().copied())?);
+    }
+    Ok(out)
+}
+
 pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {
-    let lines = text.lines().enumerate().filter_map(|(n, line)| {
+    lines_of(file, 0, text.lines())
+}
+
+/// One provider or class; `first` lines are before it in the file.
+fn lines_of<'a>(
+    file: &str,
+    first: usize,
+    lines: impl Iterator<Item = &'a str>,
+) -> Result<Provider, TableError> {
+    let lines = lines.enumerate().filter_map(|(n, line)| {
         let body = line.trim_start();
         let indent = line.len() - body.len();
         let words: Vec<_> = body.split_whitespace().collect();
         (!body.is_empty() && !body.starts_with('#')).then_some(Line {
-            number: n + 1,
+            number: first + n + 1,
             indent,
             words,
         })
@@ -50,6 +74,7 @@ pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {
             what,
         })?;
     }
+    table.close_layout();
     let Some((name, guid)) = table.provider else {
         let what = "expected a line `provider NAME GUID`".to_owned();
         return Err(TableError { file: file.to_owned(), line: 1, what });
@@ -67,17 +92,27 @@ struct Table<'a> {
     open_map: Option<(String, MapKind, Vec<MapEntry>)>,
     events: Vec<TableEvent>,
     ids: HashSet<Identity>,
+    /// Other events that share the layout which is being read: name and type.
+    sharing: Vec<(String, Identity)>,
 }
 
 impl Table<'_> {
     fn line(&mut self, line: &Line<'_>) -> Result<(), String> {
         if line.indent == 0 {
             self.close_map();
+            self.close_layout();
         }
         match (line.indent, line.words.as_slice()) {
             (0, ["provider", name, guid]) => {
                 let guid = guid.parse().map_err(|e| format!("{e}"))?;
                 self.provider = Some(((*name).to_owned(), guid));
+            }
+            (0, ["class", name, guid]) => {
+                let guid = guid.parse().map_err(|e| format!("{e}"))?;
+                self.provider = Some(((*name).to_owned(), guid));
+            }
+            (0, ["layout", version, events @ ..]) if !events.is_empty() => {
+                self.layout(version, events)?;
             }
             (0, ["keyword", mask, name]) => self.keywords.push((number(mask)?, (*name).to_owned())),
             (0, [kind @ ("values" | "bits"), name]) => {
@@ -116,6 +151,46 @@ impl Table<'_> {
         if !self.ids.insert(key) {
             return Err(format!("event {id} version {version} is given twice"));
         }
+        self.begin(key, symbol)
+    }
+
+    /// `NAME=TYPE...`: classic events of one layout.
+    fn layout(&mut self, version: &str, events: &[&str]) -> Result<(), String> {
+        let version = number(version)?;
+        for event in events {
+            let (name, opcode) =
+                event.split_once('=').ok_or_else(|| format!("{event} is no NAME=TYPE"))?;
+            let opcode = number(opcode)?;
+            let key = Identity::Classic { opcode, version };
+            if !self.ids.insert(key) {
+                return Err(format!("type {opcode} version {version} is given twice"));
+            }
+            self.sharing.push((name.to_owned(), key));
+        }
+        // The first one is read, the others are copied from it.
+        let (name, key) = self.sharing.remove(0);
+        self.begin(key, &name)?;
+        self.name_opcode(&name, key);
+        Ok(())
+    }
+
+    fn name_opcode(&mut self, name: &str, key: Identity) {
+        if let (Some(event), Identity::Classic { opcode, .. }) = (self.events.last_mut(), key) {
+            event.schema.opcode = Named::new(opcode, name.to_owned());
+        }
+    }
+
+    fn close_layout(&mut self) {
+        for (name, key) in std::mem::take(&mut self.sharing) {
+            let Some(mut event) = self.events.last().cloned() else { return };
+            event.schema.identity = key;
+            event.schema.name = name.clone().into();
+            self.events.push(event);
+            self.name_opcode(&name, key);
+        }
+    }
+
+    fn begin(&mut self, key: Identity, symbol: &str) -> Result<(), String> {
         let Some((name, provider)) = &self.provider else {
             return Err("a line `provider NAME GUID` has to come first".to_owned());
         };
@@ -211,7 +286,17 @@ impl Table<'_> {
                         Err(_) => Count::Field(place(value)?),
                     }
                 }
-                "length" => field.length = Length::Field(place(value)?),
+                "length" if *value == "rest" => field.length = Length::Rest,
+                "length" => {
+                    field.length = match value.parse() {
+                        Ok(n) => Length::Fixed(n),
+                        Err(_) => Length::Field(place(value)?),
+                    }
+                }
+                "out" => {
+                    let out = OutType::from_name(value);
+                    field.out = out.ok_or_else(|| format!("no out-type is called {value}"))?;
+                }
                 "map" => {
                     let found = self.maps.get(*value);
                     field.map =
