@@ -79,7 +79,7 @@ pub struct SchemaStore {
     reassembler: Reassembler,
     provider_names: HashMap<Guid, String>,
     /// Providers of which any classic event is known.
-    classic: HashSet<Guid>,
+    classic_providers: HashSet<Guid>,
     string_only: Decoder,
 }
 
@@ -107,7 +107,7 @@ impl SchemaStore {
             event_source: Known::new(),
             reassembler: Reassembler::new(limits.bytes),
             provider_names: HashMap::new(),
-            classic: classic_of_tables(),
+            classic_providers: classic_of_tables(),
             string_only: Decoder::new(Arc::new(text)),
         }
     }
@@ -149,7 +149,7 @@ impl SchemaStore {
 
     fn note_classic(&mut self, (provider, identity): (Guid, Identity)) {
         if matches!(identity, Identity::Classic { .. }) {
-            self.classic.insert(provider);
+            self.classic_providers.insert(provider);
         }
     }
 
@@ -310,7 +310,7 @@ impl SchemaStore {
     /// A classic event: its own version, or the nearest older layout, which newer ones only extend.
     fn classic(&self, provider: Guid, opcode: u8, version: u16) -> Option<&Decoder> {
         // Without this most records of a kernel trace would be looked up in vain, version by version.
-        if !self.classic.contains(&provider) {
+        if !self.classic_providers.contains(&provider) {
             return None;
         }
         let older = (0..version.min(16)).rev();
@@ -350,7 +350,8 @@ impl SchemaStore {
 
 /// Providers whose tables describe classic events.
 fn classic_of_tables() -> HashSet<Guid> {
-    let events = Registry::builtin().providers().iter().flat_map(|p| &p.events);
+    let providers = Registry::builtin().providers().iter().chain(Registry::classic().providers());
+    let events = providers.flat_map(|p| &p.events);
     events
         .filter(|e| matches!(e.schema.identity, Identity::Classic { .. }))
         .map(|e| e.schema.provider)

@@ -71,6 +71,9 @@ pub fn all_traces() -> Vec<PathBuf> {
         collect(&directory, &mut found);
     }
     found.sort();
+    if found.is_empty() && traces().is_some() {
+        missing("every trace of the directory of real traces", "ETLKIT_REQUIRE_SHARED");
+    }
     found
 }
 
