@@ -43,8 +43,12 @@ pub(crate) fn line(out: &mut Vec<u8>, text: &str) {
 /// Writes a JSON string with its quotes.
 pub(crate) fn json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    for c in text.chars() {
-        json_char(out, c);
+    // Names are nearly always plain; they go in one piece.
+    let plain = |b: u8| (b' '..=b'~').contains(&b) && b != b'"' && b != b'\\';
+    if text.bytes().all(plain) {
+        out.extend(text.as_bytes());
+    } else {
+        text.chars().for_each(|c| json_char(out, c));
     }
     out.push(b'"');
 }
