@@ -4,8 +4,11 @@
 //! so far is plain XPRESS, one stream per buffer; the other two are decoded from the publication.
 
 mod copy;
+mod encode;
+mod encode_huffman;
 mod huffman;
 mod lznt1;
+mod matches;
 mod xpress;
 
 #[cfg(test)]
@@ -48,6 +51,79 @@ pub fn decompress(
     };
     let Progress { produced, consumed } = progress;
     whole.ok_or(DecodeFault { produced, consumed })
+}
+
+/// How much work an encoder puts into finding repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Effort {
+    /// Takes the first fair match.
+    Fast,
+    /// Looks at some candidates, and one byte ahead.
+    #[default]
+    Default,
+    /// Looks at many candidates: smaller, and slower.
+    Best,
+}
+
+/// A format that nothing can be compressed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no compression format {0}")]
+pub struct UnknownFormat(pub CompressionFormat);
+
+/// Compresses buffers one after the other, with tables that are allocated once.
+///
+/// What is written does not depend on the buffers before.
+#[derive(Clone, Debug)]
+pub struct Compressor {
+    chains: matches::Chains,
+    items: Vec<encode_huffman::Item>,
+}
+
+impl Compressor {
+    /// An encoder of the given effort.
+    #[must_use]
+    pub fn new(effort: Effort) -> Self {
+        Compressor { chains: matches::Chains::new(effort), items: Vec::new() }
+    }
+
+    /// Appends `input`, compressed, to `output`; at most 4 GiB of input. What does not shrink grows
+    /// a little: compare the sizes. NONE and DEFAULT append the input as it is.
+    ///
+    /// # Errors
+    /// When the format is not known; nothing is appended then.
+    pub fn compress(
+        &mut self,
+        format: CompressionFormat,
+        input: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<(), UnknownFormat> {
+        self.chains.reset();
+        match format {
+            CompressionFormat::XPRESS => encode::xpress(&mut self.chains, input, output),
+            CompressionFormat::LZNT1 => encode::lznt1(&mut self.chains, input, output),
+            CompressionFormat::XPRESS_HUFF => {
+                encode_huffman::encode(&mut self.chains, &mut self.items, input, output);
+            }
+            CompressionFormat::NONE | CompressionFormat::DEFAULT => {
+                output.extend_from_slice(input);
+            }
+            _ => return Err(UnknownFormat(format)),
+        }
+        Ok(())
+    }
+}
+
+/// Appends `input`, compressed, to `output`: [`Compressor::compress`] for a single buffer.
+///
+/// # Errors
+/// When the format is not known; nothing is appended then.
+pub fn compress(
+    format: CompressionFormat,
+    input: &[u8],
+    effort: Effort,
+    output: &mut Vec<u8>,
+) -> Result<(), UnknownFormat> {
+    Compressor::new(effort).compress(format, input, output)
 }
 
 /// How far a decoder has come.

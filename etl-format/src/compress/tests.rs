@@ -112,6 +112,65 @@ proptest! {
     }
 }
 
+const EFFORTS: [Effort; 3] = [Effort::Fast, Effort::Default, Effort::Best];
+
+/// What each encoder writes is read by both decoders.
+fn round_trip(data: &[u8]) {
+    for effort in EFFORTS {
+        let mut compressor = Compressor::new(effort);
+        for format in FORMATS {
+            let mut packed = b"before".to_vec();
+            compressor.compress(format, data, &mut packed).unwrap();
+            assert!(packed.starts_with(b"before"));
+            let packed = &packed[6..];
+            let back = decoded(format, packed, data.len());
+            assert!(back.as_deref() == Ok(data), "{format} {effort:?}");
+            let back = naively(format, packed, data.len());
+            assert!(back.as_deref() == Ok(data), "naive {format} {effort:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_compressed_comes_back(data in data()) {
+        round_trip(&data);
+    }
+}
+
+#[test]
+fn runs_and_blocks_come_back() {
+    for len in [0, 1, 2, 3, 25, 26, 287, 288, 4095, 4096, 4097, 65_535, 65_536, 65_560, 140_000] {
+        round_trip(&vec![7; len]);
+        round_trip(&(0..len).map(|i| ((i * i) >> 7) as u8).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn xpress_ends_in_flags_of_ones() {
+    let packed = |data: &[u8]| {
+        let mut out = Vec::new();
+        compress(CompressionFormat::XPRESS, data, Effort::Default, &mut out).unwrap();
+        out
+    };
+    let alphabet = b"abcdefghijklmnopqrstuvwxyz";
+    assert_eq!(packed(alphabet), [&[0x3f, 0, 0, 0], &alphabet[..]].concat());
+    let abc = [0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01];
+    assert_eq!(packed(&b"abc".repeat(100)), abc);
+    let full: Vec<u8> = (0..32).collect();
+    assert_eq!(packed(&full), [&[0; 4], &full[..], &[0xff; 4]].concat());
+}
+
+#[test]
+fn an_unknown_format_is_refused() {
+    let mut out = Vec::new();
+    let format = CompressionFormat(9);
+    assert_eq!(compress(format, b"abc", Effort::Fast, &mut out), Err(UnknownFormat(format)));
+    assert!(out.is_empty());
+}
+
 #[test]
 fn lengths_of_every_form() {
     // A literal, then one match of each length around the places where the form changes.
