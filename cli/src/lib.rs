@@ -12,6 +12,8 @@ mod names;
 mod output;
 mod progress;
 mod render;
+#[allow(dead_code)] // The tools that make files come next.
+mod sink;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
