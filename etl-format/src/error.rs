@@ -15,7 +15,8 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 #[derive(Clone, Debug, ThisError)]
 #[error("at offset {offset:#x}: {kind}")]
 pub struct Error {
-    /// File offset of the byte at which reading could not go on.
+    /// File offset of the structure or field at fault: of one that is not whole its first byte, so
+    /// that the bytes end as many behind it as [`ErrorKind::Truncated`] has.
     pub offset: u64,
     /// What was wrong.
     pub kind: ErrorKind,

@@ -165,7 +165,9 @@ impl BufferWalk {
             let judged = BufferHeader::parse(head, at)
                 .and_then(|h| h.check(at, self.layout.capacity).map(|()| h));
             let nothing = self.nothing(source, block, limits)?;
-            if let Some((end, true)) = nothing {
+            if let Some((end, true)) = nothing
+                && !(self.is_due() && end - at < BUFFER_HEADER_SIZE as u64)
+            {
                 self.notes.push(Note::UnusedTail { offset: at, len: end - at });
                 self.finish(at, log)?;
                 return Ok(None);
@@ -293,6 +295,14 @@ impl BufferWalk {
         }
     }
 
+    /// Whether the file header counts more buffers than were met: then a few zeros are the start
+    /// of a header, such as the low bytes of a round size, and not space that was never used.
+    fn is_due(&self) -> bool {
+        // A circular file counts what was written, not what is left.
+        let circular = self.layout.mode.has(LogFileMode::CIRCULAR);
+        self.count < u64::from(self.layout.stated_buffers) && !circular
+    }
+
     /// The end of the file: is anything missing?
     fn finish(&mut self, end: u64, log: &mut Log) -> Result<()> {
         self.done = true;
@@ -307,11 +317,11 @@ impl BufferWalk {
             }
             return Ok(());
         }
-        // A circular file counts what was written, not what is left.
-        let circular = self.layout.mode.has(LogFileMode::CIRCULAR);
-        if found < u64::from(stated) && !circular && !self.damaged {
+        if self.is_due() && !self.damaged {
             let missing = u64::from(stated) - found;
-            let need = missing.saturating_mul(u64::from(self.layout.spacing.max(1)));
+            // A compressed buffer takes the bytes of its header at least.
+            let least = self.layout.spacing.max(BUFFER_HEADER_SIZE as u32);
+            let need = missing.saturating_mul(u64::from(least));
             self.fault(end..end, Error::truncated(end, "further buffers", need, 0), log)?;
         } else {
             self.notes.push(Note::BufferCount { stated, found });
