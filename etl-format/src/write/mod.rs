@@ -42,6 +42,7 @@ mod medium;
 mod pack;
 mod put;
 pub mod record;
+mod relog;
 mod session;
 
 pub use buffer::{BufferHeader, Processor, fill};
@@ -50,4 +51,5 @@ pub use header_group::HeaderGroup;
 pub use medium::{File, Medium, Pipe};
 pub use pack::Packer;
 pub use record::Record;
+pub use relog::{Relog, RelogPlan};
 pub use session::{NextFile, Resume, Session, SessionConfig, Style, Summary};

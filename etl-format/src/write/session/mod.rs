@@ -169,6 +169,9 @@ impl<M: Medium> Session<M> {
             summary: Summary { files: 1, ..Summary::default() },
             config,
         };
+        // What was lost before counts on: in the file that is appended to, or in a relogger's source.
+        session.summary.events_lost = session.config.header.events_lost.into();
+        session.summary.buffers_lost = session.config.header.buffers_lost.into();
         session.lanes.resize_with(session.config.header.processors as usize, Lane::default);
         match resume {
             Some(resume) => {
@@ -176,8 +179,6 @@ impl<M: Medium> Session<M> {
                 session.buffers = resume.buffers;
                 session.sequence = resume.next_sequence;
                 session.last_flush = resume.last_flush;
-                session.summary.events_lost = session.config.header.events_lost.into();
-                session.summary.buffers_lost = session.config.header.buffers_lost.into();
             }
             None => session.begin_file()?,
         }

@@ -1,0 +1,235 @@
+//! Traces that were read, written anew: record by record, as a relogger does.
+//!
+//! ```
+//! use etl_format::read::{Options, Trace};
+//! use etl_format::write::{Medium, Relog, RelogPlan};
+//!
+//! # fn copy(input: &[u8], output: impl Medium) -> etl_format::Result<()> {
+//! let mut trace = Trace::open(input, &Options::default())?;
+//! let mut relog = Relog::begin(RelogPlan::copying(&mut trace)?, output, None)?;
+//! let mut records = trace.ordered()?;
+//! while let Some(record) = records.next_record()? {
+//!     relog.copy(&record)?;
+//! }
+//! relog.finish()?;
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
+use crate::error::Result;
+use crate::read;
+
+use super::header::{LogFileHeader, TimeZone};
+use super::medium::Medium;
+use super::pack::Packer;
+use super::record::{Raw, Record};
+use super::session::{Session, SessionConfig, Style, Summary};
+
+impl From<&read::FileHeader> for LogFileHeader {
+    /// The header event field by field. Its kernel and user time are not read, and 0.
+    fn from(h: &read::FileHeader) -> Self {
+        let zone = &h.time_zone;
+        LogFileHeader {
+            pointer_size: h.pointer_size,
+            thread_id: h.thread_id,
+            process_id: h.process_id,
+            stamp: h.stamp,
+            kernel_time: 0,
+            user_time: 0,
+            buffer_size: h.buffer_size,
+            os_major: h.os_major,
+            os_minor: h.os_minor,
+            log_major: h.log_major,
+            log_minor: h.log_minor,
+            build: h.build,
+            processors: h.processors,
+            end_time: h.end_time,
+            timer_resolution: h.timer_resolution,
+            maximum_file_size: h.maximum_file_size,
+            mode: h.mode,
+            buffers_written: h.buffers_written,
+            start_buffers: h.start_buffers,
+            stated_pointer_size: h.stated_pointer_size,
+            events_lost: h.events_lost,
+            cpu_mhz: h.cpu_mhz,
+            logger_name_word: h.logger_name_word,
+            log_file_name_word: h.log_file_name_word,
+            time_zone: TimeZone {
+                bias: zone.bias,
+                standard_name: zone.standard_name,
+                standard_date: zone.standard_date,
+                standard_bias: zone.standard_bias,
+                daylight_name: zone.daylight_name,
+                daylight_date: zone.daylight_date,
+                daylight_bias: zone.daylight_bias,
+            },
+            padding: h.padding,
+            boot_time: h.boot_time,
+            perf_freq: h.perf_freq,
+            start_time: h.start_time,
+            clock_type: h.clock_type,
+            buffers_lost: h.buffers_lost,
+            logger_name: h.logger_name.clone(),
+            log_file_name: h.log_file_name.clone(),
+        }
+    }
+}
+
+/// What the new file begins with: the header event and the records beside it in buffer 0.
+#[derive(Clone, Debug)]
+pub struct RelogPlan {
+    /// The header event of the new file: that of the source, with the mode of a relogged file, no
+    /// maximum size, and processors and buffer size raised where the source's buffers go beyond
+    /// what its header says.
+    pub header: LogFileHeader,
+    /// Records behind the header event, whole, with their stamps.
+    extras: Vec<(Vec<u8>, Option<i64>)>,
+    /// Whether buffer 0 of the source holds its header event, so that its records are in here.
+    from_header_buffer: bool,
+}
+
+impl RelogPlan {
+    /// Plans for a trace whose records are copied as they are.
+    ///
+    /// # Errors
+    /// When buffer 0 cannot be read.
+    pub fn copying<S: read::Source>(trace: &mut read::Trace<S>) -> Result<Self> {
+        Self::changing(trace, |record, out| {
+            out.extend_from_slice(record.bytes());
+            true
+        })
+    }
+
+    /// Plans for a trace whose records are changed on the way: `encode` is shown every record that
+    /// stands beside the header event, appends it as it shall be, and says whether it stays.
+    ///
+    /// # Errors
+    /// When buffer 0 cannot be read.
+    pub fn changing<S: read::Source>(
+        trace: &mut read::Trace<S>,
+        mut encode: impl FnMut(&read::Record<'_>, &mut Vec<u8>) -> bool,
+    ) -> Result<Self> {
+        let mut header = LogFileHeader::from(trace.header());
+        // Whatever bounded the source's file does not bound the new one.
+        header.mode = match header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) {
+            true => LogFileMode::RELOG | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
+            false => LogFileMode::RELOG,
+        };
+        header.maximum_file_size = 0;
+        header.start_buffers = header.start_buffers.max(1);
+        let buffers = trace.buffers();
+        let most = buffers.iter().map(|b| u32::from(b.processor)).max().unwrap_or(0);
+        header.processors =
+            header.processors.max(most.saturating_add(1)).min(u32::from(PROCESSOR_INDEX_MASK) + 1);
+        let largest = buffers.iter().map(|b| b.fill).max().unwrap_or(0);
+        header.buffer_size = header.buffer_size.max(largest).max(1024).next_multiple_of(1024);
+        let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
+        let mut extras = Vec::new();
+        if from_header_buffer {
+            let mut records = trace.file_order()?;
+            // The header event itself is written from its fields.
+            let mut first = true;
+            while let Some(record) = records.next_record()? {
+                if record.place().buffer_offset != 0 {
+                    break;
+                }
+                if std::mem::take(&mut first) {
+                    continue;
+                }
+                let mut bytes = Vec::new();
+                if encode(&record, &mut bytes) {
+                    extras.push((bytes, own_stamp(&record)));
+                }
+            }
+        }
+        Ok(RelogPlan { header, extras, from_header_buffer })
+    }
+}
+
+fn own_stamp(record: &read::Record<'_>) -> Option<i64> {
+    record.has_own_stamp().then(|| record.stamp())
+}
+
+/// Writes the records of a trace into a new one, on their processors and in the order in which they
+/// are given, which has to be time order per processor.
+///
+/// The new file is that of a relogger: buffers of full size, the time in their headers that of the
+/// source's end, so that the same input gives the same bytes. Losses that the source's header
+/// counts are counted in the new one.
+#[derive(Debug)]
+pub struct Relog<M: Medium> {
+    session: Session<M>,
+    skip_first_buffer: bool,
+    end_time: Option<i64>,
+}
+
+impl<M: Medium> Relog<M> {
+    /// Begins the new file.
+    ///
+    /// # Errors
+    /// As [`Session::create`].
+    pub fn begin(plan: RelogPlan, medium: M, packer: Option<Box<dyn Packer>>) -> Result<Self> {
+        let RelogPlan { mut header, extras, from_header_buffer } = plan;
+        let end_time = Some(header.end_time).filter(|time| *time != 0);
+        let now = end_time.unwrap_or(header.start_time);
+        if packer.is_some() {
+            header.mode = header.mode | LogFileMode::COMPRESSED;
+        }
+        let mut config = SessionConfig::new(header);
+        config.style = Style::Relogger { now };
+        config.logger_id = 0;
+        for (bytes, stamp) in &extras {
+            config.add_extra(&Raw { bytes, stamp: *stamp })?;
+        }
+        let session = match packer {
+            Some(packer) => Session::create_packed(medium, config, packer)?,
+            None => Session::create(medium, config)?,
+        };
+        Ok(Relog { session, skip_first_buffer: from_header_buffer, end_time })
+    }
+
+    /// Whether the record is one that [`Relog::begin`] has written: it stands in the header buffer
+    /// of the source.
+    #[must_use]
+    pub fn is_written(&self, record: &read::Record<'_>) -> bool {
+        self.skip_first_buffer && record.place().buffer_offset == 0
+    }
+
+    /// Writes a record as it is, unless it stands in buffer 0 already.
+    ///
+    /// # Errors
+    /// As [`Session::write`].
+    pub fn copy(&mut self, record: &read::Record<'_>) -> Result<()> {
+        self.put(record, record.bytes())
+    }
+
+    /// Writes `bytes` in the place of a record, unless that stands in buffer 0 already. The bytes
+    /// are a whole record with the stamp of the one they replace.
+    ///
+    /// # Errors
+    /// As [`Session::write`].
+    pub fn put(&mut self, record: &read::Record<'_>, bytes: &[u8]) -> Result<()> {
+        if self.is_written(record) {
+            return Ok(());
+        }
+        self.session.write(record.processor(), &Raw { bytes, stamp: own_stamp(record) })
+    }
+
+    /// Writes a record that no source has.
+    ///
+    /// # Errors
+    /// As [`Session::write`].
+    pub fn add(&mut self, processor: u16, record: &impl Record) -> Result<()> {
+        self.session.write(processor, record)
+    }
+
+    /// Ends the file. Its end time is that of the source, or that of the latest record where the
+    /// source was not closed.
+    ///
+    /// # Errors
+    /// Whatever the medium reports.
+    pub fn finish(self) -> Result<(M, Summary)> {
+        self.session.close(self.end_time)
+    }
+}
