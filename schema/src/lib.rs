@@ -4,6 +4,7 @@
 //! * [`model`]: the one [`EventSchema`] that describes a payload, whatever source it is from.
 //! * [`tables`]: the tables of the CLR's providers, as text made to be read, and their
 //!   [`Registry`](tables::Registry).
+//! * [`clr`]: what the CLR raises under which masks and levels.
 //! * [`mask`]: what a mask asks for, and what it will not give.
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
 //! * [`encode`]: the inverse.
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
+pub mod clr;
 pub mod decode;
 pub mod enable;
 pub mod encode;

@@ -1,0 +1,76 @@
+//! Which events the CLR raises, by the masks and levels that sessions give its two providers.
+//!
+//! The enable rule ([`crate::enable`]) says which of the raised events a session gets. That is not
+//! enough to know what a mask gives: the CLR looks at masks and levels itself before it raises
+//! anything, and one keyword can change what another one does. The predicates here say what it
+//! raises. They are pure, know of nothing but what they are given, and so can judge a simulated CLR
+//! or a real trace.
+//!
+//! * [`Runtime`]: the runtime provider. Events as things happen: loads, unloads, compilations.
+//! * [`Rundown`]: the rundown provider. What is there already, enumerated when a session enables it.
+//! * [`tables`]: the two tables of the documents, computed from the predicates.
+//!
+//! Both are built from a mask and a level, or from the [`Union`](crate::enable::Union) of all
+//! sessions: the CLR sees no single session, only all of them together. What it raises each session
+//! still takes or leaves by its own [`Enablement`](crate::enable::Enablement); a session that is the
+//! only one gets all that is raised.
+//!
+//! ```
+//! use etl_schema::clr::{Code, Enumeration, Method, Rundown, Runtime};
+//!
+//! // The recipe of the documents: methods are told as they are compiled ...
+//! let runtime = Runtime::new(0x1CCBD, 5);
+//! assert!(runtime.method_load(Method::new(Code::Jitted)).is_some());
+//! // ... but precompiled ones only when StartEnumerationKeyword is on as well.
+//! assert!(runtime.method_load(Method::new(Code::Precompiled)).is_none());
+//!
+//! // One of the masks that the documents give for the rundown enumerates nothing.
+//! assert!(!Rundown::new(0xB8, 5).brackets(Enumeration::End));
+//! assert!(Rundown::new(0x138, 5).brackets(Enumeration::End));
+//! ```
+//!
+//! Below level 4 the CLR raises none of these. Sources: the documents' two tables of keyword
+//! combinations, the event tracing source of .NET Core 3.1, and the events of real traces.
+
+pub mod keyword;
+mod method;
+mod rundown;
+mod runtime;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use method::{Code, Form, Method, Unload};
+pub use rundown::{Enumeration, Rundown};
+pub use runtime::Runtime;
+
+/// Things of the loader that have events of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Loader {
+    /// An application domain.
+    AppDomain,
+    /// An assembly, once in the process.
+    Assembly,
+    /// A module, once in the process.
+    Module,
+    /// A module in a domain that uses it: once for each domain, and never unloaded by an event.
+    DomainModule,
+    /// The cold ranges of a precompiled module that was optimized by what profiles said of it.
+    ModuleRange,
+}
+
+impl Loader {
+    /// All of them.
+    pub const ALL: [Loader; 5] = [
+        Loader::AppDomain,
+        Loader::Assembly,
+        Loader::Module,
+        Loader::DomainModule,
+        Loader::ModuleRange,
+    ];
+}
+
+/// The level from which the CLR raises what is here: informational.
+pub const INFORMATIONAL: u8 = 4;
+/// The level from which it raises the events of every compilation, and names all methods: verbose.
+pub const VERBOSE: u8 = 5;

@@ -1,0 +1,75 @@
+//! Methods, as far as the rules tell them apart.
+
+/// Where a method's code comes from. It decides which keyword tells of the method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Code {
+    /// Compiled at run time.
+    Jitted,
+    /// Compiled beforehand: a native image or ReadyToRun code.
+    Precompiled,
+    /// Compiled at run time from IL that was made at run time (`DynamicMethod`), and destroyed by
+    /// itself when nobody needs it any longer.
+    Dynamic,
+    /// A helper of the runtime itself. Told when it is made; never unloaded, never enumerated.
+    Helper,
+}
+
+impl Code {
+    /// All of them.
+    pub const ALL: [Code; 4] = [Code::Jitted, Code::Precompiled, Code::Dynamic, Code::Helper];
+}
+
+/// A method, as far as the rules tell methods apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Method {
+    /// Where its code comes from.
+    pub code: Code,
+    /// Whether it, or its class, is an instance of a generic one.
+    pub generic: bool,
+}
+
+impl Method {
+    /// A method that is not generic.
+    #[must_use]
+    pub const fn new(code: Code) -> Self {
+        Method { code, generic: false }
+    }
+
+    /// Every method that the rules tell apart.
+    pub fn all() -> impl Iterator<Item = Method> {
+        Code::ALL.into_iter().flat_map(|code| [false, true].map(|generic| Method { code, generic }))
+    }
+
+    /// Whether its events carry its name at every level: its token and module alone would not tell
+    /// which one it is.
+    #[must_use]
+    pub const fn always_named(self) -> bool {
+        self.generic || matches!(self.code, Code::Dynamic | Code::Helper)
+    }
+
+    /// The form of its events. `verbose`: whether its provider is enabled at level 5 or above.
+    pub(super) const fn form(self, verbose: bool) -> Form {
+        if verbose || self.always_named() { Form::Verbose } else { Form::Plain }
+    }
+}
+
+/// The two forms in which the events of a method come: one or the other, never both.
+///
+/// The form goes by the method and by the *session's* level. Both are events of level 4 in shipped
+/// runtimes; the documents give level 5 for the verbose one (erratum X02).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Form {
+    /// `MethodLoad` and the like: token and module, no names.
+    Plain,
+    /// `MethodLoadVerbose` and the like: namespace, name and signature as well.
+    Verbose,
+}
+
+/// Why a method goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unload {
+    /// By itself; only dynamic methods do.
+    Destroyed,
+    /// With its module, domain or process.
+    OwnerGone,
+}

@@ -1,0 +1,178 @@
+//! The rundown provider's rules.
+
+use super::keyword::{
+    COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
+    START_RUNDOWN, THREADING,
+};
+use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
+use crate::enable::{Enablement, Union};
+use crate::model::{EventSchema, Identity};
+
+/// The two enumerations. With both keywords the start one comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Enumeration {
+    /// `DCStart` events.
+    Start,
+    /// `DCEnd` events.
+    End,
+}
+
+impl Enumeration {
+    /// Both.
+    pub const ALL: [Enumeration; 2] = [Enumeration::Start, Enumeration::End];
+}
+
+/// The rundown provider, as the CLR sees it enabled.
+///
+/// Everything is raised on the call that enables the provider, by each CLR that is running then. In
+/// one process, on one thread, an enumeration is: `RuntimeInformationDCStart`, the settings of tiered
+/// compilation, the `Init` marker, domains with their assemblies, modules and methods, threads, the
+/// `Complete` marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rundown(Union);
+
+impl From<Union> for Rundown {
+    /// Enabled by several sessions at once.
+    fn from(union: Union) -> Self {
+        Rundown(union)
+    }
+}
+
+impl Rundown {
+    /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
+    #[must_use]
+    pub fn new(mask: u64, level: u8) -> Self {
+        Rundown(Union::of(&[Enablement::new(level, mask)]))
+    }
+
+    /// The check that the CLR makes before it raises anything; as for
+    /// [`Runtime::on`](super::Runtime::on).
+    #[must_use]
+    pub fn on(self, level: u8, keywords: u64) -> bool {
+        self.0.raises(level, keywords)
+    }
+
+    fn precompiled(self) -> bool {
+        self.on(INFORMATIONAL, NGEN) && !self.on(INFORMATIONAL, OVERRIDE_NGEN)
+    }
+
+    /// Whether the CLR does anything for this enumeration.
+    #[must_use]
+    pub fn asked(self, which: Enumeration) -> bool {
+        match which {
+            Enumeration::Start => self.on(INFORMATIONAL, START_RUNDOWN),
+            Enumeration::End => self.on(INFORMATIONAL, END_RUNDOWN),
+        }
+    }
+
+    /// `RuntimeInformationDCStart`, which comes before each enumeration whatever else is on; the name
+    /// is the same for both.
+    #[must_use]
+    pub fn runtime_information(self, which: Enumeration) -> bool {
+        self.asked(which)
+    }
+
+    /// `TieredCompilationSettingsDCStart`, likewise.
+    #[must_use]
+    pub fn tiered_settings(self, which: Enumeration) -> bool {
+        self.asked(which) && self.on(INFORMATIONAL, COMPILATION)
+    }
+
+    /// Whether anything that the enumeration could tell of is on.
+    #[must_use]
+    pub fn enumerates(self, which: Enumeration) -> bool {
+        // One check for each keyword: with a match-all mask that is not the same as one for all.
+        let each = [LOADER, JIT, IL_MAP, PERF_TRACK, THREADING];
+        self.asked(which) && (each.iter().any(|&k| self.on(INFORMATIONAL, k)) || self.precompiled())
+    }
+
+    /// The markers `Init` and `Complete` around the enumeration.
+    ///
+    /// They belong to Loader, Jit, NGen and the IL maps: for threads or ranges alone the enumeration
+    /// comes without them (erratum X16).
+    #[must_use]
+    pub fn brackets(self, which: Enumeration) -> bool {
+        self.enumerates(which) && self.on(INFORMATIONAL, LOADER | JIT | NGEN | IL_MAP)
+    }
+
+    /// An event for each of these.
+    #[must_use]
+    pub fn loader(self, which: Enumeration, what: Loader) -> bool {
+        let on = match what {
+            Loader::AppDomain | Loader::Assembly | Loader::DomainModule => {
+                self.on(INFORMATIONAL, LOADER)
+            }
+            Loader::Module => self.on(INFORMATIONAL, LOADER) || self.on(INFORMATIONAL, PERF_TRACK),
+            Loader::ModuleRange => self.on(INFORMATIONAL, PERF_TRACK),
+        };
+        on && self.asked(which)
+    }
+
+    /// The event for this method.
+    #[must_use]
+    pub fn method(self, which: Enumeration, method: Method) -> Option<Form> {
+        let on = match method.code {
+            Code::Jitted | Code::Dynamic => self.on(INFORMATIONAL, JIT),
+            Code::Precompiled => self.precompiled(),
+            Code::Helper => false,
+        };
+        (on && self.asked(which)).then(|| method.form(self.on(VERBOSE, 0)))
+    }
+
+    /// IL offsets of each method that was compiled at run time: after its event at the start, before
+    /// it at the end. Needs no other keyword.
+    #[must_use]
+    pub fn il_maps(self, which: Enumeration) -> bool {
+        self.asked(which) && self.on(VERBOSE, IL_MAP)
+    }
+
+    /// `ThreadDC` for each thread, after all domains.
+    ///
+    /// The event's keywords are Threading and AppDomainResourceManagement; only Threading makes the
+    /// CLR enumerate (erratum X17).
+    #[must_use]
+    pub fn threads(self, which: Enumeration) -> bool {
+        self.asked(which) && self.on(INFORMATIONAL, THREADING)
+    }
+
+    /// A stack event right after each event that has one.
+    #[must_use]
+    pub fn stacks(self) -> bool {
+        self.on(0, STACK) && Enumeration::ALL.iter().any(|&which| self.asked(which))
+    }
+
+    /// Whether an event of the provider is ever raised: by the rules above where they speak of it,
+    /// else with any enumeration by its level and keywords.
+    #[must_use]
+    pub fn raises(self, event: &EventSchema) -> bool {
+        use Enumeration::{End, Start};
+        let Identity::Modern { id, .. } = event.identity else { return false };
+        let any = |rule: fn(Self, Enumeration) -> bool| rule(self, Start) || rule(self, End);
+        let methods = |which, form| Method::all().any(|m| self.method(which, m) == Some(form));
+        match id {
+            0 => self.stacks(),
+            141 => methods(Start, Form::Plain),
+            142 => methods(End, Form::Plain),
+            143 => methods(Start, Form::Verbose),
+            144 => methods(End, Form::Verbose),
+            145 | 147 => self.brackets(Start),
+            146 | 148 => self.brackets(End),
+            149 => self.il_maps(Start),
+            150 => self.il_maps(End),
+            151 => self.loader(Start, Loader::DomainModule),
+            152 => self.loader(End, Loader::DomainModule),
+            153 => self.loader(Start, Loader::Module),
+            154 => self.loader(End, Loader::Module),
+            155 => self.loader(Start, Loader::Assembly),
+            156 => self.loader(End, Loader::Assembly),
+            157 => self.loader(Start, Loader::AppDomain),
+            158 => self.loader(End, Loader::AppDomain),
+            159 => any(Self::threads),
+            160 => self.loader(Start, Loader::ModuleRange),
+            161 => self.loader(End, Loader::ModuleRange),
+            187 => any(Self::runtime_information),
+            280 => any(Self::tiered_settings),
+            _ => any(Self::asked) && self.on(event.level.value, event.keywords),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The runtime provider's rules.
+
+use super::keyword::{
+    APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, JIT_TRACING, LOADER, NGEN, OVERRIDE_NGEN,
+    PERF_TRACK, STACK, START_ENUMERATION, THREADING,
+};
+use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
+use crate::enable::{Enablement, Union};
+use crate::model::{EventSchema, Identity};
+
+/// The runtime provider, as the CLR sees it enabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Runtime(Union);
+
+impl From<Union> for Runtime {
+    /// Enabled by several sessions at once.
+    fn from(union: Union) -> Self {
+        Runtime(union)
+    }
+}
+
+impl Runtime {
+    /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
+    #[must_use]
+    pub fn new(mask: u64, level: u8) -> Self {
+        Runtime(Union::of(&[Enablement::new(level, mask)]))
+    }
+
+    /// The check that the CLR makes before it raises anything: is the provider enabled at this level
+    /// for any of these keywords? No keyword: at this level at all.
+    #[must_use]
+    pub fn on(self, level: u8, keywords: u64) -> bool {
+        self.0.raises(level, keywords)
+    }
+
+    /// NGen is on and nothing turns it off again. A mask of all ones turns it off.
+    fn precompiled(self) -> bool {
+        self.on(INFORMATIONAL, NGEN) && !self.on(INFORMATIONAL, OVERRIDE_NGEN)
+    }
+
+    /// `RuntimeInformationStart`, when the CLR starts: no keyword, so any mask gives it.
+    #[must_use]
+    pub fn runtime_information(self) -> bool {
+        self.on(INFORMATIONAL, 0)
+    }
+
+    /// A load event when this is loaded.
+    ///
+    /// PerfTrackKeyword alone gives modules and their ranges.
+    #[must_use]
+    pub fn loads(self, what: Loader) -> bool {
+        match what {
+            Loader::AppDomain | Loader::Assembly | Loader::DomainModule => {
+                self.on(INFORMATIONAL, LOADER)
+            }
+            Loader::Module => self.on(INFORMATIONAL, LOADER) || self.on(INFORMATIONAL, PERF_TRACK),
+            Loader::ModuleRange => self.on(INFORMATIONAL, PERF_TRACK),
+        }
+    }
+
+    /// An unload event when this goes, with its domain or assembly or at the end of the process.
+    /// There is none for a module's part in a domain and for ranges.
+    #[must_use]
+    pub fn unloads(self, what: Loader) -> bool {
+        match what {
+            Loader::AppDomain | Loader::Assembly | Loader::Module => self.on(INFORMATIONAL, LOADER),
+            Loader::DomainModule | Loader::ModuleRange => false,
+        }
+    }
+
+    /// The load event when this method's code is compiled or, precompiled, is prepared.
+    #[must_use]
+    pub fn method_load(self, method: Method) -> Option<Form> {
+        let raised = match method.code {
+            Code::Jitted | Code::Dynamic | Code::Helper => self.on(INFORMATIONAL, JIT),
+            Code::Precompiled => self.precompiled() && self.on(INFORMATIONAL, START_ENUMERATION),
+        };
+        raised.then(|| method.form(self.on(VERBOSE, 0)))
+    }
+
+    /// The unload event when this method goes.
+    #[must_use]
+    pub fn method_unload(self, method: Method, why: Unload) -> Option<Form> {
+        let at_end = self.on(INFORMATIONAL, END_ENUMERATION);
+        let raised = match (method.code, why) {
+            (Code::Dynamic, Unload::Destroyed) => self.on(INFORMATIONAL, JIT),
+            (_, Unload::Destroyed) | (Code::Helper, _) => false,
+            (Code::Jitted | Code::Dynamic, Unload::OwnerGone) => {
+                self.on(INFORMATIONAL, JIT) && at_end
+            }
+            (Code::Precompiled, Unload::OwnerGone) => self.precompiled() && at_end,
+        };
+        raised.then(|| method.form(self.on(VERBOSE, 0)))
+    }
+
+    /// `MethodJittingStarted`, before a method is compiled.
+    #[must_use]
+    pub fn jitting_started(self) -> bool {
+        self.on(VERBOSE, JIT)
+    }
+
+    /// `MethodILToNativeMap`, after a method was compiled. Needs no other keyword.
+    #[must_use]
+    pub fn il_map(self) -> bool {
+        self.on(VERBOSE, IL_MAP)
+    }
+
+    /// Whether inlining and tail calls are told.
+    #[must_use]
+    pub fn jit_tracing(self) -> bool {
+        self.on(VERBOSE, JIT_TRACING)
+    }
+
+    /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword gives them.
+    #[must_use]
+    pub fn threads(self) -> bool {
+        self.on(INFORMATIONAL, APP_DOMAIN_RESOURCES | THREADING)
+    }
+
+    /// A stack event right after each event that has one, on its thread. It has level 0.
+    #[must_use]
+    pub fn stacks(self) -> bool {
+        self.on(0, STACK)
+    }
+
+    /// Whether an event of the provider is ever raised, whatever happens: by the rules above where
+    /// they speak of it, else by its level and keywords.
+    ///
+    /// Events of the first release, which enumerated under this provider (ids 135 to 140, 149 and
+    /// 150), are not: later releases have the rundown provider for that.
+    #[must_use]
+    pub fn raises(self, event: &EventSchema) -> bool {
+        let Identity::Modern { id, .. } = event.identity else { return false };
+        let load = |form| Method::all().any(|m| self.method_load(m) == Some(form));
+        let unload = |form| {
+            let whys = [Unload::Destroyed, Unload::OwnerGone];
+            Method::all().any(|m| whys.iter().any(|&why| self.method_unload(m, why) == Some(form)))
+        };
+        match id {
+            82 => self.stacks(),
+            85..=87 => self.threads(),
+            135..=140 | 149 | 150 => false,
+            141 => load(Form::Plain),
+            142 => unload(Form::Plain),
+            143 => load(Form::Verbose),
+            144 => unload(Form::Verbose),
+            145 => self.jitting_started(),
+            151 => self.loads(Loader::DomainModule),
+            152 => self.loads(Loader::Module),
+            153 => self.unloads(Loader::Module),
+            154 => self.loads(Loader::Assembly),
+            155 => self.unloads(Loader::Assembly),
+            156 => self.loads(Loader::AppDomain),
+            157 => self.unloads(Loader::AppDomain),
+            158 => self.loads(Loader::ModuleRange),
+            187 => self.runtime_information(),
+            190 => self.il_map(),
+            _ => self.on(event.level.value, event.keywords),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The documents' tables of keyword combinations, computed from the predicates.
+//!
+//! Table 1 says what combinations of keywords give under the runtime provider, table 2 under the
+//! rundown provider. A third one has what the documents say in prose of markers and threads. Where
+//! documents and runtimes disagree, a cell holds what the documents say and the erratum's id.
+
+use std::fmt;
+
+use super::keyword::{
+    APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, PERF_TRACK,
+    START_ENUMERATION, START_RUNDOWN, THREADING,
+};
+use super::{Code, Enumeration, INFORMATIONAL, Loader, Method, Rundown, Runtime, Unload, VERBOSE};
+
+/// What a combination gives of one kind of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Gives {
+    /// Nothing.
+    None,
+    /// Nothing, because there is no such thing: dynamic methods are never precompiled.
+    NotApplicable,
+    /// Events of loads.
+    Load,
+    /// Events of unloads.
+    Unload,
+    /// Both.
+    LoadAndUnload,
+    /// Events of a start enumeration.
+    DcStart,
+    /// Events of an end enumeration.
+    DcEnd,
+    /// Both.
+    DcStartAndEnd,
+    /// Of a start enumeration, without those of dynamic methods.
+    DcStartWithoutDynamic,
+    /// Of an end enumeration, without those of dynamic methods.
+    DcEndWithoutDynamic,
+}
+
+impl fmt::Display for Gives {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Gives::None => "None",
+            Gives::NotApplicable => "Not applicable",
+            Gives::Load => "Load events",
+            Gives::Unload => "Unload events",
+            Gives::LoadAndUnload => "Load and unload events",
+            Gives::DcStart => "DCStart events",
+            Gives::DcEnd => "DCEnd events",
+            Gives::DcStartAndEnd => "DCStart and DCEnd events",
+            Gives::DcStartWithoutDynamic => "DCStart events but of dynamic methods",
+            Gives::DcEndWithoutDynamic => "DCEnd events but of dynamic methods",
+        })
+    }
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cell {
+    /// What shipped runtimes give, by the predicates.
+    pub shipped: Gives,
+    /// What the documents say.
+    pub documented: Gives,
+    /// The erratum that says why they differ; none when they agree.
+    pub erratum: Option<&'static str>,
+}
+
+impl Cell {
+    fn new(shipped: Gives, documented: Gives, erratum: &'static str) -> Self {
+        let erratum = (shipped != documented).then_some(erratum);
+        Cell { shipped, documented, erratum }
+    }
+}
+
+/// A combination of keywords, and what it gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The combination.
+    pub mask: u64,
+    /// What it gives, by column.
+    pub cells: Vec<Cell>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Which one.
+    pub title: &'static str,
+    /// The provider: `runtime` or `rundown`.
+    pub provider: &'static str,
+    /// What the columns speak of.
+    pub columns: Vec<&'static str>,
+    /// By combination.
+    pub rows: Vec<Row>,
+}
+
+/// All three tables at a session's level. The documents speak of level 5.
+#[must_use]
+pub fn tables(level: u8) -> [Table; 3] {
+    [table_1(level), table_2(level), markers_and_threads(level)]
+}
+
+/// The combinations of table 1.
+const TABLE_1: [u64; 7] = [
+    LOADER,
+    JIT,
+    JIT | START_ENUMERATION,
+    JIT | END_ENUMERATION,
+    NGEN,
+    NGEN | START_ENUMERATION,
+    NGEN | END_ENUMERATION,
+];
+
+fn table_1(level: u8) -> Table {
+    let row = |mask| {
+        let runtime = Runtime::new(mask, level);
+        let loader = of_loads(
+            Loader::ALL.iter().any(|&l| runtime.loads(l)),
+            Loader::ALL.iter().any(|&l| runtime.unloads(l)),
+        );
+        let ordinary = [Code::Jitted, Code::Precompiled].map(Method::new);
+        let goes = |m| {
+            runtime.method_unload(m, Unload::Destroyed).is_some()
+                || runtime.method_unload(m, Unload::OwnerGone).is_some()
+        };
+        let methods = of_loads(
+            ordinary.iter().any(|&m| runtime.method_load(m).is_some()),
+            ordinary.iter().any(|&m| goes(m)),
+        );
+        let dynamic = Method::new(Code::Dynamic);
+        let dynamics = if mask & (JIT | NGEN) == NGEN {
+            Gives::NotApplicable
+        } else {
+            of_loads(runtime.method_load(dynamic).is_some(), goes(dynamic))
+        };
+        // Dynamic methods always have the verbose events, which the documents put on level 5.
+        let documented = match dynamics {
+            Gives::NotApplicable => Gives::NotApplicable,
+            _ if !shows_verbose(level) => Gives::None,
+            as_shipped => as_shipped,
+        };
+        let same = |gives| Cell::new(gives, gives, "");
+        let cells = vec![same(loader), same(methods), Cell::new(dynamics, documented, "X02")];
+        Row { mask, cells }
+    };
+    Table {
+        title: "Table 1: the runtime provider",
+        provider: "runtime",
+        columns: vec![
+            "AppDomain, assembly, module load/unload",
+            "Method load/unload (except dynamic)",
+            "Dynamic method load/destroy",
+        ],
+        rows: TABLE_1.into_iter().map(row).collect(),
+    }
+}
+
+/// Combinations of a keyword alone and with either enumeration.
+fn with_enumerations(keywords: &[u64]) -> impl Iterator<Item = u64> {
+    keywords.iter().flat_map(|&k| [k, k | START_RUNDOWN, k | END_RUNDOWN])
+}
+
+fn table_2(level: u8) -> Table {
+    let row = |mask| {
+        let rundown = Rundown::new(mask, level);
+        let loader =
+            of_enumerations(|which| Loader::ALL.iter().any(|&what| rundown.loader(which, what)));
+        let all = [Code::Jitted, Code::Precompiled, Code::Dynamic].map(Method::new);
+        let methods =
+            of_enumerations(|which| all.iter().any(|&m| rundown.method(which, m).is_some()));
+        let without_dynamic = mask & JIT != 0 && !shows_verbose(level);
+        let documented = match methods {
+            Gives::DcStart if without_dynamic => Gives::DcStartWithoutDynamic,
+            Gives::DcEnd if without_dynamic => Gives::DcEndWithoutDynamic,
+            as_shipped => as_shipped,
+        };
+        let cells = vec![Cell::new(loader, loader, ""), Cell::new(methods, documented, "X02")];
+        Row { mask, cells }
+    };
+    Table {
+        title: "Table 2: the rundown provider",
+        provider: "rundown",
+        columns: vec![
+            "AppDomain, assembly, module DCStart/DCEnd",
+            "Method DCStart/DCEnd (with dynamic methods)",
+        ],
+        rows: with_enumerations(&[LOADER, JIT, NGEN]).map(row).collect(),
+    }
+}
+
+/// What the documents say in prose: markers come for AppDomainResourceManagement, Jit, NGen and
+/// Loader; threads for AppDomainResourceManagement.
+fn markers_and_threads(level: u8) -> Table {
+    let row = |mask: u64| {
+        let rundown = Rundown::new(mask, level);
+        let said =
+            |keywords: u64| of_enumerations(|which| mask & keywords != 0 && rundown.asked(which));
+        let markers = Cell::new(
+            of_enumerations(|which| rundown.brackets(which)),
+            said(APP_DOMAIN_RESOURCES | JIT | NGEN | LOADER),
+            "X16",
+        );
+        let threads = Cell::new(
+            of_enumerations(|which| rundown.threads(which)),
+            said(APP_DOMAIN_RESOURCES),
+            "X17",
+        );
+        Row { mask, cells: vec![markers, threads] }
+    };
+    let keywords = [LOADER, JIT, NGEN, APP_DOMAIN_RESOURCES, THREADING, IL_MAP, PERF_TRACK];
+    Table {
+        title: "Markers and threads: the rundown provider",
+        provider: "rundown",
+        columns: vec!["Markers (Init, Complete)", "ThreadDC"],
+        rows: with_enumerations(&keywords).map(row).collect(),
+    }
+}
+
+/// Whether a session of this level would see the verbose events if they had level 5.
+fn shows_verbose(level: u8) -> bool {
+    level == 0 || !(INFORMATIONAL..VERBOSE).contains(&level)
+}
+
+fn of_loads(load: bool, unload: bool) -> Gives {
+    match (load, unload) {
+        (false, false) => Gives::None,
+        (true, false) => Gives::Load,
+        (false, true) => Gives::Unload,
+        (true, true) => Gives::LoadAndUnload,
+    }
+}
+
+fn of_enumerations(gives: impl Fn(Enumeration) -> bool) -> Gives {
+    match (gives(Enumeration::Start), gives(Enumeration::End)) {
+        (false, false) => Gives::None,
+        (true, false) => Gives::DcStart,
+        (false, true) => Gives::DcEnd,
+        (true, true) => Gives::DcStartAndEnd,
+    }
+}
