@@ -3,14 +3,8 @@
 
 use std::fmt::{self, Write};
 
-/// Whether a terminal may act on a character, or hide others behind it: control characters, and
-/// those that change the direction of the text around them.
-fn acts(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
-}
+use etl_schema::render::acts;
+pub(crate) use etl_schema::render::{escape_json as json, escape_line as line};
 
 /// Displays text with every character escaped that could act on a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -26,49 +20,6 @@ impl<T: AsRef<str>> fmt::Display for Printable<T> {
             }
         }
         Ok(())
-    }
-}
-
-/// Writes one line of text, line feeds escaped as well.
-pub(crate) fn line(out: &mut Vec<u8>, text: &str) {
-    for c in text.chars() {
-        if acts(c) || c == '\\' {
-            out.extend(c.escape_unicode().map(|c| c as u8));
-        } else {
-            out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
-        }
-    }
-}
-
-/// Writes a JSON string with its quotes.
-pub(crate) fn json(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    // Names are nearly always plain; they go in one piece.
-    let plain = |b: u8| (b' '..=b'~').contains(&b) && b != b'"' && b != b'\\';
-    if text.bytes().all(plain) {
-        out.extend(text.as_bytes());
-    } else {
-        text.chars().for_each(|c| json_char(out, c));
-    }
-    out.push(b'"');
-}
-
-/// Writes a character of a JSON string.
-pub(crate) fn json_char(out: &mut Vec<u8>, c: char) {
-    match c {
-        '"' => out.extend(b"\\\""),
-        '\\' => out.extend(b"\\\\"),
-        '\n' => out.extend(b"\\n"),
-        '\r' => out.extend(b"\\r"),
-        '\t' => out.extend(b"\\t"),
-        // Beyond what JSON asks for: a terminal that shows the file is not acted on either.
-        c if acts(c) => {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                out.extend(format!("\\u{unit:04x}").as_bytes());
-            }
-        }
-        c => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
 
@@ -110,21 +61,8 @@ mod tests {
     #[test]
     fn a_terminal_is_never_acted_on() {
         let hostile = "a\x1b]0;pwned\x07\u{9b}31m\u{202e}b\r\u{7f}";
-        for text in [
-            Printable(hostile).to_string(),
-            with(line, hostile),
-            with(json, hostile),
-            with(csv, hostile),
-        ] {
+        for text in [Printable(hostile).to_string(), with(csv, hostile)] {
             assert!(!text.chars().any(acts), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn json_strings_come_back() {
-        for text in ["plain", "\"\\\n\r\t\0\x1b", "\u{202e}\u{feff}\u{1f600}é"] {
-            let back: String = serde_json::from_str(&with(json, text)).unwrap();
-            assert_eq!(back, text);
         }
     }
 

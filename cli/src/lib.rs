@@ -11,7 +11,6 @@ mod input;
 mod names;
 mod output;
 mod progress;
-mod render;
 #[allow(dead_code)] // The tools that make files come next.
 mod sink;
 

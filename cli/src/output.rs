@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+pub(crate) use etl_schema::render::{decimal, hex_bytes as hex, hexadecimal, signed};
+
 /// Bytes gathered before they are written.
 const CHUNK: usize = 1 << 16;
 
@@ -41,55 +43,6 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Appends a decimal number.
-#[inline]
-pub(crate) fn decimal(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        if let Some(digit) = digits.get_mut(at) {
-            *digit = b'0' + (value % 10) as u8;
-        }
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend(digits.get(at..).unwrap_or_default());
-}
-
-/// Appends a signed decimal number.
-#[inline]
-pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
-    if value < 0 {
-        out.push(b'-');
-    }
-    decimal(out, value.unsigned_abs());
-}
-
-/// Appends `0x` and a hexadecimal number.
-#[inline]
-pub(crate) fn hexadecimal(out: &mut Vec<u8>, value: u64) {
-    out.extend(b"0x");
-    let digits = (64 - value.leading_zeros()).div_ceil(4).max(1);
-    for digit in (0..digits).rev() {
-        out.push(nibble((value >> (4 * digit)) as u8 & 15));
-    }
-}
-
-/// Appends bytes as pairs of hexadecimal digits.
-#[inline]
-pub(crate) fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(2 * bytes.len());
-    out.extend(bytes.iter().flat_map(|b| [nibble(b >> 4), nibble(b & 15)]));
-}
-
-#[inline]
-const fn nibble(n: u8) -> u8 {
-    if n < 10 { b'0' + n } else { b'a' + n - 10 }
-}
-
 /// A number of bytes for people: `4.7 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -109,20 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_print_as_the_standard_library_does() {
-        for value in [0, 1, 9, 10, 15, 16, 255, 256, 1 << 40, u64::MAX] {
-            let mut out = Vec::new();
-            decimal(&mut out, value);
-            out.push(b' ');
-            hexadecimal(&mut out, value);
-            out.push(b' ');
-            signed(&mut out, value.cast_signed());
-            let expected = format!("{value} {value:#x} {}", value.cast_signed());
-            assert_eq!(String::from_utf8(out).unwrap(), expected);
-        }
-        let mut out = Vec::new();
-        hex(&mut out, &[0, 0x1f, 0xff]);
-        assert_eq!(out, b"001fff");
+    fn sizes_have_their_unit() {
         assert_eq!(size(1023), "1023 bytes");
         assert_eq!(size(4_879_401), "4.7 MiB");
     }

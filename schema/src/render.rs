@@ -16,13 +16,12 @@ mod message;
 mod status;
 mod time;
 
-pub use escape::{escape_json, escape_line};
+pub use digits::{decimal, hex_bytes, hexadecimal, signed};
+pub use escape::{acts, escape_json, escape_line};
 pub use json::{json_fields, json_value};
 pub use message::message;
 pub use status::{hresult, ntstatus, win32};
 pub use time::{filetime, system_time};
-
-use digits::{decimal, hex_bytes, hexadecimal, signed};
 
 /// Elements of an array that the text form shows.
 const SHOWN: usize = 8;
@@ -217,6 +216,11 @@ fn status_text(out: &mut Vec<u8>, code: u64, name: Option<&str>) {
 }
 
 fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
+    let units = text.bytes().as_chunks::<2>().0;
+    if units.iter().all(|&[low, high]| high == 0 && escape::is_plain(low)) {
+        out.extend(units.iter().map(|&[low, _]| low));
+        return;
+    }
     for c in text.chars() {
         match c {
             Ok(c) => escape_line(out, c.encode_utf8(&mut [0; 4])),

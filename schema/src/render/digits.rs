@@ -1,22 +1,26 @@
 //! Numbers and bytes.
 
-/// A number in decimal.
-pub(super) fn decimal(out: &mut Vec<u8>, mut n: u64) {
+/// Appends a number in decimal.
+#[inline]
+pub fn decimal(out: &mut Vec<u8>, mut n: u64) {
     let mut digits = [0u8; 20];
-    let mut len = 0;
-    for slot in digits.iter_mut().rev() {
-        *slot = b'0' + (n % 10) as u8;
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        if let Some(digit) = digits.get_mut(at) {
+            *digit = b'0' + (n % 10) as u8;
+        }
         n /= 10;
-        len += 1;
         if n == 0 {
             break;
         }
     }
-    out.extend_from_slice(digits.get(digits.len() - len..).unwrap_or_default());
+    out.extend_from_slice(digits.get(at..).unwrap_or_default());
 }
 
-/// A signed number in decimal.
-pub(super) fn signed(out: &mut Vec<u8>, n: i64) {
+/// Appends a signed number in decimal.
+#[inline]
+pub fn signed(out: &mut Vec<u8>, n: i64) {
     if n < 0 {
         out.push(b'-');
     }
@@ -36,12 +40,14 @@ pub(super) fn padded(out: &mut Vec<u8>, n: u64, width: usize) {
     decimal(out, n);
 }
 
-fn digit(nibble: u8) -> u8 {
+#[inline]
+const fn digit(nibble: u8) -> u8 {
     if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }
 }
 
-/// `0x` and the number in hexadecimal, without leading zeros.
-pub(super) fn hexadecimal(out: &mut Vec<u8>, n: u64) {
+/// Appends `0x` and the number in hexadecimal, without leading zeros.
+#[inline]
+pub fn hexadecimal(out: &mut Vec<u8>, n: u64) {
     out.extend_from_slice(b"0x");
     let places = (64 - n.leading_zeros()).div_ceil(4).max(1);
     for place in (0..places).rev() {
@@ -49,9 +55,31 @@ pub(super) fn hexadecimal(out: &mut Vec<u8>, n: u64) {
     }
 }
 
-/// Two digits for each byte.
-pub(super) fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+/// Appends two hexadecimal digits for each byte.
+#[inline]
+pub fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(2 * bytes.len());
+    out.extend(bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_print_as_the_standard_library_does() {
+        for value in [0, 1, 9, 10, 15, 16, 255, 256, 1 << 40, u64::MAX] {
+            let mut out = Vec::new();
+            decimal(&mut out, value);
+            out.push(b' ');
+            hexadecimal(&mut out, value);
+            out.push(b' ');
+            signed(&mut out, value.cast_signed());
+            let expected = format!("{value} {value:#x} {}", value.cast_signed());
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+        let mut out = Vec::new();
+        hex_bytes(&mut out, &[0, 0x1f, 0xff]);
+        assert_eq!(out, b"001fff");
     }
 }

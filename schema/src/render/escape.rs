@@ -4,7 +4,8 @@ use std::io::Write;
 
 /// Whether a terminal may act on a character, or hide others behind it: control characters, and
 /// those that change the direction of the text around them.
-fn acts(c: char) -> bool {
+#[must_use]
+pub fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -13,6 +14,11 @@ fn acts(c: char) -> bool {
 
 /// Writes text on one line, with what a terminal could act on (and `\`) as `\u{..}`.
 pub fn escape_line(out: &mut Vec<u8>, text: &str) {
+    // Most text is plain; it goes in one piece.
+    if text.bytes().all(|b| is_plain(b) || b == b'"') {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
     for c in text.chars() {
         if acts(c) || c == '\\' {
             out.extend(c.escape_unicode().map(|c| c as u8));
@@ -25,8 +31,24 @@ pub fn escape_line(out: &mut Vec<u8>, text: &str) {
 /// Writes a JSON string with its quotes.
 pub fn escape_json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    text.chars().for_each(|c| json_char(out, c));
+    json_text(out, text);
     out.push(b'"');
+}
+
+/// Writes the inside of a JSON string. Names are nearly always plain; they go in one piece.
+pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(is_plain) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        text.chars().for_each(|c| json_char(out, c));
+    }
+}
+
+/// Whether a byte of text stands for itself in JSON and on a terminal: printable ASCII without `"`
+/// and `\`.
+#[inline]
+pub(super) const fn is_plain(b: u8) -> bool {
+    matches!(b, b' '..=b'~') && b != b'"' && b != b'\\'
 }
 
 /// Writes a character of a JSON string. Beyond what JSON asks for, what a terminal could act on is
@@ -44,5 +66,32 @@ pub(super) fn json_char(out: &mut Vec<u8>, c: char) {
             }
         }
         c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(f: fn(&mut Vec<u8>, &str), text: &str) -> String {
+        let mut out = Vec::new();
+        f(&mut out, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_terminal_is_never_acted_on() {
+        let hostile = "a\x1b]0;pwned\x07\u{9b}31m\u{202e}b\r\u{7f}";
+        for text in [with(escape_line, hostile), with(escape_json, hostile)] {
+            assert!(!text.chars().any(acts), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn json_strings_come_back() {
+        for text in ["plain", "\"\\\n\r\t\0\x1b", "\u{202e}\u{feff}\u{1f600}é"] {
+            let back: String = serde_json::from_str(&with(escape_json, text)).unwrap();
+            assert_eq!(back, text);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Values as JSON.
 
 use super::digits::{decimal, hex_bytes, hexadecimal, signed};
-use super::escape::{escape_json, json_char};
+use super::escape::{escape_json, is_plain, json_char, json_text};
 use super::{filetime, shown, shown_bytes, sid, socket_address, system_time};
 use crate::decode::{Fields, Utf16, Value};
 use crate::model::{Field, OutType};
@@ -75,11 +75,17 @@ fn quoted(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
 /// UTF-16 as a JSON string; a lone surrogate stays what it is.
 fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     out.push(b'"');
-    for c in text.chars() {
-        match c {
-            Ok(c) if (' '..='~').contains(&c) && c != '"' && c != '\\' => out.push(c as u8),
-            Ok(c) => json_char(out, c),
-            Err(lone) => drop(write!(out, "\\u{lone:04x}")),
+    let units = text.bytes().as_chunks::<2>().0;
+    // Most text is plain; its low bytes go in one piece.
+    if units.iter().all(|&[low, high]| high == 0 && is_plain(low)) {
+        out.extend(units.iter().map(|&[low, _]| low));
+    } else {
+        for c in text.chars() {
+            match c {
+                Ok(c) if c.is_ascii() && is_plain(c as u8) => out.push(c as u8),
+                Ok(c) => json_char(out, c),
+                Err(lone) => drop(write!(out, "\\u{lone:04x}")),
+            }
         }
     }
     out.push(b'"');
@@ -88,7 +94,7 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
-        chunk.valid().chars().for_each(|c| json_char(out, c));
+        json_text(out, chunk.valid());
         chunk.invalid().iter().for_each(|b| json_char(out, char::from(*b)));
     }
     out.push(b'"');

@@ -3,12 +3,13 @@
 use etl_format::constants::group_name;
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
+use etl_schema::decode::{Fields, Sid};
 use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, render};
 
 use crate::escape;
 use crate::names;
 use crate::output::{decimal, hex, hexadecimal, signed};
-use crate::render;
 
 use super::Format;
 
@@ -31,6 +32,8 @@ pub(super) struct Lines {
     provider_name: Option<&'static str>,
     /// The JSON members that name that provider, for the events in a row that share it.
     provider_json: Vec<u8>,
+    /// Where a message is put together before it is escaped.
+    scratch: Vec<u8>,
 }
 
 /// What a line says, taken from whatever kind of header the record has.
@@ -91,6 +94,7 @@ impl Lines {
             provider: Guid::ZERO,
             provider_name: None,
             provider_json: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -207,7 +211,8 @@ impl Lines {
         if self.raw {
             out.extend(b"  ");
             hex(out, payload);
-        } else if let Some((_, mut fields)) = described {
+        } else if let Some((schema, mut fields)) = described {
+            let start = fields.clone();
             render::text_fields(out, &mut fields);
             if fields.note().is_short() {
                 out.extend(b" (cut short)");
@@ -215,6 +220,11 @@ impl Lines {
                 out.extend(
                     format!(" (and {} bytes more)", fields.note().trailing.len()).as_bytes(),
                 );
+            }
+            if let Some(message) = message(&mut self.scratch, schema, &start) {
+                out.extend(b"  ");
+                // Line breaks and tabs of the message's own; those of values are escaped already.
+                out.extend(message.iter().map(|&b| if b < b' ' { b' ' } else { b }));
             }
         } else {
             out.extend(b"  ");
@@ -276,6 +286,7 @@ impl Lines {
             out.extend(b",\"event\":");
             escape::json(out, &schema.name);
             out.extend(b",\"fields\":");
+            let start = fields.clone();
             render::json_fields(out, &mut fields);
             if fields.note().is_short() {
                 out.extend(b",\"payload_short\":true");
@@ -285,6 +296,10 @@ impl Lines {
                 ",\"payload_left\":",
                 Some(fields.note().trailing.len() as u64).filter(|&n| n > 0),
             );
+            if let Some(message) = message(&mut self.scratch, schema, &start) {
+                out.extend(b",\"message\":");
+                escape::json(out, &String::from_utf8_lossy(message));
+            }
         }
         let payload = record.payload();
         out.extend(b",\"payload_size\":");
@@ -346,6 +361,19 @@ impl Lines {
     }
 }
 
+/// The message of an event with the fields in it, if it has one.
+fn message<'s>(
+    scratch: &'s mut Vec<u8>,
+    schema: &EventSchema,
+    fields: &Fields<'_>,
+) -> Option<&'s [u8]> {
+    let text = schema.message.as_deref()?;
+    scratch.clear();
+    render::message(scratch, text, schema.source, fields);
+    let message = scratch.trim_ascii();
+    (!message.is_empty()).then_some(message)
+}
+
 fn json_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>) {
     match item {
         ExtendedItem::RelatedActivity(id) => {
@@ -364,7 +392,7 @@ fn json_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>) {
         }
         ExtendedItem::Sid(sid) => {
             out.extend(b",\"sid\":\"");
-            hex(out, sid);
+            render::sid(out, Sid(sid));
             out.push(b'"');
         }
         ExtendedItem::TerminalSession(id) => {

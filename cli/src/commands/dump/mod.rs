@@ -66,7 +66,7 @@ pub(crate) enum Format {
     /// One line per event, for people
     #[default]
     Text,
-    /// One JSON object per line; see docs/json-dump.md
+    /// One JSON object per line; see docs/dump.md
     #[value(alias = "json")]
     Jsonl,
     /// Comma-separated values with a header line
