@@ -33,6 +33,14 @@
 //!
 //! Source: the reference of `EnableTraceEx2`, checked against the masks of real sessions.
 
+mod filters;
+mod properties;
+
+pub use filters::{
+    MAX_IDS, MAX_PROCESSES, NameFilter, ProcessKey, Scope, StackFilter, StackLevels,
+};
+pub use properties::EnableProperties;
+
 /// What the rule looks at of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventKey {
@@ -67,7 +75,9 @@ pub enum IdFilter {
 }
 
 impl IdFilter {
-    fn admits(&self, id: u16) -> bool {
+    /// Whether an event of this id passes.
+    #[must_use]
+    pub fn admits(&self, id: u16) -> bool {
         match self {
             IdFilter::Any => true,
             IdFilter::In(ids) => ids.contains(&id),

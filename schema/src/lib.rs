@@ -5,6 +5,7 @@
 //! * [`tables`]: the tables of the CLR's providers, as text made to be read, and their
 //!   [`Registry`](tables::Registry).
 //! * [`clr`]: what the CLR raises under which masks and levels.
+//! * [`controller`]: command lines of `xperf`, `logman` and `tracelog`.
 //! * [`mask`]: what a mask asks for, and what it will not give.
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
 //! * [`encode`]: the inverse.
@@ -15,6 +16,7 @@
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod clr;
+pub mod controller;
 pub mod decode;
 pub mod enable;
 pub mod encode;

@@ -1,0 +1,102 @@
+//! Command lines of the tools that record: `xperf`, `logman` and `tracelog`, as documents write them
+//! and the tools' help describes them.
+//!
+//! ```
+//! use etl_schema::controller::{Action, CommandLine};
+//!
+//! let line = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
+//! let read: CommandLine = line.parse()?;
+//! let [Action::Start(session)] = &read.actions[..] else { panic!("one session") };
+//! assert_eq!(session.name, "clr");
+//! assert_eq!(session.file.as_deref(), Some("clr1.etl"));
+//! assert_eq!(session.providers[0].level, Some(5));
+//! assert_eq!(read.to_string(), line);
+//! # Ok::<(), etl_schema::controller::LineError>(())
+//! ```
+//!
+//! Read are the actions that start, change, feed, flush, stop and merge sessions, with every option
+//! that bears on what is in the trace; options that do not (schedules, users, sampling) are kept as
+//! they are written. Words are split as the command prompt and the C runtime do it; switches may be
+//! in any case and begin with a hyphen or with a dash that a document's typesetting made of it. A
+//! remark in parentheses behind an `xperf` line is kept as a remark.
+//!
+//! A list of providers alone, `NAME:MASK:LEVEL+...`, is read as [`Tool::Plain`].
+
+mod args;
+mod error;
+mod kernel;
+mod logman;
+mod model;
+mod show;
+#[cfg(test)]
+mod tests;
+mod tracelog;
+mod words;
+mod xperf;
+
+use std::str::FromStr;
+
+pub use error::{Found, LineError};
+pub use kernel::{GROUPS, expand_kernel_flags};
+pub use model::{
+    Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
+    ProviderSpec, Session, Tool,
+};
+pub use words::MAX_LINE;
+
+use args::Args;
+use words::Word;
+
+impl FromStr for CommandLine {
+    type Err = LineError;
+
+    fn from_str(line: &str) -> Result<Self, LineError> {
+        let mut words = words::split(line)?;
+        let Some(first) = words.first() else {
+            let expected = "a command of xperf, logman or tracelog";
+            return Err(LineError::new(line.len()..line.len(), expected, Found::End));
+        };
+        let Some(tool) = tool(&first.text) else {
+            return plain(first, words.get(1));
+        };
+        words.remove(0);
+        let remark = if tool == Tool::Xperf { remark(line, &mut words) } else { None };
+        let args = Args::new(line, words);
+        let actions = match tool {
+            Tool::Logman => logman::parse(args)?,
+            Tool::Tracelog => tracelog::parse(args)?,
+            Tool::Xperf | Tool::Plain => xperf::parse(args)?,
+        };
+        Ok(CommandLine { tool, actions, remark })
+    }
+}
+
+/// The tool that a program's name or path names.
+fn tool(program: &str) -> Option<Tool> {
+    let name = program.rsplit(['\\', '/']).next().unwrap_or_default().to_ascii_lowercase();
+    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    [Tool::Xperf, Tool::Logman, Tool::Tracelog].into_iter().find(|tool| tool.name() == name)
+}
+
+/// A list of providers without a tool.
+fn plain(first: &Word, more: Option<&Word>) -> Result<CommandLine, LineError> {
+    let expected = "xperf, logman, tracelog, or a list of providers NAME:MASK:LEVEL";
+    if !first.text.contains(':') && first.text.parse::<etl_format::Guid>().is_err() {
+        return Err(args::wrong(first, expected));
+    }
+    if let Some(word) = more {
+        return Err(args::wrong(word, "nothing after a list of providers"));
+    }
+    let providers = xperf::providers(first)?;
+    let action = Action::Enable { session: String::new(), providers, kernel: Vec::new() };
+    Ok(CommandLine { tool: Tool::Plain, actions: vec![action], remark: None })
+}
+
+/// Takes a remark in parentheses off the end of the line.
+fn remark(line: &str, words: &mut Vec<Word>) -> Option<String> {
+    let at = words.iter().position(|word| !word.quoted && word.text.starts_with('('))?;
+    let start = words.get(at)?.span.start;
+    let text = line.get(start..)?.trim().strip_prefix('(')?.strip_suffix(')')?;
+    words.truncate(at);
+    Some(text.to_owned())
+}

@@ -1,0 +1,199 @@
+//! The words of a line, taken one after the other.
+
+use std::ops::Range;
+
+use etl_format::Guid;
+
+use super::error::{Found, LineError};
+use super::model::{Keywords, OtherOption, ProviderRef};
+use super::words::Word;
+
+/// What documents set where a hyphen was typed: hyphens, dashes, a minus sign.
+pub(super) const DASHES: [char; 8] =
+    ['-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}'];
+
+/// How many values an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Values {
+    /// None.
+    None,
+    /// One.
+    One,
+    /// All up to the next switch, if any.
+    Many,
+}
+
+/// A switch as it is looked up.
+#[derive(Clone, Debug)]
+pub(super) struct Switch {
+    /// Its name in lower case, without dash.
+    pub name: String,
+    /// Whether a second dash stands before it.
+    pub negated: bool,
+    /// Where it stands.
+    pub span: Range<usize>,
+    /// As it is written.
+    text: String,
+}
+
+/// The words that are left.
+pub(super) struct Args {
+    words: std::iter::Peekable<std::vec::IntoIter<Word>>,
+    end: usize,
+}
+
+impl Args {
+    pub fn new(line: &str, words: Vec<Word>) -> Self {
+        Args { words: words.into_iter().peekable(), end: line.len() }
+    }
+
+    /// The next word as a switch, if it is one.
+    pub fn switch(&mut self) -> Option<Switch> {
+        let word = self.words.next_if(is_switch)?;
+        let bare = word.text.strip_prefix(DASHES).unwrap_or_default();
+        let (negated, name) = match bare.strip_prefix(DASHES) {
+            Some(name) => (true, name),
+            None => (false, bare),
+        };
+        let name = name.to_ascii_lowercase();
+        Some(Switch { name, negated, span: word.span.clone(), text: word.text })
+    }
+
+    /// The next word if it is no switch.
+    pub fn optional(&mut self) -> Option<Word> {
+        self.words.next_if(|w| !is_switch(w))
+    }
+
+    /// The next word, which must be there and be no switch.
+    pub fn value(&mut self, expected: &str) -> Result<Word, LineError> {
+        match self.optional() {
+            Some(word) => Ok(word),
+            None => Err(self.missing(expected)),
+        }
+    }
+
+    /// The next word, which must be there and be no switch.
+    pub fn text(&mut self, expected: &str) -> Result<String, LineError> {
+        self.value(expected).map(|word| word.text)
+    }
+
+    /// The next word as a number.
+    pub fn number<T: TryFrom<u64>>(&mut self, expected: &str) -> Result<T, LineError> {
+        let word = self.value(expected)?;
+        number(&word.text).ok_or_else(|| wrong(&word, expected))
+    }
+
+    /// A count and so many numbers.
+    pub fn counted<T: TryFrom<u64>>(
+        &mut self,
+        most: usize,
+        expected: &str,
+    ) -> Result<Vec<T>, LineError> {
+        let word = self.value("how many follow")?;
+        let count = number::<usize>(&word.text).filter(|&n| n <= most);
+        let count = count.ok_or_else(|| wrong(&word, &format!("a count of {most} at most")))?;
+        (0..count).map(|_| self.number(expected)).collect()
+    }
+
+    /// The values of an option that is kept as it is written.
+    pub fn other(&mut self, name: String, values: Values) -> Result<OtherOption, LineError> {
+        let values = match values {
+            Values::None => Vec::new(),
+            Values::One => vec![self.text(&format!("the value of -{name}"))?],
+            Values::Many => std::iter::from_fn(|| self.optional()).map(|w| w.text).collect(),
+        };
+        Ok(OtherOption { name, values })
+    }
+
+    /// A list of names with plus signs between.
+    pub fn names(&mut self, expected: &str) -> Result<Vec<String>, LineError> {
+        let word = self.value(expected)?;
+        let names: Vec<String> = word.text.split('+').map(str::to_owned).collect();
+        if names.iter().any(String::is_empty) {
+            return Err(wrong(&word, &format!("{expected} with plus signs between")));
+        }
+        Ok(names)
+    }
+
+    pub fn is_empty(&mut self) -> bool {
+        self.words.peek().is_none()
+    }
+
+    /// That something is missing where the words are now.
+    pub fn missing(&mut self, expected: &str) -> LineError {
+        match self.words.peek() {
+            Some(word) => wrong(word, expected),
+            None => LineError::new(self.end..self.end, expected, Found::End),
+        }
+    }
+}
+
+/// Whether a word is a switch. One in quotation marks is not taken for one, so that files and
+/// sessions of any name can be written.
+pub(super) fn is_switch(word: &Word) -> bool {
+    let mut chars = word.text.chars();
+    !word.quoted
+        && chars.next().is_some_and(|c| DASHES.contains(&c))
+        && chars.next().is_some_and(|c| !c.is_ascii_digit())
+}
+
+pub(super) fn wrong(word: &Word, expected: &str) -> LineError {
+    LineError::new(word.span.clone(), expected, Found::Text(word.text.clone()))
+}
+
+/// An error about a switch that the tool does not have here, with what it may be a slip of.
+pub(super) fn unknown(switch: &Switch, expected: &str, known: &[&str]) -> LineError {
+    let found = Found::Text(switch.text.clone());
+    let error = LineError::new(switch.span.clone(), expected, found);
+    let near = known.iter().map(|k| (distance(k, &switch.name), *k)).min();
+    match near {
+        Some((distance, name)) if distance <= 2 && distance < name.len() => {
+            error.hint(format!("did you mean -{name}?"))
+        }
+        _ => error,
+    }
+}
+
+/// How many letters to change, leave out or add; names are short.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        let mut left = i.saturating_add(1);
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let up = *cell;
+            let change = diagonal.saturating_add(usize::from(x != y));
+            left = change.min(up.saturating_add(1)).min(left.saturating_add(1));
+            (diagonal, *cell) = (up, left);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// A number, decimal or 0x and hexadecimal.
+pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    let value = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
+            u64::from_str_radix(digits, 16).ok()?
+        }
+        None if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok()?,
+        _ => return None,
+    };
+    T::try_from(value).ok()
+}
+
+/// A mask as a number.
+pub(super) fn mask(text: &str) -> Option<Keywords> {
+    number(text).map(Keywords::Mask)
+}
+
+/// A provider by GUID or name.
+pub(super) fn provider(text: &str) -> ProviderRef {
+    match text.parse::<Guid>() {
+        Ok(guid) => ProviderRef::Guid(guid),
+        Err(_) => ProviderRef::Name(text.to_owned()),
+    }
+}

@@ -1,0 +1,52 @@
+//! What is wrong with a line, and where.
+
+use std::fmt;
+use std::ops::Range;
+
+/// What stands where something else was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The end of the line.
+    End,
+    /// This text.
+    Text(String),
+    /// More than there may be.
+    More,
+}
+
+/// A line that is no command of the tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineError {
+    /// Where, in bytes of the line; empty at its end when something is missing.
+    pub span: Range<usize>,
+    /// What was expected there.
+    pub expected: String,
+    /// What stands there.
+    pub found: Found,
+    /// What to write instead, where that is known.
+    pub hint: Option<String>,
+}
+
+impl LineError {
+    pub(super) fn new(span: Range<usize>, expected: impl Into<String>, found: Found) -> Self {
+        LineError { span, expected: expected.into(), found, hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: expected {}", self.span.start, self.expected)?;
+        match &self.found {
+            Found::End => f.write_str(", but the line ends"),
+            Found::Text(text) => write!(f, ", found {text:?}"),
+            Found::More => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}

@@ -1,0 +1,305 @@
+//! `logman`: one action on one session, with options in any order.
+//!
+//! Source: the reference of `logman create trace` and its siblings, and the tool's own help.
+
+use super::args::{Args, Switch, Values, mask, number, provider, unknown, wrong};
+use super::error::LineError;
+use super::model::{
+    Action, ClockType, FileMode, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
+};
+use super::words::Word;
+use etl_format::constants::LogFileMode;
+
+const KNOWN: &[&str] = &[
+    "p", "pf", "o", "n", "ets", "rt", "bs", "nb", "mode", "ct", "max", "ft", "f", "a", "cnf", "ul",
+];
+
+/// Options that are kept as they are written.
+const OTHERS: &[(&str, Values)] = &[
+    ("b", Values::Many),
+    ("config", Values::One),
+    ("e", Values::Many),
+    ("ln", Values::One),
+    ("m", Values::Many),
+    ("ow", Values::None),
+    ("r", Values::None),
+    ("rc", Values::One),
+    ("rf", Values::One),
+    ("s", Values::One),
+    ("u", Values::Many),
+    ("v", Values::One),
+    ("y", Values::None),
+];
+
+/// Words for the modes of `-mode`, and their bits.
+const MODES: &[(&str, LogFileMode)] = &[
+    ("sequential", LogFileMode::SEQUENTIAL),
+    ("circular", LogFileMode::CIRCULAR),
+    ("append", LogFileMode::APPEND),
+    ("newfile", LogFileMode::NEWFILE),
+    ("preallocate", LogFileMode::PREALLOCATE),
+    ("realtime", LogFileMode::REAL_TIME),
+    ("buffering", LogFileMode::BUFFERING),
+    ("globalsequence", LogFileMode::GLOBAL_SEQUENCE),
+    ("localsequence", LogFileMode::LOCAL_SEQUENCE),
+    ("pagedmemory", LogFileMode::USE_PAGED_MEMORY),
+];
+
+/// Levels by name, with or without `win:`.
+const LEVELS: &[(&str, u8)] = &[
+    ("logalways", 0),
+    ("critical", 1),
+    ("error", 2),
+    ("warning", 3),
+    ("informational", 4),
+    ("info", 4),
+    ("verbose", 5),
+];
+
+/// The words of the Windows kernel provider, by GUID or by name.
+const KERNEL_PROVIDER: &str = "windows kernel trace";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Create,
+    Start,
+    Stop,
+    Update,
+    Query,
+}
+
+pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
+    const VERBS: &str = "create, start, stop, update or query";
+    let word = args.value(VERBS)?;
+    let verb = match word.text.to_ascii_lowercase().as_str() {
+        "create" => Verb::Create,
+        "start" => Verb::Start,
+        "stop" => Verb::Stop,
+        "update" => Verb::Update,
+        "query" => Verb::Query,
+        _ => return Err(wrong(&word, VERBS)),
+    };
+    let mut session = Session::default();
+    let mut positional = Vec::new();
+    while !args.is_empty() {
+        match args.switch() {
+            Some(switch) => option(&mut session, &mut positional, &switch, &mut args)?,
+            None => positional.extend(args.optional()),
+        }
+    }
+    let name = name(verb, positional, &mut args)?;
+    if verb == Verb::Query {
+        return Ok(vec![Action::Query { session: name, direct: session.direct }]);
+    }
+    session.name = name.ok_or_else(|| args.missing("the session's name"))?;
+    Ok(vec![match verb {
+        Verb::Stop => Action::Stop { session: session.name, direct: session.direct },
+        Verb::Update => Action::Update(Box::new(session)),
+        // What is created and not saved runs at once.
+        Verb::Create if !session.direct => Action::Create(Box::new(session)),
+        _ => Action::Start(Box::new(session)),
+    }])
+}
+
+/// The session's name among the words that belong to no option: behind the kind of collector.
+fn name(verb: Verb, words: Vec<Word>, args: &mut Args) -> Result<Option<String>, LineError> {
+    let mut words = words.into_iter().peekable();
+    let kind = words.peek().map(|w| w.text.to_ascii_lowercase()).unwrap_or_default();
+    let needed = verb == Verb::Create;
+    match kind.as_str() {
+        "counter" | "alert" | "cfg" | "api" if needed => {
+            let word = words.next();
+            return Err(word.map_or_else(|| args.missing("trace"), |w| wrong(&w, "trace")));
+        }
+        "trace" => {
+            let word = words.next();
+            // A session may itself be called so.
+            if words.peek().is_none() && !needed {
+                return Ok(word.map(|w| w.text));
+            }
+        }
+        "providers" if verb == Verb::Query => return Ok(None),
+        _ if needed => return Err(args_error(words.peek(), args)),
+        _ => {}
+    }
+    let name = words.next().map(|w| w.text);
+    match words.next() {
+        Some(word) => Err(wrong(&word, "one name and options")),
+        None => Ok(name),
+    }
+}
+
+fn args_error(word: Option<&Word>, args: &mut Args) -> LineError {
+    word.map_or_else(|| args.missing("trace"), |w| wrong(w, "trace, the kind of what is created"))
+}
+
+fn option(
+    session: &mut Session,
+    positional: &mut Vec<Word>,
+    switch: &Switch,
+    args: &mut Args,
+) -> Result<(), LineError> {
+    let off = switch.negated;
+    match (switch.name.as_str(), off) {
+        ("ets", false) => session.direct = true,
+        ("n", false) => positional.push(args.value("the session's name")?),
+        ("o", false) => session.file = Some(args.text("a file")?),
+        ("p", false) => one_provider(session, args)?,
+        ("p", true) => {
+            let name = args.text("a provider's name or GUID")?;
+            session.removed.push(ProviderSpec::new(provider(&name)));
+        }
+        ("pf", false) => {
+            let file = ProviderRef::File(args.text("a file that lists providers")?);
+            session.providers.push(ProviderSpec::new(file));
+        }
+        ("rt", _) => turn(session, LogFileMode::REAL_TIME, off),
+        ("ul", _) => turn(session, LogFileMode::PRIVATE, off),
+        ("a", false) => session.file_mode = Some(FileMode::Append),
+        ("cnf", false) => match args.optional() {
+            Some(time) => {
+                let name = switch.name.clone();
+                session.others.push(OtherOption { name, values: vec![time.text] });
+            }
+            None => session.file_mode = Some(FileMode::NewFile),
+        },
+        ("bs", false) => session.buffer_kb = Some(args.number("the size of a buffer, in KB")?),
+        ("nb", false) => {
+            session.min_buffers = Some(args.number("how many buffers at least")?);
+            if let Some(word) = args.optional() {
+                let most = number(&word.text);
+                let expected = "how many buffers at most";
+                session.max_buffers = Some(most.ok_or_else(|| wrong(&word, expected))?);
+            }
+        }
+        ("max", false) => session.max_file = Some(args.number("the file's largest size, in MB")?),
+        ("ft", false) => {
+            let word = args.value("a time, [[hh:]mm:]ss")?;
+            let seconds = seconds(&word.text).ok_or_else(|| wrong(&word, "a time, [[hh:]mm:]ss"));
+            session.flush_seconds = Some(seconds?);
+        }
+        ("f", false) => {
+            let word = args.value("bin or bincirc")?;
+            match word.text.to_ascii_lowercase().as_str() {
+                "bin" if session.file_mode == Some(FileMode::Append) => {}
+                "bin" => session.file_mode = Some(FileMode::Sequential),
+                "bincirc" => session.file_mode = Some(FileMode::Circular),
+                _ => return Err(wrong(&word, "bin or bincirc")),
+            }
+        }
+        ("ct", false) => {
+            let word = args.value("perf, system or cycle")?;
+            session.clock = Some(match word.text.to_ascii_lowercase().as_str() {
+                "perf" => ClockType::PerfCounter,
+                "system" => ClockType::SystemTime,
+                "cycle" => ClockType::Cycle,
+                _ => return Err(wrong(&word, "perf, system or cycle")),
+            });
+        }
+        ("mode", false) => modes(session, args)?,
+        (name, _) => {
+            let negatable = ["a", "cnf", "max"].contains(&name) && off;
+            let values = OTHERS.iter().find(|(other, _)| *other == name).map(|(_, v)| *v);
+            let values = match values {
+                Some(_) if off => Values::None,
+                Some(values) => values,
+                None if negatable => Values::None,
+                None => return Err(unknown(switch, "an option of logman", KNOWN)),
+            };
+            let name = if off { format!("-{name}") } else { name.to_owned() };
+            session.others.push(args.other(name, values)?);
+        }
+    }
+    Ok(())
+}
+
+fn turn(session: &mut Session, mode: LogFileMode, off: bool) {
+    let (on, other) = if off {
+        (&mut session.modes_off, &mut session.modes)
+    } else {
+        (&mut session.modes, &mut session.modes_off)
+    };
+    on.0 |= mode.0;
+    other.0 &= !mode.0;
+}
+
+/// `-mode` with numbers or names, several of them.
+fn modes(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
+    const EXPECTED: &str = "globalsequence, localsequence, pagedmemory or a number";
+    let mut word = args.value(EXPECTED)?;
+    loop {
+        for name in word.text.split([',', '|', '+']) {
+            let by_name = MODES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+            let bits = by_name.map(|(_, bits)| bits.0).or_else(|| number::<u32>(name));
+            session.absorb(LogFileMode(bits.ok_or_else(|| wrong(&word, EXPECTED))?));
+        }
+        match args.optional() {
+            Some(next) => word = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// `-p NAME [MASK|(NAMES) [LEVEL]]`.
+fn one_provider(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
+    let name = args.text("a provider's name or GUID")?;
+    let mut spec = ProviderSpec::new(provider(&name));
+    if let Some(word) = args.optional() {
+        let keywords = match mask(&word.text) {
+            Some(mask) => mask,
+            None => Keywords::Names(names(&word, args)?),
+        };
+        spec.keywords = Some(keywords);
+    }
+    if let Some(word) = args.optional() {
+        let bare = word.text.get(4..).filter(|_| {
+            word.text.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("win:"))
+        });
+        let bare = bare.unwrap_or(&word.text);
+        let named = LEVELS.iter().find(|(n, _)| n.eq_ignore_ascii_case(bare)).map(|(_, l)| *l);
+        let level = named.or_else(|| number(&word.text));
+        spec.level = Some(level.ok_or_else(|| wrong(&word, "a level from 0 to 255"))?);
+    }
+    // The kernel's provider is enabled by flags that have names of their own.
+    match (&spec.provider, &spec.keywords) {
+        (ProviderRef::Name(name), Some(Keywords::Names(flags)))
+            if name.eq_ignore_ascii_case(KERNEL_PROVIDER) && spec.level.is_none() =>
+        {
+            session.kernel.extend(flags.iter().cloned());
+        }
+        _ => session.providers.push(spec),
+    }
+    Ok(())
+}
+
+/// Names in parentheses with commas between; or one name alone. They may hold spaces.
+fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
+    let Some(rest) = first.text.strip_prefix('(') else {
+        return Ok(vec![first.text.clone()]);
+    };
+    let mut text = rest.to_owned();
+    while !text.ends_with(')') {
+        text.push(' ');
+        text.push_str(&args.text("a parenthesis that closes the list")?);
+    }
+    let names = text.strip_suffix(')').unwrap_or_default().split(',');
+    let names: Vec<String> = names.map(|n| n.trim().to_owned()).collect();
+    if names.iter().any(String::is_empty) {
+        return Err(wrong(first, "keywords in parentheses, with commas between"));
+    }
+    Ok(names)
+}
+
+/// `[[hh:]mm:]ss` in seconds.
+fn seconds(text: &str) -> Option<u32> {
+    let mut total = 0u32;
+    let mut fields = 0u8;
+    for field in text.split(':') {
+        fields = fields.checked_add(1).filter(|&n| n <= 3)?;
+        if field.is_empty() || !field.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        total = total.checked_mul(60)?.checked_add(field.parse().ok()?)?;
+    }
+    Some(total)
+}

@@ -1,0 +1,388 @@
+//! What a command line asks for.
+
+use etl_format::Guid;
+use etl_format::constants::LogFileMode;
+
+use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
+use crate::sources::provider_guid;
+use crate::tables::Registry;
+
+/// The session that the kernel's events go to, and that the tools mean where no name is given.
+pub const KERNEL_SESSION: &str = "NT Kernel Logger";
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tool {
+    /// `xperf`, of the Windows Performance Toolkit.
+    Xperf,
+    /// `logman`, part of Windows.
+    Logman,
+    /// `tracelog`, of the driver kit.
+    Tracelog,
+    /// No tool: a list of providers alone, `NAME:MASK:LEVEL+...`.
+    Plain,
+}
+
+impl Tool {
+    /// The name of its program; empty for none.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tool::Xperf => "xperf",
+            Tool::Logman => "logman",
+            Tool::Tracelog => "tracelog",
+            Tool::Plain => "",
+        }
+    }
+}
+
+/// A whole line. `Display` gives it back in one canonical spelling, which reads as the same value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The tool.
+    pub tool: Tool,
+    /// What it is to do, in order.
+    pub actions: Vec<Action>,
+    /// What stands in parentheses behind the command, as documents remark on their lines.
+    pub remark: Option<String>,
+}
+
+/// One thing that a line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start a session and enable providers for it.
+    Start(Box<Session>),
+    /// Save a session's settings without starting it (`logman create trace` without `-ets`).
+    Create(Box<Session>),
+    /// Change a session that runs.
+    Update(Box<Session>),
+    /// Enable providers for a session that runs.
+    Enable {
+        /// The session.
+        session: String,
+        /// The providers.
+        providers: Vec<ProviderSpec>,
+        /// Kernel flags by name, for the kernel's session.
+        kernel: Vec<String>,
+    },
+    /// Disable providers of a session.
+    Disable {
+        /// The session.
+        session: String,
+        /// The providers; none for all.
+        providers: Vec<ProviderSpec>,
+        /// Kernel flags by name, for the kernel's session.
+        kernel: Vec<String>,
+    },
+    /// Ask the providers of a session to tell their state.
+    CaptureState {
+        /// The session.
+        session: String,
+        /// The providers; none for all.
+        providers: Vec<ProviderSpec>,
+    },
+    /// Hand on what is in a session's buffers.
+    Flush {
+        /// The session.
+        session: String,
+        /// The file, for a session that keeps its events in memory.
+        file: Option<String>,
+        /// Whether the session itself is meant and not saved settings (`logman -ets`).
+        direct: bool,
+    },
+    /// Stop a session.
+    Stop {
+        /// The session.
+        session: String,
+        /// Whether the session itself is meant and not saved settings (`logman -ets`).
+        direct: bool,
+    },
+    /// Ask the kernel to tell its state to one session (`tracelog -systemrundown`).
+    SystemRundown {
+        /// The session.
+        session: String,
+    },
+    /// Ask about sessions.
+    Query {
+        /// The session; `None` for all.
+        session: Option<String>,
+        /// Whether sessions are meant and not saved settings (`logman -ets`).
+        direct: bool,
+    },
+    /// Put files together into one, with what a reader on another machine needs.
+    Merge {
+        /// The files; none for those of the sessions that the same line stops (`xperf -d`).
+        inputs: Vec<String>,
+        /// The file that is made.
+        output: String,
+        /// Switches of the merge, without their dash, in lower case.
+        options: Vec<String>,
+    },
+}
+
+/// A session's settings, as far as the line gives them; what is `None` is the tool's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// Its name.
+    pub name: String,
+    /// Providers to enable, in order.
+    pub providers: Vec<ProviderSpec>,
+    /// Providers to disable (`logman update --p`).
+    pub removed: Vec<ProviderSpec>,
+    /// Kernel flags and groups by name: those of `xperf -on`, `PROC_THREAD`; the switches of
+    /// `tracelog`, `noprocess`; the words that `logman` takes in parentheses.
+    pub kernel: Vec<String>,
+    /// Kernel events whose stacks are taken.
+    pub stack_walk: Vec<String>,
+    /// The file to write.
+    pub file: Option<String>,
+    /// Size of a buffer, in KB.
+    pub buffer_kb: Option<u32>,
+    /// Fewest buffers.
+    pub min_buffers: Option<u32>,
+    /// Most buffers.
+    pub max_buffers: Option<u32>,
+    /// How the file is filled.
+    pub file_mode: Option<FileMode>,
+    /// Largest size of the file, in MB, or in KB with
+    /// [`USE_KBYTES_FOR_SIZE`](LogFileMode::USE_KBYTES_FOR_SIZE) in `modes`.
+    pub max_file: Option<u32>,
+    /// Seconds after which buffers are flushed.
+    pub flush_seconds: Option<u32>,
+    /// Where its time stamps come from.
+    pub clock: Option<ClockType>,
+    /// Further modes that the line turns on (real time, paged memory, sequence numbers ...).
+    pub modes: LogFileMode,
+    /// Modes that the line turns off (`logman --rt`).
+    pub modes_off: LogFileMode,
+    /// Processes of a session that watches heaps or critical sections.
+    pub processes: Vec<u32>,
+    /// Whether the session itself is meant and not saved settings (`logman -ets`).
+    pub direct: bool,
+    /// Options that say nothing about what is in the trace, as they are written: when to start, as
+    /// whom, sampling intervals.
+    pub others: Vec<OtherOption>,
+}
+
+impl Session {
+    /// A session of a name, nothing else said.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        Session { name: name.into(), ..Session::default() }
+    }
+
+    /// Whether it is the kernel's own session.
+    #[must_use]
+    pub fn is_kernel(&self) -> bool {
+        is_kernel(&self.name)
+    }
+
+    /// `LogFileMode` as the session's properties have it: the file mode with the further modes.
+    #[must_use]
+    pub fn log_file_mode(&self) -> LogFileMode {
+        let file = self.file_mode.map_or(0, |mode| mode.bits().0);
+        LogFileMode(file | self.modes.0 & !self.modes_off.0)
+    }
+
+    /// Takes the bits of `LogFileMode` in: those that say how the file is filled as its mode, the
+    /// others as further modes.
+    pub(super) fn absorb(&mut self, mode: LogFileMode) {
+        let mut rest = mode.0;
+        for file in FileMode::ALL {
+            if rest & file.bits().0 != 0 {
+                self.file_mode = Some(file);
+                rest &= !file.bits().0;
+            }
+        }
+        self.modes.0 |= rest;
+        self.modes_off.0 &= !rest;
+    }
+
+    /// Whether events are delivered in real time.
+    #[must_use]
+    pub fn real_time(&self) -> bool {
+        self.log_file_mode().0 & LogFileMode::REAL_TIME.0 != 0
+    }
+}
+
+/// Whether a name is that of the kernel's session (case does not matter).
+pub(super) fn is_kernel(name: &str) -> bool {
+    name.eq_ignore_ascii_case(KERNEL_SESSION)
+}
+
+/// How a file is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileMode {
+    /// From front to end, until it is full.
+    Sequential,
+    /// The newest over the oldest.
+    Circular,
+    /// After what is in it.
+    Append,
+    /// A file is begun when one is full.
+    NewFile,
+    /// Not at all: events stay in memory until they are asked for.
+    Buffering,
+}
+
+impl FileMode {
+    /// All of them.
+    pub const ALL: [FileMode; 5] = [
+        FileMode::Sequential,
+        FileMode::Circular,
+        FileMode::Append,
+        FileMode::NewFile,
+        FileMode::Buffering,
+    ];
+
+    /// As `LogFileMode` has it.
+    #[must_use]
+    pub const fn bits(self) -> LogFileMode {
+        match self {
+            FileMode::Sequential => LogFileMode::SEQUENTIAL,
+            FileMode::Circular => LogFileMode::CIRCULAR,
+            FileMode::Append => LogFileMode::APPEND,
+            FileMode::NewFile => LogFileMode::NEWFILE,
+            FileMode::Buffering => LogFileMode::BUFFERING,
+        }
+    }
+}
+
+/// Where time stamps come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClockType {
+    /// The performance counter.
+    PerfCounter,
+    /// The system time.
+    SystemTime,
+    /// The processor's cycle counter.
+    Cycle,
+}
+
+impl ClockType {
+    /// `ReservedFlags` of the header event, `ClientContext` of the session.
+    #[must_use]
+    pub const fn raw(self) -> u32 {
+        match self {
+            ClockType::PerfCounter => 1,
+            ClockType::SystemTime => 2,
+            ClockType::Cycle => 3,
+        }
+    }
+}
+
+/// An option that is kept as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherOption {
+    /// Its name without the dash (with one for a `logman` option that is turned off), in lower case.
+    pub name: String,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+/// A provider, and how it is enabled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderSpec {
+    /// Which.
+    pub provider: ProviderRef,
+    /// Any of these keywords; `None` is the tool's default: all for `xperf`, none (0) for others,
+    /// which means all to providers of today and nothing to classic ones.
+    pub keywords: Option<Keywords>,
+    /// All of these keywords.
+    pub all: u64,
+    /// Level; `None` likewise.
+    pub level: Option<u8>,
+    /// What is asked for beside the events.
+    pub properties: EnableProperties,
+    /// Ids let in or kept out.
+    pub ids: IdFilter,
+    /// Ids that get a stack or get none.
+    pub stack_ids: IdFilter,
+    /// Processes it is enabled in.
+    pub scope: Scope,
+}
+
+impl ProviderSpec {
+    /// A provider, nothing else said.
+    #[must_use]
+    pub fn new(provider: ProviderRef) -> Self {
+        ProviderSpec {
+            provider,
+            keywords: None,
+            all: 0,
+            level: None,
+            properties: EnableProperties::default(),
+            ids: IdFilter::Any,
+            stack_ids: IdFilter::Any,
+            scope: Scope::default(),
+        }
+    }
+
+    /// The enablement that the session asks for; what the line leaves out is 0, which stands for all
+    /// levels and all keywords. Keywords by name are looked up among those of the provider in
+    /// `registry`.
+    ///
+    /// # Errors
+    /// The first keyword that the provider does not have, or whose provider is not known.
+    pub fn enablement(&self, registry: &Registry) -> Result<Enablement, String> {
+        let any = match &self.keywords {
+            None => 0,
+            Some(Keywords::Mask(mask)) => *mask,
+            Some(Keywords::Flags(flags)) => u64::from(*flags),
+            Some(Keywords::Names(names)) => {
+                let provider = self.provider.guid(registry).and_then(|g| registry.provider(g));
+                let mut any = 0;
+                for name in names {
+                    any |= provider.and_then(|p| p.keyword(name)).ok_or_else(|| name.clone())?;
+                }
+                any
+            }
+        };
+        Ok(Enablement {
+            all: self.all,
+            ignore_keyword_0: self.properties.has(EnableProperties::IGNORE_KEYWORD_0),
+            ids: self.ids.clone(),
+            ..Enablement::new(self.level.unwrap_or(0), any)
+        })
+    }
+}
+
+/// Which provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderRef {
+    /// By its GUID.
+    Guid(Guid),
+    /// By the name it is registered under.
+    Name(String),
+    /// By a name whose hash is the GUID (`tracelog -guid *NAME`).
+    Hashed(String),
+    /// Those that a file lists (`logman -pf`, `tracelog -guid FILE`).
+    File(String),
+}
+
+impl ProviderRef {
+    /// The GUID: as given, of a provider of this name in `registry`, or hashed from the name.
+    #[must_use]
+    pub fn guid(&self, registry: &Registry) -> Option<Guid> {
+        match self {
+            ProviderRef::Guid(guid) => Some(*guid),
+            ProviderRef::Name(name) => {
+                let named = registry.providers().iter().find(|p| p.name.eq_ignore_ascii_case(name));
+                named.map(|p| p.guid)
+            }
+            ProviderRef::Hashed(name) => Some(provider_guid(name)),
+            ProviderRef::File(_) => None,
+        }
+    }
+}
+
+/// Keywords as they are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keywords {
+    /// As a number.
+    Mask(u64),
+    /// As the flags of a classic provider (`tracelog -flag`).
+    Flags(u32),
+    /// By name, as `logman` takes them in parentheses.
+    Names(Vec<String>),
+}

@@ -1,0 +1,472 @@
+//! A line in its canonical spelling.
+
+use std::fmt::{self, Write};
+
+use super::model::{
+    Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
+    ProviderSpec, Session, Tool,
+};
+use super::tracelog;
+use super::words::quote;
+use crate::enable::{EnableProperties, IdFilter};
+use etl_format::constants::LogFileMode;
+
+impl fmt::Display for CommandLine {
+    /// One spelling of the line: the tool's switches in one order, numbers in hexadecimal where
+    /// they are masks, names in quotation marks where they must be. What the tool has no switch for
+    /// is left out; all providers of a `tracelog` line are enabled as its first one is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = Line { out: String::new() };
+        match self.tool {
+            Tool::Plain => {}
+            tool => line.out.push_str(tool.name()),
+        }
+        for action in &self.actions {
+            match self.tool {
+                Tool::Xperf => line.xperf(action),
+                Tool::Logman => line.logman(action),
+                Tool::Tracelog => line.tracelog(action),
+                Tool::Plain => {
+                    if let Action::Enable { providers, .. } = action {
+                        line.out.push_str(&quote(&xperf_providers(providers)));
+                    }
+                }
+            }
+        }
+        if let Some(remark) = &self.remark {
+            write!(line.out, " ({remark})")?;
+        }
+        f.write_str(&line.out)
+    }
+}
+
+struct Line {
+    out: String,
+}
+
+impl Line {
+    fn switch(&mut self, name: &str) {
+        self.out.push_str(" -");
+        self.out.push_str(name);
+    }
+
+    fn word(&mut self, word: &str) {
+        self.out.push(' ');
+        self.out.push_str(&quote(word));
+    }
+
+    fn option(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        if let Some(value) = value {
+            self.switch(name);
+            self.word(&value.to_string());
+        }
+    }
+
+    fn name_unless_kernel(&mut self, name: &str) {
+        if name != KERNEL_SESSION {
+            self.word(name);
+        }
+    }
+
+    fn others(&mut self, others: &[OtherOption]) {
+        for other in others {
+            self.switch(&other.name);
+            for value in &other.values {
+                self.word(value);
+            }
+        }
+    }
+
+    fn xperf(&mut self, action: &Action) {
+        match action {
+            Action::Start(session) | Action::Create(session) => {
+                // The kernel's session is begun by its flags, unless others were begun before it.
+                let plain = session.name == KERNEL_SESSION
+                    && !session.kernel.is_empty()
+                    && !self.out.contains(' ');
+                if !plain {
+                    self.switch("start");
+                    self.word(&session.name);
+                }
+                self.xperf_session(session);
+            }
+            Action::Update(session) => {
+                self.switch("update");
+                self.word(&session.name);
+                self.xperf_session(session);
+            }
+            Action::CaptureState { session, providers } => {
+                self.switch("capturestate");
+                self.word(session);
+                self.word(&xperf_providers(providers));
+            }
+            Action::Flush { session, file, .. } => {
+                self.switch("flush");
+                self.name_unless_kernel(session);
+                self.option("f", file.as_ref());
+            }
+            Action::Stop { session, .. } => {
+                self.switch("stop");
+                self.name_unless_kernel(session);
+            }
+            Action::Query { .. } => self.switch("loggers"),
+            Action::Merge { inputs, output, .. } if inputs.is_empty() => {
+                self.option("d", Some(output));
+            }
+            Action::Merge { inputs, output, options } => {
+                self.switch("merge");
+                for word in inputs {
+                    self.word(word);
+                }
+                self.word(output);
+                for option in options {
+                    self.switch(option);
+                }
+            }
+            Action::Enable { .. } | Action::Disable { .. } | Action::SystemRundown { .. } => {}
+        }
+    }
+
+    fn xperf_session(&mut self, s: &Session) {
+        if s.is_kernel() {
+            if !s.kernel.is_empty() {
+                self.option("on", Some(s.kernel.join("+")));
+            }
+        } else if !s.providers.is_empty() {
+            self.option("on", Some(xperf_providers(&s.providers)));
+        }
+        if !s.stack_walk.is_empty() {
+            self.option("stackwalk", Some(s.stack_walk.join("+")));
+        }
+        self.option("f", s.file.as_ref());
+        self.option("BufferSize", s.buffer_kb);
+        self.option("MinBuffers", s.min_buffers);
+        self.option("MaxBuffers", s.max_buffers);
+        match s.file_mode {
+            Some(FileMode::Sequential) => self.option("FileMode", Some("Sequential")),
+            Some(FileMode::Circular) => self.option("FileMode", Some("Circular")),
+            Some(FileMode::Append) => self.option("FileMode", Some("Append")),
+            Some(FileMode::NewFile) => self.option("FileMode", Some("NewFile")),
+            Some(FileMode::Buffering) => self.switch("Buffering"),
+            None => {}
+        }
+        self.option("MaxFile", s.max_file);
+        self.option("FlushTimer", s.flush_seconds);
+        let clock = s.clock.map(|clock| match clock {
+            ClockType::PerfCounter => "PerfCounter",
+            ClockType::SystemTime => "SystemTime",
+            ClockType::Cycle => "Cycle",
+        });
+        self.option("ClockType", clock);
+        if s.modes.0 & LogFileMode::REAL_TIME.0 != 0 {
+            self.switch("RealTime");
+        }
+        if s.modes.0 & LogFileMode::NO_PER_PROCESSOR_BUFFERING.0 != 0 {
+            self.switch("LowCapacity");
+        }
+        if !s.processes.is_empty() {
+            self.switch("Pids");
+            self.numbers(&s.processes);
+        }
+        self.others(&s.others);
+    }
+
+    fn numbers(&mut self, numbers: &[impl fmt::Display]) {
+        for number in numbers {
+            self.word(&number.to_string());
+        }
+    }
+
+    fn logman(&mut self, action: &Action) {
+        let (verb, session) = match action {
+            Action::Start(session) => ("start", session),
+            Action::Create(session) => ("create trace", session),
+            Action::Update(session) => ("update trace", session),
+            Action::Stop { session, direct } => {
+                self.out.push_str(" stop");
+                self.logman_name(session, false);
+                return self.ets(*direct);
+            }
+            Action::Query { session, direct } => {
+                self.out.push_str(" query");
+                if let Some(session) = session {
+                    self.logman_name(session, false);
+                }
+                return self.ets(*direct);
+            }
+            _ => return,
+        };
+        self.out.push(' ');
+        self.out.push_str(verb);
+        self.logman_name(&session.name, verb.contains(' '));
+        self.logman_session(session);
+    }
+
+    /// A name, marked as such where it would be taken for the kind of collector.
+    fn logman_name(&mut self, name: &str, kind: bool) {
+        let mistaken = ["trace", "providers"].iter().any(|word| word.eq_ignore_ascii_case(name));
+        if mistaken && !kind {
+            self.out.push_str(" trace");
+        }
+        self.word(name);
+    }
+
+    fn ets(&mut self, direct: bool) {
+        if direct {
+            self.switch("ets");
+        }
+    }
+
+    fn logman_session(&mut self, s: &Session) {
+        if !s.kernel.is_empty() {
+            self.option("p", Some("Windows Kernel Trace"));
+            self.parentheses(&s.kernel);
+        }
+        for spec in &s.providers {
+            match &spec.provider {
+                ProviderRef::File(file) => self.option("pf", Some(file)),
+                provider => self.option("p", Some(logman_provider(provider))),
+            }
+            match (&spec.keywords, spec.level) {
+                (Some(Keywords::Names(names)), _) => self.parentheses(names),
+                (Some(Keywords::Mask(mask)), _) => self.word(&format!("0x{mask:X}")),
+                (Some(Keywords::Flags(flags)), _) => self.word(&format!("0x{flags:X}")),
+                (None, Some(_)) => self.word("0x0"),
+                (None, None) => {}
+            }
+            if let Some(level) = spec.level {
+                self.word(&format!("0x{level:X}"));
+            }
+        }
+        for spec in &s.removed {
+            self.option("-p", Some(logman_provider(&spec.provider)));
+        }
+        self.option("o", s.file.as_ref());
+        self.option("bs", s.buffer_kb);
+        if let Some(min) = s.min_buffers {
+            self.option("nb", Some(min));
+            self.numbers(s.max_buffers.as_slice());
+        }
+        let mut modes = s.modes.0;
+        match s.file_mode {
+            Some(FileMode::Sequential) => self.option("f", Some("bin")),
+            Some(FileMode::Circular) => self.option("f", Some("bincirc")),
+            Some(FileMode::Append) => self.switch("a"),
+            Some(FileMode::NewFile) => self.switch("cnf"),
+            Some(FileMode::Buffering) => modes |= LogFileMode::BUFFERING.0,
+            None => {}
+        }
+        self.option("max", s.max_file);
+        self.option("ft", s.flush_seconds);
+        let clock = s.clock.map(|clock| match clock {
+            ClockType::PerfCounter => "perf",
+            ClockType::SystemTime => "system",
+            ClockType::Cycle => "cycle",
+        });
+        self.option("ct", clock);
+        for (name, mode) in [("rt", LogFileMode::REAL_TIME), ("ul", LogFileMode::PRIVATE)] {
+            if modes & mode.0 != 0 {
+                self.switch(name);
+                modes &= !mode.0;
+            } else if s.modes_off.0 & mode.0 != 0 {
+                self.switch(&format!("-{name}"));
+            }
+        }
+        if modes != 0 {
+            self.option("mode", Some(format!("0x{modes:X}")));
+        }
+        self.others(&s.others);
+        self.ets(s.direct);
+    }
+
+    fn parentheses(&mut self, names: &[String]) {
+        let list = format!("({})", names.join(","));
+        let plain = |c: char| !c.is_whitespace() && !"\"&|<>^".contains(c);
+        self.out.push(' ');
+        if list.chars().all(plain) {
+            self.out.push_str(&list);
+        } else {
+            self.out.push_str(&quote(&list));
+        }
+    }
+
+    fn tracelog(&mut self, action: &Action) {
+        let (verb, name, providers) = match action {
+            Action::Start(s) => ("start", &s.name, &s.providers),
+            Action::Create(s) => ("addautologger", &s.name, &s.providers),
+            Action::Update(s) => ("update", &s.name, &s.providers),
+            Action::Enable { session, providers, .. } => ("enable", session, providers),
+            Action::Disable { session, providers, .. } => ("disable", session, providers),
+            Action::CaptureState { session, providers } => ("capturestate", session, providers),
+            Action::Flush { session, file, .. } => {
+                self.switch("flush");
+                self.name_unless_kernel(session);
+                return self.option("f", file.as_ref());
+            }
+            Action::Stop { session, .. } => {
+                self.switch("stop");
+                return self.name_unless_kernel(session);
+            }
+            Action::SystemRundown { session } => {
+                self.switch("systemrundown");
+                return self.name_unless_kernel(session);
+            }
+            Action::Query { session: Some(session), .. } => {
+                self.switch("q");
+                return self.name_unless_kernel(session);
+            }
+            Action::Query { session: None, .. } => return self.switch("l"),
+            Action::Merge { .. } => return,
+        };
+        self.switch(verb);
+        self.name_unless_kernel(name);
+        self.tracelog_providers(providers);
+        match action {
+            Action::Start(s) | Action::Create(s) | Action::Update(s) => self.tracelog_session(s),
+            Action::Enable { kernel, .. } | Action::Disable { kernel, .. } => {
+                kernel.iter().for_each(|flag| self.switch(flag));
+            }
+            _ => {}
+        }
+    }
+
+    fn tracelog_providers(&mut self, providers: &[ProviderSpec]) {
+        for spec in providers {
+            let text = match &spec.provider {
+                ProviderRef::Guid(guid) => format!("#{guid}"),
+                ProviderRef::Name(name) | ProviderRef::Hashed(name) => format!("*{name}"),
+                ProviderRef::File(file) => file.clone(),
+            };
+            self.option("guid", Some(text));
+        }
+        let Some(spec) = providers.first() else { return };
+        match &spec.keywords {
+            Some(Keywords::Mask(mask)) => self.option("matchanykw", Some(format!("0x{mask:X}"))),
+            Some(Keywords::Flags(flags)) => self.option("flag", Some(format!("0x{flags:X}"))),
+            Some(Keywords::Names(_)) | None => {}
+        }
+        if spec.all != 0 {
+            self.option("matchallkw", Some(format!("0x{:X}", spec.all)));
+        }
+        self.option("level", spec.level.map(|level| format!("0x{level:X}")));
+        if spec.properties != EnableProperties::default() {
+            self.option("enableproperty", Some(format!("0x{:X}", spec.properties.0)));
+        }
+        self.ids("EventIdFilter", &spec.ids);
+        self.ids("StackWalkFilter", &spec.stack_ids);
+        let scope = &spec.scope;
+        if !scope.processes.is_empty() {
+            self.option("PidFilter", Some(scope.processes.len()));
+            self.numbers(&scope.processes);
+        }
+        for (switch, names) in [
+            ("ExeFilter", &scope.executables),
+            ("PkgIdFilter", &scope.packages),
+            ("PkgAppIdFilter", &scope.apps),
+        ] {
+            if !names.is_empty() {
+                self.option(switch, Some(names.join(";")));
+            }
+        }
+    }
+
+    fn ids(&mut self, switch: &str, ids: &IdFilter) {
+        let (side, ids) = match ids {
+            IdFilter::Any => return,
+            IdFilter::In(ids) => ("in", ids),
+            IdFilter::Out(ids) => ("out", ids),
+        };
+        self.switch(switch);
+        self.option(side, Some(ids.len()));
+        self.numbers(ids);
+    }
+
+    fn tracelog_session(&mut self, s: &Session) {
+        s.kernel.iter().for_each(|flag| self.switch(flag));
+        if !s.stack_walk.is_empty() {
+            self.option("stackwalk", Some(s.stack_walk.join("+")));
+        }
+        self.option("f", s.file.as_ref());
+        self.option("b", s.buffer_kb);
+        self.option("min", s.min_buffers);
+        self.option("max", s.max_buffers);
+        let sized = match s.file_mode {
+            Some(FileMode::Circular) => "cir",
+            Some(FileMode::NewFile) => "newfile",
+            Some(FileMode::Sequential | FileMode::Append | FileMode::Buffering) | None => "seq",
+        };
+        if s.file_mode == Some(FileMode::Append) {
+            self.switch("append");
+        }
+        self.option(sized, s.max_file);
+        // Its size came before it: that of a sequential file.
+        if s.file_mode == Some(FileMode::Buffering) {
+            self.switch("buffering");
+        }
+        self.option("ft", s.flush_seconds);
+        match s.clock {
+            Some(ClockType::PerfCounter) => self.switch("UsePerfCounter"),
+            Some(ClockType::SystemTime) => self.switch("UseSystemTime"),
+            Some(ClockType::Cycle) => self.switch("UseCPUCycle"),
+            None => {}
+        }
+        for (name, mode) in tracelog::MODES {
+            if s.modes.0 & mode.0 != 0 {
+                self.switch(name);
+            }
+        }
+        for (word, mode) in [
+            ("stop", LogFileMode::STOP_ON_HYBRID_SHUTDOWN),
+            ("persist", LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN),
+        ] {
+            if s.modes.0 & mode.0 != 0 {
+                self.option("hybridshutdown", Some(word));
+            }
+        }
+        if !s.processes.is_empty() {
+            self.option("pids", Some(s.processes.len()));
+            self.numbers(&s.processes);
+        }
+        self.others(&s.others);
+    }
+}
+
+/// `logman` wants braces around a GUID.
+fn logman_provider(provider: &ProviderRef) -> String {
+    match provider {
+        ProviderRef::Guid(guid) => format!("{{{guid}}}"),
+        ProviderRef::Name(name) | ProviderRef::Hashed(name) | ProviderRef::File(name) => {
+            name.clone()
+        }
+    }
+}
+
+fn xperf_providers(providers: &[ProviderSpec]) -> String {
+    providers.iter().map(xperf_provider).collect::<Vec<_>>().join("+")
+}
+
+fn xperf_provider(spec: &ProviderSpec) -> String {
+    let mut parts = vec![match &spec.provider {
+        ProviderRef::Guid(guid) => guid.to_string(),
+        ProviderRef::Name(name) | ProviderRef::Hashed(name) | ProviderRef::File(name) => {
+            name.clone()
+        }
+    }];
+    parts.push(match &spec.keywords {
+        Some(Keywords::Mask(mask)) => format!("0x{mask:X}"),
+        Some(Keywords::Flags(flags)) => format!("0x{flags:X}"),
+        Some(Keywords::Names(_)) | None => String::new(),
+    });
+    parts.push(spec.level.map(|level| format!("0x{level:X}")).unwrap_or_default());
+    let known =
+        EnableProperties::SID.0 | EnableProperties::TS_ID.0 | EnableProperties::STACK_TRACE.0;
+    parts.push(match spec.properties.0 {
+        0 => String::new(),
+        bits if bits & !known == 0 => format!("'{}'", spec.properties),
+        bits => format!("0x{bits:X}"),
+    });
+    while parts.last().is_some_and(String::is_empty) {
+        parts.pop();
+    }
+    parts.join(":")
+}

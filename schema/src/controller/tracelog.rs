@@ -1,0 +1,317 @@
+//! `tracelog`: one action on one session, with options in any order.
+//!
+//! Source: the reference of the tool's command syntax.
+
+use std::ops::Range;
+
+use super::args::{Args, Switch, Values, unknown, wrong};
+use super::error::{Found, LineError};
+use super::model::{
+    Action, ClockType, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec,
+    Session,
+};
+use crate::enable::{EnableProperties, IdFilter, MAX_IDS, MAX_PROCESSES};
+use etl_format::constants::LogFileMode;
+
+const KNOWN: &[&str] = &[
+    "start",
+    "stop",
+    "update",
+    "enable",
+    "disable",
+    "flush",
+    "capturestate",
+    "q",
+    "l",
+    "guid",
+    "matchanykw",
+    "matchallkw",
+    "level",
+    "flag",
+    "flags",
+    "f",
+    "b",
+    "min",
+    "max",
+    "cir",
+    "seq",
+    "newfile",
+    "append",
+    "rt",
+    "ft",
+    "useperfcounter",
+    "usesystemtime",
+    "usecpucycle",
+    "ls",
+    "gs",
+    "prealloc",
+    "buffering",
+    "eventidfilter",
+    "pidfilter",
+    "exefilter",
+    "enableproperty",
+];
+
+/// Switches that turn kernel events on or off.
+pub(super) const KERNEL: &[&str] =
+    &["cm", "dpcisr", "fio", "hf", "img", "nodisk", "nonet", "noprocess", "nothread", "pf"];
+
+/// Switches that are modes of the session.
+pub(super) const MODES: &[(&str, LogFileMode)] = &[
+    ("addtotriagedump", LogFileMode::ADDTO_TRIAGE_DUMP),
+    ("gs", LogFileMode::GLOBAL_SEQUENCE),
+    ("independent", LogFileMode::INDEPENDENT_SESSION),
+    ("kb", LogFileMode::USE_KBYTES_FOR_SIZE),
+    ("kd", LogFileMode::KD_FILTER),
+    ("lowcapacity", LogFileMode::NO_PER_PROCESSOR_BUFFERING),
+    ("ls", LogFileMode::LOCAL_SEQUENCE),
+    ("paged", LogFileMode::USE_PAGED_MEMORY),
+    ("prealloc", LogFileMode::PREALLOCATE),
+    ("rt", LogFileMode::REAL_TIME),
+    ("secure", LogFileMode::SECURE),
+    ("systemlogger", LogFileMode::SYSTEM_LOGGER),
+    ("um", LogFileMode::PRIVATE),
+];
+
+/// Options that are kept as they are written.
+const OTHERS: &[(&str, Values)] = &[
+    ("bt", Values::One),
+    ("critsec", Values::None),
+    ("eflag", Values::Many),
+    ("heap", Values::None),
+    ("lbr", Values::One),
+    ("lp", Values::None),
+    ("pmc", Values::One),
+    ("profilesource", Values::One),
+    ("sessionguid", Values::One),
+    ("setprofint", Values::Many),
+    ("sourceguid", Values::One),
+    ("timeout", Values::One),
+];
+
+/// Where a log goes that no name is given for.
+const DEFAULT_FILE: &str = r"C:\LogFile.etl";
+/// Most processes of `-pids`.
+const MAX_PIDS: usize = 10;
+
+#[derive(Default)]
+struct Tracelog {
+    verb: Option<(String, Option<String>)>,
+    session: Session,
+    guids: Vec<ProviderRef>,
+    /// What is said of all providers of the line.
+    enabled: Option<ProviderSpec>,
+    /// Where that is said first.
+    said: Option<Range<usize>>,
+}
+
+pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
+    const EXPECTED: &str = "-start, -stop, -update, -enable, -disable, -flush or -q";
+    let mut line = Tracelog::default();
+    while !args.is_empty() {
+        let Some(switch) = args.switch() else {
+            return Err(args.missing("a switch of tracelog"));
+        };
+        if switch.negated {
+            return Err(unknown(&switch, "a switch with one dash", KNOWN));
+        }
+        match switch.name.as_str() {
+            "start" | "stop" | "update" | "enable" | "enableex" | "disable" | "flush" | "q"
+            | "l" | "capturestate" | "systemrundown" | "addautologger" => {
+                if line.verb.is_some() {
+                    return Err(unknown(&switch, "one action in a line", &[]));
+                }
+                let name = if switch.name == "l" { None } else { args.optional() };
+                line.verb = Some((switch.name, name.map(|word| word.text)));
+            }
+            _ => line.option(&switch, &mut args)?,
+        }
+    }
+    if let (Some(span), true) = (line.said.take(), line.guids.is_empty()) {
+        let expected = "-guid #GUID, *NAME or FILE as well";
+        let error = LineError::new(span, expected, Found::More);
+        return Err(error.hint("the line says how providers are enabled, and not which"));
+    }
+    line.finish().ok_or_else(|| args.missing(EXPECTED)).map(|action| vec![action])
+}
+
+impl Tracelog {
+    fn finish(mut self) -> Option<Action> {
+        let (verb, name) = self.verb?;
+        let name = name.unwrap_or_else(|| KERNEL_SESSION.to_owned());
+        let mut providers = Vec::new();
+        for provider in self.guids {
+            let spec = self.enabled.clone().unwrap_or_else(spec_of_none);
+            providers.push(ProviderSpec { provider, ..spec });
+        }
+        let mut session = std::mem::take(&mut self.session);
+        session.direct = true;
+        Some(match verb.as_str() {
+            "stop" => Action::Stop { session: name, direct: true },
+            "flush" => Action::Flush { session: name, file: session.file, direct: true },
+            "q" => Action::Query { session: Some(name), direct: true },
+            "l" => Action::Query { session: None, direct: true },
+            "capturestate" => Action::CaptureState { session: name, providers },
+            "systemrundown" => Action::SystemRundown { session: name },
+            "disable" => Action::Disable { session: name, providers, kernel: session.kernel },
+            "enable" | "enableex" => {
+                Action::Enable { session: name, providers, kernel: session.kernel }
+            }
+            verb => {
+                (session.name, session.providers) = (name, providers);
+                match verb {
+                    "update" => Action::Update(Box::new(session)),
+                    "addautologger" => Action::Create(Box::new(session)),
+                    _ => Action::Start(Box::new(session)),
+                }
+            }
+        })
+    }
+
+    fn enabled(&mut self) -> &mut ProviderSpec {
+        self.enabled.get_or_insert_with(spec_of_none)
+    }
+
+    fn option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
+        let session = &mut self.session;
+        match switch.name.as_str() {
+            "f" => {
+                let file = args.optional().map_or_else(|| DEFAULT_FILE.to_owned(), |w| w.text);
+                session.file = Some(file);
+            }
+            "b" => session.buffer_kb = Some(args.number("the size of a buffer, in KB")?),
+            "min" => session.min_buffers = Some(args.number("how many buffers at least")?),
+            "max" => session.max_buffers = Some(args.number("how many buffers at most")?),
+            "ft" => session.flush_seconds = Some(args.number("seconds")?),
+            "cir" | "seq" | "newfile" => {
+                let hint = "the tool ignores the switch without a size";
+                let size = args.number("the file's largest size");
+                session.max_file = Some(size.map_err(|error| error.hint(hint))?);
+                match switch.name.as_str() {
+                    "cir" => session.file_mode = Some(FileMode::Circular),
+                    "newfile" => session.file_mode = Some(FileMode::NewFile),
+                    _ if session.file_mode == Some(FileMode::Append) => {}
+                    _ => session.file_mode = Some(FileMode::Sequential),
+                }
+            }
+            "append" => session.file_mode = Some(FileMode::Append),
+            "buffering" => session.file_mode = Some(FileMode::Buffering),
+            "useperfcounter" => session.clock = Some(ClockType::PerfCounter),
+            "usesystemtime" => session.clock = Some(ClockType::SystemTime),
+            "usecpucycle" => session.clock = Some(ClockType::Cycle),
+            "hybridshutdown" => {
+                let word = args.value("stop or persist")?;
+                session.modes.0 |= match word.text.to_ascii_lowercase().as_str() {
+                    "stop" => LogFileMode::STOP_ON_HYBRID_SHUTDOWN.0,
+                    "persist" => LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN.0,
+                    _ => return Err(wrong(&word, "stop or persist")),
+                };
+            }
+            "pids" => session.processes = args.counted(MAX_PIDS, "a process id")?,
+            "stackwalk" => session.stack_walk.extend(args.names("events to take stacks at")?),
+            _ => {
+                let said = self.enabled.is_some();
+                self.provider_option(switch, args)?;
+                if !said && self.enabled.is_some() {
+                    self.said = Some(switch.span.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Options that say which providers are enabled, and how.
+    fn provider_option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
+        match switch.name.as_str() {
+            "guid" => {
+                let word = args.value("#GUID, *NAME or a file that lists providers")?;
+                self.guids.push(match word.text.strip_prefix('#') {
+                    Some(guid) => match guid.parse() {
+                        Ok(guid) => ProviderRef::Guid(guid),
+                        Err(_) => {
+                            return Err(wrong(&word, "a GUID of 8-4-4-4-12 hexadecimal digits"));
+                        }
+                    },
+                    None => match word.text.strip_prefix('*') {
+                        Some(name) => ProviderRef::Hashed(name.to_owned()),
+                        None if word.text.parse::<etl_format::Guid>().is_ok() => {
+                            return Err(wrong(
+                                &word,
+                                "#GUID, *NAME or a file that lists providers",
+                            )
+                            .hint(format!("write #{}", word.text)));
+                        }
+                        None => ProviderRef::File(word.text),
+                    },
+                });
+            }
+            "matchanykw" => {
+                let mask = args.number("a keyword mask of 64 bits")?;
+                self.enabled().keywords = Some(Keywords::Mask(mask));
+            }
+            "flag" | "flags" => {
+                let flags = args.number("flags of 32 bits")?;
+                self.enabled().keywords = Some(Keywords::Flags(flags));
+            }
+            "matchallkw" => self.enabled().all = args.number("a keyword mask of 64 bits")?,
+            "level" => {
+                // Documents write 0xFFFF here; what a provider is told has 8 bits.
+                let level: u32 = args.number("a level")?;
+                self.enabled().level = Some(u8::try_from(level).unwrap_or(u8::MAX));
+            }
+            "enableproperty" => {
+                let bits = args.number("properties as a number")?;
+                self.enabled().properties = EnableProperties(bits);
+            }
+            "eventidfilter" => self.enabled().ids = ids(args)?,
+            "stackwalkfilter" => self.enabled().stack_ids = ids(args)?,
+            "pidfilter" => {
+                self.enabled().scope.processes = args.counted(MAX_PROCESSES, "a process id")?;
+            }
+            "exefilter" => self.enabled().scope.executables = list(args, "names of programs")?,
+            "pkgidfilter" => self.enabled().scope.packages = list(args, "names of packages")?,
+            "pkgappidfilter" => self.enabled().scope.apps = list(args, "ids of applications")?,
+            name if KERNEL.contains(&name) => self.session.kernel.push(switch.name.clone()),
+            name => {
+                if let Some((_, mode)) = MODES.iter().find(|(mode, _)| *mode == name) {
+                    self.session.modes.0 |= mode.0;
+                } else if let Some((_, values)) = OTHERS.iter().find(|(other, _)| *other == name) {
+                    let other: OtherOption = args.other(switch.name.clone(), *values)?;
+                    self.session.others.push(other);
+                } else {
+                    return Err(unknown(switch, "a switch of tracelog", KNOWN));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How providers are enabled of which nothing is said.
+fn spec_of_none() -> ProviderSpec {
+    ProviderSpec::new(ProviderRef::Name(String::new()))
+}
+
+/// `{-in|-out} n id1 id2 ...`
+fn ids(args: &mut Args) -> Result<IdFilter, LineError> {
+    match args.switch() {
+        Some(switch) if switch.name == "in" => {
+            Ok(IdFilter::In(args.counted(MAX_IDS, "an event id")?))
+        }
+        Some(switch) if switch.name == "out" => {
+            Ok(IdFilter::Out(args.counted(MAX_IDS, "an event id")?))
+        }
+        Some(switch) => Err(unknown(&switch, "-in or -out", &[])),
+        None => Err(args.missing("-in or -out")),
+    }
+}
+
+/// Names with semicolons between.
+fn list(args: &mut Args, expected: &str) -> Result<Vec<String>, LineError> {
+    let word = args.value(expected)?;
+    let names: Vec<String> = word.text.split(';').map(|name| name.trim().to_owned()).collect();
+    if names.iter().any(String::is_empty) {
+        return Err(wrong(&word, &format!("{expected} with semicolons between")));
+    }
+    Ok(names)
+}

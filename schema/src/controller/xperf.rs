@@ -1,0 +1,347 @@
+//! `xperf`: sessions one after the other, each with its options; stops; merges.
+//!
+//! Source: the reference of its `start`, `stop`, `merge` and `stackwalk` commands.
+
+use super::args::{Args, Switch, Values, mask, number, provider, unknown, wrong};
+use super::error::{Found, LineError};
+use super::model::{
+    Action, ClockType, FileMode, KERNEL_SESSION, ProviderRef, ProviderSpec, Session,
+};
+use super::words::Word;
+use crate::enable::EnableProperties;
+use etl_format::constants::LogFileMode;
+
+const KNOWN: &[&str] = &[
+    "start",
+    "update",
+    "on",
+    "stop",
+    "d",
+    "flush",
+    "capturestate",
+    "merge",
+    "loggers",
+    "f",
+    "buffersize",
+    "minbuffers",
+    "maxbuffers",
+    "maxfile",
+    "flushtimer",
+    "filemode",
+    "buffering",
+    "realtime",
+    "clocktype",
+    "stackwalk",
+    "lowcapacity",
+    "pids",
+];
+
+/// Options that are kept as they are written.
+const OTHERS: &[(&str, Values)] = &[
+    ("agelimit", Values::One),
+    ("critsec", Values::None),
+    ("heap", Values::None),
+    ("pidnewproc", Values::One),
+    ("pmc", Values::Many),
+    ("pmcprofile", Values::One),
+    ("pooltag", Values::One),
+    ("resetprofint", Values::None),
+    ("seteresourcesample", Values::Many),
+    ("setprofint", Values::Many),
+    ("setspinlocksample", Values::Many),
+];
+
+/// Switches of a merge. The first one stands in the documents' own line, where it means nothing.
+const MERGE: &[&str] = &["d", "suppresspii", "compress", "mergeonly", "injectonly"];
+
+/// A session that the line is describing.
+struct Open {
+    update: bool,
+    session: Session,
+}
+
+struct Xperf {
+    actions: Vec<Action>,
+    open: Option<Open>,
+}
+
+pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
+    let mut xperf = Xperf { actions: Vec::new(), open: None };
+    while !args.is_empty() {
+        let Some(switch) = args.switch() else {
+            return Err(args.missing("a switch of xperf, -start or -on for instance"));
+        };
+        xperf.switch(&switch, &mut args)?;
+    }
+    xperf.close();
+    if xperf.actions.is_empty() {
+        return Err(args.missing("-start, -on, -update, -stop, -flush or -merge"));
+    }
+    Ok(xperf.actions)
+}
+
+impl Xperf {
+    /// Ends the description of a session.
+    fn close(&mut self) {
+        if let Some(Open { update, session }) = self.open.take() {
+            let session = Box::new(session);
+            self.actions.push(if update {
+                Action::Update(session)
+            } else {
+                Action::Start(session)
+            });
+        }
+    }
+
+    fn push(&mut self, action: Action) {
+        self.close();
+        self.actions.push(action);
+    }
+
+    fn begin(&mut self, update: bool, name: String) {
+        self.close();
+        let session = Session { direct: true, ..Session::named(name) };
+        self.open = Some(Open { update, session });
+    }
+
+    /// The session that an option is for.
+    fn session(&mut self, switch: &Switch) -> Result<&mut Session, LineError> {
+        let found = Found::Text(format!("-{}", switch.name));
+        self.open.as_mut().map(|open| &mut open.session).ok_or_else(|| {
+            LineError::new(switch.span.clone(), "-start NAME or -on before it", found)
+                .hint("options are those of the session that was started or updated before them")
+        })
+    }
+
+    fn switch(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
+        if switch.negated {
+            return Err(unknown(switch, "a switch with one dash", KNOWN));
+        }
+        match switch.name.as_str() {
+            "start" | "update" => {
+                let name = args.text("the session's name")?;
+                self.begin(switch.name == "update", name);
+            }
+            "on" => self.on(args)?,
+            "stop" => {
+                let session = optional_name(args);
+                self.push(Action::Stop { session, direct: true });
+            }
+            "flush" => {
+                let session = optional_name(args);
+                self.push(Action::Flush { session, file: None, direct: true });
+            }
+            "d" => {
+                let output = args.text("the file that is made")?;
+                self.close();
+                if !self.actions.iter().any(|a| matches!(a, Action::Stop { .. })) {
+                    let session = KERNEL_SESSION.to_owned();
+                    self.actions.push(Action::Stop { session, direct: true });
+                }
+                self.push(Action::Merge { inputs: Vec::new(), output, options: Vec::new() });
+            }
+            "capturestate" => {
+                let session = args.text("the session's name")?;
+                let providers = providers(&args.value("providers")?)?;
+                self.push(Action::CaptureState { session, providers });
+            }
+            "loggers" => self.push(Action::Query { session: None, direct: true }),
+            "merge" => self.merge(args)?,
+            "f" => {
+                let to = args.text("a file")?;
+                match (&mut self.open, self.actions.last_mut()) {
+                    (None, Some(Action::Flush { file, .. })) => *file = Some(to),
+                    _ => self.session(switch)?.file = Some(to),
+                }
+            }
+            _ => self.option(switch, args)?,
+        }
+        Ok(())
+    }
+
+    fn on(&mut self, args: &mut Args) -> Result<(), LineError> {
+        let word = args.value("kernel flags, or providers NAME:MASK:LEVEL")?;
+        if self.open.is_none() {
+            self.begin(false, KERNEL_SESSION.to_owned());
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.session.is_kernel() {
+            for (flag, span) in parts(&word, '+') {
+                if flag.contains(':') || flag.parse::<etl_format::Guid>().is_ok() {
+                    let found = Found::Text(flag.to_owned());
+                    return Err(LineError::new(span, "a kernel flag", found).hint(
+                        "a provider needs a session of its own: put -start NAME before -on",
+                    ));
+                }
+                if flag.is_empty() {
+                    return Err(LineError::new(span, "a kernel flag", Found::Text(String::new())));
+                }
+                open.session.kernel.push(flag.to_owned());
+            }
+        } else {
+            open.session.providers.extend(providers(&word)?);
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
+        let session = self.session(switch)?;
+        match switch.name.as_str() {
+            "buffersize" => session.buffer_kb = Some(args.number("the size of a buffer, in KB")?),
+            "minbuffers" => session.min_buffers = Some(args.number("how many buffers at least")?),
+            "maxbuffers" => session.max_buffers = Some(args.number("how many buffers at most")?),
+            "maxfile" => session.max_file = Some(args.number("the file's largest size, in MB")?),
+            "flushtimer" => session.flush_seconds = Some(args.number("seconds")?),
+            "buffering" => session.file_mode = Some(FileMode::Buffering),
+            "realtime" => session.modes.0 |= LogFileMode::REAL_TIME.0,
+            "lowcapacity" => session.modes.0 |= LogFileMode::NO_PER_PROCESSOR_BUFFERING.0,
+            "filemode" => {
+                let word = args.value("Sequential, Circular, Append or NewFile")?;
+                session.file_mode = Some(match word.text.to_ascii_lowercase().as_str() {
+                    "sequential" => FileMode::Sequential,
+                    "circular" => FileMode::Circular,
+                    "append" => FileMode::Append,
+                    "newfile" => FileMode::NewFile,
+                    _ => return Err(wrong(&word, "Sequential, Circular, Append or NewFile")),
+                });
+            }
+            "clocktype" => {
+                let word = args.value("PerfCounter, SystemTime or Cycle")?;
+                session.clock = Some(match word.text.to_ascii_lowercase().as_str() {
+                    "perfcounter" => ClockType::PerfCounter,
+                    "systemtime" => ClockType::SystemTime,
+                    "cycle" => ClockType::Cycle,
+                    _ => return Err(wrong(&word, "PerfCounter, SystemTime or Cycle")),
+                });
+            }
+            "stackwalk" => session.stack_walk.extend(args.names("events to take stacks at")?),
+            "pids" => {
+                session.processes.push(args.number("a process id")?);
+                while let Some(word) = args.optional() {
+                    let id = number(&word.text).ok_or_else(|| wrong(&word, "a process id"))?;
+                    session.processes.push(id);
+                }
+            }
+            name => match OTHERS.iter().find(|(other, _)| *other == name) {
+                Some((_, values)) => {
+                    let other = args.other(switch.name.clone(), *values)?;
+                    session.others.push(other);
+                }
+                None => return Err(unknown(switch, "a switch of xperf", KNOWN)),
+            },
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, args: &mut Args) -> Result<(), LineError> {
+        let (mut files, mut options) = (Vec::new(), Vec::new());
+        while !args.is_empty() {
+            if let Some(switch) = args.switch() {
+                if switch.negated || !MERGE.contains(&switch.name.as_str()) {
+                    return Err(unknown(&switch, "a file or a switch of -merge", MERGE));
+                }
+                if switch.name != "d" && !options.contains(&switch.name) {
+                    options.push(switch.name);
+                }
+            } else if let Some(word) = args.optional() {
+                files.push(word.text);
+            }
+        }
+        match files.pop() {
+            Some(output) if !files.is_empty() => {
+                self.push(Action::Merge { inputs: files, output, options });
+                Ok(())
+            }
+            _ => Err(args.missing("the files to merge, and last the file that is made")),
+        }
+    }
+}
+
+fn optional_name(args: &mut Args) -> String {
+    args.optional().map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
+}
+
+/// The parts of a word and where they stand. Within a quoted word that is not known to the byte:
+/// the whole word is named.
+fn parts(word: &Word, separator: char) -> impl Iterator<Item = (&str, std::ops::Range<usize>)> {
+    let verbatim = word.text.len() == word.span.len();
+    let mut at = word.span.start;
+    word.text.split(separator).map(move |part| {
+        let start = at;
+        at = at.saturating_add(part.len()).saturating_add(separator.len_utf8());
+        let end = start.saturating_add(part.len());
+        (part, if verbatim { start..end } else { word.span.clone() })
+    })
+}
+
+/// `NAME[:MASK[:LEVEL[:PROPERTIES]]]`, several with plus signs between.
+pub(super) fn providers(word: &Word) -> Result<Vec<ProviderSpec>, LineError> {
+    parts(word, '+').map(|(text, span)| one_provider(text, span)).collect()
+}
+
+fn one_provider(text: &str, span: std::ops::Range<usize>) -> Result<ProviderSpec, LineError> {
+    let verbatim = text.len() == span.len();
+    let mut at = span.start;
+    let mut fields = text.split(':').map(|field| {
+        let start = at;
+        at = at.saturating_add(field.len()).saturating_add(1);
+        let end = start.saturating_add(field.len());
+        (field, if verbatim { start..end } else { span.clone() })
+    });
+    let error = |field: &str, span, expected: &str| {
+        let found = if field.is_empty() {
+            Found::Text(String::new())
+        } else {
+            Found::Text(field.to_owned())
+        };
+        LineError::new(span, expected, found)
+    };
+    let (name, name_span) = fields.next().unwrap_or_default();
+    if name.is_empty() {
+        return Err(error(name, name_span, "a provider's name or GUID"));
+    }
+    let mut spec = ProviderSpec::new(provider(name));
+    if looks_like_a_guid(name) && matches!(spec.provider, ProviderRef::Name(_)) {
+        return Err(error(name, name_span, "a GUID of 8-4-4-4-12 hexadecimal digits"));
+    }
+    if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
+        let expected = "a keyword mask, decimal or 0x and hexadecimal, of 64 bits at most";
+        spec.keywords = Some(mask(field).ok_or_else(|| error(field, span, expected))?);
+    }
+    if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
+        let level = number(field).ok_or_else(|| error(field, span, "a level from 0 to 255"))?;
+        spec.level = Some(level);
+    }
+    if let Some((field, span)) = fields.next() {
+        let expected = "'stack', 'sid' or 'tsid', with commas between, or a number";
+        spec.properties = properties(field).ok_or_else(|| error(field, span, expected))?;
+    }
+    if let Some((field, span)) = fields.next() {
+        return Err(error(field, span, "a plus sign before the next provider, or nothing more"));
+    }
+    Ok(spec)
+}
+
+/// Whether someone meant a GUID: it begins like one.
+fn looks_like_a_guid(name: &str) -> bool {
+    let name = name.strip_prefix('{').unwrap_or(name);
+    name.split_once('-').is_some_and(|(first, rest)| {
+        first.len() == 8
+            && first.bytes().all(|b| b.is_ascii_hexdigit())
+            && rest.bytes().filter(|&b| b == b'-').count() >= 3
+    })
+}
+
+/// Properties in quotation marks of any kind, or as a number.
+fn properties(text: &str) -> Option<EnableProperties> {
+    if let Some(bits) = number(text) {
+        return Some(EnableProperties(bits));
+    }
+    const QUOTES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{201b}', '`'];
+    let inner = text.strip_prefix(QUOTES).and_then(|t| t.strip_suffix(QUOTES)).unwrap_or(text);
+    let mut all = EnableProperties::default();
+    for name in inner.split([',', '|']) {
+        all = all.with(EnableProperties::named(name.trim())?);
+    }
+    Some(all)
+}
