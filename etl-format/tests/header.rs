@@ -35,6 +35,7 @@ fn all_fields_of_both_widths() {
         });
         assert_eq!(h.pointer_size, if wide { PointerSize::P8 } else { PointerSize::P4 });
         assert_eq!((h.thread_id, h.process_id, h.stamp), (0x1234, 0x5678, 900));
+        assert_eq!((h.kernel_time, h.user_time), (21, 22));
         assert_eq!((h.buffer_size, h.os_major, h.os_minor), (0x1000, 10, 0));
         assert_eq!((h.log_major, h.log_minor, h.build, h.processors), (1, 5, 22631, 4));
         assert_eq!((h.end_time, h.start_time), (133_000_000_010_000_000, 133_000_000_000_000_000));

@@ -10,13 +10,16 @@ use std::io::Cursor;
 use std::rc::Rc;
 
 use etl_format::Guid;
+use etl_format::compress::Effort;
 use etl_format::constants::{
-    BufferFlags, ClockType, EventFlags, EventProperties, LogFileMode, PointerSize,
+    BufferFlags, ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode,
+    PointerSize,
 };
 use etl_format::read::{HeaderGroupEvent, Options, Trace};
 use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::{
-    File, HeaderGroup, LogFileHeader, Medium, Pipe, Resume, Session, SessionConfig, Style,
+    BufferPacker, File, HeaderGroup, LogFileHeader, Medium, Pipe, Resume, Session, SessionConfig,
+    Style,
 };
 use naive::{Found, buffers, i64_at, u32_at};
 use proptest::prelude::*;
@@ -427,4 +430,41 @@ fn header_group_events_follow_the_header() {
         read += 1;
     }
     assert_eq!(read, 1 + groups.len());
+}
+
+/// Bytes that no encoder makes smaller.
+fn noise(len: usize, mut seed: u64) -> Vec<u8> {
+    let step = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 32) as u8
+    };
+    std::iter::repeat_with(step).take(len).collect()
+}
+
+#[test]
+fn a_buffer_that_does_not_shrink_stays_plain() {
+    for format in [CompressionFormat::XPRESS, CompressionFormat::LZNT1] {
+        let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
+        let header = LogFileHeader { log_major: 2, log_minor: 0, ..header(0x1_0000, 1, mode) };
+        let packer = BufferPacker::new(format, Effort::Default).unwrap();
+        let config = SessionConfig::new(header);
+        let mut session = Session::create_packed(memory(), config, Box::new(packer)).unwrap();
+        // Noise but for the headers of two records; then all the same.
+        session.write(0, &event(0, 2_000, &noise(0x7fff, 1))).unwrap();
+        session.write(0, &event(1, 2_001, &noise(0x7000, 2))).unwrap();
+        session.seal(0).unwrap();
+        session.write(0, &event(2, 2_002, &[7; 0x7000])).unwrap();
+        let file = bytes(session.close(None).unwrap().0);
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let [zero, first, second] = trace.buffers() else { panic!("three buffers") };
+        assert_eq!((zero.stored, zero.compressed), (0x200, false), "a short buffer 0");
+        assert_eq!((first.compressed, first.stored), (false, first.fill), "{format}");
+        assert!(second.compressed && second.stored < second.fill / 8, "{format}");
+        assert_eq!(trace.compression(), format);
+        assert_eq!(numbers(&file), [0, 1, 2]);
+    }
+    assert!(BufferPacker::new(CompressionFormat::NONE, Effort::Fast).is_err());
+    assert!(BufferPacker::new(CompressionFormat(9), Effort::Fast).is_err());
 }

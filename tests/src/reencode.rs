@@ -1,13 +1,12 @@
-//! Decoded records and headers put together again by the write half.
+//! Decoded records put together again by the write half.
 
 use etl_format::Guid;
-use etl_format::constants::{BufferFlags, MARKER_EVENT_TRACE, MessageFlags, PointerSize};
-use etl_format::read::{self, ExtendedItem, FileHeader, Header};
+use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
+use etl_format::read::{self, ExtendedItem, Header};
 use etl_format::write::record::{
     Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
     Record as _, System,
 };
-use etl_format::write::{self, LogFileHeader, Processor};
 
 /// Appends a record, encoded anew from the fields that the read half decoded. Kinds without a
 /// struct are copied.
@@ -184,79 +183,4 @@ fn event(
         payload: record.payload(),
     }
     .encode(out)
-}
-
-/// The header event, field by field.
-#[must_use]
-pub fn file_header(h: &FileHeader) -> LogFileHeader {
-    let zone = &h.time_zone;
-    LogFileHeader {
-        pointer_size: h.pointer_size,
-        thread_id: h.thread_id,
-        process_id: h.process_id,
-        stamp: h.stamp,
-        kernel_time: 0,
-        user_time: 0,
-        buffer_size: h.buffer_size,
-        os_major: h.os_major,
-        os_minor: h.os_minor,
-        log_major: h.log_major,
-        log_minor: h.log_minor,
-        build: h.build,
-        processors: h.processors,
-        end_time: h.end_time,
-        timer_resolution: h.timer_resolution,
-        maximum_file_size: h.maximum_file_size,
-        mode: h.mode,
-        buffers_written: h.buffers_written,
-        start_buffers: h.start_buffers,
-        stated_pointer_size: h.stated_pointer_size,
-        events_lost: h.events_lost,
-        cpu_mhz: h.cpu_mhz,
-        logger_name_word: h.logger_name_word,
-        log_file_name_word: h.log_file_name_word,
-        time_zone: write::TimeZone {
-            bias: zone.bias,
-            standard_name: zone.standard_name,
-            standard_date: zone.standard_date,
-            standard_bias: zone.standard_bias,
-            daylight_name: zone.daylight_name,
-            daylight_date: zone.daylight_date,
-            daylight_bias: zone.daylight_bias,
-        },
-        padding: h.padding,
-        boot_time: h.boot_time,
-        perf_freq: h.perf_freq,
-        start_time: h.start_time,
-        clock_type: h.clock_type,
-        buffers_lost: h.buffers_lost,
-        logger_name: h.logger_name.clone(),
-        log_file_name: h.log_file_name.clone(),
-    }
-}
-
-/// A buffer header, field by field.
-#[must_use]
-pub fn buffer_header(h: &read::BufferHeader) -> write::BufferHeader {
-    let [number, alignment] = h.processor_field.to_le_bytes();
-    write::BufferHeader {
-        buffer_size: h.buffer_size,
-        saved_offset: h.saved_offset,
-        current_offset: h.current_offset,
-        reference_count: h.reference_count,
-        time_stamp: h.time_stamp,
-        sequence_number: h.sequence_number,
-        clock: h.clock,
-        processor: if h.flags.has(BufferFlags::PROC_INDEX) {
-            Processor::Index(h.processor_field)
-        } else {
-            Processor::Number { number, alignment }
-        },
-        logger_id: h.logger_id,
-        state: h.state,
-        offset: h.offset,
-        flags: h.flags,
-        buffer_type: h.buffer_type,
-        tail: h.tail,
-    }
 }

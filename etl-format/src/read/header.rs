@@ -23,6 +23,10 @@ pub struct FileHeader {
     pub process_id: u32,
     /// Raw stamp of the header event: the session clock at [`FileHeader::start_time`].
     pub stamp: i64,
+    /// Kernel time of the starting thread, in timer ticks.
+    pub kernel_time: u32,
+    /// User time of the starting thread, in timer ticks.
+    pub user_time: u32,
     /// Memory of one buffer, in bytes.
     pub buffer_size: u32,
     /// Windows' major version.
@@ -192,7 +196,7 @@ impl FileHeader {
         let mut c = Cursor::new(record);
         c.take(8)?;
         let (thread_id, process_id, stamp) = (c.u32()?, c.u32()?, c.i64()?);
-        c.take(8)?;
+        let (kernel_time, user_time) = (c.u32()?, c.u32()?);
         let pointer = |c: &mut Cursor<'_>| match pointer_size {
             PointerSize::P4 => c.u32().map(u64::from),
             PointerSize::P8 => c.u64(),
@@ -202,6 +206,8 @@ impl FileHeader {
             thread_id,
             process_id,
             stamp,
+            kernel_time,
+            user_time,
             buffer_size: c.u32()?,
             os_major: c.u8()?,
             os_minor: c.u8()?,
@@ -244,6 +250,8 @@ impl FileHeader {
             thread_id: 0,
             process_id: 0,
             stamp: 0,
+            kernel_time: 0,
+            user_time: 0,
             buffer_size,
             os_major: 0,
             os_minor: 0,

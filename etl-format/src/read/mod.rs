@@ -60,3 +60,4 @@ pub use ordered::{OrderCheck, OrderReport, Ordered};
 pub use record::{Identity, Place, Record};
 pub use source::{FileSource, PipeSource, Reused, Source, Spooled};
 pub use trace::{Options, Trace};
+pub(crate) use walk::stamp_place;

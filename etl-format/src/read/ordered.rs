@@ -208,15 +208,32 @@ impl<S: Source> Ordered<S> {
         Ok(self.runs.get(index).map(|run| run.loaded.record(found, stamp)))
     }
 
+    /// The stamp of the record that [`Ordered::next_record`] is going to give, or `None` at the end
+    /// of the trace: for merging several traces.
+    ///
+    /// # Errors
+    /// As [`Ordered::next_record`].
+    #[inline]
+    pub fn next_stamp(&mut self) -> Result<Option<i64>> {
+        if let Some(stamp) = self.due() {
+            return Ok(Some(stamp));
+        }
+        match self.settle() {
+            Ok(true) => Ok(self.due()),
+            Ok(false) => Ok(None),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
     /// The end of the trace, or of what could be read.
     #[cold]
     #[inline(never)]
-    fn end<T>(&mut self) -> Result<Option<T>> {
+    fn end(&mut self) -> Result<bool> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => {
                 self.tally.finish();
-                Ok(None)
+                Ok(false)
             }
         }
     }
@@ -245,8 +262,21 @@ impl<S: Source> Ordered<S> {
         }
     }
 
-    /// Turns to the run that is due next, opening buffers as their time comes.
+    /// The stamp of the next record, if it is one of the current run.
+    #[inline]
+    fn due(&self) -> Option<i64> {
+        let run = self.runs.get(self.current?)?;
+        let (_, stamp) = run.next?;
+        ((stamp, run.rank) <= self.bound).then_some(stamp)
+    }
+
+    /// Turns to the run that is due next, opening buffers as their time comes, and takes its record.
     fn switch(&mut self) -> Result<Option<(usize, Found, i64)>> {
+        Ok(if self.settle()? { self.step() } else { None })
+    }
+
+    /// Turns to the run that is due next; `false` at the end.
+    fn settle(&mut self) -> Result<bool> {
         loop {
             if let Some(index) = self.current.take() {
                 self.put_back(index);
@@ -269,8 +299,8 @@ impl<S: Source> Ordered<S> {
                         Some(Reverse((stamp, rank, _))) => (*stamp, *rank),
                         None => (i64::MAX, (u32::MAX, u32::MAX)),
                     };
-                    if let Some(step) = self.step() {
-                        return Ok(Some(step));
+                    if self.due().is_some() {
+                        return Ok(true);
                     }
                 }
             }

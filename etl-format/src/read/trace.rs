@@ -130,6 +130,18 @@ impl<S: Source> Trace<S> {
         let (layout, damage) = (self.layout.clone(), self.damage.clone());
         Ok(Ordered::new(&mut self.source, buffers, layout, &self.options, damage))
     }
+
+    /// [`Trace::ordered`] for a reader that has the source to itself.
+    ///
+    /// # Errors
+    /// As [`Trace::ordered`].
+    pub fn into_ordered(mut self) -> Result<Ordered<S>> {
+        if self.options.order == OrderCheck::Full {
+            let (buffers, mode) = (&mut self.buffers, self.options.mode);
+            measure(&mut self.source, buffers, &self.layout, mode, |_| true)?;
+        }
+        Ok(Ordered::new(self.source, self.buffers, self.layout, &self.options, self.damage))
+    }
 }
 
 /// What the sequence numbers tell: gaps, repetitions, and buffers out of order. What was appended

@@ -62,6 +62,18 @@ pub(crate) fn header_len(kind: RecordKind) -> usize {
     shape(kind).header.into()
 }
 
+/// Where the stamp of a whole record stands in it, if it has one.
+pub(crate) fn stamp_place(kind: RecordKind, record: &[u8]) -> Option<usize> {
+    match shape(kind).stamp_at {
+        0 if kind == RecordKind::MESSAGE => {
+            let place = message_stamp_at(MessageFlags(record.u16_at(6)?))?;
+            (place + 8 <= record.len()).then_some(place)
+        }
+        0 => None,
+        place => Some(place.into()),
+    }
+}
+
 #[inline(always)]
 fn shape(kind: RecordKind) -> Shape {
     SHAPES.get(usize::from(kind.0)).copied().unwrap_or(UNKNOWN_SHAPE)

@@ -36,6 +36,7 @@
 //! ```
 
 mod buffer;
+mod convert;
 mod header;
 mod header_group;
 mod medium;
@@ -49,7 +50,7 @@ pub use buffer::{BufferHeader, Processor, fill};
 pub use header::{LogFileHeader, TimeZone};
 pub use header_group::HeaderGroup;
 pub use medium::{File, Medium, Pipe};
-pub use pack::Packer;
+pub use pack::{BufferPacker, Packer};
 pub use record::Record;
 pub use relog::{Relog, RelogPlan};
 pub use session::{NextFile, Resume, Session, SessionConfig, Style, Summary};

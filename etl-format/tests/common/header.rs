@@ -133,7 +133,8 @@ impl HeaderEvent {
             .u32(self.thread)
             .u32(self.process)
             .i64(self.stamp)
-            .u64(0)
+            .u32(21)
+            .u32(22)
             .bytes(&body)
             .0
     }

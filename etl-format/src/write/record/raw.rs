@@ -20,6 +20,10 @@ impl Raw<'_> {
     /// What the size field of the record says.
     fn stated_size(&self) -> Option<usize> {
         let &[a, b, kind, mark, c, d, ..] = self.bytes else { return None };
+        if mark & MARKER_TRACE == 0 {
+            // A bare WNODE begins with its size in 32 bits.
+            return usize::try_from(u32::from_le_bytes([a, b, kind, mark])).ok();
+        }
         let kernel_format = mark & (MARKER_TRACE | MARKER_EVENT_TRACE)
             == MARKER_TRACE | MARKER_EVENT_TRACE
             && matches!(

@@ -27,9 +27,11 @@ pub type NextFile<M> = Box<dyn FnMut(&mut M, u32) -> Result<()>>;
 pub struct Summary {
     /// Records in buffers that were written, in all files; later overwritten ones included.
     pub events_written: u64,
-    /// Records declared lost by [`Session::lose_events`]: what the header says.
+    /// Records declared lost by [`Session::lose_events`], and what the header that the session began
+    /// with counts: what the header says.
     pub events_lost: u64,
-    /// Buffers lost by [`Session::lose_buffer`] or for want of room: what the header says.
+    /// Buffers lost by [`Session::lose_buffer`] or for want of room, and what the header that the
+    /// session began with counts: what the header says.
     pub buffers_lost: u64,
     /// Records that went with those buffers.
     pub events_in_lost_buffers: u64,
@@ -166,7 +168,12 @@ impl<M: Medium> Session<M> {
                 .ok()
                 .filter(|t| *t > 0)
                 .map(|t| stamp.saturating_add(t)),
-            summary: Summary { files: 1, ..Summary::default() },
+            summary: Summary {
+                files: 1,
+                events_lost: config.header.events_lost.into(),
+                buffers_lost: config.header.buffers_lost.into(),
+                ..Summary::default()
+            },
             config,
         };
         // What was lost before counts on: in the file that is appended to, or in a relogger's source.
