@@ -40,6 +40,7 @@ mod convert;
 mod header;
 mod header_group;
 mod medium;
+pub mod merge;
 mod pack;
 mod put;
 pub mod record;

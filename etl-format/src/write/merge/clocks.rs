@@ -1,0 +1,172 @@
+//! One clock for all inputs, and how each input's stamps become its stamps.
+
+use crate::Clock;
+use crate::constants::{ClockType, FILETIME_PER_SECOND};
+use crate::read::FileHeader;
+
+use super::refusal::{Allow, Reason, Refusal, other_boot, stranger, unrelatable};
+
+/// Two headers put the zero of one counter within this of each other, in FILETIME units, apart from
+/// what the clocks drift: a session's start is told by a wall clock that is set now and then.
+const SAME_ZERO: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
+/// One in so many units a counter may run away from the wall clock: 200 millionths.
+const DRIFT: u64 = 5_000;
+
+/// How the stamps of an input become those of the merged trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The same counter: stamps stay as they are.
+    Same,
+    /// Another clock: start and frequency of both relate them, through the wall clock.
+    Converted {
+        /// The input's clock.
+        from: Clock,
+        /// The clock of the merged trace.
+        to: Clock,
+    },
+}
+
+impl Relation {
+    /// A stamp of the input as one of the merged trace; rounded down, so that order stays.
+    #[must_use]
+    pub fn stamp(&self, stamp: i64) -> i64 {
+        let Relation::Converted { from, to } = self else { return stamp };
+        let per_second = i128::from(FILETIME_PER_SECOND);
+        let (f, t) = (i128::from(from.frequency), i128::from(to.frequency));
+        // In units of one part in frequency * 10^7 of a second, nothing is rounded but the end.
+        let apart = i128::from(from.start_time) - i128::from(to.start_time);
+        let since = i128::from(stamp) - i128::from(from.start_stamp);
+        let sum = apart.saturating_mul(f).saturating_add(since.saturating_mul(per_second));
+        let ticks = sum.saturating_mul(t).div_euclid(f.saturating_mul(per_second).max(1));
+        saturate(i128::from(to.start_stamp).saturating_add(ticks))
+    }
+
+    /// A number of ticks of the input's clock as ticks of the merged trace's.
+    #[must_use]
+    pub fn duration(&self, ticks: i64) -> i64 {
+        let Relation::Converted { from, to } = self else { return ticks };
+        let scaled = i128::from(ticks).saturating_mul(to.frequency.into());
+        saturate(scaled.div_euclid(i128::from(from.frequency).max(1)))
+    }
+
+    /// `same` or `converted`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Relation::Same => "same",
+            Relation::Converted { .. } => "converted",
+        }
+    }
+}
+
+fn saturate(v: i128) -> i64 {
+    i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The clock of the merged trace.
+#[derive(Clone, Debug)]
+pub(super) struct Clocks {
+    /// Starts at the earliest start of all inputs.
+    pub clock: Clock,
+    /// What the header states beside it.
+    pub perf_freq: i64,
+    /// The same for the processors' speed.
+    pub cpu_mhz: u32,
+    /// The input that began first.
+    pub first: usize,
+    /// One per input.
+    pub relations: Vec<Relation>,
+}
+
+impl Clocks {
+    /// Finds the clock and the relations of all inputs to it.
+    ///
+    /// It is the finest performance counter there is (the cycle counter's frequency is only known
+    /// roughly, and system time is coarse), so that no two stamps become one.
+    pub fn relate(headers: &[&FileHeader], allow: Allow) -> Result<Self, Refusal> {
+        let rank = |h: &FileHeader| {
+            let kind = match h.clock_type {
+                _ if unrelatable(h).is_some() => 0,
+                ClockType::QPC => 3,
+                ClockType::CPU_CYCLE => 2,
+                _ => 1,
+            };
+            (kind, h.clock().frequency)
+        };
+        let best = headers.iter().map(|h| rank(h)).max();
+        let with = headers.iter().position(|h| Some(rank(h)) == best).unwrap_or(0);
+        let Some(target) = headers.get(with) else {
+            return Err(Refusal { input: 0, with: 0, reason: Reason::Clock { why: "no trace" } });
+        };
+        let mut to = target.clock();
+        let mut same = Vec::new();
+        for (input, header) in headers.iter().enumerate() {
+            if input != with {
+                if let Some(reason) = stranger(header, target) {
+                    allow.check(input, with, reason)?;
+                }
+                same.push(Self::is_same(input, header, with, target, allow)?);
+            } else {
+                same.push(true);
+            }
+        }
+        // Of the inputs on the common counter the earliest says what it stood at, and when.
+        for (header, same) in headers.iter().zip(&same) {
+            let clock = header.clock();
+            if *same && clock.start_stamp < to.start_stamp && unrelatable(header).is_none() {
+                (to.start_stamp, to.start_time) = (clock.start_stamp, clock.start_time);
+            }
+        }
+        let relations: Vec<Relation> = headers
+            .iter()
+            .zip(&same)
+            .map(|(header, same)| match same {
+                true => Relation::Same,
+                false => Relation::Converted { from: header.clock(), to },
+            })
+            .collect();
+        let starts = || headers.iter().zip(&relations).map(|(h, r)| r.stamp(h.stamp));
+        let earliest = starts().min().unwrap_or(to.start_stamp);
+        let first = starts().position(|s| s == earliest).unwrap_or(0);
+        let mut clock = to;
+        if earliest != to.start_stamp {
+            (clock.start_stamp, clock.start_time) = (earliest, to.filetime(earliest));
+        }
+        let (perf_freq, cpu_mhz) = (target.perf_freq, target.cpu_mhz);
+        Ok(Clocks { clock, perf_freq, cpu_mhz, first, relations })
+    }
+
+    /// Whether an input is on the counter of the target.
+    fn is_same(
+        input: usize,
+        header: &FileHeader,
+        with: usize,
+        target: &FileHeader,
+        allow: Allow,
+    ) -> Result<bool, Refusal> {
+        let (one, other) = (header.clock(), target.clock());
+        if let Some(why) = unrelatable(header).or_else(|| unrelatable(target)) {
+            allow.check(input, with, Reason::Clock { why })?;
+            return Ok(true);
+        }
+        if one.kind != other.kind || one.frequency != other.frequency {
+            if let Some(reason) = other_boot(header, target) {
+                allow.check(input, with, reason)?;
+            }
+            return Ok(false);
+        }
+        let ticks = i128::from(one.start_stamp) - i128::from(other.start_stamp);
+        let counted = ticks
+            .saturating_mul(FILETIME_PER_SECOND.into())
+            .div_euclid(i128::from(one.frequency).max(1));
+        let apart = i128::from(one.start_time) - i128::from(other.start_time);
+        let off = u64::try_from((apart - counted).unsigned_abs()).unwrap_or(u64::MAX);
+        let most = one.start_time.abs_diff(other.start_time) / DRIFT + SAME_ZERO;
+        if off > most {
+            let seconds = off / FILETIME_PER_SECOND.unsigned_abs();
+            allow.check(input, with, Reason::Boot { seconds })?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}

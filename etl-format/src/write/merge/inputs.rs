@@ -1,0 +1,185 @@
+//! The merge over the inputs: each in time order by itself, all of them together by stamp.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::constants::LogFileMode;
+use crate::error::Result;
+use crate::read::{FileHeader, FileOrder, Note, Options, Ordered, Record, Source, Trace};
+use crate::write::record::Raw;
+
+use super::stamps::{convert, is_header_event, is_plain};
+use super::{MergeError, MergedInput, Relation, is_partition};
+
+/// A trace to be merged.
+#[derive(Debug)]
+pub(super) struct Input<S: Source> {
+    pub header: FileHeader,
+    trace: Trace<S>,
+}
+
+impl<S: Source> Input<S> {
+    /// Opens all inputs.
+    pub fn open_all(sources: Vec<S>, options: &Options) -> Result<Vec<Self>, MergeError> {
+        let open = |(input, source)| match Trace::open(source, options) {
+            Ok(trace) => Ok(Input { header: trace.header().clone(), trace }),
+            Err(error) => Err(MergeError::Input { input, error }),
+        };
+        let inputs = sources.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
+        if inputs.is_empty() { Err(MergeError::NoInput) } else { Ok(inputs) }
+    }
+
+    /// How many processors the merged trace needs for this one.
+    pub fn processors(&self) -> u32 {
+        let used = self.trace.buffers().iter().map(|b| u32::from(b.processor) + 1).max();
+        self.header.processors.max(used.unwrap_or(1))
+    }
+
+    /// The partition that stands in buffer 0, if it does; on the merged clock.
+    fn partition(&mut self, relation: &Relation) -> Result<Option<Vec<u8>>> {
+        let mut records: FileOrder<&mut S> = self.trace.file_order()?;
+        // Behind the header event there are a few records at most.
+        for _ in 0..BUFFER_0_RECORDS {
+            match records.next_record()? {
+                Some(record) if record.place().buffer_offset == 0 => {
+                    if is_partition(&record) {
+                        let mut bytes = Vec::new();
+                        convert(&record, relation, &mut bytes);
+                        return Ok(Some(bytes));
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Records of a buffer 0 that are looked at for the partition.
+const BUFFER_0_RECORDS: usize = 64;
+
+/// All inputs, being read.
+pub(super) struct Inputs<S: Source> {
+    waiting: Vec<Option<Input<S>>>,
+    readers: Vec<Reader<S>>,
+    relations: Vec<Relation>,
+    /// The input that began first.
+    first: usize,
+}
+
+struct Reader<S: Source> {
+    records: Ordered<S>,
+    relation: Relation,
+    count: u64,
+    notes: Vec<Note>,
+    /// Whether the partition in its buffer 0 is the copy that a merger put there, and stands in the
+    /// new buffer 0 already.
+    copied: bool,
+}
+
+impl<S: Source> Inputs<S> {
+    pub fn new(inputs: Vec<Input<S>>, relations: Vec<Relation>, first: usize) -> Self {
+        let waiting = inputs.into_iter().map(Some).collect();
+        Inputs { waiting, readers: Vec::new(), relations, first }
+    }
+
+    /// The partition in buffer 0 of the input that began first, for that of the merged trace.
+    pub fn partition(&mut self) -> Result<Option<Vec<u8>>, MergeError> {
+        let input = self.first;
+        match (self.waiting.get_mut(input), self.relations.get(input)) {
+            (Some(Some(i)), Some(relation)) => {
+                i.partition(relation).map_err(|error| MergeError::Input { input, error })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives all records in time order. The bytes of those on another clock are converted.
+    pub fn drain(
+        &mut self,
+        mut give: impl FnMut(&Record<'_>, &Raw<'_>) -> Result<()>,
+    ) -> Result<(), MergeError> {
+        self.open()?;
+        let mut heap = BinaryHeap::with_capacity(self.readers.len());
+        for input in 0..self.readers.len() {
+            if let Some(stamp) = self.due(input)? {
+                heap.push(Reverse((stamp, input)));
+            }
+        }
+        let mut converted = Vec::new();
+        while let Some(Reverse((_, input))) = heap.pop() {
+            let bound = heap.peek().map_or((i64::MAX, usize::MAX), |Reverse(next)| *next);
+            // The input that is due goes on until another one is.
+            while let Some(reader) = self.readers.get_mut(input) {
+                let Some(record) = reader
+                    .records
+                    .next_record()
+                    .map_err(|error| MergeError::Input { input, error })?
+                else {
+                    break;
+                };
+                let first = record.place().buffer_offset == 0;
+                let skipped =
+                    first && (is_header_event(&record) || reader.copied && is_partition(&record));
+                if !skipped {
+                    reader.count += 1;
+                    let own = record.has_own_stamp();
+                    let raw = if is_plain(&reader.relation) {
+                        Raw { bytes: record.bytes(), stamp: own.then_some(record.stamp()) }
+                    } else {
+                        let stamp = convert(&record, &reader.relation, &mut converted);
+                        Raw { bytes: &converted, stamp: own.then_some(stamp) }
+                    };
+                    give(&record, &raw).map_err(MergeError::Output)?;
+                }
+                match self.due(input)? {
+                    None => break,
+                    Some(stamp) if (stamp, input) > bound => {
+                        heap.push(Reverse((stamp, input)));
+                        break;
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns to time order, which may look at every record beforehand.
+    fn open(&mut self) -> Result<(), MergeError> {
+        for (input, (waiting, relation)) in self.waiting.iter_mut().zip(&self.relations).enumerate()
+        {
+            let Some(Input { header, trace }) = waiting.take() else { continue };
+            let copied = input == self.first && header.mode.has(LogFileMode::RELOG);
+            let notes = trace.notes().to_vec();
+            let records =
+                trace.into_ordered().map_err(|error| MergeError::Input { input, error })?;
+            let relation = *relation;
+            self.readers.push(Reader { records, relation, count: 0, notes, copied });
+        }
+        Ok(())
+    }
+
+    /// The stamp of the next record of an input, on the merged clock.
+    #[inline]
+    fn due(&mut self, input: usize) -> Result<Option<i64>, MergeError> {
+        let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
+        match reader.records.next_stamp() {
+            Ok(stamp) => Ok(stamp.map(|s| reader.relation.stamp(s))),
+            Err(error) => Err(MergeError::Input { input, error }),
+        }
+    }
+
+    /// What became of each input.
+    pub fn report(self) -> Vec<MergedInput> {
+        self.readers
+            .into_iter()
+            .map(|r| MergedInput {
+                records: r.count,
+                relation: r.relation,
+                damage: r.records.damage().to_vec(),
+                notes: r.notes,
+            })
+            .collect()
+    }
+}

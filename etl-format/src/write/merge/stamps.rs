@@ -1,0 +1,66 @@
+//! A record's stamps on another clock: the one in its header, and those that its payload is known
+//! to hold.
+
+use crate::constants::{PointerSize, RecordKind};
+use crate::cursor::Bytes;
+use crate::read::{Record, stamp_place};
+use crate::write::put::overwrite;
+
+use super::Relation;
+
+/// Copies a record with its stamps converted to `out`, and returns the new stamp of the record.
+pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> i64 {
+    out.clear();
+    out.extend_from_slice(record.bytes());
+    let stamp = relation.stamp(record.stamp());
+    if let Some(place) = stamp_place(record.kind(), record.bytes()) {
+        overwrite(out, place, &stamp.to_le_bytes());
+    }
+    if let Some(place) = record.hook().and_then(|hook| payload_place(record, hook)) {
+        let (at, value) = match place {
+            Place::Stamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.stamp(v))),
+            Place::Ticks(at) => (at, out.as_slice().i64_at(at).map(|v| relation.duration(v))),
+        };
+        if let Some(value) = value {
+            overwrite(out, at, &value.to_le_bytes());
+        }
+    }
+    stamp
+}
+
+/// What a payload holds of the clock, and where in the record.
+enum Place {
+    Stamp(usize),
+    Ticks(usize),
+}
+
+/// Kernel events whose payloads hold 64 bits of the raw clock.
+fn payload_place(record: &Record<'_>, hook: u16) -> Option<Place> {
+    let payload = record.bytes().len() - record.payload().len();
+    let pointer = match record.pointer_size()? {
+        PointerSize::P4 => 4,
+        PointerSize::P8 => 8,
+    };
+    Some(match hook {
+        // Stacks: the stamp of the event they belong to, which has to stay equal.
+        0x1820 | 0x1825 | 0x1826 => Place::Stamp(payload),
+        // Interrupts and deferred calls, and hard faults: when they began.
+        0x0f32 | 0x0f42..=0x0f45 | 0x0220 => Place::Stamp(payload),
+        // Disk reads and writes: how long they took, behind numbers, an offset and two pointers.
+        0x010a | 0x010b => Place::Ticks(payload + 24 + 2 * pointer),
+        // Disk flushes: the same behind two numbers.
+        0x010e => Place::Ticks(payload + 8),
+        _ => return None,
+    })
+}
+
+/// Whether a record may be taken as it is.
+pub(super) fn is_plain(relation: &Relation) -> bool {
+    matches!(relation, Relation::Same)
+}
+
+/// Whether a record is the header event.
+pub(super) fn is_header_event(record: &Record<'_>) -> bool {
+    record.hook() == Some(crate::constants::hook::HEADER)
+        && matches!(record.kind(), RecordKind::SYSTEM32 | RecordKind::SYSTEM64)
+}

@@ -1,0 +1,393 @@
+//! Merging: order, clocks, headers and refusals.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::compress::Effort;
+use etl_format::constants::{
+    ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
+};
+use etl_format::read::{Note, Options, Trace};
+use etl_format::write::merge::{
+    Allow, MergeError, MergeOptions, MergeReport, Reason, Relation, merge,
+};
+use etl_format::write::record::{Descriptor, Event, PerfInfo};
+use etl_format::write::{
+    File, HeaderGroup, LogFileHeader, Record, Session, SessionConfig, TimeZone,
+};
+use proptest::prelude::*;
+
+const START: i64 = 132_000_000_000_000_000;
+
+fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
+    Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0),
+        properties: EventProperties(0),
+        thread_id: number,
+        process_id: 4,
+        stamp,
+        provider: Guid::new(1, 2, 3, [4; 8]),
+        descriptor: Descriptor { id: 1, ..Descriptor::default() },
+        kernel_time: 0,
+        user_time: 0,
+        activity: Guid::ZERO,
+        extended: &[],
+        payload,
+    }
+}
+
+fn header() -> LogFileHeader {
+    LogFileHeader {
+        stamp: 1_000,
+        start_time: START,
+        end_time: START + 10,
+        boot_time: START - 1_000_000_000,
+        buffer_size: 0x1000,
+        processors: 4,
+        logger_name: "probe".encode_utf16().collect(),
+        log_file_name: "C:\\probe.etl".encode_utf16().collect(),
+        time_zone: TimeZone { bias: -60, ..TimeZone::default() },
+        ..LogFileHeader::new()
+    }
+}
+
+/// A trace of records on processors.
+fn trace(header: LogFileHeader, records: &[(u16, &dyn Record)]) -> Vec<u8> {
+    let (config, end) = (SessionConfig::new(header.clone()), header.end_time);
+    trace_of(config, end, records)
+}
+
+fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> Vec<u8> {
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    for (processor, record) in records {
+        session.write(*processor, record).unwrap();
+    }
+    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+}
+
+fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, MergeReport) {
+    let inputs = inputs.iter().map(Vec::as_slice).collect();
+    let (file, report) = merge(inputs, File::new(Cursor::new(Vec::new())), options).unwrap();
+    (file.into_inner().into_inner(), report)
+}
+
+/// Stamp, processor and bytes of all records but the header event.
+fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let lost = |note: &Note| matches!(note, Note::EventsLost(_) | Note::BuffersLost(_));
+    assert!(trace.notes().iter().all(lost), "{:?}", trace.notes());
+    let mut records = trace.ordered().unwrap();
+    let mut out = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook() != Some(0) {
+            out.push((record.stamp(), record.processor(), record.bytes().to_vec()));
+        }
+    }
+    assert!(records.report().was_in_order());
+    out
+}
+
+/// The thread of each event, which numbers it.
+fn numbers(file: &[u8]) -> Vec<u32> {
+    let word = |b: &[u8]| u32::from_le_bytes(b[8..12].try_into().unwrap());
+    records(file).iter().map(|(.., b)| word(b)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Inputs on one counter: every record comes once, as it was, in the order of a stable sort.
+    #[test]
+    fn a_merge_is_a_stable_sort(
+        inputs in prop::collection::vec(
+            prop::collection::vec((0..4_u16, 0..30_i64, 0..600_usize), 0..60), 1..5),
+        losses in prop::collection::vec((0..9_u32, 0..9_u32), 4),
+        compress: bool,
+    ) {
+        let mut files = Vec::new();
+        let mut expected = Vec::new();
+        for (index, input) in inputs.iter().enumerate() {
+            let mut stamp = 1_000 + 7 * index as i64;
+            let header = LogFileHeader {
+                stamp,
+                start_time: START + 7 * index as i64,
+                events_lost: losses[index].0,
+                buffers_lost: losses[index].1,
+                ..header()
+            };
+            let payload = vec![index as u8; 600];
+            let events: Vec<(u16, Event<'_>)> = input
+                .iter()
+                .enumerate()
+                .map(|(number, (processor, ticks, len))| {
+                    stamp += ticks;
+                    (*processor, event((index * 100 + number) as u32, stamp, &payload[..*len]))
+                })
+                .collect();
+            for (processor, event) in &events {
+                let mut bytes = Vec::new();
+                event.encode(&mut bytes).unwrap();
+                expected.push((event.stamp, *processor, bytes));
+            }
+            let given: Vec<_> = events.iter().map(|(p, e)| (*p, e as &dyn Record)).collect();
+            files.push(trace(header, &given));
+        }
+        // Equal stamps: by processor, on a processor by input, in an input as it was.
+        expected.sort_by_key(|(stamp, processor, _)| (*stamp, *processor));
+        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Fast));
+        let (file, report) = merged(&files, &MergeOptions { compression, ..MergeOptions::default() });
+        prop_assert_eq!(records(&file), expected);
+        prop_assert!(report.inputs.iter().all(|i| i.relation == Relation::Same));
+        prop_assert_eq!(report.records(), inputs.iter().map(|i| i.len() as u64).sum::<u64>());
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let lost = &losses[..inputs.len()];
+        prop_assert_eq!(trace.header().events_lost, lost.iter().map(|l| l.0).sum::<u32>());
+        prop_assert_eq!(trace.header().buffers_lost, lost.iter().map(|l| l.1).sum::<u32>());
+        prop_assert_eq!(trace.header().stamp, 1_000);
+        prop_assert_eq!(trace.header().start_time, START);
+    }
+
+    /// Inputs on any clocks: records come in the order of the instants at which they were made, and
+    /// the merged clock tells those instants, to a tick of the coarser clock.
+    #[test]
+    fn clocks_are_aligned(
+        clocks in prop::collection::vec(
+            (0..3_u32, 1_000_000..20_000_000_i64, 0..1_i64 << 50, 0..600_000_000_i64, 1_000..4_000_u32),
+            2..5),
+        instants in prop::collection::vec((0..4_usize, 0..2_000_000_000_i64), 1..60),
+    ) {
+        let mut files = Vec::new();
+        let mut made = Vec::new();
+        for (index, &(kind, freq, stamp, began, mhz)) in clocks.iter().enumerate() {
+            let mut header = LogFileHeader {
+                stamp,
+                start_time: START + began,
+                clock_type: ClockType(kind + 1),
+                perf_freq: freq,
+                ..header()
+            };
+            if header.clock_type == ClockType::SYSTEM_TIME {
+                header.stamp = header.start_time;
+            }
+            header.cpu_mhz = if header.clock_type == ClockType::CPU_CYCLE { mhz } else { 0 };
+            let clock = etl_format::Clock::new(
+                header.clock_type, header.start_time, header.stamp, freq, header.cpu_mhz);
+            let mut events: Vec<_> = instants
+                .iter()
+                .enumerate()
+                .filter(|(_, (input, _))| input % clocks.len() == index)
+                .map(|(number, (_, since))| {
+                    let time = header.start_time + since;
+                    made.push((time, number as u32, 10_000_000 / clock.frequency + 2));
+                    event(number as u32, clock.stamp_at(time), &[])
+                })
+                .collect();
+            events.sort_by_key(|e| e.stamp);
+            let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
+            files.push(trace(header, &given));
+        }
+        let options = MergeOptions { allow: Allow::ALL, ..MergeOptions::default() };
+        let (file, _) = merged(&files, &options);
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let clock = trace.clock();
+        made.sort();
+        let told: Vec<_> = records(&file)
+            .iter()
+            .map(|(stamp, _, b)| (clock.filetime(*stamp), u32::from_le_bytes(b[8..12].try_into().unwrap())))
+            .collect();
+        prop_assert_eq!(told.len(), made.len());
+        for (time, number, tick) in made {
+            let (found, _) = told.iter().find(|(_, n)| *n == number).unwrap();
+            let slack = tick + 10_000_000 / clock.frequency + 2;
+            prop_assert!(found.abs_diff(time) <= slack, "{} told as {}", time, found);
+        }
+        prop_assert!(trace.header().start_time <= told.first().map_or(i64::MAX, |t| t.0));
+    }
+}
+
+/// A second counter of 3 MHz, started a second later, whose records fall between those of the first.
+fn slower() -> LogFileHeader {
+    LogFileHeader { stamp: 5_000, start_time: START + 10_000_000, perf_freq: 3_000_000, ..header() }
+}
+
+#[test]
+fn payload_stamps_go_with_their_records() {
+    let addresses = [7u8; 16];
+    let sample = PerfInfo {
+        pointer_size: PointerSize::P8,
+        version: 2,
+        hook: 0x0f2e,
+        stamp: 5_000 + 300,
+        pebs_index: None,
+        counters: &[],
+        payload: &addresses,
+    };
+    let mut stack = 5_300_i64.to_le_bytes().to_vec();
+    stack.extend([0; 8]);
+    stack.extend(addresses);
+    let walk = PerfInfo { hook: 0x1820, stamp: 5_330, payload: &stack, ..sample };
+    let isr = PerfInfo { hook: 0x0f43, stamp: 5_360, payload: &stack, ..sample };
+    let mut disk = vec![0; 24 + 16];
+    disk.extend(300_i64.to_le_bytes());
+    disk.extend([0; 4]);
+    let read = PerfInfo { hook: 0x010a, stamp: 5_390, payload: &disk, ..sample };
+    let other = PerfInfo { hook: 0x0524, stamp: 5_400, payload: &stack, ..sample };
+    let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
+    let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
+    let (file, report) = merged(&[first, second], &MergeOptions::default());
+    assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
+    let found = records(&file);
+    let stamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
+    // 300 ticks of 3 MHz are 1000 of 10 MHz, a second after 1000.
+    let base = 10_001_000;
+    assert_eq!(
+        stamps,
+        [2_000, base + 1_000, 10_002_040, base + 1_100, base + 1_200, base + 1_300, base + 1_333]
+    );
+    let word = |i: usize, at: usize| i64::from_le_bytes(found[i].2[at..at + 8].try_into().unwrap());
+    assert_eq!(word(3, 0x10), base + 1_000, "the stack tells its event");
+    assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
+    assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
+    assert_eq!(word(6, 0x10), 5_300, "what is no stamp stays");
+}
+
+#[test]
+fn the_header_is_that_of_a_merger() {
+    let late =
+        LogFileHeader { stamp: 9_000, start_time: START + 8_000, end_time: START + 99, ..header() };
+    let first = trace(header(), &[(2, &event(1, 2_000, &[]))]);
+    let second = trace(late, &[(0, &event(2, 9_010, &[])), (0, &event(3, 9_500, &[]))]);
+    // The order of the inputs does not matter for who began first.
+    for inputs in [[first.clone(), second.clone()], [second, first.clone()]] {
+        let (file, _) = merged(&inputs, &MergeOptions::default());
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let h = trace.header();
+        assert_eq!((h.stamp, h.start_time, h.end_time), (1_000, START, START + 8_500));
+        assert_eq!(h.mode, LogFileMode::RELOG | LogFileMode::SEQUENTIAL);
+        assert_eq!((h.log_major, h.log_minor, h.buffer_size, h.processors), (1, 5, 0x1_0000, 4));
+        assert_eq!(
+            (h.logger_name().as_str(), h.log_file_name().as_str()),
+            ("Relogger", "[multiple files]")
+        );
+        assert_eq!((h.logger_name_word, h.log_file_name_word, h.time_zone.bias), (0, 0, -60));
+        assert_eq!(h.buffers_written as usize, trace.buffers().len());
+        assert_eq!(numbers(&file), [1, 2, 3]);
+        assert!(trace.buffers()[1..].iter().all(|b| b.stored == 0x1_0000));
+        assert_eq!(file, merged(&inputs, &MergeOptions::default()).0, "the same bytes again");
+    }
+    let (file, _) = merged(&[first], &MergeOptions::default());
+    let trace = Trace::open(&file[..], &Options::default()).unwrap();
+    assert_eq!(trace.header().log_file_name(), "C:\\probe.etl", "one input keeps its name");
+}
+
+#[test]
+fn header_records_come_along() {
+    let mut config = SessionConfig::new(header());
+    let groups = [
+        HeaderGroup::Partition { partition_type: 3, qpc_offset: 9, ids: [Guid::ZERO; 2] },
+        HeaderGroup::Extension { masks: [1; 8], kernel_event_version: 0x46 },
+    ];
+    for group in &groups {
+        let mut payload = Vec::new();
+        group.encode(&mut payload);
+        config.add_extra(&group.record(&payload, PointerSize::P8, 1_000, 4, 8)).unwrap();
+    }
+    let kernel = trace_of(config, START + 5, &[(1, &event(1, 1_500, &[]))]);
+    let hooks = |file: &[u8], zero: bool| {
+        let mut trace = Trace::open(file, &Options::default()).unwrap();
+        let mut records = trace.ordered().unwrap();
+        let mut out = Vec::new();
+        while let Some(record) = records.next_record().unwrap() {
+            if (record.place().buffer_offset == 0) == zero {
+                out.extend(record.hook());
+            }
+        }
+        out
+    };
+    let (once, _) = merged(&[kernel.clone(), kernel.clone()], &MergeOptions::default());
+    assert_eq!(hooks(&once, true), [0, 0x50], "the partition stands in buffer 0");
+    assert_eq!(hooks(&once, false), [0x50, 5, 0x50, 5], "and all of them among the records");
+    let (again, _) = merged(std::slice::from_ref(&once), &MergeOptions::default());
+    assert_eq!(
+        (hooks(&again, true), hooks(&again, false)),
+        (hooks(&once, true), hooks(&once, false))
+    );
+}
+
+fn refused(inputs: [LogFileHeader; 2]) -> (Reason, Result<MergeReport, MergeError>) {
+    let files = inputs.map(|header| {
+        let stamp = header.stamp + 5;
+        trace(header, &[(0, &event(1, stamp, &[]))])
+    });
+    let run = |allow| {
+        let inputs = files.iter().map(Vec::as_slice).collect();
+        let options = MergeOptions { allow, ..MergeOptions::default() };
+        merge(inputs, File::new(Cursor::new(Vec::new())), &options).map(|(_, report)| report)
+    };
+    let Err(MergeError::Refused(refusal)) = run(Allow::default()) else { panic!("not refused") };
+    (refusal.reason, run(Allow::ALL))
+}
+
+#[test]
+fn strangers_are_refused_and_can_be_allowed() {
+    let (reason, allowed) = refused([header(), LogFileHeader { build: 9_600, ..header() }]);
+    assert_eq!((reason.name(), reason.to_string().contains("9600")), ("machine", true));
+    assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
+    let (reason, _) = refused([header(), LogFileHeader { processors: 2, ..header() }]);
+    assert_eq!(reason, Reason::Machine { what: "processors", one: 2, other: 4 });
+    let (reason, _) = refused([header(), LogFileHeader { cpu_mhz: 3_900, ..header() }]);
+    assert_eq!(reason.name(), "machine");
+    // The same counter values an hour later: the machine was started anew.
+    let later = LogFileHeader { start_time: START + 36_000_000_000, ..header() };
+    let (reason, allowed) = refused([header(), later]);
+    assert_eq!(reason, Reason::Boot { seconds: 3_600 });
+    assert!(matches!(allowed.unwrap().inputs[1].relation, Relation::Converted { .. }));
+    let booted = LogFileHeader { boot_time: START - 99_000_000_000, ..slower() };
+    let (reason, _) = refused([header(), booted]);
+    assert_eq!(reason.name(), "boot");
+    for lame in [
+        LogFileHeader { clock_type: ClockType(0), ..header() },
+        LogFileHeader { perf_freq: 0, ..header() },
+        LogFileHeader { start_time: 0, ..header() },
+    ] {
+        let (reason, allowed) = refused([header(), lame]);
+        assert_eq!(reason.name(), "clock");
+        assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
+    }
+    let narrow =
+        LogFileHeader { pointer_size: PointerSize::P4, stated_pointer_size: 4, ..header() };
+    let (reason, allowed) = refused([header(), narrow]);
+    assert_eq!(reason, Reason::PointerSize { one: 4, other: 8 });
+    assert_eq!(allowed.unwrap().records(), 2);
+}
+
+#[test]
+fn a_wall_clock_that_was_set_a_little_changes_nothing() {
+    let set = LogFileHeader { stamp: 40_000_000, start_time: START + 90_000_000, ..header() };
+    let first =
+        trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
+    let second = trace(set, &[(0, &event(2, 40_000_000, &[]))]);
+    let (file, report) = merged(&[first, second], &MergeOptions::default());
+    assert_eq!(report.inputs[1].relation, Relation::Same);
+    assert_eq!(numbers(&file), [1, 2, 3]);
+}
+
+#[test]
+fn faults_name_their_input() {
+    let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
+    let cut = sound[..0x1100].to_vec();
+    let run = |inputs: Vec<&[u8]>, options: &MergeOptions| {
+        merge(inputs, File::new(Cursor::new(Vec::new())), options)
+    };
+    let strict = MergeOptions::default();
+    assert!(matches!(run(vec![], &strict), Err(MergeError::NoInput)));
+    let told = run(vec![&sound, &cut], &strict).unwrap_err();
+    assert!(matches!(&told, MergeError::Input { input: 1, error } if error.code() == "truncated"));
+    let salvage = MergeOptions { read: Options::salvage(), ..MergeOptions::default() };
+    let (_, report) = run(vec![&sound, &cut], &salvage).unwrap();
+    assert_eq!(report.inputs[0].damage.len(), 0);
+    assert_eq!(report.inputs[1].damage.len(), 1);
+}
