@@ -160,6 +160,17 @@ impl LogFileHeader {
         Some(u64::from(self.maximum_file_size) * unit).filter(|n| *n > 0)
     }
 
+    /// Sets the version of the log format to what goes with the mode and the buffer size: 2.0 with
+    /// compression or buffers beyond 1 MiB, else that of the Windows: 1.4 for Vista, 1.5 for later.
+    pub fn set_log_version(&mut self) {
+        let plain = !self.mode.has(LogFileMode::COMPRESSED) && self.buffer_size <= 1 << 20;
+        (self.log_major, self.log_minor) = match (plain, self.os_major, self.os_minor) {
+            (false, ..) => (2, 0),
+            (true, 6, 0) => (1, 4),
+            (true, ..) => (1, 5),
+        };
+    }
+
     /// The payload of the event: the fixed part (0x110 bytes with 32-bit pointers, 0x118 with
     /// 64-bit ones) and both names.
     fn payload(&self) -> Vec<u8> {

@@ -20,61 +20,11 @@ use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
 
-use super::header::{LogFileHeader, TimeZone};
+use super::header::LogFileHeader;
 use super::medium::Medium;
 use super::pack::Packer;
 use super::record::{Raw, Record};
 use super::session::{Session, SessionConfig, Style, Summary};
-
-impl From<&read::FileHeader> for LogFileHeader {
-    /// The header event field by field. Its kernel and user time are not read, and 0.
-    fn from(h: &read::FileHeader) -> Self {
-        let zone = &h.time_zone;
-        LogFileHeader {
-            pointer_size: h.pointer_size,
-            thread_id: h.thread_id,
-            process_id: h.process_id,
-            stamp: h.stamp,
-            kernel_time: 0,
-            user_time: 0,
-            buffer_size: h.buffer_size,
-            os_major: h.os_major,
-            os_minor: h.os_minor,
-            log_major: h.log_major,
-            log_minor: h.log_minor,
-            build: h.build,
-            processors: h.processors,
-            end_time: h.end_time,
-            timer_resolution: h.timer_resolution,
-            maximum_file_size: h.maximum_file_size,
-            mode: h.mode,
-            buffers_written: h.buffers_written,
-            start_buffers: h.start_buffers,
-            stated_pointer_size: h.stated_pointer_size,
-            events_lost: h.events_lost,
-            cpu_mhz: h.cpu_mhz,
-            logger_name_word: h.logger_name_word,
-            log_file_name_word: h.log_file_name_word,
-            time_zone: TimeZone {
-                bias: zone.bias,
-                standard_name: zone.standard_name,
-                standard_date: zone.standard_date,
-                standard_bias: zone.standard_bias,
-                daylight_name: zone.daylight_name,
-                daylight_date: zone.daylight_date,
-                daylight_bias: zone.daylight_bias,
-            },
-            padding: h.padding,
-            boot_time: h.boot_time,
-            perf_freq: h.perf_freq,
-            start_time: h.start_time,
-            clock_type: h.clock_type,
-            buffers_lost: h.buffers_lost,
-            logger_name: h.logger_name.clone(),
-            log_file_name: h.log_file_name.clone(),
-        }
-    }
-}
 
 /// What the new file begins with: the header event and the records beside it in buffer 0.
 #[derive(Clone, Debug)]
@@ -176,6 +126,7 @@ impl<M: Medium> Relog<M> {
         if packer.is_some() {
             header.mode = header.mode | LogFileMode::COMPRESSED;
         }
+        header.set_log_version();
         let mut config = SessionConfig::new(header);
         config.style = Style::Relogger { now };
         config.logger_id = 0;

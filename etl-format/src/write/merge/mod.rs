@@ -190,14 +190,12 @@ fn header<S: Source>(
     header.cpu_mhz = clocks.cpu_mhz;
     header.end_time = headers().map(|h| h.end_time).max().unwrap_or(0);
     header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
-    (header.log_major, header.log_minor) = if options.compression.is_some() {
+    if options.compression.is_some() {
         header.mode = header.mode | LogFileMode::COMPRESSED;
-        (2, 0)
-    } else {
-        (1, 5)
-    };
+    }
     let large = headers().any(|h| h.buffer_size > BUFFER);
     header.buffer_size = if large { 2 * BUFFER } else { BUFFER };
+    header.set_log_version();
     let processors = inputs.iter().map(Input::processors).max().unwrap_or(1);
     header.processors = processors.clamp(1, 2048);
     // Limits and preserved buffers were those of a session that is over.

@@ -168,12 +168,7 @@ impl<M: Medium> Session<M> {
                 .ok()
                 .filter(|t| *t > 0)
                 .map(|t| stamp.saturating_add(t)),
-            summary: Summary {
-                files: 1,
-                events_lost: config.header.events_lost.into(),
-                buffers_lost: config.header.buffers_lost.into(),
-                ..Summary::default()
-            },
+            summary: Summary { files: 1, ..Summary::default() },
             config,
         };
         // What was lost before counts on: in the file that is appended to, or in a relogger's source.
