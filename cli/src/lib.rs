@@ -59,6 +59,8 @@ enum Command {
     Dump(Box<commands::dump::Args>),
     /// Judge whether a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),
+    /// Say what differs between two traces.
+    Diff(commands::diff::Args),
     /// Say what the tables know of providers, keywords, events and masks.
     Spec(commands::spec::Args),
     /// Print shell completions.
@@ -74,6 +76,7 @@ impl Command {
             Command::Info(args) => commands::info::run(args),
             Command::Dump(args) => commands::dump::run(args),
             Command::Verify(args) => commands::verify::run(args),
+            Command::Diff(args) => commands::diff::run(args),
             Command::Spec(args) => commands::spec::run(args),
             Command::Completions(args) => commands::completions::run(args, Etlkit::command()),
             Command::Man => commands::completions::man(Etlkit::command()),

@@ -1,0 +1,376 @@
+//! An event kept for comparison: its identity, and everything else as named parts.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use etl_format::Guid;
+use etl_format::clock::iso_utc;
+use etl_format::constants::{ExtendedType, PointerSize};
+use etl_format::read::{ExtendedItem, Header, Record};
+use etl_schema::render;
+use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, Identity};
+
+use super::Change;
+use super::side::{Current, event_name};
+
+/// What two events have in common to be versions of the same one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    pub provider: Guid,
+    pub hook: Option<u16>,
+    pub id: u16,
+    pub opcode: u8,
+    /// Of TraceLogging events, whose ids say nothing.
+    pub name: Option<Cow<'static, str>>,
+}
+
+impl Key {
+    pub fn of(record: &Record<'_>, store: &SchemaStore) -> Self {
+        let identity = record.identity();
+        let self_described = |schema: &&EventSchema| schema.identity == Identity::SelfDescribing;
+        let schema = if record.is_event() && identity.id == 0 {
+            store.decoder(record).map(|d| &**d.schema()).filter(self_described)
+        } else {
+            None
+        };
+        Key {
+            provider: identity.provider,
+            hook: identity.hook,
+            id: identity.id,
+            opcode: identity.opcode,
+            name: schema.map(|s| s.name.clone()),
+        }
+    }
+}
+
+/// A named part of an event, as text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// Name of a property (`time`, `process`, `stack` ...) or of a payload field.
+    pub name: Cow<'static, str>,
+    /// Its value; payload fields as JSON.
+    pub value: String,
+}
+
+/// An event of one of the traces.
+#[derive(Clone, Debug)]
+pub struct Event {
+    key: Key,
+    provider_name: Option<String>,
+    name: Option<String>,
+    /// 100 ns since 1601, UTC.
+    filetime: i64,
+    /// What times are compared by.
+    moment: i64,
+    process: Option<u32>,
+    thread: Option<u32>,
+    parts: Vec<Part>,
+    /// Where the payload's parts begin.
+    payload_at: usize,
+    bytes: Vec<u8>,
+    /// Whether payloads have to be the same bytes.
+    exact: bool,
+    hash: u64,
+}
+
+impl Event {
+    pub(super) fn new(current: &Current<'_>) -> Self {
+        let Current { record, store, clock, same_clock, ignore } = current;
+        let filetime = clock.filetime(record.stamp());
+        let moment = if *same_clock { record.stamp() } else { filetime };
+        let mut parts = Parts(Vec::with_capacity(16));
+        if !ignore.time {
+            let time = iso_utc(filetime);
+            parts.add("time", if *same_clock { format!("{time} ({moment})") } else { time });
+        }
+        let (process, thread) = (record.process_id(), record.thread_id());
+        if !ignore.ids {
+            parts.some("process", process);
+            parts.some("thread", thread);
+        }
+        if !ignore.processor {
+            parts.add("processor", record.processor());
+        }
+        parts.add("kind", record.kind());
+        parts.header(record, current);
+        parts.extended(record, current);
+        let payload_at = parts.0.len();
+        parts.payload(current);
+        let exact = !ignore.looks_into_payloads();
+        let bytes = record.payload().to_vec();
+        let key = Key::of(record, store);
+        let mut event = Event {
+            provider_name: store.provider_name(key.provider).map(str::to_owned),
+            name: event_name(record, store),
+            key,
+            filetime,
+            moment: if ignore.time { 0 } else { moment },
+            process: process.filter(|_| !ignore.ids),
+            thread: thread.filter(|_| !ignore.ids),
+            parts: parts.0,
+            payload_at,
+            bytes,
+            exact,
+            hash: 0,
+        };
+        event.hash = hash(&(&event.key, &event.parts, exact.then_some(&event.bytes)));
+        event
+    }
+
+    /// The provider, the class, or the GUID of the kernel group.
+    #[must_use]
+    pub fn provider(&self) -> Guid {
+        self.key.provider
+    }
+
+    /// The provider's name, where the trace or a table tells it.
+    #[must_use]
+    pub fn provider_name(&self) -> Option<&str> {
+        self.provider_name.as_deref()
+    }
+
+    /// The event's name, where the trace or a table tells it.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Event id, or number of a WPP message.
+    #[must_use]
+    pub fn id(&self) -> u16 {
+        self.key.id
+    }
+
+    /// Opcode, or type of a classic event.
+    #[must_use]
+    pub fn opcode(&self) -> u8 {
+        self.key.opcode
+    }
+
+    /// Group and type of a kernel event.
+    #[must_use]
+    pub fn hook(&self) -> Option<u16> {
+        self.key.hook
+    }
+
+    /// When it was, in units of 100 ns since 1601, UTC.
+    #[must_use]
+    pub fn filetime(&self) -> i64 {
+        self.filetime
+    }
+
+    /// Everything that is compared besides the identity, properties of the event first.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The payload among the parts: its fields, or its bytes where no schema is known.
+    #[must_use]
+    pub fn payload(&self) -> &[Part] {
+        self.parts.get(self.payload_at..).unwrap_or_default()
+    }
+
+    /// The property of this name, such as `process`.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<&str> {
+        let properties = self.parts.get(..self.payload_at).unwrap_or_default();
+        properties.iter().find(|part| part.name == name).map(|part| part.value.as_str())
+    }
+
+    /// What times are compared by; 0 when they are ignored.
+    pub(super) fn moment(&self) -> i64 {
+        self.moment
+    }
+
+    /// Equal for events that are the same.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub(super) fn is_same(&self, other: &Event) -> bool {
+        self.hash == other.hash
+            && self.key == other.key
+            && self.parts == other.parts
+            && (!self.exact || self.bytes == other.bytes)
+    }
+
+    /// Equal for events that could be versions of each other, the surer the lower the level.
+    pub(super) fn pairing(&self, level: usize) -> u64 {
+        let payload = self.payload();
+        match level {
+            0 => hash(&(&self.key, self.moment, self.process, self.thread)),
+            1 => hash(&(&self.key, self.moment)),
+            2 => hash(&(&self.key, payload)),
+            _ => hash(&self.key),
+        }
+    }
+
+    /// What differs; where no part does, the payload as bytes.
+    pub(super) fn changes(&self, after: &Event) -> Vec<Change> {
+        // Parts of one name (items of a kind, fields that share a name) are compared in order.
+        let numbered = |event: &Event| {
+            let mut seen = std::collections::BTreeMap::<String, usize>::new();
+            let number = |part: &Part| {
+                let n = seen.entry(part.name.to_string()).or_insert(0);
+                *n += 1;
+                ((part.name.to_string(), *n), part.value.clone())
+            };
+            event.parts.iter().map(number).collect::<Vec<_>>()
+        };
+        let (old, new) = (numbered(self), numbered(after));
+        let find = |list: &[((String, usize), String)], key: &(String, usize)| {
+            list.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone())
+        };
+        let mut done = BTreeSet::new();
+        let mut changes = Vec::new();
+        for (key, _) in old.iter().chain(&new) {
+            if done.insert(key.clone()) {
+                let (before, after) = (find(&old, key), find(&new, key));
+                if before != after {
+                    changes.push(Change { name: key.0.clone(), before, after });
+                }
+            }
+        }
+        if changes.is_empty() {
+            let bytes = |event: &Event| Some(hex(&event.bytes));
+            let (before, after) = (bytes(self), bytes(after));
+            changes.push(Change { name: "payload".to_owned(), before, after });
+        }
+        changes
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+struct Parts(Vec<Part>);
+
+impl Parts {
+    fn add(&mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) {
+        self.0.push(Part { name: name.into(), value: value.to_string() });
+    }
+
+    fn some(&mut self, name: &'static str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+
+    /// What the header says besides identity, time, process and thread.
+    fn header(&mut self, record: &Record<'_>, current: &Current<'_>) {
+        let ignore = current.ignore;
+        let times = |parts: &mut Parts, kernel: u32, user: u32| {
+            if !ignore.time {
+                parts.add("kernel_time", kernel);
+                parts.add("user_time", user);
+            }
+        };
+        match record.header() {
+            Header::System(h) => {
+                self.add("version", h.version);
+                times(self, h.kernel_time.unwrap_or(0), h.user_time.unwrap_or(0));
+            }
+            Header::PerfInfo(h) => {
+                self.add("version", h.version());
+                self.some("pebs_index", h.pebs_index);
+                let counters: Vec<String> = h.counters().map(|c| c.to_string()).collect();
+                if !counters.is_empty() {
+                    self.add("counters", counters.join(" "));
+                }
+            }
+            Header::Full(h) => {
+                self.add("version", h.version);
+                self.add("level", h.level);
+                times(self, h.kernel_time, h.user_time);
+            }
+            Header::Instance(h) => {
+                self.add("version", h.full.version);
+                self.add("level", h.full.level);
+                self.add("instance", h.instance_id);
+                self.add("parent_instance", h.parent_instance_id);
+                self.add("parent_class", h.parent_class);
+                times(self, h.full.kernel_time, h.full.user_time);
+            }
+            Header::Message(h) => {
+                self.add("flags", format!("{:#x}", h.flags.0));
+                self.some("sequence", h.sequence);
+                self.some("component", h.component_id);
+            }
+            Header::Event(h) => {
+                let d = h.descriptor;
+                self.add("version", d.version);
+                self.add("channel", d.channel);
+                self.add("level", d.level);
+                self.add("task", d.task);
+                self.add("keyword", format!("{:#x}", d.keyword));
+                self.add("flags", format!("{:#x} {:#x}", h.flags.0, h.properties.0));
+                if !ignore.activity {
+                    self.add("activity", h.activity);
+                }
+                times(self, h.kernel_time, h.user_time);
+            }
+            _ => self.add("header", hex(record.bytes())),
+        }
+    }
+
+    fn extended(&mut self, record: &Record<'_>, current: &Current<'_>) {
+        let ignore = current.ignore;
+        let mut items = record.extended();
+        let mut typed = record.extended();
+        while let Some((kind, data)) = items.next_raw() {
+            match typed.next() {
+                Some(ExtendedItem::Stack(stack)) => {
+                    if !ignore.addresses {
+                        let frames: Vec<_> = stack.addresses().map(|a| format!("{a:#x}")).collect();
+                        self.add("stack", frames.join(" "));
+                    }
+                }
+                Some(ExtendedItem::StackKey { .. }) if ignore.addresses => {}
+                Some(ExtendedItem::RelatedActivity(_)) if ignore.activity => {}
+                Some(ExtendedItem::RelatedActivity(guid)) => self.add("related_activity", guid),
+                Some(ExtendedItem::ProcessStartKey(_)) if ignore.ids => {}
+                // These say what the event is; its name and its fields show it.
+                Some(ExtendedItem::EventSchema(_)) if kind == ExtendedType::EVENT_SCHEMA_TL => {
+                    self.add("schema", hex(data));
+                }
+                _ => self.add(format!("extended {kind}"), hex(data)),
+            }
+        }
+    }
+
+    fn payload(&mut self, current: &Current<'_>) {
+        let Current { record, store, ignore, .. } = current;
+        let payload = record.payload();
+        let Some(decoder) = store.decoder(record) else {
+            self.add("payload", hex(payload));
+            return;
+        };
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let mut fields = decoder.fields(payload, pointers);
+        for (field, value) in &mut fields {
+            if !ignore.field(field) {
+                let mut text = Vec::new();
+                render::json_value(&mut text, field, value);
+                self.add(field.name.clone(), String::from_utf8_lossy(&text));
+            }
+        }
+        let trailing = fields.note().trailing;
+        if !trailing.is_empty() {
+            self.add("payload behind the fields", hex(trailing));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Small traces made by the writer.
+
+#![allow(dead_code)] // Not every test file uses all of it.
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::read::{Options, Trace};
+use etl_format::write::record::{Descriptor, Event, Extended, System};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+
+pub const PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
+
+/// An event to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    pub processor: u16,
+    pub stamp: i64,
+    pub id: u16,
+    pub process: u32,
+    pub thread: u32,
+    /// A kernel event with this hook instead.
+    pub hook: Option<u16>,
+    pub provider: Guid,
+    pub version: u8,
+    pub keyword: u64,
+    pub payload: Vec<u8>,
+    pub stack: Vec<u64>,
+}
+
+impl Made {
+    pub fn new(stamp: i64, id: u16, payload: &[u8]) -> Self {
+        Made {
+            processor: 0,
+            stamp,
+            id,
+            process: 100,
+            thread: 101,
+            hook: None,
+            provider: PROVIDER,
+            version: 0,
+            keyword: 1,
+            payload: payload.to_vec(),
+            stack: Vec::new(),
+        }
+    }
+
+    pub fn kernel(stamp: i64, hook: u16, payload: &[u8]) -> Self {
+        Made { hook: Some(hook), ..Made::new(stamp, 0, payload) }
+    }
+}
+
+pub fn header() -> LogFileHeader {
+    LogFileHeader {
+        stamp: 1_000,
+        start_time: 133_000_000_000_000_000,
+        end_time: 133_000_000_010_000_000,
+        processors: 2,
+        buffer_size: 0x1000,
+        logger_name: "session".encode_utf16().collect(),
+        log_file_name: "C:\\t.etl".encode_utf16().collect(),
+        ..LogFileHeader::new()
+    }
+}
+
+pub fn trace(events: &[Made]) -> Vec<u8> {
+    trace_of(header(), events)
+}
+
+pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
+    let config = SessionConfig::new(header);
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    for made in events {
+        if let Some(hook) = made.hook {
+            let record = System {
+                pointer_size: PointerSize::P8,
+                version: 2,
+                hook,
+                thread_id: made.thread,
+                process_id: made.process,
+                stamp: made.stamp,
+                kernel_time: 0,
+                user_time: 0,
+                payload: &made.payload,
+            };
+            session.write(made.processor, &record).unwrap();
+            continue;
+        }
+        let stack = [Extended::Stack64 { match_id: 0, addresses: &made.stack }];
+        let record = Event {
+            pointer_size: PointerSize::P8,
+            flags: EventFlags(0x40),
+            properties: EventProperties(0),
+            thread_id: made.thread,
+            process_id: made.process,
+            stamp: made.stamp,
+            provider: made.provider,
+            descriptor: Descriptor {
+                id: made.id,
+                version: made.version,
+                level: 4,
+                keyword: made.keyword,
+                ..Descriptor::default()
+            },
+            kernel_time: 0,
+            user_time: 0,
+            activity: Guid::ZERO,
+            extended: if made.stack.is_empty() { &[] } else { &stack },
+            payload: &made.payload,
+        };
+        session.write(made.processor, &record).unwrap();
+    }
+    session.close(None).unwrap().0.into_inner().into_inner()
+}
+
+pub fn open(bytes: &[u8]) -> Trace<&[u8]> {
+    Trace::open(bytes, &Options::default()).unwrap()
+}

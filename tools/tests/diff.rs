@@ -1,0 +1,187 @@
+//! Comparing traces: nothing where there is nothing, and one thing where there is one.
+
+mod common;
+
+use common::{Made, PROVIDER, header, open, trace, trace_of};
+use etl_tools::diff::{Difference, Ignore, Options, Summary, diff};
+use proptest::prelude::*;
+
+/// What was reported, short: kind, id, and the names of what changed.
+fn compare(a: &[u8], b: &[u8], options: &Options) -> (Vec<String>, Summary) {
+    let mut said = Vec::new();
+    let summary = diff(
+        &mut open(a),
+        &mut open(b),
+        options,
+        |difference| {
+            said.push(match difference {
+                Difference::Missing(event) => format!("missing {}", event.id()),
+                Difference::Extra(event) => format!("extra {}", event.id()),
+                Difference::Changed { before, changes, .. } => {
+                    let names: Vec<_> = changes.iter().map(|c| c.name.as_str()).collect();
+                    format!("changed {} {}", before.id(), names.join(","))
+                }
+                _ => "?".to_owned(),
+            });
+        },
+        |_| {},
+    )
+    .unwrap();
+    (said, summary)
+}
+
+fn ignoring(what: &[&str]) -> Options {
+    let mut ignore = Ignore::default();
+    what.iter().for_each(|w| ignore.add(w).unwrap());
+    Options { ignore, ..Options::default() }
+}
+
+#[test]
+fn fields_of_the_header() {
+    let events = [Made::new(2_000, 1, b"x")];
+    let mut other = header();
+    other.boot_time = 133_000_000_000_000_000;
+    other.logger_name.clear();
+    let (a, b) = (trace(&events), trace_of(other, &events));
+    let (said, summary) = compare(&a, &b, &Options::default());
+    assert!(said.is_empty() && summary.differs());
+    let names: Vec<_> = summary.header.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["boot_time", "logger_name"]);
+    assert_eq!(summary.header[1].before.as_deref(), Some("session"));
+    assert_eq!(summary.header[1].after, None);
+    for ignored in [&["header"][..], &["header:boot_time", "header:logger_name"]] {
+        assert!(!compare(&a, &b, &ignoring(ignored)).1.differs());
+    }
+}
+
+#[test]
+fn counts_of_events_and_providers() {
+    let mut other = Made::new(2_002, 9, b"y");
+    other.provider = etl_format::Guid::new(9, 9, 9, [9; 8]);
+    let a = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 2, b"x")]);
+    let b = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 1, b"x"), other.clone()]);
+    let (_, summary) = compare(&a, &b, &Options::default());
+    let counts: Vec<_> =
+        summary.counts.iter().map(|c| (c.provider, c.id, c.before, c.after)).collect();
+    assert_eq!(counts, [(other.provider, 9, 0, 1), (PROVIDER, 1, 1, 2), (PROVIDER, 2, 1, 0)]);
+    let providers: Vec<_> =
+        summary.providers.iter().map(|c| (c.provider, c.before, c.after)).collect();
+    assert_eq!(providers, [(other.provider, 0, 1)]);
+    let left_out = format!("provider:{}", other.provider);
+    assert!(compare(&a, &b, &ignoring(&[&left_out])).1.providers.is_empty());
+}
+
+#[test]
+fn everything_that_can_be_ignored() {
+    let base = [Made::new(2_000, 1, b"x"), Made::new(2_100, 2, b"x")];
+    let change = |f: &dyn Fn(&mut Made)| {
+        let mut events = base.to_vec();
+        events.iter_mut().for_each(f);
+        trace(&events)
+    };
+    for (ignored, changed, said) in [
+        ("time", change(&|e| e.stamp += 7), "time"),
+        ("ids", change(&|e| e.process += 4), "process"),
+        ("processor", change(&|e| e.processor = 1), "processor"),
+        ("addresses", change(&|e| e.stack = vec![1, 2]), "flags,stack"),
+    ] {
+        let a = match ignored {
+            "addresses" => change(&|e| e.stack = vec![1, 3]),
+            _ => trace(&base),
+        };
+        let said = said.trim_start_matches("flags,");
+        let header = ["header"];
+        let (found, _) = compare(&a, &changed, &ignoring(&header));
+        assert_eq!(found, [format!("changed 1 {said}"), format!("changed 2 {said}")]);
+        let (found, summary) = compare(&a, &changed, &ignoring(&[ignored, "header"]));
+        assert_eq!((found.len(), summary.same), (0, 2), "{ignored}");
+    }
+}
+
+#[test]
+fn a_named_field_is_ignored_where_its_event_is_known() {
+    // GCStart_V2 of the CLR: Count, Depth, Reason, Type, ClrInstanceID, ClientSequenceNumber.
+    let gc = |count: u32, reason: u32| {
+        let mut event = Made::new(2_000, 1, &[]);
+        event.provider = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+        event.version = 2;
+        for word in [count, 1, reason, 0] {
+            event.payload.extend(word.to_le_bytes());
+        }
+        event.payload.extend([0; 10]);
+        trace(&[event])
+    };
+    let (a, b) = (gc(1, 0), gc(2, 0));
+    assert_eq!(compare(&a, &b, &Options::default()).0, ["changed 1 Count"]);
+    assert!(!compare(&a, &b, &ignoring(&["field:count"])).1.differs());
+    assert_eq!(compare(&a, &gc(2, 3), &ignoring(&["field:count"])).0, ["changed 1 Reason"]);
+}
+
+fn events() -> impl Strategy<Value = Vec<Made>> {
+    let one = (0i64..40, 1u16..4, 0u16..2, 0u8..3);
+    proptest::collection::vec(one, 1..60).prop_map(|steps| {
+        let mut stamp = 2_000;
+        let made = steps.into_iter().enumerate().map(|(number, (step, id, processor, payload))| {
+            // No two events at one time: their order would be that of processors. And no two that
+            // are the same but for their time: which of them is missing could not be told.
+            stamp += step + 1;
+            Made { processor, ..Made::new(stamp, id, &[payload, number as u8]) }
+        });
+        made.collect()
+    })
+}
+
+/// Windows of any size give the same answers as long as they hold the difference.
+fn windows() -> impl Strategy<Value = Options> {
+    (2usize..40, any::<bool>()).prop_map(|(window, time)| {
+        let mut options = Options { window, ..Options::default() };
+        options.ignore.time = time;
+        options
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_trace_does_not_differ_from_itself(events in events(), options in windows()) {
+        let a = trace(&events);
+        let (said, summary) = compare(&a, &a, &options);
+        prop_assert!(said.is_empty() && !summary.differs());
+        prop_assert_eq!(summary.same, events.len() as u64);
+    }
+
+    #[test]
+    fn one_event_less_is_one_missing_event(
+        events in events(), options in windows(), at: prop::sample::Index,
+    ) {
+        let mut fewer = events.clone();
+        let gone = fewer.remove(at.index(events.len()));
+        let (a, b) = (trace(&events), trace(&fewer));
+        let (said, summary) = compare(&a, &b, &options);
+        prop_assert_eq!(said, [format!("missing {}", gone.id)]);
+        prop_assert_eq!(summary.same, fewer.len() as u64);
+        let (said, _) = compare(&b, &a, &options);
+        prop_assert_eq!(said, [format!("extra {}", gone.id)]);
+    }
+
+    #[test]
+    fn one_changed_event_is_one_change(
+        events in events(), options in windows(), at: prop::sample::Index,
+    ) {
+        let mut changed = events.clone();
+        let at = at.index(events.len());
+        changed[at].payload = vec![9, 9];
+        let (said, summary) = compare(&trace(&events), &trace(&changed), &options);
+        prop_assert_eq!(said, [format!("changed {} payload", events[at].id)]);
+        prop_assert_eq!(summary.same, events.len() as u64 - 1);
+    }
+
+    #[test]
+    fn every_event_is_accounted_for(a in events(), b in events(), options in windows()) {
+        let (said, summary) = compare(&trace(&a), &trace(&b), &options);
+        prop_assert_eq!(summary.same + summary.changed + summary.missing, a.len() as u64);
+        prop_assert_eq!(summary.same + summary.changed + summary.extra, b.len() as u64);
+        prop_assert_eq!(said.len() as u64, summary.changed + summary.missing + summary.extra);
+    }
+}
