@@ -15,6 +15,7 @@ fn help_texts() {
         ("diff", &["diff", "--help"]),
         ("spec", &["spec", "--help"]),
         ("spec_mask", &["spec", "mask", "--help"]),
+        ("spec_line", &["spec", "line", "--help"]),
         ("completions", &["completions", "--help"]),
     ] {
         let said = etlkit(here.path(), args);
@@ -219,6 +220,43 @@ fn what_the_tables_say() {
     }
     let said = etlkit(here.path(), &["spec", "mask", "runtime", "0xZZ"]);
     assert!(said.code == 2 && said.err.contains("decimal or 0x"), "{}", said.err);
+}
+
+#[test]
+fn command_lines_are_explained() {
+    let here = directory(&[]);
+    let recipe =
+        "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
+    let many = "tracelog -start clr -guid #e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 -matchanykw 0x18 \
+                -matchallkw 0x10 -level 4 -f clr.etl -cir 100 -b 64 -min 4 -max 16 -rt -UsePerfCounter \
+                -EventIdFilter -in 2 141 143 -PidFilter 1 42";
+    for (name, args) in [
+        ("recipe", &["spec", "line", recipe][..]),
+        ("tracelog", &["spec", "line", "--events", many]),
+        (
+            "json",
+            &["spec", "line", "--format", "json", "A669021C-C450-4609-A035-5AF59AF4DF18:0xB8:5"],
+        ),
+    ] {
+        let said = etlkit(here.path(), args);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+        insta::assert_snapshot!(format!("spec_line_{name}"), said.out);
+    }
+    // The documents' own script, with its dashes.
+    let script = "xperf –on SysProf+CSWITCH –stackwalk Profile -f k.etl\r\n\r\n\
+                  xperf –start rundown –on A669021C-C450-4609-A035-5AF59AF4DF18:0xB8:0x5:'stack' –f clr2.etl \
+                  (wait for 30 seconds)\r\n\
+                  xperf -stop (stop all profiling)\r\n\
+                  xperf -merge -d clr1.etl clr2.etl merged.etl\r\n\
+                  logman update x --p \"Some Provider\" --rt -ets\r\n";
+    let said = etlkit_piped(script.as_bytes(), &["spec", "line", "-"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    insta::assert_snapshot!("spec_line_script", said.out);
+    let said = etlkit(here.path(), &["spec", "line", "xperf -start clr -on A:0xZZ:5 -f a.etl"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    insta::assert_snapshot!("spec_line_mistake", said.err);
+    let said = etlkit_piped(b"\n", &["spec", "line", "-"]);
+    assert_eq!(said.code, 2);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! `etlkit spec`: what the tables say.
 
+mod line;
+
 use std::fmt::{self, Write};
 
 use clap::{Subcommand, ValueEnum};
@@ -21,7 +23,8 @@ A provider is named by its name, the end of it (runtime, rundown) or its GUID.
 Examples:
   etlkit spec events runtime method
   etlkit spec mask rundown 0xB8
-  etlkit spec mask runtime 0x1CCBD --level 4 --format json")]
+  etlkit spec mask runtime 0x1CCBD --level 4 --format json
+  etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -66,6 +69,8 @@ enum What {
         #[arg(long, default_value_t = 5)]
         level: u8,
     },
+    /// Read a command line of xperf, logman or tracelog: what it asks for, and what it will not give
+    Line(line::LineArgs),
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -74,6 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         What::Keywords { provider } => keywords(find(provider)?),
         What::Events { provider, search } => events(find(provider)?, search.as_deref())?,
         What::Mask { provider, mask, level } => explain(find(provider)?, *mask, *level),
+        What::Line(args) => line::run(args)?,
     };
     match args.format {
         Format::Text => output::print(&text)?,
