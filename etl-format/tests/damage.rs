@@ -706,12 +706,15 @@ fn memory_held_for_time_order_has_a_limit() {
     file.buffers[3..].iter_mut().for_each(|b| b.records = common::lay(&run(1004, 4)));
     let bytes = file.bytes();
     let limits = |held| Limits { held, ..Limits::default() };
-    for options in [strict(), Options::salvage()] {
-        let outcome = time_order(bytes.as_slice(), &Options { limits: limits(0x800), ..options });
+    // A buffer of each processor, and the places of their records.
+    let need = 3 * (0x400 + 4 * 24);
+    for options in [strict(), common::reading::heads(Options::salvage())] {
+        let outcome =
+            time_order(bytes.as_slice(), &Options { limits: limits(need - 1), ..options });
         assert_eq!(outcome.end.unwrap_err().code(), "limit");
-        let outcome = time_order(bytes.as_slice(), &Options { limits: limits(0xc00), ..options });
+        let outcome = time_order(bytes.as_slice(), &Options { limits: limits(need), ..options });
         assert!(outcome.end.is_ok());
-        assert_eq!(outcome.order.held, 0xc00);
+        assert_eq!(outcome.order.held, need);
     }
 }
 

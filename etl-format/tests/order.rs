@@ -4,7 +4,7 @@
 mod common;
 
 use common::packed::xpress;
-use common::reading::{file, file_order, heads, pipe, spooled, strict, time_order};
+use common::reading::{ahead, file, file_order, heads, pipe, spooled, strict, time_order};
 use common::records::MESSAGE;
 use common::{File, message, perfinfo, run, system};
 use etl_format::read::Options;
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn a_look_at_the_heads_is_enough_where_buffers_are_in_order_inside(
+    fn looking_at_the_heads_is_enough_where_buffers_are_in_order_inside(
         plans in prop::collection::vec(plan(true), 0..12),
         layout in layout(),
         packed: bool,
@@ -140,6 +140,33 @@ proptest! {
         prop_assert_eq!(numbers(&outcome.records), due);
         prop_assert_eq!((outcome.order.late, outcome.order.sorted_buffers), (0, 0));
         prop_assert!(time_order(file(&bytes), &heads(strict())).same_as(&outcome));
+    }
+
+    #[test]
+    fn a_look_one_buffer_ahead_puts_buffers_in_order_inside(
+        plans in prop::collection::vec(plan(false), 0..12),
+        layout in layout(),
+        packed: bool,
+    ) {
+        // Whatever the buffers are like inside: none reaches back behind the whole one before it.
+        let mut plans = plans;
+        plans.retain(|p| p.stamps.first().is_some_and(Option::is_some));
+        plans.sort_by_key(|p| p.stamps.first().copied());
+        let mut reached = [i64::MIN; 4];
+        plans.retain(|p| {
+            let least = p.stamps.iter().flatten().min().copied().unwrap();
+            let reached = &mut reached[usize::from(p.cpu)];
+            let fits = least >= *reached;
+            *reached = least.max(*reached);
+            fits
+        });
+        let (bytes, due) = make(&plans, &layout, packed);
+        let outcome = time_order(bytes.as_slice(), &ahead(strict()));
+        prop_assert_eq!(outcome.order.late, 0);
+        prop_assert_eq!(numbers(&outcome.records), due);
+        for other in [time_order(file(&bytes), &ahead(strict())), time_order(spooled(&bytes, 0), &ahead(strict()))] {
+            prop_assert!(other.same_as(&outcome));
+        }
     }
 
     #[test]
@@ -189,7 +216,7 @@ proptest! {
             let outcome = time_order(bytes.as_slice(), &options);
             prop_assert_eq!(numbers(&outcome.records), due.clone());
             prop_assert!(outcome.order.was_in_order(), "{:?}", outcome.order);
-            prop_assert!(outcome.order.held <= 5 * 0x800, "{:?}", outcome.order);
+            prop_assert!(outcome.order.held <= 5 * (0x800 + 9 * 24), "{:?}", outcome.order);
         }
     }
 
@@ -227,9 +254,21 @@ fn the_report_counts_what_had_to_be_done() {
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert!(outcome.stamps().is_sorted());
     let order = outcome.order;
-    assert_eq!((order.overlaps, order.sorted_buffers, order.late, order.held), (1, 1, 0, 0x800));
+    let held = |buffers: u64, records: u64| buffers * 0x400 + records * 24;
+    // The header's buffer is closed when the others are opened.
+    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 1, 0));
+    assert_eq!(order.held, held(2, 10));
+    let order = time_order(file.bytes().as_slice(), &ahead(strict())).order;
+    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 1, 0));
+    assert_eq!(order.held, held(3, 15), "all are open at once");
+    // One whose first record is not its earliest comes too late.
+    let mut records = run(1000, 5);
+    records.swap(0, 3);
+    let file = File::new(0x400).buffer(0, &run(1000, 5)).buffer(1, &records);
     let order = time_order(file.bytes().as_slice(), &heads(strict())).order;
-    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 0, 2));
+    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (0, 1, 3));
+    let order = time_order(file.bytes().as_slice(), &ahead(strict())).order;
+    assert_eq!((order.overlaps, order.sorted_buffers, order.late), (0, 1, 0));
 }
 
 #[test]
@@ -273,7 +312,7 @@ fn many_processors() {
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert_eq!(outcome.records.len(), 1 + 3 * 2048 * 2);
     assert!(outcome.records[1..].is_sorted_by_key(|r| (r.stamp, r.cpu)));
-    assert_eq!(outcome.order.held, 2048 * 0x200);
+    assert_eq!(outcome.order.held, 2048 * (0x200 + 2 * 24));
     assert!(outcome.order.was_in_order());
 }
 

@@ -107,7 +107,7 @@ fn time_order_is_a_stable_sort() {
             all.sort();
             all
         };
-        for order in [OrderCheck::Full, OrderCheck::Heads] {
+        for order in [OrderCheck::Ahead, OrderCheck::Full, OrderCheck::Heads] {
             let options = Options { order, ..Options::default() };
             let mut trace = Trace::open(bytes.as_slice(), &options).unwrap();
             let mut records = trace.ordered().unwrap();

@@ -47,7 +47,7 @@ pub fn verify_with<S: Source>(
 ) -> Result<Report> {
     // Windows writes buffers in order, so the quick check nearly always does; only where something
     // came too late is the trace read again with every record looked at first.
-    match attempt(&mut source, file, OrderCheck::Heads, policy, &mut watch)? {
+    match attempt(&mut source, file, OrderCheck::Ahead, policy, &mut watch)? {
         Some(report) => Ok(report),
         None => {
             Ok(attempt(&mut source, file, OrderCheck::Full, policy, &mut watch)?
@@ -56,7 +56,7 @@ pub fn verify_with<S: Source>(
     }
 }
 
-/// One pass; `None` when records came out of order, which only [`OrderCheck::Heads`] lets happen.
+/// One pass; `None` when records came out of order, which only [`OrderCheck::Ahead`] lets happen.
 fn attempt<S: Source>(
     source: &mut S,
     file: &str,
@@ -72,7 +72,7 @@ fn attempt<S: Source>(
         watch(&record);
         facts.record(&record);
     }
-    if records.report().late > 0 && order == OrderCheck::Heads {
+    if records.report().late > 0 && order == OrderCheck::Ahead {
         return Ok(None);
     }
     for damage in records.damage() {

@@ -11,10 +11,14 @@ pub(super) fn repeat(output: &mut [u8], at: usize, distance: usize, len: usize) 
     if end + 2 * WIDE > output.len() || distance == 0 {
         return careful(output, at, distance, end.min(output.len()));
     }
-    if distance >= 2 * WIDE {
-        steps::<{ 2 * WIDE }>(output, from, at, end)?;
-    } else if distance >= WIDE {
-        steps::<WIDE>(output, from, at, end)?;
+    if distance >= WIDE {
+        // Most repetitions are no longer than these two.
+        let window = output.get_mut(from..at + 2 * WIDE)?;
+        copy::<WIDE>(window, 0, distance)?;
+        copy::<WIDE>(window, WIDE, distance + WIDE)?;
+        if len > 2 * WIDE {
+            steps::<WIDE>(output, from + 2 * WIDE, at + 2 * WIDE, end)?;
+        }
     } else if distance >= NARROW {
         steps::<NARROW>(output, from, at, end)?;
     } else {
@@ -36,11 +40,18 @@ fn steps<const N: usize>(
     end: usize,
 ) -> Option<()> {
     while to < end {
-        let step: [u8; N] = *output.get(from..)?.first_chunk()?;
-        *output.get_mut(to..)?.first_chunk_mut()? = step;
+        copy::<N>(output, from, to)?;
         from += N;
         to += N;
     }
+    Some(())
+}
+
+/// Copies `N` bytes.
+#[inline(always)]
+fn copy<const N: usize>(output: &mut [u8], from: usize, to: usize) -> Option<()> {
+    let step: [u8; N] = *output.get(from..)?.first_chunk()?;
+    *output.get_mut(to..)?.first_chunk_mut()? = step;
     Some(())
 }
 

@@ -15,8 +15,12 @@ const LAST: u64 = 1 << 31;
 /// Only that bit is left.
 const USED_UP: u64 = 1 << 63;
 
-/// Input that one item needs at most: a flag word, its literals, a token and the longest length.
-const ITEM: usize = 64;
+/// Input that is looked at in one go: a flag word or its literals, a token, and the half byte and the
+/// byte of its length.
+const ITEM: usize = 40;
+
+/// In place of the half of a byte that the next long length takes: there is none.
+const NO_HALF: u32 = 0x100;
 
 /// Where a decoder stands.
 struct Decoder {
@@ -26,14 +30,14 @@ struct Decoder {
     to: usize,
     /// Flags to come, from the top.
     flags: u64,
-    /// Where the byte stands whose upper half is the next long length: a length that does not fit
-    /// its token takes half a byte, and the next such takes the other.
-    half: Option<usize>,
+    /// The upper half of a byte whose lower half was a length: a length that does not fit its token
+    /// takes half a byte, and the next such takes the other. [`NO_HALF`] if none is left.
+    half: u32,
 }
 
 #[inline(never)]
 pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
-    let mut decoder = Decoder { at: 0, to: 0, flags: USED_UP, half: None };
+    let mut decoder = Decoder { at: 0, to: 0, flags: USED_UP, half: NO_HALF };
     // First with room to spare on both sides, where whole steps can be copied unasked; then to the
     // end with care.
     let whole = decoder.roomy(input, output).and_then(|()| decoder.careful(input, output));
@@ -43,8 +47,11 @@ pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -
 
 impl Decoder {
     /// Decodes while a whole item's input and a step's output are there.
+    ///
+    /// Whether a length is long is as good as random, so that nothing branches on it until it is
+    /// longer than half a byte can say.
     fn roomy(&mut self, input: &[u8], output: &mut [u8]) -> Option<()> {
-        let (mut at, mut to, mut flags) = (self.at, self.to, self.flags);
+        let (mut at, mut to, mut flags, mut half) = (self.at, self.to, self.flags, self.half);
         while let Some(item) = input.get(at..).and_then(|i| i.first_chunk::<ITEM>()) {
             if flags == USED_UP {
                 flags = u64::from(item.as_slice().u32_at(0)?) << 32 | LAST;
@@ -56,26 +63,31 @@ impl Decoder {
             };
             // All that a flag word can ask for is copied at once, wanted or not: what is too much
             // is written again later.
+            let literals = flags.leading_zeros() as usize;
             *space = *item.first_chunk()?;
-            let literals = flags.leading_zeros();
-            at += literals as usize;
-            to += literals as usize;
+            at += literals;
+            to += literals;
             flags <<= literals;
             if flags == USED_UP {
                 continue;
             }
             flags <<= 1;
             (self.at, self.to) = (at, to);
-            let token = item.as_slice().u16_at(literals as usize)?;
-            at += 2;
-            let distance = usize::from(token >> 3) + 1;
-            let mut len = usize::from(token & 7);
-            if len == 7 {
-                len = long_length(input, &mut at, &mut self.half)?;
+            let word = item.as_slice().u32_at(literals)?;
+            let distance = (word as usize & 0xffff) / 8 + 1;
+            let long = mask(word & 7 == 7);
+            let fresh = mask(half == NO_HALF);
+            let shared = word >> 16 & 0xff;
+            let nibble = (shared & fresh | half & !fresh) & 15;
+            half = (shared >> 4 & fresh | NO_HALF & !fresh) & long | half & !long;
+            at += (2 + (long & fresh & 1)) as usize;
+            let mut len = ((word & 7) + (nibble & long)) as usize;
+            if len == 7 + 15 {
+                len = longer(input, &mut at)?;
             }
             to = repeat(output, to, distance, len + SHORTEST)?;
         }
-        (self.at, self.to, self.flags) = (at, to.min(output.len()), flags);
+        (self.at, self.to, self.flags, self.half) = (at, to.min(output.len()), flags, half);
         Some(())
     }
 
@@ -108,26 +120,40 @@ impl Decoder {
     }
 }
 
+/// All bits, or none.
+#[inline(always)]
+fn mask(all: bool) -> u32 {
+    0u32.wrapping_sub(all.into())
+}
+
 /// The length of a match that its token cannot hold: a nibble, a byte, 16 or 32 bits, whichever is
 /// the first that can.
-#[inline(always)]
-fn long_length(input: &[u8], at: &mut usize, half: &mut Option<usize>) -> Option<usize> {
-    let nibble = match half.take() {
-        Some(place) => input.u8_at(place)? >> 4,
-        None => {
-            *half = Some(*at);
-            *at += 1;
-            input.u8_at(*at - 1)? & 15
-        }
+fn long_length(input: &[u8], at: &mut usize, half: &mut u32) -> Option<usize> {
+    let nibble = if *half == NO_HALF {
+        let shared = u32::from(input.u8_at(*at)?);
+        *at += 1;
+        *half = shared >> 4;
+        shared & 15
+    } else {
+        core::mem::replace(half, NO_HALF)
     };
-    if nibble < 15 {
-        return Some(usize::from(nibble) + 7);
-    }
+    if nibble < 15 { Some(nibble as usize + 7) } else { longer(input, at) }
+}
+
+/// The length of a match that is too long for half a byte.
+#[inline(always)]
+fn longer(input: &[u8], at: &mut usize) -> Option<usize> {
     let byte = input.u8_at(*at)?;
     *at += 1;
     if byte < 255 {
         return Some(usize::from(byte) + 7 + 15);
     }
+    longest(input, at)
+}
+
+/// The length of a match that is too long for a byte as well.
+#[cold]
+fn longest(input: &[u8], at: &mut usize) -> Option<usize> {
     let mut len = usize::from(input.u16_at(*at)?);
     *at += 2;
     if len == 0 {

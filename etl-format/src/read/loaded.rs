@@ -1,13 +1,23 @@
 //! One buffer in memory, decompressed where needed, and the place of its next record.
 
 use crate::compress;
-use crate::constants::BUFFER_HEADER_SIZE;
+use crate::constants::{BUFFER_HEADER_SIZE, RecordKind};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
 use super::index::{BufferEntry, Layout};
 use super::record::{Place, Record};
 use super::walk::{self, Found, Stop};
+
+/// Where a record of a buffer stands, and when it was written: 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub stamp: i64,
+    at: u32,
+    len: u32,
+    kind: RecordKind,
+    own_stamp: bool,
+}
 
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
@@ -113,6 +123,26 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             self.stamp = stamp;
         }
         (found, self.stamp)
+    }
+
+    /// The spots of all records that are left, into `spots`; whether they are in time order.
+    pub fn spots(&mut self, spots: &mut Vec<Spot>, log: &mut Log) -> bool {
+        spots.clear();
+        let (mut last, mut ordered) = (i64::MIN, true);
+        while let Some((found, stamp)) = self.next(log) {
+            ordered &= last <= stamp;
+            last = stamp;
+            let Found { at, len, kind, stamp: own } = found;
+            spots.push(Spot { stamp, at, len, kind, own_stamp: own.is_some() });
+        }
+        ordered
+    }
+
+    /// Makes the view of a record that was found here.
+    #[inline(always)]
+    pub fn record_at(&self, spot: Spot) -> Record<'_> {
+        let Spot { stamp, at, len, kind, own_stamp } = spot;
+        self.record(Found { at, len, kind, stamp: own_stamp.then_some(stamp) }, stamp)
     }
 
     /// Goes on behind a fault: at the next sound record of the buffer, if there is one.

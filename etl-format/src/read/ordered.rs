@@ -1,21 +1,23 @@
 //! Time order: a merge over the buffers of all processors.
 //!
 //! # How
-//! Each buffer is a run of records in time order. The buffers of one processor follow each other in
-//! time, so it is enough to hold one open buffer per processor and to take the earliest record of
-//! all. Nothing of this is taken on trust:
+//! Each buffer is a run of records in time order, and the buffers of one processor follow each other
+//! in time. So it is enough to hold two buffers per processor, the one that is being read and the
+//! next, and to take the earliest record of all. Nothing of this is taken on trust:
 //!
-//! * A buffer is opened when the merge reaches the stamp of its first record. Where buffers of one
-//!   processor overlap in time, several of them are open at once and the merge still gives exact
-//!   order, at the price of memory ([`OrderReport::overlaps`]).
-//! * [`OrderCheck::Full`] looks at every record beforehand. Buffers that are not in time order
-//!   inside are sorted, stably, when they are opened ([`OrderReport::sorted_buffers`]), and opened
-//!   in time for their earliest record.
-//! * [`OrderCheck::Heads`] looks at the first record of each buffer only. A record that then turns
-//!   out to be earlier than its predecessor is given where it stands, and counted
-//!   ([`OrderReport::late`]): a caller that needs exact order starts again with the full check.
+//! * A buffer is looked through when it is opened, once: the places of its records are kept while it
+//!   is open. One that is not in time order inside is sorted, stably
+//!   ([`OrderReport::sorted_buffers`]).
+//! * Where buffers of one processor overlap in time, several of them are open at once and the merge
+//!   still gives exact order ([`OrderReport::overlaps`]).
+//! * A record that belongs before a whole buffer of its processor, and before what has been given
+//!   already, is given where it stands and counted ([`OrderReport::late`]): a caller that needs
+//!   exact order on any input asks for [`OrderCheck::Full`], which looks at every record beforehand
+//!   and opens each buffer in time for its earliest one.
 //!
-//! With the full check this is a stable sort of the whole trace by stamp; equal stamps come in the order
+//! Where memory counts most, [`OrderCheck::Heads`] does without the second buffer.
+//!
+//! With nothing late this is a stable sort of the whole trace by stamp; equal stamps come in the order
 //! of processors, and on one processor in that of sequence numbers and of places in the buffer. The
 //! file's header buffer counts as a processor before all others.
 
@@ -28,22 +30,25 @@ use crate::error::{Error, ErrorKind, Result};
 use super::damage::{Damage, Log, Mode};
 use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
-use super::loaded::Loaded;
+use super::loaded::{Loaded, Spot};
 use super::record::Record;
 use super::source::Source;
 use super::tally::Tally;
 use super::trace::Options;
-use super::walk::Found;
 
-/// How sure the time order has to be before the first record is given.
+/// How far the reader looks ahead for time order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderCheck {
-    /// Look at every record beforehand: the order is exact on any input. Costs a walk, and for a
-    /// compressed trace a second decompression.
+    /// Look at each buffer when it is opened, one buffer ahead of each processor: one pass, and exact
+    /// unless a record is displaced by more than a whole buffer of its processor. That is counted
+    /// ([`OrderReport::late`]).
     #[default]
+    Ahead,
+    /// Look at every record before giving the first: exact on any input, with one buffer per
+    /// processor in memory. Costs a walk, and for a compressed trace a second decompression.
     Full,
-    /// Look at the first record of each buffer: exact wherever buffers are in order inside, as all
-    /// real ones seen are. What comes too late otherwise is counted.
+    /// Look at the first record of each buffer only, and hold one buffer per processor: exact
+    /// wherever buffers begin with their earliest record, as all real ones seen do.
     Heads,
 }
 
@@ -52,11 +57,11 @@ pub enum OrderCheck {
 pub struct OrderReport {
     /// Buffers whose records had to be sorted.
     pub sorted_buffers: u64,
-    /// Times that a processor had a further buffer open at once, since they overlap in time.
+    /// Buffers that begin before an earlier one of the same processor ends.
     pub overlaps: u64,
     /// Records given after a later one; always 0 with [`OrderCheck::Full`].
     pub late: u64,
-    /// Most bytes of buffers held at once.
+    /// Most bytes held at once: buffers, and 24 bytes for each of their records.
     pub held: u64,
 }
 
@@ -71,15 +76,24 @@ impl OrderReport {
 /// Place of a run in the order of equal stamps: stream, then buffer within it.
 type Rank = (u32, u32);
 
+/// When something is due: stamp, then rank.
+type Due = (i64, Rank);
+
+/// Nothing is due later.
+const NEVER: Due = (i64::MAX, (u32::MAX, u32::MAX));
+
+/// In place of an index: there is no current run.
+const NO_RUN: usize = usize::MAX;
+
 /// A buffer that is being merged.
 #[derive(Debug)]
 struct Run<B> {
     loaded: Loaded<B>,
     rank: Rank,
-    /// The next record.
-    next: Option<(Found, i64)>,
-    /// Records in time order, last first, when the buffer was not in order by itself.
-    sorted: Option<Vec<(Found, i64)>>,
+    /// Its records in time order.
+    records: Vec<Spot>,
+    /// Those of them that have been given.
+    given: usize,
     held: u64,
     /// Most bytes that the memory of this run has taken.
     kept: u64,
@@ -87,18 +101,25 @@ struct Run<B> {
     log: Log,
 }
 
-/// What waits in the heap: a run that is open, or the next buffer of a stream.
+impl<B> Run<B> {
+    /// When the next record is due.
+    fn due(&self) -> Option<Due> {
+        self.records.get(self.given).map(|next| (next.stamp, self.rank))
+    }
+}
+
+/// What waits in the heap: the next buffer of a stream, or a run that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Waiting {
+    /// Index of the entry. Comes first: a buffer is opened before the records it looks ahead of.
+    Buffer(usize),
     /// Index of an open run.
     Open(usize),
-    /// Index of the entry.
-    Buffer(usize),
 }
 
 /// Reads a trace in time order.
 ///
-/// Holds one buffer per processor, and more where the trace makes it necessary. The order is that of
+/// Holds two buffers per processor, and more where the trace makes it necessary. The order is that of
 /// a stable sort of the whole trace by stamp: equal stamps come in the order of processors (the
 /// file's header buffer before all), and on one processor in that of sequence numbers and of places
 /// in the buffer. How sure that is says [`OrderCheck`].
@@ -108,6 +129,7 @@ pub struct Ordered<S: Source> {
     layout: Layout,
     limits: Limits,
     mode: Mode,
+    order: OrderCheck,
     tally: Tally,
     records: u64,
     /// What reading ended with, for good.
@@ -116,17 +138,17 @@ pub struct Ordered<S: Source> {
     entries: Vec<BufferEntry>,
     /// Ranks of the entries.
     ranks: Vec<Rank>,
-    heap: BinaryHeap<Reverse<(i64, Rank, Waiting)>>,
+    heap: BinaryHeap<Reverse<(Due, Waiting)>>,
     runs: Vec<Run<S::Block>>,
     /// Runs whose memory can be used again.
     free: Vec<usize>,
-    /// The run that gives the next record, and up to which key it may go on doing so.
-    current: Option<usize>,
-    bound: (i64, Rank),
+    /// The run that gives the next record, and until when it may go on doing so.
+    current: usize,
+    bound: Due,
     last: i64,
     held: u64,
-    /// Open runs by stream.
-    open: Vec<u32>,
+    /// Latest stamp of each stream's buffers opened so far.
+    ends: Vec<i64>,
     report: OrderReport,
 }
 
@@ -149,6 +171,7 @@ impl<S: Source> Ordered<S> {
             layout,
             limits: options.limits,
             mode: options.mode,
+            order: options.order,
             tally: Tally::new(damage),
             records: 0,
             failed: None,
@@ -157,28 +180,34 @@ impl<S: Source> Ordered<S> {
             heap: BinaryHeap::new(),
             runs: Vec::new(),
             free: Vec::new(),
-            current: None,
-            bound: (i64::MAX, (u32::MAX, u32::MAX)),
+            current: NO_RUN,
+            bound: NEVER,
             last: i64::MIN,
             held: 0,
-            open: vec![0; streams],
+            ends: vec![i64::MIN; streams],
             report: OrderReport::default(),
         };
         let mut last = None;
         for index in 0..ordered.ranks.len() {
             let stream = ordered.ranks.get(index).map(|rank| rank.0);
             if stream != last {
-                ordered.wait_for(index);
+                ordered.wait_for(index, i64::MIN);
             }
             last = stream;
         }
         ordered
     }
 
-    /// Puts a buffer in line, at the stamp of its first record.
-    fn wait_for(&mut self, index: usize) {
+    /// Puts a buffer in line: at the stamp of its earliest record where that is known for sure, else
+    /// at `ahead`.
+    fn wait_for(&mut self, index: usize, ahead: i64) {
         if let (Some(entry), Some(&rank)) = (self.entries.get(index), self.ranks.get(index)) {
-            self.heap.push(Reverse((entry.first_stamp, rank, Waiting::Buffer(index))));
+            let due = match self.order {
+                OrderCheck::Full | OrderCheck::Heads => (entry.first_stamp, rank),
+                // Before the record that is due then.
+                OrderCheck::Ahead => (ahead, (0, 0)),
+            };
+            self.heap.push(Reverse((due, Waiting::Buffer(index))));
         }
     }
 
@@ -190,22 +219,19 @@ impl<S: Source> Ordered<S> {
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // The run that gave the last record goes on until another one is due.
-        let (index, found, stamp) = match self.step() {
-            Some(step) => step,
-            None => match self.switch() {
-                Ok(Some(step)) => step,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(self.fail(error)),
-            },
-        };
-        if stamp < self.last {
+        if let Err(error) = self.ready() {
+            return Err(self.fail(error));
+        }
+        let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
+        let Some(&spot) = run.records.get(run.given) else { return Ok(None) };
+        run.given += 1;
+        if spot.stamp < self.last {
             self.report.late += 1;
         } else {
-            self.last = stamp;
+            self.last = spot.stamp;
         }
         self.records += 1;
-        // The run is there: `step` and `switch` have just used it.
-        Ok(self.runs.get(index).map(|run| run.loaded.record(found, stamp)))
+        Ok(Some(run.loaded.record_at(spot)))
     }
 
     /// The stamp of the record that [`Ordered::next_record`] is going to give, or `None` at the end
@@ -215,25 +241,31 @@ impl<S: Source> Ordered<S> {
     /// As [`Ordered::next_record`].
     #[inline]
     pub fn next_stamp(&mut self) -> Result<Option<i64>> {
-        if let Some(stamp) = self.due() {
-            return Ok(Some(stamp));
+        if let Err(error) = self.ready() {
+            return Err(self.fail(error));
         }
-        match self.settle() {
-            Ok(true) => Ok(self.due()),
-            Ok(false) => Ok(None),
-            Err(error) => Err(self.fail(error)),
+        Ok(self.runs.get(self.current).and_then(Run::due).map(|(stamp, _)| stamp))
+    }
+
+    /// Sees to it that the next record of the current run is the one due next; at the end there is
+    /// no current run.
+    #[inline(always)]
+    fn ready(&mut self) -> Result<()> {
+        match self.runs.get(self.current).and_then(Run::due) {
+            Some(due) if due <= self.bound => Ok(()),
+            due => self.switch(due),
         }
     }
 
     /// The end of the trace, or of what could be read.
     #[cold]
     #[inline(never)]
-    fn end(&mut self) -> Result<bool> {
+    fn end(&mut self) -> Result<()> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => {
                 self.tally.finish();
-                Ok(false)
+                Ok(())
             }
         }
     }
@@ -245,82 +277,64 @@ impl<S: Source> Ordered<S> {
         error
     }
 
-    /// Takes the next record of the current run, if it is due before all others.
-    #[inline(always)]
-    fn step(&mut self) -> Option<(usize, Found, i64)> {
-        let index = self.current?;
-        let run = self.runs.get_mut(index)?;
-        match run.next {
-            Some((found, stamp)) if (stamp, run.rank) <= self.bound => {
-                run.next = match &mut run.sorted {
-                    None => run.loaded.next(&mut run.log),
-                    Some(sorted) => sorted.pop(),
+    /// Turns to the run that is due next, opening buffers as their time comes. `due` is when the
+    /// current run's next record is.
+    fn switch(&mut self, due: Option<Due>) -> Result<()> {
+        let left = core::mem::replace(&mut self.current, NO_RUN);
+        match due {
+            // One step for both: what was due next goes, and the run that is left comes.
+            Some(due) => {
+                let waiting = match self.heap.peek_mut() {
+                    Some(mut next) => {
+                        let Reverse((_, waiting)) = *next;
+                        *next = Reverse((due, Waiting::Open(left)));
+                        waiting
+                    }
+                    None => Waiting::Open(left),
                 };
-                Some((index, found, stamp))
+                if self.turn_to(waiting)? {
+                    return Ok(());
+                }
             }
-            _ => None,
+            None => self.close(left),
         }
-    }
-
-    /// The stamp of the next record, if it is one of the current run.
-    #[inline]
-    fn due(&self) -> Option<i64> {
-        let run = self.runs.get(self.current?)?;
-        let (_, stamp) = run.next?;
-        ((stamp, run.rank) <= self.bound).then_some(stamp)
-    }
-
-    /// Turns to the run that is due next, opening buffers as their time comes, and takes its record.
-    fn switch(&mut self) -> Result<Option<(usize, Found, i64)>> {
-        Ok(if self.settle()? { self.step() } else { None })
-    }
-
-    /// Turns to the run that is due next; `false` at the end.
-    fn settle(&mut self) -> Result<bool> {
         loop {
-            if let Some(index) = self.current.take() {
-                self.put_back(index);
-            }
             if self.failed.is_some() {
                 return self.end();
             }
-            let Some(Reverse((_, _, waiting))) = self.heap.pop() else {
+            let Some(Reverse((_, waiting))) = self.heap.pop() else {
                 return self.end();
             };
-            match waiting {
-                Waiting::Buffer(entry) => {
-                    let run = self.open(entry)?;
-                    self.wait_for_next(entry);
-                    self.put_back(run);
-                }
-                Waiting::Open(index) => {
-                    self.current = Some(index);
-                    self.bound = match self.heap.peek() {
-                        Some(Reverse((stamp, rank, _))) => (*stamp, *rank),
-                        None => (i64::MAX, (u32::MAX, u32::MAX)),
-                    };
-                    if self.due().is_some() {
-                        return Ok(true);
-                    }
-                }
+            if self.turn_to(waiting)? {
+                return Ok(());
             }
         }
     }
 
-    /// The buffer behind `entry` in its stream comes into line.
-    fn wait_for_next(&mut self, entry: usize) {
-        let stream = |index: usize| self.ranks.get(index).map(|rank| rank.0);
-        if stream(entry + 1).is_some() && stream(entry + 1) == stream(entry) {
-            self.wait_for(entry + 1);
-        }
-    }
-
-    /// An open run waits for its next record, or is closed when it has none.
-    fn put_back(&mut self, index: usize) {
-        let Some(run) = self.runs.get_mut(index) else { return };
-        match run.next {
-            Some((_, stamp)) => self.heap.push(Reverse((stamp, run.rank, Waiting::Open(index)))),
-            None => self.close(index),
+    /// Makes an open run the current one, or opens a buffer and puts it in line. Returns whether
+    /// there is a current run now.
+    #[inline(always)]
+    fn turn_to(&mut self, waiting: Waiting) -> Result<bool> {
+        match waiting {
+            Waiting::Open(index) => {
+                self.current = index;
+                self.bound = self.heap.peek().map_or(NEVER, |Reverse((due, _))| *due);
+                Ok(true)
+            }
+            Waiting::Buffer(entry) => {
+                let index = self.open(entry)?;
+                let due = self.runs.get(index).and_then(Run::due);
+                // The one behind it comes into line.
+                let stream = |index: usize| self.ranks.get(index).map(|rank| rank.0);
+                if stream(entry + 1).is_some() && stream(entry + 1) == stream(entry) {
+                    self.wait_for(entry + 1, due.map_or(i64::MIN, |due| due.0));
+                }
+                match due {
+                    Some(due) => self.heap.push(Reverse((due, Waiting::Open(index)))),
+                    None => self.close(index),
+                }
+                Ok(false)
+            }
         }
     }
 
@@ -333,9 +347,6 @@ impl<S: Source> Ordered<S> {
         self.held = self.held.saturating_sub(run.held);
         let damage = core::mem::take(&mut run.log.damage);
         self.tally.close(&run.loaded.entry, run.loaded.passed(), damage);
-        if let Some(open) = self.open.get_mut(run.rank.0 as usize) {
-            *open = open.saturating_sub(1);
-        }
         self.free.push(index);
     }
 
@@ -345,23 +356,13 @@ impl<S: Source> Ordered<S> {
             return Ok(usize::MAX);
         };
         let held = u64::from(entry.stored) + if entry.compressed { entry.fill.into() } else { 0 };
-        self.held += held;
-        self.report.held = self.report.held.max(self.held);
-        if self.held > self.limits.held {
-            let (need, limit) = (self.held, self.limits.held);
-            let kind = ErrorKind::Limit { what: "the buffers held for time order", need, limit };
-            return Err(Error::new(entry.offset, kind));
-        }
-        if let Some(open) = self.open.get_mut(rank.0 as usize) {
-            self.report.overlaps += u64::from(*open > 0);
-            *open += 1;
-        }
+        self.hold(held, entry.offset)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.runs.push(Run {
                 loaded: Loaded::default(),
                 rank,
-                next: None,
-                sorted: None,
+                records: Vec::new(),
+                given: 0,
                 held: 0,
                 kept: 0,
                 log: Log::new(self.mode),
@@ -369,10 +370,10 @@ impl<S: Source> Ordered<S> {
             self.runs.len() - 1
         });
         let Some(run) = self.runs.get_mut(slot) else { return Ok(slot) };
-        (run.rank, run.held, run.sorted) = (rank, held, None);
+        (run.rank, run.held, run.given) = (rank, held, 0);
         // Memory is used again, but a small buffer must not keep that of a large one.
         if run.kept > held.saturating_mul(4).saturating_add(0x1000) {
-            (run.loaded, run.kept) = (Loaded::default(), 0);
+            (run.loaded, run.records, run.kept) = (Loaded::default(), Vec::new(), 0);
         }
         run.kept = run.kept.max(held);
         let (offset, len) = (entry.offset, entry.stored as usize);
@@ -380,22 +381,32 @@ impl<S: Source> Ordered<S> {
             .read(offset, len, &mut run.loaded.raw)
             .map_err(|e| Error::new(offset, e.into()))?;
         run.loaded.set(entry, &self.layout, &mut run.log)?;
-        if entry.unordered {
+        if !run.loaded.spots(&mut run.records, &mut run.log) {
             self.report.sorted_buffers += 1;
-            let mut records = Vec::new();
-            while let Some(next) = run.loaded.next(&mut run.log) {
-                records.push(next);
-            }
-            run.log.check()?;
-            records.sort_by_key(|&(_, stamp)| stamp);
-            records.reverse();
-            run.sorted = Some(records);
+            run.records.sort_by_key(|spot| spot.stamp);
         }
-        run.next = match &mut run.sorted {
-            None => run.loaded.next(&mut run.log),
-            Some(sorted) => sorted.pop(),
-        };
+        if let (Some(first), Some(last), Some(end)) =
+            (run.records.first(), run.records.last(), self.ends.get_mut(rank.0 as usize))
+        {
+            self.report.overlaps += u64::from(first.stamp < *end);
+            *end = last.stamp.max(*end);
+        }
+        let spots = core::mem::size_of_val(run.records.as_slice()) as u64;
+        run.held += spots;
+        self.hold(spots, offset)?;
         Ok(slot)
+    }
+
+    /// Counts `bytes` more that are held for the buffer at `offset`, within the limit.
+    fn hold(&mut self, bytes: u64, offset: u64) -> Result<()> {
+        self.held += bytes;
+        self.report.held = self.report.held.max(self.held);
+        if self.held > self.limits.held {
+            let (need, limit) = (self.held, self.limits.held);
+            let kind = ErrorKind::Limit { what: "the buffers held for time order", need, limit };
+            return Err(Error::new(offset, kind));
+        }
+        Ok(())
     }
 
     /// What the order took so far; complete at the end of the trace.

@@ -128,7 +128,11 @@ pub fn time_order(source: impl Source, options: &Options) -> Outcome {
 }
 
 pub fn strict() -> Options {
-    Options { mode: Mode::Strict, ..Options::default() }
+    Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() }
+}
+
+pub fn ahead(options: Options) -> Options {
+    Options { order: OrderCheck::Ahead, ..options }
 }
 
 pub fn heads(options: Options) -> Options {
@@ -169,7 +173,8 @@ pub fn salvage(bytes: &[u8]) -> Outcome {
         places.sort_unstable();
         places
     };
-    for options in [options, heads(options)] {
+    for options in [Options { order: OrderCheck::Full, ..options }, ahead(options), heads(options)]
+    {
         let timed = time_order(bytes, &options);
         assert_eq!(timed.end.is_ok(), outcome.end.is_ok());
         assert_eq!(sorted(&timed.records), sorted(&outcome.records));
