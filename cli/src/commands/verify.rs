@@ -1,10 +1,11 @@
 //! `etlkit verify`, alias `etlverify`.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use etl_format::read::Source;
-use etl_verify::{Policy, Report, Rule, Verdict};
+use etl_verify::{Enabled, Policy, Report, Rule, Settings, Verdict};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -20,6 +21,9 @@ Exit codes: 0 sound, 1 findings graver than a note, 2 nothing to judge or not re
 Examples:
   etlverify merged.etl
   etlverify --format json merged.etl | jq .coverage
+  etlverify --together clr1.etl clr2.etl kernel.etl
+  etlverify --jobs 4 traces/
+  etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
   etlverify --explain rundown.unclosed
   gunzip -c merged.etl.gz | etlverify -")]
@@ -27,6 +31,17 @@ pub(crate) struct Args {
     /// Traces, or directories of traces; `-` reads standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["explain", "rules"])]
     files: Vec<PathBuf>,
+    /// Judge the files as one recording: those of the runtime and the rundown session, say, that have
+    /// not been merged
+    #[arg(long)]
+    together: bool,
+    /// Judge this many files at a time; the output is the same
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// What a session was enabled with, as on the command line of xperf: a provider's GUID or name, its
+    /// mask and its level. May be given more than once
+    #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
+    enable: Vec<String>,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -84,8 +99,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(unknown) = policy.unknown() {
         return Err(no_rule(unknown));
     }
+    let enabled = args.enable.iter().map(|text| enabled(text)).collect::<Result<Vec<_>, _>>()?;
+    let settings = Settings { policy, enabled };
     let files = expand(&args.files)?;
-    let reports = files.iter().map(|f| judge(f, &policy)).collect::<Result<Vec<_>, _>>()?;
+    let reports = if args.together && files.len() > 1 {
+        vec![judge_together(&files, &settings)?]
+    } else {
+        judge_all(&files, usize::from(args.jobs), &settings)?
+    };
     output::print(&render(args.format, &reports))?;
     let any = |verdict| reports.iter().any(|r| r.verdict == verdict);
     Ok(if any(Verdict::Broken) {
@@ -147,17 +168,77 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(out)
 }
 
-fn judge(path: &Path, policy: &Policy) -> Result<Report, Failure> {
-    struct Judge<'a>(String, &'a Policy);
+fn enabled(text: &str) -> Result<Enabled, Failure> {
+    Enabled::parse(text).map_err(|e| {
+        Failure::new(text, e)
+            .hint("--enable 'a669021c-c450-4609-a035-5af59af4df18:0x138:5', for one")
+    })
+}
+
+/// Judges files one by one, several at a time; the reports come in the order of the files.
+fn judge_all(files: &[PathBuf], jobs: usize, settings: &Settings) -> Result<Vec<Report>, Failure> {
+    let jobs = jobs.min(files.len());
+    if jobs <= 1 {
+        return files.iter().map(|f| judge(f, settings, false)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, file)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            files.get(at).map(|file| (at, file))
+        } {
+            done.push((at, judge(file, settings, true)));
+        }
+        done
+    };
+    let mut done = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        let joined = workers
+            .into_iter()
+            .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.flatten().collect::<Vec<_>>()
+    });
+    // The first failure in the order of the files is the one that a single job would have met.
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, report)| report).collect()
+}
+
+/// Judges one file. `quiet` keeps the progress to itself: several files at a time would overwrite it.
+fn judge(path: &Path, settings: &Settings, quiet: bool) -> Result<Report, Failure> {
+    struct Judge<'a>(String, &'a Settings, bool);
     impl WithSource for Judge<'_> {
         type Output = Result<Report, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
             // How much a compressed trace unpacks to is not known yet; its stored bytes are a guess.
-            let mut progress = Progress::new(source.size().unwrap_or(0), false);
-            let watch = |r: &etl_format::read::Record<'_>| progress.pass(r.bytes().len());
+            let mut progress = (!self.2).then(|| Progress::new(source.size().unwrap_or(0), false));
+            let watch = |r: &etl_format::read::Record<'_>| {
+                if let Some(progress) = &mut progress {
+                    progress.pass(r.bytes().len());
+                }
+            };
             etl_verify::verify_with(&mut source, &self.0, self.1, watch)
                 .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))
         }
     }
-    Input::open(path)?.with(Judge(input::display(path), policy))
+    Input::open(path)?.with(Judge(input::display(path), settings, quiet))
+}
+
+/// Judges several files as one recording.
+fn judge_together(files: &[PathBuf], settings: &Settings) -> Result<Report, Failure> {
+    if let Some(stdin) = files.iter().find(|f| input::is_stdin(f)) {
+        return Err(Failure::new(input::display(stdin), "cannot be read beside other files")
+            .hint("write it to a file first"));
+    }
+    let maps = files.iter().map(|f| input::map(f)).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<_> = files.iter().map(|f| input::display(f)).collect();
+    let sources: Vec<_> = maps.iter().zip(&names).map(|(m, n)| (m.bytes(), n.as_str())).collect();
+    let all = maps.iter().map(|m| m.bytes().len() as u64).sum();
+    let mut progress = Progress::new(all, false);
+    let watch = |r: &etl_format::read::Record<'_>| progress.pass(r.bytes().len());
+    etl_verify::verify_together(sources, settings, watch).map_err(|(at, e)| {
+        let name = names.get(at).map_or("", String::as_str);
+        let head = maps.get(at).map_or(&[][..], |m| m.bytes());
+        input::not_a_trace(name, &e, head.get(..16).unwrap_or(head))
+    })
 }

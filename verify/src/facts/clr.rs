@@ -64,9 +64,79 @@ pub struct Method {
     pub named: bool,
 }
 
+impl Method {
+    /// Whether it was made at run time.
+    #[must_use]
+    pub const fn is_dynamic(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
+    /// Whether it was compiled at run time.
+    #[must_use]
+    pub const fn is_jitted(&self) -> bool {
+        self.flags & 8 != 0
+    }
+
+    /// Whether the runtime names it whatever the session's level is: dynamic, generic, or a helper.
+    #[must_use]
+    pub const fn is_always_named(&self) -> bool {
+        self.flags & 0x17 != 0
+    }
+}
+
+/// Identity of a PDB: signature and age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pdb {
+    /// Signature.
+    pub signature: Guid,
+    /// Age.
+    pub age: u32,
+}
+
+/// A module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Module<'a> {
+    /// Identifies it within its CLR.
+    pub id: ModuleId,
+    /// Its assembly.
+    pub assembly: AssemblyId,
+    /// Flags: 1 shared by domains, 2 has a native image, 4 dynamic, 8 manifest module, 0x20 ready to run.
+    pub flags: u32,
+    /// Path of its IL file, UTF-16.
+    pub il_path: &'a [u8],
+    /// Path of its native image, UTF-16; empty where it has none.
+    pub native_path: &'a [u8],
+    /// Whether the event can hold the identities of PDBs at all (version 2 and later).
+    pub has_identity: bool,
+    /// PDB of its IL, unless zero.
+    pub il_pdb: Option<Pdb>,
+    /// PDB of its native image, unless zero.
+    pub native_pdb: Option<Pdb>,
+}
+
+/// An assembly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assembly {
+    /// Identifies it within its CLR.
+    pub id: AssemblyId,
+    /// Its application domain.
+    pub domain: u64,
+}
+
+/// A module as part of an application domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DomainModule {
+    /// The module.
+    pub module: ModuleId,
+    /// Its assembly.
+    pub assembly: AssemblyId,
+    /// The domain.
+    pub domain: u64,
+}
+
 /// What an event of the CLR says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClrEvent {
+pub enum ClrEvent<'a> {
     /// A rundown begins.
     Init(Rundown),
     /// A rundown is complete.
@@ -80,16 +150,24 @@ pub enum ClrEvent {
     },
     /// Code of a method.
     Method(Via, Method),
-    /// A module, in its assembly.
-    Module(Via, ModuleId, AssemblyId),
+    /// A module.
+    Module(Via, Module<'a>),
     /// A module in an application domain.
-    DomainModule(Via, ModuleId),
-    /// An assembly, in its domain.
-    Assembly(Via, AssemblyId),
+    DomainModule(Via, DomainModule),
+    /// An assembly.
+    Assembly(Via, Assembly),
     /// An application domain.
     AppDomain(Via, u64),
-    /// A call stack of the thread's previous event.
-    Stack,
+    /// A method is about to be compiled.
+    JitStart(u64),
+    /// The map from IL to the code of a method.
+    IlMap(u64),
+    /// An exception was thrown at this address.
+    Exception(u64),
+    /// The address at which precompiled code is entered.
+    EntryPoint(u64),
+    /// A call stack of the thread's previous event, and how many addresses it says it has.
+    Stack(u32),
     /// Anything else.
     Other,
 }
@@ -101,11 +179,11 @@ pub type AssemblyId = u64;
 
 /// An event of the CLR and the instance that raised it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FromClr {
+pub struct FromClr<'a> {
     /// Which CLR of the process, where the event says.
     pub instance: Option<u16>,
     /// What it says.
-    pub event: ClrEvent,
+    pub event: ClrEvent<'a>,
     /// Whether it came from the rundown provider.
     pub rundown: bool,
 }
@@ -113,7 +191,7 @@ pub struct FromClr {
 /// Decodes a record of one of the CLR's providers; `None` for others, and for payloads too short
 /// for their event.
 #[must_use]
-pub fn decode(record: &Record<'_>) -> Option<FromClr> {
+pub fn decode<'a>(record: &Record<'a>) -> Option<FromClr<'a>> {
     let provider = record.provider()?;
     let rundown = match provider {
         RUNTIME => false,
@@ -148,19 +226,20 @@ pub fn decode(record: &Record<'_>) -> Option<FromClr> {
             (ClrEvent::Method(via, method), instance)
         }
         Shape::Module(via) => {
-            let (module, assembly) = (c.u64()?, c.u64()?);
-            c.take(8)?;
-            (ClrEvent::Module(via, module, assembly), instance_behind(&mut c, 2, d.version))
+            let (module, instance) = module(&mut c, d.version)?;
+            (ClrEvent::Module(via, module), instance)
         }
         Shape::DomainModule(via) => {
-            let module = c.u64()?;
-            c.take(24)?;
-            (ClrEvent::DomainModule(via, module), instance_behind(&mut c, 2, d.version))
+            let (module, assembly, domain) = (c.u64()?, c.u64()?, c.u64()?);
+            c.take(8)?;
+            let event = ClrEvent::DomainModule(via, DomainModule { module, assembly, domain });
+            (event, instance_behind(&mut c, 2, d.version))
         }
         Shape::Assembly(via) => {
-            let assembly = c.u64()?;
-            c.take(if d.version > 0 { 20 } else { 12 })?;
-            (ClrEvent::Assembly(via, assembly), instance_behind(&mut c, 1, d.version))
+            let (id, domain) = (c.u64()?, c.u64()?);
+            c.take(if d.version > 0 { 12 } else { 4 })?;
+            let event = ClrEvent::Assembly(via, Assembly { id, domain });
+            (event, instance_behind(&mut c, 1, d.version))
         }
         Shape::AppDomain(via) => {
             let domain = c.u64()?;
@@ -169,10 +248,64 @@ pub fn decode(record: &Record<'_>) -> Option<FromClr> {
             let instance = if d.version > 0 { c.u32().and_then(|_| c.u16()) } else { None };
             (ClrEvent::AppDomain(via, domain), instance)
         }
-        Shape::Stack => (ClrEvent::Stack, c.u16()),
+        Shape::Stack => {
+            let instance = c.u16();
+            c.take(2)?;
+            (ClrEvent::Stack(c.u32()?), instance)
+        }
+        Shape::JitStart => {
+            let id = c.u64()?;
+            c.take(16)?;
+            (ClrEvent::JitStart(id), instance_behind(&mut c, 3, d.version))
+        }
+        Shape::IlMap => (ClrEvent::IlMap(c.u64()?), None),
+        Shape::Exception if d.version > 0 => {
+            c.utf16z()?;
+            c.utf16z()?;
+            let wide = record.pointer_size() == Some(PointerSize::P8);
+            let address = if wide { c.u64()? } else { c.u32()?.into() };
+            let instance = c.take(6).and_then(|_| c.u16());
+            (ClrEvent::Exception(address), instance)
+        }
+        Shape::EntryPoint => {
+            c.take(8)?;
+            for _ in 0..3 {
+                c.utf16z()?;
+            }
+            (ClrEvent::EntryPoint(c.u64()?), c.u16())
+        }
+        Shape::Exception => (ClrEvent::Other, None),
         Shape::Other => (ClrEvent::Other, None),
     };
     Some(FromClr { instance, event, rundown })
+}
+
+fn module<'a>(c: &mut Cursor<'a>, version: u8) -> Option<(Module<'a>, Option<u16>)> {
+    let (id, assembly, flags) = (c.u64()?, c.u64()?, c.u32()?);
+    c.take(4)?;
+    let (il_path, native_path) = (c.utf16z()?, c.utf16z()?);
+    let mut module = Module {
+        id,
+        assembly,
+        flags,
+        il_path,
+        native_path,
+        has_identity: version >= 2,
+        il_pdb: None,
+        native_pdb: None,
+    };
+    let instance = if version > 0 { c.u16() } else { None };
+    if version >= 2 {
+        module.il_pdb = pdb(c);
+        module.native_pdb = pdb(c);
+    }
+    Some((module, instance))
+}
+
+fn pdb(c: &mut Cursor<'_>) -> Option<Pdb> {
+    let (signature, age) = (c.take(16)?.guid_at(0)?, c.u32()?);
+    c.utf16z()?;
+    (signature != Guid::ZERO).then_some(Pdb { signature, age })
 }
 
 /// The addresses of a CLR stack event: all pointers behind the eight bytes of its fixed part. The
@@ -197,13 +330,17 @@ fn instance_behind(c: &mut Cursor<'_>, strings: usize, version: u8) -> Option<u1
 
 /// Layouts of payloads, before they are read.
 enum Shape {
-    Marker(ClrEvent),
+    Marker(ClrEvent<'static>),
     Runtime,
     Method(Via, bool),
     Module(Via),
     DomainModule(Via),
     Assembly(Via),
     AppDomain(Via),
+    JitStart,
+    IlMap,
+    Exception,
+    EntryPoint,
     Stack,
     Other,
 }
@@ -212,6 +349,7 @@ fn runtime_event(id: u16) -> Shape {
     use Rundown::{End, Start};
     use Via::{Enumerated, Load, Unload};
     match id {
+        80 => Shape::Exception,
         82 => Shape::Stack,
         // What the first release raised under this provider.
         135 => Shape::Marker(ClrEvent::Complete(Start)),
@@ -224,6 +362,7 @@ fn runtime_event(id: u16) -> Shape {
         142 => Shape::Method(Unload, false),
         143 => Shape::Method(Load, true),
         144 => Shape::Method(Unload, true),
+        145 => Shape::JitStart,
         149 => Shape::Module(Enumerated(Start)),
         150 => Shape::Module(Enumerated(End)),
         151 => Shape::DomainModule(Load),
@@ -233,7 +372,9 @@ fn runtime_event(id: u16) -> Shape {
         155 => Shape::Assembly(Unload),
         156 => Shape::AppDomain(Load),
         157 => Shape::AppDomain(Unload),
+        159 => Shape::EntryPoint,
         187 => Shape::Runtime,
+        190 => Shape::IlMap,
         _ => Shape::Other,
     }
 }
@@ -251,6 +392,7 @@ fn rundown_event(id: u16) -> Shape {
         146 => Shape::Marker(ClrEvent::Complete(End)),
         147 => Shape::Marker(ClrEvent::Init(Start)),
         148 => Shape::Marker(ClrEvent::Init(End)),
+        149 | 150 => Shape::IlMap,
         151 => Shape::DomainModule(Enumerated(Start)),
         152 => Shape::DomainModule(Enumerated(End)),
         153 => Shape::Module(Enumerated(Start)),

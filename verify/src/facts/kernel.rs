@@ -48,6 +48,8 @@ pub enum KernelEvent<'a> {
         base: u64,
         /// Bytes.
         size: u64,
+        /// Path of its file, UTF-16; empty where the event is too old or too short to tell.
+        path: &'a [u8],
     },
     /// A sample of what a processor was doing.
     Sample {
@@ -58,6 +60,8 @@ pub enum KernelEvent<'a> {
     },
     /// A call stack.
     Stack {
+        /// Raw stamp of the event it was taken at.
+        at: i64,
         /// The process.
         pid: u32,
         /// The addresses as stored.
@@ -65,6 +69,8 @@ pub enum KernelEvent<'a> {
     },
     /// A call stack told by key.
     StackKey {
+        /// Raw stamp of the event it was taken at.
+        at: i64,
         /// The process.
         pid: u32,
         /// The key.
@@ -110,16 +116,16 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
     Some(match hook {
         0x0f2e => KernelEvent::Sample { address: pointer(&mut c)?, tid: c.u32()? },
         0x1820 => {
-            c.take(8)?;
+            let at = c.i64()?;
             let pid = c.u32()?;
             c.take(4)?;
-            KernelEvent::Stack { pid, frames: Frames { bytes: c.rest(), wide } }
+            KernelEvent::Stack { at, pid, frames: Frames { bytes: c.rest(), wide } }
         }
         0x1825 | 0x1826 => {
-            c.take(8)?;
+            let at = c.i64()?;
             let pid = c.u32()?;
             c.take(4)?;
-            KernelEvent::StackKey { pid, key: pointer(&mut c)? }
+            KernelEvent::StackKey { at, pid, key: pointer(&mut c)? }
         }
         0x1822..=0x1824 => KernelEvent::StackDefinition {
             key: pointer(&mut c)?,
@@ -135,7 +141,9 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
                 _ => Change::AtEnd,
             };
             let (base, size, pid) = (pointer(&mut c)?, pointer(&mut c)?, c.u32()?);
-            KernelEvent::Image { change, pid, base, size }
+            let version = record.bytes().u8_at(0)?;
+            let path = image_path(&mut c, version, wide).unwrap_or_default();
+            KernelEvent::Image { change, pid, base, size, path }
         }
         0x0301..=0x0304 => process(&mut c, change(hook), record, wide)?,
         0x0501..=0x0504 => {
@@ -143,6 +151,15 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
         }
         _ => return None,
     })
+}
+
+/// The path behind an image's place: checksum, time stamp and a reserved word, the address it prefers,
+/// and four reserved words come before it since version 2.
+fn image_path<'a>(c: &mut Cursor<'a>, version: u8, wide: bool) -> Option<&'a [u8]> {
+    if version >= 2 {
+        c.take(12 + if wide { 8 } else { 4 } + 16)?;
+    }
+    c.utf16z()
 }
 
 fn change(hook: u16) -> Change {

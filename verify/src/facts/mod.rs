@@ -3,24 +3,43 @@
 //! # Who owns an address
 //! A method's code, or an image, is there from its load to its unload. What a rundown enumerates
 //! has been there since before the trace, unless its load was seen (rules S1 and S7). An address is
-//! looked up at the moment it was seen; if nothing covers it then, it waits, once per process and
-//! address, for a rundown that may come later, and is decided at the end of the trace.
+//! looked up at the moment it was seen; if no named method covers it then, it waits, once per process
+//! and address, for a rundown that may come later, and is decided at the end of the trace.
 
+pub mod activity;
 pub mod clr;
+pub mod enable;
+mod finish;
+pub mod images;
+pub mod infer;
+pub mod instance;
 pub mod kernel;
+pub mod loss;
+pub mod payload;
 mod process;
 mod ranges;
+pub mod source;
+pub mod stacks;
 
 use std::collections::HashMap;
 
 use etl_format::Clock;
-use etl_format::read::{Damage, ExtendedItem, FileHeader, Note, Record, Source, Trace};
+use etl_format::read::{ExtendedItem, Header, Record};
 
+use activity::Activities;
 use clr::ClrEvent;
+use enable::{Admission, Enabled};
+use images::Images;
 use kernel::{Change, KernelEvent};
+use loss::Loss;
+use payload::Payloads;
+use source::{FileFacts, Timeline};
+use stacks::StackPairs;
 
-pub use process::{Bracket, Clr, Origin, Pending, Process, Seen, Sight, Tallies, Tally};
-pub use ranges::{History, Range, Ranges};
+pub use finish::Offender;
+pub use instance::{Bracket, Clr, Known, ModuleFacts, Things};
+pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
+pub use ranges::{Added, History, Range, Ranges, Tag};
 
 /// The kernel's process, whose images every process sees.
 const SYSTEM: u32 = 4;
@@ -37,38 +56,50 @@ struct KeyUse {
     last: i64,
 }
 
-/// A fault of the file, for the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Stable name of the kind.
-    pub code: String,
-    /// File offset.
-    pub offset: u64,
-    /// What was wrong.
-    pub message: String,
+/// Stamps of the first and the last of some records.
+pub type Span = Option<(i64, i64)>;
+
+fn widen(span: &mut Span, stamp: i64) {
+    *span = Some(match *span {
+        Some((first, last)) => (first.min(stamp), last.max(stamp)),
+        None => (stamp, stamp),
+    });
 }
 
 /// What a trace says.
 #[derive(Debug)]
 pub struct Facts {
-    /// The header event.
-    pub header: FileHeader,
+    /// The files.
+    pub files: Vec<FileFacts>,
     /// The clock of the stamps.
     pub clock: Clock,
-    /// Notes of the reader.
-    pub notes: Vec<Note>,
-    /// Damage of the file.
-    pub faults: Vec<Fault>,
+    /// What was lost.
+    pub losses: Vec<Loss>,
     /// Processes, in the order in which they appeared. A process id may come more than once.
     pub processes: Vec<Process>,
     /// Records read.
     pub records: u64,
     /// Stamps of the first and the last record.
-    pub span: Option<(i64, i64)>,
+    pub span: Span,
+    /// Stamps of the first and the last event of the runtime provider.
+    pub runtime_span: Span,
     /// Stamps of the first and the last event of the rundown provider.
-    pub rundown_span: Option<(i64, i64)>,
-    /// Addresses that resolved to nothing: process, address, how often.
-    pub offenders: Vec<(usize, u64, u64)>,
+    pub rundown_span: Span,
+    /// Stamps of the first and the last kernel record.
+    pub kernel_span: Span,
+    /// Addresses that resolved to nothing, the most frequent first.
+    pub offenders: Vec<Offender>,
+    /// What the sessions were enabled with, and what was seen.
+    pub admission: Admission,
+    /// Images, and what a merge tells of them.
+    pub images: Images,
+    /// How the CLR's stacks stand to their events.
+    pub stacks: StackPairs,
+    /// Activities.
+    pub activities: Activities,
+    /// Payloads that do not fit.
+    pub payloads: Payloads,
+    timeline: Timeline,
     by_pid: HashMap<u32, usize>,
     threads: HashMap<u32, u32>,
     /// Samples of threads whose process is not known yet, by thread and address.
@@ -79,19 +110,26 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Nothing yet but what the file says of itself.
+    /// Nothing yet, on a timeline, with what the user told of the sessions.
     #[must_use]
-    pub fn new<S: Source>(trace: &Trace<S>) -> Self {
+    pub fn new(timeline: Timeline, told: &[Enabled]) -> Self {
         Facts {
-            header: trace.header().clone(),
-            clock: trace.clock(),
-            notes: trace.notes().to_vec(),
-            faults: Vec::new(),
+            files: Vec::new(),
+            clock: timeline.clock(),
+            losses: Vec::new(),
             processes: Vec::new(),
             records: 0,
             span: None,
+            runtime_span: None,
             rundown_span: None,
+            kernel_span: None,
             offenders: Vec::new(),
+            admission: Admission::new(told),
+            images: Images::default(),
+            stacks: StackPairs::default(),
+            activities: Activities::default(),
+            payloads: Payloads::default(),
+            timeline,
             by_pid: HashMap::new(),
             threads: HashMap::new(),
             homeless: HashMap::new(),
@@ -100,55 +138,81 @@ impl Facts {
         }
     }
 
-    /// Notes damage of the file.
-    pub fn damage(&mut self, damage: &Damage) {
-        self.faults.push(Fault {
-            code: damage.error.code().to_owned(),
-            offset: damage.range.start,
-            message: damage.error.kind.to_string(),
-        });
+    /// What the files say of themselves.
+    #[must_use]
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
-    /// Takes in the next record.
-    pub fn record(&mut self, record: &Record<'_>) {
+    /// Takes in the next record of a file.
+    #[inline]
+    pub fn record(&mut self, record: &Record<'_>, source: usize) {
         self.records += 1;
-        let stamp = record.stamp();
-        self.span = Some(match self.span {
-            Some((first, last)) => (first.min(stamp), last.max(stamp)),
-            None => (stamp, stamp),
-        });
+        let stamp = self.timeline.stamp(source, record.stamp());
+        widen(&mut self.span, stamp);
         if record.is_event() {
             self.event(record, stamp);
-        } else if let Some(event) = kernel::decode(record) {
-            self.kernel_event(event, stamp);
+        } else if record.is_kernel() {
+            widen(&mut self.kernel_span, stamp);
+            if let Some(event) = kernel::decode(record) {
+                self.kernel_event(event, record, stamp);
+            } else if record.hook() == Some(0) {
+                self.session(record, source);
+            }
+        } else {
+            self.images.identity(record);
+            self.payloads.learn(record);
         }
     }
 
     fn event(&mut self, record: &Record<'_>, stamp: i64) {
-        let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) else { return };
+        let Header::Event(header) = record.header() else { return };
+        let (pid, tid) = (header.process_id, header.thread_id);
         self.threads.entry(tid).or_insert(pid);
+        self.admission.event(record, header.provider, stamp);
         if let Some(from) = clr::decode(record) {
             let process = self.process(pid);
-            if from.rundown {
-                let (first, _) = self.rundown_span.unwrap_or((stamp, stamp));
-                self.rundown_span = Some((first, stamp));
+            let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
+            widen(span, stamp);
+            match from.event {
+                ClrEvent::Stack(stated) => {
+                    let frames = clr::stack_frames(record);
+                    let held = self.stack(process, Origin::ClrStack, frames, stamp);
+                    self.stacks.stack(tid, from.rundown, stated, held, stamp);
+                }
+                ClrEvent::Exception(at) => {
+                    self.stack(process, Origin::Exception, std::iter::once(at), stamp);
+                }
+                ClrEvent::EntryPoint(at) => {
+                    self.stack(process, Origin::EntryPoint, std::iter::once(at), stamp);
+                }
+                _ => {}
             }
-            if from.event == ClrEvent::Stack {
-                self.stack(process, Origin::ClrStack, clr::stack_frames(record), stamp);
+            if !matches!(from.event, ClrEvent::Stack(_)) {
+                self.stacks.event(tid, from.rundown);
             }
             if let Some(process) = self.processes.get_mut(process) {
-                process.clr_event(&from, stamp);
+                process.clr_event(&from, stamp, tid);
             }
+        } else if header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN {
+            self.stacks.event(tid, header.provider == clr::RUNDOWN);
         }
+        let mut related = None;
         for item in record.extended() {
-            if let ExtendedItem::Stack(stack) = item {
-                let process = self.process(pid);
-                self.stack(process, Origin::ExtendedStack, stack.addresses(), stamp);
+            match item {
+                ExtendedItem::Stack(stack) => {
+                    let process = self.process(pid);
+                    self.stack(process, Origin::ExtendedStack, stack.addresses(), stamp);
+                }
+                ExtendedItem::RelatedActivity(parent) => related = Some(parent),
+                _ => {}
             }
         }
+        self.activities.event(&header, related, stamp);
+        self.payloads.event(record, header.provider, header.descriptor, stamp);
     }
 
-    fn kernel_event(&mut self, event: KernelEvent<'_>, stamp: i64) {
+    fn kernel_event(&mut self, event: KernelEvent<'_>, record: &Record<'_>, stamp: i64) {
         match event {
             KernelEvent::Sample { address, tid } => {
                 let pid = if tid == 0 { Some(0) } else { self.threads.get(&tid).copied() };
@@ -165,11 +229,13 @@ impl Facts {
                     }
                 }
             }
-            KernelEvent::Stack { pid, frames } => {
+            KernelEvent::Stack { at, pid, frames } => {
+                self.stacks.kernel(at, record.stamp());
                 let process = self.process(pid);
                 self.stack(process, Origin::KernelStack, frames.iter(), stamp);
             }
-            KernelEvent::StackKey { pid, key } => {
+            KernelEvent::StackKey { at, pid, key } => {
+                self.stacks.kernel(at, record.stamp());
                 let process = self.process(pid);
                 let uses = self.keys.entry(key).or_default();
                 match uses.iter_mut().find(|u| u.process == process) {
@@ -190,24 +256,17 @@ impl Facts {
                     }
                 }
             }
-            KernelEvent::Image { change, pid, base, size } => {
-                let from = if change == Change::Start { Some(stamp) } else { None };
-                let kernel = pid == 0 || pid == SYSTEM;
-                let process = self.process(pid);
-                let own = self.processes.get_mut(process).map(|p| &mut p.images);
-                for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
-                    match change {
-                        Change::End => ranges.remove(base, size, stamp),
-                        _ => ranges.add(base, size, from),
-                    }
-                }
+            KernelEvent::Image { change, pid, base, size, path } => {
+                self.image(change, (pid, base, size), path, stamp);
             }
             KernelEvent::Thread { change, pid, tid } => match change {
                 Change::End => {
                     self.threads.insert(tid, pid);
+                    self.stacks.forget(tid);
                 }
                 Change::Start => {
                     self.threads.insert(tid, pid);
+                    self.stacks.forget(tid);
                 }
                 _ => {
                     self.threads.entry(tid).or_insert(pid);
@@ -215,6 +274,36 @@ impl Facts {
             },
             KernelEvent::Process { change, pid, name } => {
                 self.process_event(change, pid, name, stamp)
+            }
+        }
+    }
+
+    fn image(
+        &mut self,
+        change: Change,
+        (pid, base, size): (u32, u64, u64),
+        path: &[u8],
+        stamp: i64,
+    ) {
+        let from = if change == Change::Start { Some(stamp) } else { None };
+        let kernel = pid == 0 || pid == SYSTEM;
+        let process = self.process(pid);
+        // Told again, it is the image that it was.
+        let known = self.processes.get_mut(process).and_then(|p| p.images.now(base));
+        let known = known.filter(|tag| {
+            change != Change::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
+        });
+        let tag = known.unwrap_or_else(|| {
+            let id = self.images.add(pid, base, path);
+            let instance = if kernel { self.images.add_kernel(id) } else { 0 };
+            Tag { id, instance, ..Tag::default() }
+        });
+        let own = self.processes.get_mut(process).map(|p| &mut p.images);
+        for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
+            if change == Change::End {
+                ranges.remove(base, size, stamp, tag);
+            } else {
+                ranges.add(base, size, from, tag);
             }
         }
     }
@@ -251,30 +340,37 @@ impl Facts {
         })
     }
 
-    /// Resolves the addresses of a stack, or puts them by.
+    /// Resolves the addresses of a stack, or puts them by; gives how many there were.
     fn stack(
         &mut self,
         process: usize,
         origin: Origin,
         frames: impl Iterator<Item = u64>,
         stamp: i64,
-    ) {
-        let Some(process) = self.processes.get_mut(process) else { return };
+    ) -> usize {
+        let Some(process) = self.processes.get_mut(process) else { return 0 };
         let mut tally = Tally { stacks: 1, ..Tally::default() };
+        let mut count = 0;
         for address in frames {
-            tally.frames += 1;
-            if address >= KERNEL_SPACE && self.kernel.covers_now(address) {
+            count += 1;
+            if address >= KERNEL_SPACE
+                && let Some(image) = self.kernel.now(address)
+            {
                 tally.image += 1;
-            } else if process.code.covers_now(address) {
+                process.kernel_hit(image.instance, origin);
+            } else if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
                 tally.managed += 1;
+                tally.named += 1;
             } else {
-                let images = process.images.covers_now(address);
-                let in_image = images || self.kernel.covers_now(address);
+                let in_image =
+                    process.images.now(address).is_some() || self.kernel.now(address).is_some();
                 let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
                 process.pend(address, origin, sight);
             }
         }
+        tally.frames = count;
         *process.tally(origin) += tally;
+        usize::try_from(count).unwrap_or(usize::MAX)
     }
 
     /// Frames of a stack that was told by key: when each use was is not kept, so all are decided at
@@ -295,50 +391,23 @@ impl Facts {
         self.keys.values().flatten().map(|u| u.count).sum()
     }
 
-    /// Decides what had to wait for the end of the trace.
-    pub fn finish(&mut self) {
-        for ((tid, address), sight) in std::mem::take(&mut self.homeless) {
-            // A thread that nothing tells of: its addresses can still be the kernel's.
-            let pid = self.threads.get(&tid).copied().unwrap_or(0);
-            let process = self.process(pid);
-            if let Some(process) = self.processes.get_mut(process) {
-                let tally = process.tally(Origin::Sample);
-                tally.stacks += sight.count;
-                tally.frames += sight.count;
-                process.pend(address, Origin::Sample, sight);
+    /// The first loss, if any, that may have happened within a span.
+    #[must_use]
+    pub fn lost_in(&self, from: Option<i64>, to: Option<i64>) -> Option<&Loss> {
+        self.losses.iter().find(|loss| loss.touches(from, to))
+    }
+
+    /// The name of a provider, or its GUID.
+    #[must_use]
+    pub fn provider_name(&self, provider: etl_format::Guid) -> String {
+        match provider {
+            clr::RUNTIME => "Microsoft-Windows-DotNETRuntime".to_owned(),
+            clr::RUNDOWN => "Microsoft-Windows-DotNETRuntimeRundown".to_owned(),
+            _ => {
+                let name = self.payloads.store().provider_name(provider);
+                name.map_or_else(|| provider.to_string(), str::to_owned)
             }
         }
-        let kernel = self.kernel.history();
-        for (index, process) in self.processes.iter_mut().enumerate() {
-            let (code, images) = (process.code.history(), process.images.history());
-            for (address, pending) in std::mem::take(&mut process.pending) {
-                let Pending { in_image, nowhere, first, last } = pending;
-                let managed = code.covers(address, first, last);
-                let image =
-                    images.covers(address, first, last) || kernel.covers(address, first, last);
-                let mut missed = 0;
-                for ((origin, inside), outside) in
-                    Origin::ALL.into_iter().zip(in_image).zip(nowhere)
-                {
-                    let tally = process.tally(origin);
-                    match (managed, image) {
-                        (true, _) => tally.managed += inside + outside,
-                        (_, true) => tally.image += inside + outside,
-                        _ => {
-                            tally.image += inside;
-                            tally.unresolved += outside;
-                            missed += outside;
-                        }
-                    }
-                }
-                if missed > 0 {
-                    self.offenders.push((index, address, missed));
-                }
-            }
-        }
-        self.offenders.sort_unstable_by_key(|&(process, address, count)| {
-            (std::cmp::Reverse(count), process, address)
-        });
     }
 
     /// All tallies of the trace.

@@ -1,9 +1,10 @@
 //! What is known of one process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-use super::clr::{ClrEvent, FromClr, Rundown, Via};
-use super::ranges::Ranges;
+use super::clr::{ClrEvent, FromClr, Method, Rundown, Via};
+use super::instance::{Bracket, Clr, Listing, listed_by};
+use super::ranges::{Added, Ranges, Tag};
 
 /// Where addresses come from. The order is that of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,12 +17,25 @@ pub enum Origin {
     KernelStack,
     /// Sampled instruction pointers.
     Sample,
+    /// Addresses at which exceptions were thrown.
+    Exception,
+    /// Addresses at which precompiled code is entered, as the runtime tells them.
+    EntryPoint,
 }
 
 impl Origin {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+
     /// All of them, in the order of the report.
-    pub const ALL: [Origin; 4] =
-        [Origin::ClrStack, Origin::ExtendedStack, Origin::KernelStack, Origin::Sample];
+    pub const ALL: [Origin; Self::COUNT] = [
+        Origin::ClrStack,
+        Origin::ExtendedStack,
+        Origin::KernelStack,
+        Origin::Sample,
+        Origin::Exception,
+        Origin::EntryPoint,
+    ];
 }
 
 /// What addresses resolved to.
@@ -33,8 +47,12 @@ pub struct Tally {
     pub frames: u64,
     /// Addresses in a managed method.
     pub managed: u64,
+    /// Those of them whose method an event names; the others need the module's metadata.
+    pub named: u64,
     /// Addresses in a native image of the process or of the kernel.
     pub image: u64,
+    /// Those of them whose image the trace gives a PDB identity of.
+    pub identified: u64,
     /// Addresses in neither.
     pub unresolved: u64,
 }
@@ -44,22 +62,57 @@ impl std::ops::AddAssign for Tally {
         self.stacks += other.stacks;
         self.frames += other.frames;
         self.managed += other.managed;
+        self.named += other.named;
         self.image += other.image;
+        self.identified += other.identified;
         self.unresolved += other.unresolved;
     }
 }
 
 /// Tallies by origin.
-pub type Tallies = [Tally; 4];
+pub type Tallies = [Tally; Origin::COUNT];
 
-/// An address that no managed code was known to cover when it was seen.
+/// Why an address resolved to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The process ran managed code and has no rundown.
+    NoRundown,
+    /// The process's rundown is not whole.
+    CutRundown,
+    /// A method's code was there, but at another time.
+    MethodGone,
+    /// An image was there, but at another time.
+    ImageGone,
+    /// It is outside of everything that was ever there.
+    Outside,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 5] =
+        [Cause::NoRundown, Cause::CutRundown, Cause::MethodGone, Cause::ImageGone, Cause::Outside];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::NoRundown => "no rundown",
+            Cause::CutRundown => "rundown not whole",
+            Cause::MethodGone => "a method's code at another time",
+            Cause::ImageGone => "an image at another time",
+            Cause::Outside => "outside of everything the trace tells of",
+        }
+    }
+}
+
+/// An address that no named method was known to cover when it was seen.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     /// How often it was seen inside an image, by origin. Code of a precompiled method is told of
     /// later and lies in an image, too.
-    pub in_image: [u64; 4],
+    pub in_image: [u64; Origin::COUNT],
     /// How often it was seen outside all images, by origin.
-    pub nowhere: [u64; 4],
+    pub nowhere: [u64; Origin::COUNT],
     /// Stamp of the first time.
     pub first: i64,
     /// Stamp of the last time.
@@ -79,52 +132,34 @@ pub struct Sight {
     pub in_image: bool,
 }
 
-/// A rundown's bracket: from its Init to its Complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bracket {
-    /// Which enumeration.
-    pub kind: Rundown,
-    /// The CLR.
-    pub instance: u16,
-    /// Stamp of Init, if there was one.
-    pub opened: Option<i64>,
-    /// Stamp of Complete, if there was one.
-    pub closed: Option<i64>,
-    /// Whether another bracket of its kind was open already.
-    pub nested: bool,
+/// Events of one kind that were counted, and when the first of them was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many.
+    pub count: u64,
+    /// Stamp of the first.
+    pub first: Option<i64>,
 }
 
-/// What is known of one kind of thing in a process.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    /// All that were told of, by id and instance (and place, for code).
-    pub known: BTreeSet<(u64, u64)>,
-    /// Events of enumerations.
-    pub enumerated: u64,
-    /// Events of loads.
-    pub loaded: u64,
-    /// Events of unloads.
-    pub unloaded: u64,
-}
-
-impl Seen {
-    fn note(&mut self, via: Via, key: (u64, u64)) {
-        match via {
-            Via::Load => self.loaded += 1,
-            Via::Unload => self.unloaded += 1,
-            Via::Enumerated(_) => self.enumerated += 1,
-        }
-        self.known.insert(key);
+impl Counted {
+    /// One more.
+    pub fn add(&mut self, stamp: i64) {
+        self.count += 1;
+        self.first.get_or_insert(stamp);
     }
 }
 
-/// A CLR in a process.
+/// What method events say of what the sessions had on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clr {
-    /// Its version, where it told.
-    pub version: Option<[u16; 4]>,
-    /// 1 for the desktop framework, 2 for Core.
-    pub sku: Option<u16>,
+pub struct MethodSigns {
+    /// Loads of code compiled at run time.
+    pub jitted_loads: u64,
+    /// Loads of precompiled code.
+    pub precompiled_loads: u64,
+    /// Unloads of code compiled at run time that is not dynamic.
+    pub jitted_unloads: u64,
+    /// Named events of methods that only a verbose session has named.
+    pub verbose: u64,
 }
 
 /// What is known of one process.
@@ -138,32 +173,57 @@ pub struct Process {
     pub started: Option<i64>,
     /// When it ended, if that was inside the trace.
     pub ended: Option<i64>,
+    /// Stamps of its first and last event of the CLR's two providers.
+    pub clr_span: Option<(i64, i64)>,
+    /// Stamp of its last event of the runtime provider.
+    pub last_runtime: Option<i64>,
     /// Its CLRs, by instance.
     pub clrs: BTreeMap<u16, Clr>,
     /// Events of the CLR's two providers.
     pub clr_events: u64,
     /// Brackets of rundowns, in the order in which they appeared.
     pub brackets: Vec<Bracket>,
-    /// Rundown events outside every bracket of their kind and instance, and the first one's stamp.
-    pub outside: u64,
-    /// Stamp of the first rundown event outside.
-    pub first_outside: Option<i64>,
-    /// Code of methods.
-    pub methods: Seen,
-    /// Modules.
-    pub modules: Seen,
-    /// Assemblies.
-    pub assemblies: Seen,
-    /// Application domains.
-    pub app_domains: Seen,
-    /// Methods whose module is not 0 and has not been told of, resolved at the end.
-    pub method_modules: BTreeSet<(u16, u64)>,
+    /// Rundown events outside every bracket of their kind and instance.
+    pub outside: Counted,
+    /// Rundown events of the one kind inside a bracket of the other.
+    pub confused: Counted,
+    /// Enumerations under the runtime provider, loads and unloads under the rundown provider.
+    pub wrong_provider: Counted,
+    /// Events of enumerations of method code.
+    pub methods_enumerated: u64,
+    /// Events of loads of method code.
+    pub methods_loaded: u64,
+    /// Events of unloads of method code.
+    pub methods_unloaded: u64,
+    /// Distinct pieces of method code.
+    pub methods: u64,
+    /// Method code that was told of where other code still was: the first one's stamp and address, and
+    /// the address of what was there.
+    pub overlap: Option<(i64, u64, u64)>,
+    /// Loads of code that was there already.
+    pub loaded_twice: Counted,
+    /// Unloads of code whose load or enumeration was never seen.
+    pub unloads_unknown: Counted,
+    /// What the method events say of the sessions.
+    pub signs: MethodSigns,
+    /// Methods being compiled, by CLR and id: since when and on which thread.
+    pub jitting: HashMap<u64, (i64, u32)>,
     /// Managed code by address.
     pub code: Ranges,
     /// Native images by address.
     pub images: Ranges,
     /// What the addresses resolved to.
     pub tallies: Tallies,
+    /// Why addresses did not resolve, by [`Cause`].
+    pub causes: [u64; Cause::ALL.len()],
+    /// Stamps of the first and the last unresolved address.
+    pub unresolved_span: Option<(i64, i64)>,
+    /// Addresses in native images of managed modules that no method covers.
+    pub precompiled: u64,
+    /// Those of them whose image the trace gives no PDB identity of.
+    pub precompiled_unidentified: u64,
+    /// Addresses in kernel images, by the image's ordinal among them and by origin.
+    pub kernel_hits: Vec<[u64; Origin::COUNT]>,
     /// Addresses that nothing covered yet.
     pub pending: HashMap<u64, Pending>,
 }
@@ -176,98 +236,252 @@ impl Process {
     }
 
     /// Takes in an event of the CLR.
-    pub fn clr_event(&mut self, from: &FromClr, stamp: i64) {
+    pub fn clr_event(&mut self, from: &FromClr<'_>, stamp: i64, tid: u32) {
         self.clr_events += 1;
+        let (first, _) = self.clr_span.unwrap_or((stamp, stamp));
+        self.clr_span = Some((first, stamp));
+        if !from.rundown {
+            self.last_runtime = Some(stamp);
+        }
         // Events that do not name their CLR (version 0) are those of a process's only one.
         let instance = from.instance.unwrap_or(0);
-        if from.instance.is_some() || from.event != ClrEvent::Other {
-            self.clrs.entry(instance).or_default();
+        if from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_)) {
+            let clr = self.clrs.entry(instance).or_default();
+            clr.runtime_events += u64::from(!from.rundown);
         }
-        let keyed = |id: u64| (id, u64::from(instance));
+        if let Some(via) = via_of(&from.event)
+            && matches!(via, Via::Enumerated(_)) != from.rundown
+        {
+            self.wrong_provider.add(stamp);
+        }
         match from.event {
             ClrEvent::Init(kind) => {
                 let nested = self.open_bracket(kind, instance).is_some();
-                let opened = Some(stamp);
-                self.brackets.push(Bracket { kind, instance, opened, closed: None, nested });
+                self.push(kind, instance, (Some(stamp), None), nested, (stamp, tid));
             }
-            ClrEvent::Complete(kind) => match self.open_bracket(kind, instance) {
-                Some(bracket) => bracket.closed = Some(stamp),
-                None => {
-                    let closed = Some(stamp);
-                    self.brackets.push(Bracket {
-                        kind,
-                        instance,
-                        opened: None,
-                        closed,
-                        nested: false,
-                    });
-                }
-            },
+            ClrEvent::Complete(kind) => self.complete(kind, instance, stamp, tid),
             ClrEvent::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
             }
-            ClrEvent::Method(via, method) => {
-                self.methods.note(via, (method.id, method.start));
-                if method.module != 0 {
-                    self.method_modules.insert((instance, method.module));
+            ClrEvent::Method(via, method) => self.method(via, &method, instance, stamp, tid),
+            ClrEvent::Module(via, module) => {
+                let mark = self.inside(via, instance, stamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
+                clr.learn_module(&module);
+                let mut listing = clr.modules.note(via, module.id, stamp, mark);
+                if module.assembly != 0 {
+                    clr.module_assemblies.insert(module.assembly);
                 }
-                let (start, size) = (method.start, u64::from(method.size));
-                match via {
-                    Via::Load => self.code.add(start, size, Some(stamp)),
-                    Via::Unload => self.code.remove(start, size, stamp),
-                    Via::Enumerated(_) => self.code.add(start, size, None),
+                if let Via::Enumerated(kind) = via {
+                    listing.disordered |= clr.assemblies.part_of(module.assembly, kind, mark);
                 }
-                self.inside(via, instance, stamp);
+                self.list(mark, stamp, listing, |counts| &mut counts.modules);
             }
-            ClrEvent::Module(via, module, _) => {
-                self.modules.note(via, keyed(module));
-                self.inside(via, instance, stamp);
+            ClrEvent::DomainModule(via, _) => {
+                self.inside(via, instance, stamp, tid);
             }
-            ClrEvent::DomainModule(via, _) => self.inside(via, instance, stamp),
             ClrEvent::Assembly(via, assembly) => {
-                self.assemblies.note(via, keyed(assembly));
-                self.inside(via, instance, stamp);
+                let mark = self.inside(via, instance, stamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
+                let mut listing = clr.assemblies.note(via, assembly.id, stamp, mark);
+                if assembly.domain != 0 {
+                    clr.assembly_domains.insert(assembly.domain);
+                }
+                if let Via::Enumerated(kind) = via {
+                    listing.disordered |= clr.domains.part_of(assembly.domain, kind, mark);
+                }
+                self.list(mark, stamp, listing, |counts| &mut counts.assemblies);
             }
             ClrEvent::AppDomain(via, domain) => {
-                self.app_domains.note(via, keyed(domain));
-                self.inside(via, instance, stamp);
+                let mark = self.inside(via, instance, stamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
+                let listing = clr.domains.note(via, domain, stamp, mark);
+                self.list(mark, stamp, listing, |counts| &mut counts.domains);
             }
-            ClrEvent::Stack | ClrEvent::Other => {}
+            ClrEvent::JitStart(id) => {
+                self.jitting.insert(id, (stamp, tid));
+            }
+            ClrEvent::IlMap(_)
+            | ClrEvent::Exception(_)
+            | ClrEvent::EntryPoint(_)
+            | ClrEvent::Stack(_)
+            | ClrEvent::Other => {}
         }
     }
 
-    fn open_bracket(&mut self, kind: Rundown, instance: u16) -> Option<&mut Bracket> {
-        self.brackets.iter_mut().rev().find(|b| {
+    fn method(&mut self, via: Via, method: &Method, instance: u16, stamp: i64, tid: u32) {
+        let mark = self.inside(via, instance, stamp, tid);
+        let mut tag = Tag { id: method.id, instance, bits: 0, mark };
+        let mut set = |bit, on: bool| tag.bits |= if on { bit } else { 0 };
+        set(Tag::NAMED, method.named);
+        set(Tag::JITTED, method.is_jitted());
+        // Helpers of the runtime have no metadata either.
+        set(Tag::DYNAMIC, method.is_dynamic() || method.flags & 0x10 != 0);
+        if method.module != 0 {
+            let clr = self.clrs.entry(instance).or_default();
+            clr.method_modules.insert(method.module);
+            if !method.named {
+                clr.unnamed_modules.insert(method.module);
+            }
+        }
+        self.signs.verbose += u64::from(method.named && !method.is_always_named());
+        let (start, size) = (method.start, u64::from(method.size));
+        match via {
+            Via::Load => {
+                self.methods_loaded += 1;
+                let signs = &mut self.signs;
+                *if method.is_jitted() || method.is_dynamic() {
+                    &mut signs.jitted_loads
+                } else {
+                    &mut signs.precompiled_loads
+                } += 1;
+                self.jitting.remove(&method.id);
+                tag.bits |= Tag::LOADED;
+                let added = self.code.add(start, size, Some(stamp), tag);
+                self.added(added, start, stamp);
+            }
+            Via::Unload => {
+                self.methods_unloaded += 1;
+                let jitted = method.is_jitted() && !method.is_dynamic();
+                self.signs.jitted_unloads += u64::from(jitted);
+                if self.code.remove(start, size, stamp, tag).is_none() && size > 0 {
+                    self.unloads_unknown.add(stamp);
+                    self.methods += 1;
+                }
+            }
+            Via::Enumerated(kind) => {
+                self.methods_enumerated += 1;
+                tag.bits |= listed_by(kind);
+                let added = self.code.add(start, size, None, tag);
+                self.added(added, start, stamp);
+                let twice =
+                    matches!(added, Added::Known(before) if mark != 0 && before.mark == mark);
+                let listing = Listing { twice, disordered: false };
+                self.list(mark, stamp, listing, |counts| &mut counts.methods);
+            }
+        }
+    }
+
+    fn added(&mut self, added: Added, start: u64, stamp: i64) {
+        match added {
+            Added::New => self.methods += 1,
+            Added::Again => self.loaded_twice.add(stamp),
+            Added::Overlaps(other) => {
+                self.methods += 1;
+                self.overlap.get_or_insert((stamp, start, other));
+            }
+            Added::Empty | Added::Known(_) => {}
+        }
+    }
+
+    fn push(
+        &mut self,
+        kind: Rundown,
+        instance: u16,
+        (opened, closed): (Option<i64>, Option<i64>),
+        nested: bool,
+        (last, thread): (i64, u32),
+    ) {
+        self.brackets.push(Bracket {
+            kind,
+            instance,
+            opened,
+            closed,
+            nested,
+            thread,
+            last,
+            listed: super::instance::Counts::default(),
+            twice: 0,
+            disordered: 0,
+            first_disordered: None,
+            other_threads: 0,
+        });
+    }
+
+    fn complete(&mut self, kind: Rundown, instance: u16, stamp: i64, tid: u32) {
+        if let Some(at) = self.open_bracket(kind, instance) {
+            if let Some(bracket) = self.brackets.get_mut(at) {
+                bracket.closed = Some(stamp);
+                bracket.last = stamp;
+                bracket.other_threads += u64::from(bracket.thread != tid);
+            }
+            return;
+        }
+        if self.open_bracket(other(kind), instance).is_some() {
+            self.confused.add(stamp);
+        }
+        self.push(kind, instance, (None, Some(stamp)), false, (stamp, tid));
+    }
+
+    /// Index of the open bracket of a kind.
+    fn open_bracket(&self, kind: Rundown, instance: u16) -> Option<usize> {
+        self.brackets.iter().rposition(|b| {
             b.kind == kind && b.instance == instance && b.opened.is_some() && b.closed.is_none()
         })
     }
 
-    /// An enumerated thing should stand in a bracket.
-    fn inside(&mut self, via: Via, instance: u16, stamp: i64) {
-        if let Via::Enumerated(kind) = via
-            && self.open_bracket(kind, instance).is_none()
+    /// An enumerated thing should stand in a bracket: gives the bracket's ordinal as its low byte, 0
+    /// for none.
+    fn inside(&mut self, via: Via, instance: u16, stamp: i64, tid: u32) -> u8 {
+        let Via::Enumerated(kind) = via else { return 0 };
+        if let Some(at) = self.open_bracket(kind, instance)
+            && let Some(bracket) = self.brackets.get_mut(at)
         {
-            self.outside += 1;
-            self.first_outside.get_or_insert(stamp);
+            bracket.last = stamp;
+            bracket.other_threads += u64::from(bracket.thread != tid);
+            return u8::try_from(at % 255).map_or(1, |low| low + 1);
+        }
+        if self.open_bracket(other(kind), instance).is_some() {
+            self.confused.add(stamp);
+        } else {
+            self.outside.add(stamp);
+        }
+        0
+    }
+
+    /// Counts a listed thing in its bracket.
+    fn list(
+        &mut self,
+        mark: u8,
+        stamp: i64,
+        listing: Listing,
+        count: fn(&mut super::instance::Counts) -> &mut u64,
+    ) {
+        if mark == 0 {
+            return;
+        }
+        // The open one: a mark is only given while it is open.
+        let open = self.brackets.iter_mut().enumerate().rev().find(|(at, b)| {
+            u8::try_from(at % 255).is_ok_and(|low| low + 1 == mark) && b.closed.is_none()
+        });
+        let Some((_, bracket)) = open else { return };
+        *count(&mut bracket.listed) += 1;
+        bracket.twice += u64::from(listing.twice);
+        if listing.disordered {
+            bracket.disordered += 1;
+            bracket.first_disordered.get_or_insert(stamp);
         }
     }
 
-    /// Methods whose module has not been told of, by module.
+    /// Modules that methods name and nothing tells of.
     #[must_use]
     pub fn unknown_modules(&self) -> usize {
-        let known = |&&(instance, module): &&(u16, u64)| {
-            self.modules.known.contains(&(module, instance.into()))
-        };
-        self.method_modules.iter().filter(|m| !known(m)).count()
+        self.clrs.values().map(|clr| clr.unknown_modules().count()).sum()
+    }
+
+    /// Whether a CLR of the process has a rundown that is there from beginning to end.
+    #[must_use]
+    pub fn has_whole_rundown(&self) -> bool {
+        self.brackets.iter().any(Bracket::is_whole)
     }
 
     /// An address was seen that no managed code covers so far.
     pub fn pend(&mut self, address: u64, origin: Origin, sight: Sight) {
         let Sight { count, first, last, in_image } = sight;
         let pending = self.pending.entry(address).or_insert(Pending {
-            in_image: [0; 4],
-            nowhere: [0; 4],
+            in_image: [0; Origin::COUNT],
+            nowhere: [0; Origin::COUNT],
             first,
             last,
         });
@@ -279,14 +493,46 @@ impl Process {
         }
     }
 
+    /// An address in a kernel image was seen.
+    #[inline]
+    pub fn kernel_hit(&mut self, ordinal: u16, origin: Origin) {
+        let at = usize::from(ordinal);
+        if self.kernel_hits.len() <= at {
+            self.kernel_hits.resize(at + 1, [0; Origin::COUNT]);
+        }
+        if let Some(n) = self.kernel_hits.get_mut(at).and_then(|h| h.get_mut(origin as usize)) {
+            *n += 1;
+        }
+    }
+
     /// The tally of an origin.
     pub fn tally(&mut self, origin: Origin) -> &mut Tally {
-        let [clr, extended, kernel, sample] = &mut self.tallies;
+        let [clr, extended, kernel, sample, exception, entry] = &mut self.tallies;
         match origin {
             Origin::ClrStack => clr,
             Origin::ExtendedStack => extended,
             Origin::KernelStack => kernel,
             Origin::Sample => sample,
+            Origin::Exception => exception,
+            Origin::EntryPoint => entry,
         }
+    }
+}
+
+fn other(kind: Rundown) -> Rundown {
+    match kind {
+        Rundown::Start => Rundown::End,
+        Rundown::End => Rundown::Start,
+    }
+}
+
+fn via_of(event: &ClrEvent<'_>) -> Option<Via> {
+    match event {
+        ClrEvent::Method(via, _)
+        | ClrEvent::Module(via, _)
+        | ClrEvent::DomainModule(via, _)
+        | ClrEvent::Assembly(via, _)
+        | ClrEvent::AppDomain(via, _) => Some(*via),
+        _ => None,
     }
 }

@@ -1,6 +1,44 @@
 //! Who owns an address at which time.
+//!
+//! What is alive stands in one ordered map with 32 bytes per range, so that an index of millions of
+//! methods stays small; what has gone, and what was covered by something told of later, stands in a
+//! list that is sorted once, at the end.
 
 use std::collections::BTreeMap;
+
+/// What is known of the owner of a range, kept small: there is one per method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tag {
+    /// Id of the method, or of what else owns the range.
+    pub id: u64,
+    /// The CLR of the process.
+    pub instance: u16,
+    /// Facts, see the constants.
+    pub bits: u8,
+    /// Ordinal of the rundown bracket that enumerated it last, as its low byte; 0 for none.
+    pub mark: u8,
+}
+
+impl Tag {
+    /// An event names it; a plain one tells only a token.
+    pub const NAMED: u8 = 1;
+    /// Compiled at run time; else precompiled code of an image.
+    pub const JITTED: u8 = 2;
+    /// Made at run time, without metadata.
+    pub const DYNAMIC: u8 = 4;
+    /// Its load was seen.
+    pub const LOADED: u8 = 8;
+    /// A start rundown listed it.
+    pub const AT_START: u8 = 0x10;
+    /// An end rundown listed it.
+    pub const AT_END: u8 = 0x20;
+
+    /// Whether all of `bits` are set.
+    #[must_use]
+    pub const fn has(self, bits: u8) -> bool {
+        self.bits & bits == bits
+    }
+}
 
 /// A stretch of addresses that was owned for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +51,8 @@ pub struct Range {
     pub from: Option<i64>,
     /// Until when; `None` for to the end of the trace.
     pub to: Option<i64>,
+    /// Who owns it.
+    pub tag: Tag,
 }
 
 impl Range {
@@ -26,83 +66,160 @@ impl Range {
     }
 }
 
+/// What stands for [`Range::from`] being `None` in a live range.
+const BEFORE: i64 = i64::MIN;
+
+/// A live range, its start being the key.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    from: i64,
+    id: u64,
+    size: u32,
+    instance: u16,
+    bits: u8,
+    mark: u8,
+}
+
+impl Live {
+    fn covers(&self, start: u64, address: u64) -> bool {
+        address.wrapping_sub(start) < u64::from(self.size)
+    }
+
+    fn tag(&self) -> Tag {
+        Tag { id: self.id, instance: self.instance, bits: self.bits, mark: self.mark }
+    }
+
+    fn range(&self, start: u64, to: Option<i64>) -> Range {
+        let from = (self.from != BEFORE).then_some(self.from);
+        Range { start, end: start.saturating_add(self.size.into()), from, to, tag: self.tag() }
+    }
+}
+
+/// What adding a range found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It holds no address.
+    Empty,
+    /// Nobody was there.
+    New,
+    /// It had been told of before; this is how it was known then.
+    Known(Tag),
+    /// It was told of as loaded a second time, without an unload between.
+    Again,
+    /// Another range is still alive there, beginning at this address.
+    Overlaps(u64),
+}
+
 /// Ranges of one kind in one address space.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    live: BTreeMap<u64, Range>,
+    live: BTreeMap<u64, Live>,
+    /// What has gone.
     past: Vec<Range>,
+    /// What is alive, but hidden from a plain look-up by a range that was added over it.
+    hidden: Vec<Range>,
     /// Ranges that began where another one was still alive.
     pub overlaps: u64,
     /// The range found last: frames of a stack, and samples, come in bunches.
-    recent: Option<Range>,
+    recent: Option<(u64, Live)>,
+    /// The gap found last: what follows an address without owner often has none either.
+    gap: Option<(u64, u64)>,
 }
 
 impl Ranges {
     /// A range begins, or is found to have been there all along (`from` is `None`).
     ///
-    /// What is told again (a rundown tells what a load told) changes nothing but, perhaps, since
-    /// when it is known.
-    pub fn add(&mut self, start: u64, size: u64, from: Option<i64>) {
-        let end = start.saturating_add(size);
+    /// What is told again (a rundown tells what a load told) changes nothing but what is known of it.
+    pub fn add(&mut self, start: u64, size: u64, from: Option<i64>, tag: Tag) -> Added {
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        let end = start.saturating_add(size.into());
         if end == start {
-            return;
+            return Added::Empty;
         }
+        (self.recent, self.gap) = (None, None);
         if let Some(known) = self.live.get_mut(&start)
-            && known.end == end
+            && known.size == size
         {
+            let before = known.tag();
+            known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
             if from.is_none() {
-                return;
+                known.bits |= tag.bits;
+                known.id = tag.id;
+                return Added::Known(before);
             }
             // Loaded again at the same place: the unload in between was not seen.
-            let mut ended = *known;
-            ended.to = from;
-            known.from = from;
-            self.past.push(ended);
-            self.recent = None;
-            return;
+            self.past.push(known.range(start, from));
+            *known = live(from, size, tag);
+            return Added::Again;
         }
-        let touched = self.live.range(..end).next_back().is_some_and(|(_, r)| r.end > start);
-        self.overlaps += u64::from(touched);
-        if let Some(mut replaced) = self.live.insert(start, Range { start, end, from, to: None }) {
-            replaced.to = from;
-            self.past.push(replaced);
+        let beneath = self.live.range(..end).next_back();
+        let beneath = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
+        let beneath = beneath.map(|(&at, &live)| (at, live));
+        if let Some((at, older)) = beneath {
+            self.overlaps += 1;
+            if at != start {
+                self.hidden.push(older.range(at, None));
+            }
         }
-        self.recent = None;
+        if let Some(replaced) = self.live.insert(start, live(from, size, tag)) {
+            self.past.push(replaced.range(start, from));
+        }
+        beneath.map_or(Added::New, |(at, _)| Added::Overlaps(at))
     }
 
-    /// The range that begins at `start` ends. One whose beginning was not seen has been there since
-    /// before the trace.
-    pub fn remove(&mut self, start: u64, size: u64, at: i64) {
-        let ended = self.live.remove(&start).unwrap_or(Range {
-            start,
-            end: start.saturating_add(size),
-            from: None,
-            to: None,
-        });
-        self.past.push(Range { to: Some(at), ..ended });
-        self.recent = None;
+    /// The range that begins at `start` ends; gives what was known of it. One whose beginning was not
+    /// seen has been there since before the trace.
+    pub fn remove(&mut self, start: u64, size: u64, at: i64, tag: Tag) -> Option<Tag> {
+        (self.recent, self.gap) = (None, None);
+        let known = self.live.remove(&start);
+        let range = match known {
+            Some(live) => live.range(start, Some(at)),
+            None => {
+                let end = start.saturating_add(size);
+                Range { start, end, from: None, to: Some(at), tag }
+            }
+        };
+        if !self.hidden.is_empty() {
+            self.hidden.retain(|r| r.start != start);
+        }
+        self.past.push(range);
+        known.map(|live| live.tag())
     }
 
     /// Everything ends, since the process does.
     pub fn clear(&mut self, at: i64) {
-        for (_, range) in std::mem::take(&mut self.live) {
+        for (start, live) in std::mem::take(&mut self.live) {
+            self.past.push(live.range(start, Some(at)));
+        }
+        for range in std::mem::take(&mut self.hidden) {
             self.past.push(Range { to: Some(at), ..range });
         }
-        self.recent = None;
+        (self.recent, self.gap) = (None, None);
     }
 
-    /// Whether a range that is alive now covers the address.
-    pub fn covers_now(&mut self, address: u64) -> bool {
-        if self.recent.is_some_and(|r| r.covers(address)) {
-            return true;
+    /// The owner, among those alive now, of an address.
+    #[inline]
+    pub fn now(&mut self, address: u64) -> Option<Tag> {
+        if let Some((start, live)) = self.recent
+            && live.covers(start, address)
+        {
+            return Some(live.tag());
         }
-        let found = self.live.range(..=address).next_back().map(|(_, r)| *r);
-        match found.filter(|r| r.covers(address)) {
-            Some(range) => {
-                self.recent = Some(range);
-                true
+        if self.gap.is_some_and(|(from, to)| from <= address && address < to) {
+            return None;
+        }
+        let found = self.live.range(..=address).next_back().map(|(&at, &live)| (at, live));
+        match found.filter(|(at, live)| live.covers(*at, address)) {
+            Some((at, live)) => {
+                self.recent = Some((at, live));
+                Some(live.tag())
             }
-            None => false,
+            None => {
+                let from = found.map_or(0, |(at, live)| at.saturating_add(live.size.into()));
+                let to = self.live.range(address..).next().map_or(u64::MAX, |(&at, _)| at);
+                self.gap = Some((from, to));
+                None
+            }
         }
     }
 
@@ -112,46 +229,73 @@ impl Ranges {
         self.live.len()
     }
 
+    /// Ranges alive at the end, or now, by address.
+    pub fn alive(&self) -> impl Iterator<Item = Range> + '_ {
+        self.live.iter().map(|(&start, live)| live.range(start, None))
+    }
+
+    /// Ranges that have gone, in no order.
+    #[must_use]
+    pub fn past(&self) -> &[Range] {
+        &self.past
+    }
+
     /// All ranges there ever were, ready to be searched.
     #[must_use]
-    pub fn history(&self) -> History {
-        let mut ranges: Vec<_> = self.live.values().chain(&self.past).copied().collect();
-        ranges.sort_unstable_by_key(|r| (r.start, r.end));
-        let mut furthest = Vec::with_capacity(ranges.len());
+    pub fn history(&self) -> History<'_> {
+        let mut past: Vec<_> = self.past.iter().chain(&self.hidden).copied().collect();
+        past.sort_unstable_by_key(|r| (r.start, r.end, r.from, r.to));
+        let mut furthest = Vec::with_capacity(past.len());
         let mut end = 0;
-        for range in &ranges {
+        for range in &past {
             end = range.end.max(end);
             furthest.push(end);
         }
-        History { ranges, furthest }
+        History { live: &self.live, past, furthest }
     }
 }
 
+fn live(from: Option<i64>, size: u32, tag: Tag) -> Live {
+    let Tag { id, instance, bits, mark } = tag;
+    Live { from: from.unwrap_or(BEFORE), id, size, instance, bits, mark }
+}
+
 /// All ranges that there ever were, by address.
-#[derive(Clone, Debug, Default)]
-pub struct History {
-    ranges: Vec<Range>,
-    /// The furthest end among the ranges up to each one.
+#[derive(Clone, Debug)]
+pub struct History<'a> {
+    live: &'a BTreeMap<u64, Live>,
+    past: Vec<Range>,
+    /// The furthest end among the past ranges up to each one.
     furthest: Vec<u64>,
 }
 
-impl History {
-    /// Whether some range that lived in a span covers the address.
+impl History<'_> {
+    /// The owner of an address at some moment of a span.
     #[must_use]
-    pub fn covers(&self, address: u64, first: i64, last: i64) -> bool {
-        let mut at = self.ranges.partition_point(|r| r.start <= address);
+    pub fn owner(&self, address: u64, first: i64, last: i64) -> Option<Tag> {
+        let live = self.live.range(..=address).next_back();
+        let live = live.filter(|(at, live)| live.covers(**at, address) && live.from <= last);
+        if let Some((_, live)) = live {
+            return Some(live.tag());
+        }
+        let mut at = self.past.partition_point(|r| r.start <= address);
         while at > 0 {
             at -= 1;
             if self.furthest.get(at).is_none_or(|&end| end <= address) {
-                return false;
+                return None;
             }
-            let hit =
-                self.ranges.get(at).is_some_and(|r| r.covers(address) && r.lived_in(first, last));
-            if hit {
-                return true;
+            let range = self.past.get(at).filter(|r| r.covers(address) && r.lived_in(first, last));
+            if let Some(range) = range {
+                return Some(range.tag);
             }
         }
-        false
+        None
+    }
+
+    /// Whether the address has ever had an owner.
+    #[must_use]
+    pub fn ever(&self, address: u64) -> Option<Tag> {
+        self.owner(address, i64::MIN, i64::MAX)
     }
 }
 
@@ -159,39 +303,59 @@ impl History {
 mod tests {
     use super::*;
 
+    fn named(id: u64) -> Tag {
+        Tag { id, bits: Tag::NAMED, ..Tag::default() }
+    }
+
     #[test]
     fn an_address_belongs_to_who_lives_there_at_the_time() {
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x100, Some(10));
-        assert!(ranges.covers_now(0x10ff));
-        assert!(!ranges.covers_now(0x1100));
-        ranges.remove(0x1000, 0x100, 20);
-        assert!(!ranges.covers_now(0x1000));
+        assert_eq!(ranges.add(0x1000, 0x100, Some(10), named(1)), Added::New);
+        assert_eq!(ranges.now(0x10ff), Some(named(1)));
+        assert_eq!(ranges.now(0x1100), None);
+        assert_eq!(ranges.remove(0x1000, 0x100, 20, Tag::default()), Some(named(1)));
+        assert_eq!(ranges.now(0x1000), None);
+        assert_eq!(ranges.add(0x1080, 0x10, Some(30), named(2)), Added::New);
         let history = ranges.history();
-        assert!(history.covers(0x1000, 5, 15));
-        assert!(!history.covers(0x1000, 5, 9));
-        assert!(!history.covers(0x1000, 21, 30));
+        assert_eq!(history.owner(0x1000, 5, 15), Some(named(1)));
+        assert_eq!(history.owner(0x1000, 5, 9), None);
+        assert_eq!(history.owner(0x1000, 21, 30), None);
+        assert_eq!(history.owner(0x1088, 12, 13), Some(named(1)));
+        assert_eq!(history.owner(0x1088, 31, 31), Some(named(2)));
+        assert_eq!(history.ever(0x10ff), Some(named(1)));
     }
 
     #[test]
     fn what_is_enumerated_was_there_all_along() {
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x100, None);
-        assert!(ranges.history().covers(0x1000, i64::MIN, i64::MIN));
+        ranges.add(0x1000, 0x100, None, named(1));
+        assert!(ranges.history().owner(0x1000, i64::MIN, i64::MIN).is_some());
         // A load that was seen says since when, and the rundown after it does not change that.
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x100, Some(10));
-        ranges.add(0x1000, 0x100, None);
-        assert!(!ranges.history().covers(0x1000, 1, 9));
+        ranges.add(0x1000, 0x100, Some(10), Tag::default());
+        assert_eq!(ranges.add(0x1000, 0x100, None, named(1)), Added::Known(Tag::default()));
+        assert!(ranges.history().owner(0x1000, 1, 9).is_none());
+        assert_eq!(ranges.now(0x1000), Some(named(1)));
     }
 
     #[test]
     fn a_small_range_inside_a_large_one_hides_nothing() {
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x1000, None);
-        ranges.add(0x1100, 0x10, None);
+        ranges.add(0x1000, 0x1000, None, named(1));
+        assert_eq!(ranges.add(0x1100, 0x10, None, named(2)), Added::Overlaps(0x1000));
         assert_eq!(ranges.overlaps, 1);
-        assert!(ranges.history().covers(0x1500, 0, 0));
-        assert!(!ranges.history().covers(0x2000, 0, 0));
+        assert_eq!(ranges.history().owner(0x1500, 0, 0), Some(named(1)));
+        assert!(ranges.history().owner(0x2000, 0, 0).is_none());
+    }
+
+    #[test]
+    fn a_gap_is_remembered_only_as_long_as_it_is_one() {
+        let mut ranges = Ranges::default();
+        assert_eq!(ranges.now(0x1008), None);
+        ranges.add(0x1000, 0x10, Some(1), named(1));
+        assert_eq!(ranges.now(0x1008), Some(named(1)));
+        assert_eq!(ranges.now(0x1010), None);
+        assert_eq!(ranges.now(0x0fff), None);
+        assert_eq!(ranges.now(0x1000), Some(named(1)));
     }
 }

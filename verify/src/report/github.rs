@@ -11,11 +11,12 @@ pub(super) fn render(report: &Report) -> String {
             Severity::Note => "notice",
         };
         let about = f.pid.map_or(String::new(), |pid| format!("process {pid}: "));
+        let because = f.because.as_deref().map_or(String::new(), |b| format!(" (undecided: {b})"));
         out.push_str(&format!(
             "::{command} file={},title={}::{}\n",
             property(&report.file),
             property(f.rule),
-            data(&format!("{about}{}", f.message))
+            data(&format!("{about}{}{because}", f.message))
         ));
     }
     out

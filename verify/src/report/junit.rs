@@ -24,17 +24,31 @@ fn write(reports: &[Report], out: &mut String) -> fmt::Result {
 
 fn suite(report: &Report, out: &mut String) -> fmt::Result {
     let broken = |id: &'static str| {
-        report.findings.iter().filter(move |f| f.rule == id && f.severity > Severity::Note)
+        let grave = report.findings.iter().filter(|f| f.severity > Severity::Note);
+        grave.filter(move |f| f.rule == id && f.is_decided())
     };
+    let open =
+        |id: &str| report.findings.iter().find(|f| f.rule == id && f.severity > Severity::Note);
     let failures = RULES.iter().filter(|rule| broken(rule.id).next().is_some()).count();
+    let skipped = RULES.iter().filter(|r| broken(r.id).next().is_none() && open(r.id).is_some());
+    let skipped = skipped.count();
     let file = Xml(&report.file);
     writeln!(
         out,
-        "  <testsuite name=\"{file}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">",
+        "  <testsuite name=\"{file}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">",
         RULES.len()
     )?;
     for rule in RULES {
         let id = Xml(rule.id);
+        if broken(rule.id).next().is_none()
+            && let Some(undecided) = open(rule.id)
+        {
+            let because = undecided.because.as_deref().unwrap_or("undecided");
+            writeln!(out, "    <testcase classname=\"{file}\" name=\"{id}\">")?;
+            writeln!(out, "      <skipped message=\"undecided: {}\"/>", Xml(because))?;
+            writeln!(out, "    </testcase>")?;
+            continue;
+        }
         if broken(rule.id).next().is_none() {
             writeln!(out, "    <testcase classname=\"{file}\" name=\"{id}\"/>")?;
             continue;

@@ -3,14 +3,19 @@
 mod github;
 mod junit;
 mod sarif;
+mod session;
 mod text;
 
 use serde::Serialize;
 
 use etl_format::Clock;
+use etl_format::constants::FILETIME_PER_SECOND;
 
-use crate::facts::{Facts, Process, Tally};
+use crate::facts::{Cause, Facts, Process, Span, Tally};
+use crate::rules::Judgement;
 use crate::rules::catalogue::Rule;
+
+pub use session::{EnabledReport, LossReport, SessionReport};
 
 /// Version of the JSON report; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -64,6 +69,30 @@ impl Verdict {
     }
 }
 
+/// What became of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// It does not hold.
+    Broken,
+    /// It may hold or not: what was lost would decide it.
+    Undecided,
+    /// It holds, as far as the trace tells.
+    Holds,
+}
+
+impl Answer {
+    /// The lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Answer::Broken => "broken",
+            Answer::Undecided => "undecided",
+            Answer::Holds => "holds",
+        }
+    }
+}
+
 /// Something that a rule found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
@@ -71,8 +100,12 @@ pub struct Finding {
     pub rule: &'static str,
     /// How grave it is.
     pub severity: Severity,
+    /// [`Answer::Broken`], or [`Answer::Undecided`].
+    pub answer: Answer,
     /// What was found.
     pub message: String,
+    /// What makes it undecided.
+    pub because: Option<String>,
     /// The process, where it is about one.
     pub pid: Option<u32>,
     /// When, as UTC in ISO 8601, where it has a time.
@@ -82,14 +115,48 @@ pub struct Finding {
 impl Finding {
     pub(crate) fn new(rule: &Rule, message: String) -> Self {
         let (rule, severity) = (rule.id, rule.severity);
-        Finding { rule, severity, message, pid: None, timestamp: None }
+        Finding {
+            rule,
+            severity,
+            answer: Answer::Broken,
+            message,
+            because: None,
+            pid: None,
+            timestamp: None,
+        }
     }
 
     /// The finding is about a process, and perhaps a moment.
     pub(crate) fn of(mut self, facts: &Facts, process: &Process, stamp: Option<i64>) -> Self {
         self.pid = Some(process.pid);
+        self.at(facts, stamp)
+    }
+
+    /// The finding is about a moment.
+    pub(crate) fn at(mut self, facts: &Facts, stamp: Option<i64>) -> Self {
         self.timestamp = stamp.map(|s| utc(&facts.clock, s));
         self
+    }
+
+    /// The finding cannot be decided, for a reason.
+    pub(crate) fn undecided(mut self, because: impl Into<String>) -> Self {
+        (self.answer, self.because) = (Answer::Undecided, Some(because.into()));
+        self
+    }
+
+    /// The finding cannot be decided if something was lost in the span in which what it misses would
+    /// have come.
+    pub(crate) fn unless_lost(self, facts: &Facts, from: Option<i64>, to: Option<i64>) -> Self {
+        match facts.lost_in(from, to) {
+            Some(loss) => self.undecided(LossReport::new(facts, loss).to_string()),
+            None => self,
+        }
+    }
+
+    /// Whether it is not undecided.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.answer != Answer::Undecided
     }
 }
 
@@ -108,6 +175,11 @@ pub struct BracketReport {
     pub opened_at: Option<String>,
     /// When it was closed, as UTC.
     pub closed_at: Option<String>,
+    /// Where it lies on the timeline: microseconds since the report's start, of Init or the first thing
+    /// known of it, and of the last.
+    pub span_us: [i64; 2],
+    /// What it lists.
+    pub listed: Counts,
 }
 
 /// A CLR in a process.
@@ -130,6 +202,12 @@ pub struct ProcessReport {
     pub name: String,
     /// Its CLRs.
     pub clr_instances: Vec<ClrReport>,
+    /// When it started, as UTC, where that is inside the trace.
+    pub started_at: Option<String>,
+    /// When it ended, as UTC, where that is inside the trace.
+    pub ended_at: Option<String>,
+    /// Where its life lies on the timeline, in microseconds since the report's start.
+    pub span_us: [i64; 2],
     /// Events of the CLR's two providers.
     pub clr_events: u64,
     /// Brackets of rundowns.
@@ -150,6 +228,30 @@ pub struct ProcessReport {
     pub unloaded: Counts,
     /// What its addresses resolved to.
     pub coverage: Coverage,
+    /// Why addresses did not resolve, and how many.
+    pub causes: Vec<CauseReport>,
+}
+
+/// Why addresses did not resolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseReport {
+    /// In words.
+    pub cause: &'static str,
+    /// How many.
+    pub addresses: u64,
+}
+
+/// What became of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    /// Its id.
+    pub id: &'static str,
+    /// The gravest answer among its findings.
+    pub answer: Answer,
+    /// Its findings.
+    pub findings: u64,
+    /// What makes it undecided, if it is.
+    pub because: Option<String>,
 }
 
 /// Numbers of events by what they are about.
@@ -174,8 +276,12 @@ pub struct CoverageTable {
     pub frames: u64,
     /// In a managed method.
     pub managed: u64,
+    /// Of these, in a method that an event names.
+    pub named: u64,
     /// In a native image of the process or the kernel.
     pub image: u64,
+    /// Of these, in an image whose PDB identity the trace gives.
+    pub identified: u64,
     /// In neither.
     pub unresolved: u64,
 }
@@ -186,7 +292,9 @@ impl From<Tally> for CoverageTable {
             stacks: t.stacks,
             frames: t.frames,
             managed: t.managed,
+            named: t.named,
             image: t.image,
+            identified: t.identified,
             unresolved: t.unresolved,
         }
     }
@@ -203,26 +311,34 @@ pub struct Coverage {
     pub kernel_stacks: CoverageTable,
     /// Sampled instruction pointers.
     pub samples: CoverageTable,
+    /// Addresses at which exceptions were thrown.
+    pub exceptions: CoverageTable,
+    /// Addresses at which precompiled code is entered.
+    pub entry_points: CoverageTable,
 }
 
 impl Coverage {
-    fn new([clr, extended, kernel, samples]: [Tally; 4]) -> Self {
+    fn new([clr, extended, kernel, samples, exceptions, entry_points]: [Tally; 6]) -> Self {
         Coverage {
             clr_stacks: clr.into(),
             extended_stacks: extended.into(),
             kernel_stacks: kernel.into(),
             samples: samples.into(),
+            exceptions: exceptions.into(),
+            entry_points: entry_points.into(),
         }
     }
 
     /// The tables with their names.
     #[must_use]
-    pub fn rows(&self) -> [(&'static str, CoverageTable); 4] {
+    pub fn rows(&self) -> [(&'static str, CoverageTable); 6] {
         [
             ("CLR stacks", self.clr_stacks),
             ("extended stacks", self.extended_stacks),
             ("kernel stacks", self.kernel_stacks),
             ("samples", self.samples),
+            ("exceptions", self.exceptions),
+            ("entry points", self.entry_points),
         ]
     }
 }
@@ -238,6 +354,8 @@ pub struct Offender {
     pub address: String,
     /// How often it was seen.
     pub count: u64,
+    /// Why it did not resolve.
+    pub cause: &'static str,
 }
 
 /// The report.
@@ -251,8 +369,19 @@ pub struct Report {
     pub verdict: Verdict,
     /// When the session started, as UTC.
     pub start_time: String,
+    /// When the last record was, as UTC.
+    pub end_time: String,
+    /// Microseconds from the start, or from the first record if that is earlier, to the last record.
+    pub duration_us: i64,
     /// Records read.
     pub records: u64,
+    /// Sessions, and what else has a beginning and an end.
+    pub sessions: Vec<SessionReport>,
+    /// What was lost, and where.
+    pub losses: Vec<LossReport>,
+    /// What the sessions were enabled with: as told, as recorded, or the least that explains what was
+    /// seen.
+    pub enabled: Vec<EnabledReport>,
     /// Processes that ran managed code or that addresses were seen in, in the order of their ids.
     pub processes: Vec<ProcessReport>,
     /// What the addresses of the whole trace resolved to.
@@ -263,35 +392,47 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Findings that the user's policy leaves out.
     pub findings_left_out: u64,
+    /// What became of each rule, in the order of the catalogue.
+    pub rules: Vec<RuleReport>,
 }
 
 impl Report {
     /// How many unresolved addresses a report lists.
     pub const OFFENDERS: usize = 10;
 
-    pub(crate) fn new(file: &str, facts: &Facts, findings: Vec<Finding>, left_out: u64) -> Self {
+    pub(crate) fn new(facts: &Facts, judgement: Judgement) -> Self {
+        let Judgement { findings, left_out } = judgement;
+        let scale = Scale::new(facts);
         let mut processes: Vec<_> = facts
             .processes
             .iter()
             .filter(|p| p.is_managed() || p.tallies.iter().any(|t| t.frames > 0))
-            .map(|p| process(facts, p))
+            .map(|p| process(facts, &scale, p))
             .collect();
         processes.sort_by_key(|p| p.pid);
         let worst = facts.offenders.iter().take(Self::OFFENDERS);
-        let offenders = worst.filter_map(|&(index, address, count)| {
-            let process = facts.processes.get(index)?;
+        let offenders = worst.filter_map(|o| {
+            let process = facts.processes.get(o.process)?;
             let (pid, name) = (process.pid, process.name.clone());
-            Some(Offender { pid, name, address: format!("{address:#x}"), count })
+            let (address, count) = (format!("{:#x}", o.address), o.count);
+            Some(Offender { pid, name, address, count, cause: o.cause.name() })
         });
+        let names: Vec<_> = facts.files.iter().map(|f| f.name.as_str()).collect();
         Report {
             schema_version: SCHEMA_VERSION,
-            file: file.to_owned(),
+            file: names.join(" + "),
             verdict: verdict(&processes, &findings),
-            start_time: utc(&facts.clock, facts.header.stamp),
+            start_time: utc(&facts.clock, scale.start),
+            end_time: utc(&facts.clock, scale.end),
+            duration_us: scale.us(scale.end),
             records: facts.records,
+            sessions: session::sessions(facts, &scale),
+            losses: facts.losses.iter().map(|loss| LossReport::new(facts, loss)).collect(),
+            enabled: session::enabled(facts),
             coverage: Coverage::new(facts.tallies()),
             offenders: offenders.collect(),
             processes,
+            rules: rules(&findings),
             findings,
             findings_left_out: left_out,
         }
@@ -344,24 +485,80 @@ pub fn junit(reports: &[Report]) -> String {
     junit::render(reports)
 }
 
+/// Stamps as places on the timeline.
+pub(crate) struct Scale<'a> {
+    clock: &'a Clock,
+    /// Stamp of the start.
+    start: i64,
+    /// Stamp of the end.
+    end: i64,
+}
+
+impl<'a> Scale<'a> {
+    fn new(facts: &'a Facts) -> Self {
+        let opened = facts.files.iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
+        let (first, last) =
+            facts.span.unwrap_or((facts.clock.start_stamp, facts.clock.start_stamp));
+        let start = opened.map_or(first, |o| o.min(first));
+        Scale { clock: &facts.clock, start, end: last.max(start) }
+    }
+
+    /// Microseconds since the start, within the timeline.
+    pub(crate) fn us(&self, stamp: i64) -> i64 {
+        let from = self.clock.filetime(self.start);
+        let at = self.clock.filetime(stamp.clamp(self.start, self.end));
+        at.saturating_sub(from) / (FILETIME_PER_SECOND / 1_000_000)
+    }
+
+    /// A span; what has no beginning or end goes to the edge.
+    pub(crate) fn span(&self, from: Option<i64>, to: Option<i64>) -> [i64; 2] {
+        [self.us(from.unwrap_or(self.start)), self.us(to.unwrap_or(self.end))]
+    }
+
+    pub(crate) fn of(&self, span: Span) -> Option<[i64; 2]> {
+        span.map(|(from, to)| self.span(Some(from), Some(to)))
+    }
+}
+
+/// What became of each rule.
+fn rules(findings: &[Finding]) -> Vec<RuleReport> {
+    crate::RULES
+        .iter()
+        .map(|rule| {
+            let own: Vec<_> = findings.iter().filter(|f| f.rule == rule.id).collect();
+            let answer = own.iter().map(|f| f.answer).min().unwrap_or(Answer::Holds);
+            let because = own.iter().find_map(|f| f.because.clone());
+            let because = because.filter(|_| answer == Answer::Undecided);
+            RuleReport { id: rule.id, answer, findings: own.len() as u64, because }
+        })
+        .collect()
+}
+
 fn verdict(processes: &[ProcessReport], findings: &[Finding]) -> Verdict {
-    if findings.iter().any(|f| f.severity > Severity::Note) {
+    let grave = |answer| findings.iter().any(|f| f.severity > Severity::Note && f.answer == answer);
+    if grave(Answer::Broken) {
         Verdict::Broken
-    } else if processes.is_empty() {
+    } else if processes.is_empty() || grave(Answer::Undecided) {
         Verdict::Undecided
     } else {
         Verdict::Sound
     }
 }
 
-fn process(facts: &Facts, p: &Process) -> ProcessReport {
+fn process(facts: &Facts, scale: &Scale<'_>, p: &Process) -> ProcessReport {
     let at = |stamp: Option<i64>| stamp.map(|s| utc(&facts.clock, s));
-    let counts = |of: fn(&crate::facts::Seen) -> u64| Counts {
-        methods: of(&p.methods),
-        modules: of(&p.modules),
-        assemblies: of(&p.assemblies),
-        app_domains: of(&p.app_domains),
+    let things = |of: fn(&crate::facts::Things) -> u64| {
+        let sum = |pick: fn(&crate::facts::Clr) -> &crate::facts::Things| {
+            p.clrs.values().map(|clr| of(pick(clr))).sum()
+        };
+        Counts {
+            methods: 0,
+            modules: sum(|c| &c.modules),
+            assemblies: sum(|c| &c.assemblies),
+            app_domains: sum(|c| &c.domains),
+        }
     };
+    let known = things(|t| t.len() as u64);
     ProcessReport {
         pid: p.pid,
         name: p.name.clone(),
@@ -378,6 +575,9 @@ fn process(facts: &Facts, p: &Process) -> ProcessReport {
                 }),
             })
             .collect(),
+        started_at: at(p.started),
+        ended_at: at(p.ended),
+        span_us: scale.span(p.started, p.ended),
         clr_events: p.clr_events,
         brackets: p
             .brackets
@@ -389,16 +589,29 @@ fn process(facts: &Facts, p: &Process) -> ProcessReport {
                 closed: b.closed.is_some(),
                 opened_at: at(b.opened),
                 closed_at: at(b.closed),
+                span_us: scale.span(b.opened.or(b.closed), Some(b.last)),
+                listed: Counts {
+                    methods: b.listed.methods,
+                    modules: b.listed.modules,
+                    assemblies: b.listed.assemblies,
+                    app_domains: b.listed.domains,
+                },
             })
             .collect(),
-        methods: p.methods.known.len() as u64,
-        modules: p.modules.known.len() as u64,
-        assemblies: p.assemblies.known.len() as u64,
-        app_domains: p.app_domains.known.len() as u64,
-        enumerated: counts(|s| s.enumerated),
-        loaded: counts(|s| s.loaded),
-        unloaded: counts(|s| s.unloaded),
+        methods: p.methods,
+        modules: known.modules,
+        assemblies: known.assemblies,
+        app_domains: known.app_domains,
+        enumerated: Counts { methods: p.methods_enumerated, ..things(|t| t.enumerated) },
+        loaded: Counts { methods: p.methods_loaded, ..things(|t| t.loaded) },
+        unloaded: Counts { methods: p.methods_unloaded, ..things(|t| t.unloaded) },
         coverage: Coverage::new(p.tallies),
+        causes: Cause::ALL
+            .into_iter()
+            .zip(p.causes)
+            .filter(|(_, n)| *n > 0)
+            .map(|(cause, addresses)| CauseReport { cause: cause.name(), addresses })
+            .collect(),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::RULES;
 
-use super::{Report, Severity};
+use super::{Finding, Report, Severity};
 
 pub(super) fn render(reports: &[Report]) -> String {
     let rules: Vec<_> = RULES
@@ -51,8 +51,10 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
             json!({
                 "ruleId": f.rule,
                 "ruleIndex": RULES.iter().position(|rule| rule.id == f.rule),
-                "level": level(f.severity),
-                "message": {"text": f.message},
+                // What cannot be decided is open, and has no level then.
+                "kind": if f.is_decided() { "fail" } else { "open" },
+                "level": if f.is_decided() { level(f.severity) } else { "none" },
+                "message": {"text": message(f)},
                 "locations": [{
                     "physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}},
                 }],
@@ -60,6 +62,13 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
             })
         })
         .collect()
+}
+
+fn message(finding: &Finding) -> String {
+    match &finding.because {
+        Some(because) => format!("{} (undecided: {because})", finding.message),
+        None => finding.message.clone(),
+    }
 }
 
 fn level(severity: Severity) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::{CoverageTable, ProcessReport, Report, Verdict};
+use super::{Answer, CoverageTable, ProcessReport, Report, Severity, Verdict};
 
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
@@ -15,7 +15,10 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     let answer = match report.verdict {
         Verdict::Sound => "sound: no rule is broken",
         Verdict::Broken => "broken: see the findings",
-        Verdict::Undecided => "undecided: no managed code and no address was recorded",
+        Verdict::Undecided if report.processes.is_empty() => {
+            "undecided: no managed code and no address was recorded"
+        }
+        Verdict::Undecided => "undecided: what was lost may be what is missing",
     };
     writeln!(out, "{}", printable(&report.file))?;
     writeln!(out, "verdict   {answer}")?;
@@ -40,19 +43,58 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "\nmost frequent unresolved addresses")?;
         for o in &report.offenders {
             let name = printable(&o.name);
-            writeln!(out, "  {:<20} {:>6} times   pid {} {name}", o.address, o.count, o.pid)?;
+            writeln!(
+                out,
+                "  {:<20} {:>6} times   pid {} {name}: {}",
+                o.address, o.count, o.pid, o.cause
+            )?;
         }
     }
     let left_out = match report.findings_left_out {
         0 => String::new(),
         n => format!(", and {n} left out by --allow"),
     };
-    writeln!(out, "\nfindings: {}{left_out}", report.findings.len())?;
+    write_enabled(out, report)?;
+    let answered = |answer| report.rules.iter().filter(|r| r.answer == answer).count();
+    let (holds, broken, undecided) =
+        (answered(Answer::Holds), answered(Answer::Broken), answered(Answer::Undecided));
+    writeln!(out, "\nrules: {holds} hold, {broken} broken, {undecided} undecided")?;
+    writeln!(out, "findings: {}{left_out}", report.findings.len())?;
     for f in &report.findings {
         let pid = f.pid.map_or(String::new(), |pid| format!(" pid {pid}"));
         let at = f.timestamp.as_deref().map_or(String::new(), |t| format!(" at {t}"));
         writeln!(out, "  {:<8}{}{pid}{at}", f.severity.name(), f.rule)?;
         writeln!(out, "          {}", printable(&f.message))?;
+        if let Some(because) = &f.because {
+            writeln!(out, "          undecided: {}", printable(because))?;
+        }
+    }
+    write_repairs(out, report)
+}
+
+/// What to do about the findings graver than a note, once for each rule.
+fn write_repairs(out: &mut String, report: &Report) -> fmt::Result {
+    let grave =
+        |id: &str| report.findings.iter().any(|f| f.rule == id && f.severity > Severity::Note);
+    let mut rules = crate::RULES.iter().filter(|rule| grave(rule.id)).peekable();
+    if rules.peek().is_some() {
+        writeln!(out, "\nwhat to do")?;
+    }
+    for rule in rules {
+        writeln!(out, "  {:<26}{}", rule.id, rule.repair)?;
+    }
+    Ok(())
+}
+
+/// What the CLR's providers were enabled with.
+fn write_enabled(out: &mut String, report: &Report) -> fmt::Result {
+    let mut clr = report.enabled.iter().filter(|e| e.is_clr() && e.mask.is_some()).peekable();
+    if clr.peek().is_some() {
+        writeln!(out, "\nenabled")?;
+    }
+    for e in clr {
+        let (mask, level) = (e.mask.as_deref().unwrap_or("?"), e.level.unwrap_or(0));
+        writeln!(out, "  {:<34}{mask:>14} level {level}  {}", printable(&e.name), e.how())?;
     }
     Ok(())
 }

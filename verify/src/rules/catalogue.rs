@@ -98,6 +98,36 @@ rules! {
         "the format",
         "The file was cut, or grew after its header was written.",
         "See what else is said about the file.";
+    FILE_SEQUENCE_TWICE = "file.sequence-twice", Warning,
+        "Every buffer has a number of its own.",
+        "the format",
+        "Two buffers bear the same number: the file was put together from pieces, or written to by two.",
+        "Copy the file again; merge files with a tool that knows their format, not by appending them.";
+    FILE_DISORDERED = "file.disordered", Warning,
+        "Records stand in time order within their buffer.",
+        "the format; it holds in every trace seen",
+        "A tool that does not keep order wrote the file, or its bytes were altered. Time order was restored for the judgement.",
+        "Go back to the file as the session wrote it.";
+    FILE_OUTSIDE_SESSION = "file.outside-session", Note,
+        "Records lie between the start and the end that the header states, give or take a minute.",
+        "the format; what a merge adds may lie a few seconds behind the end",
+        "Header and content are not of one recording, or the clock was set meanwhile.",
+        "Go by the stamps of the records; see `etlkit info`.";
+    FILE_PROCESSORS = "file.processors", Note,
+        "No buffer is of a processor beyond the number that the header states.",
+        "the format",
+        "The header was made on another machine than the records, or by a tool that does not count processors.",
+        "Nothing, if the file was relogged; else go back to the file as the session wrote it.";
+    FILTER_NOT_ADMITTED = "filter.not-admitted", Warning,
+        "Every event is one that its provider's enablement admits.",
+        "the enable rule, F1 to F4",
+        "The trace holds events that the sessions cannot have asked for by what is known of them: another session's file was merged in, or the enablement told is not the one used.",
+        "Tell all of it: --enable 'PROVIDER:MASK:LEVEL', once for each session; `etlkit spec mask` takes masks apart.";
+    FILTER_SILENT = "filter.silent", Warning,
+        "What a rundown lists and what came to be inside the recording was told of when it came.",
+        "CLR rules E1 and E2 against R3",
+        "Loads inside the recording were not told although their keyword was on: they were lost, or left out by a filter.",
+        "More buffers; no filters by event id for loads. Stop the runtime session after the rundown, so that there is no gap between them.";
     RUNDOWN_NONE = "rundown.none", Error,
         "A trace in which managed code ran holds a rundown.",
         "CLR rundown protocol, R7",
@@ -133,6 +163,46 @@ rules! {
         "CLR rundown protocol, R7",
         "The process ended before: only what it loaded and compiled during the recording is known.",
         "For short-lived processes record from before their start, with Loader, Jit and NGen events on.";
+    RUNDOWN_CONFUSED = "rundown.confused", Error,
+        "A start rundown lists what was there at the start, an end rundown what is there at the end.",
+        "CLR rundown protocol, R2 and R3",
+        "Events of the one enumeration stand in the bracket of the other: the file was altered, or the events' ids are read wrongly.",
+        "Record again; a consumer that wrote this file mixed up the ids of the runtime and the rundown provider.";
+    RUNDOWN_ORDER = "rundown.order", Warning,
+        "A start rundown lists domains before their assemblies and those before their modules; an end rundown the other way round.",
+        "CLR rundown protocol, R3",
+        "The events were put out of order after they were written.",
+        "Go back to the files as the sessions wrote them.";
+    RUNDOWN_TWICE = "rundown.twice", Note,
+        "A rundown lists each thing once.",
+        "CLR rundown protocol, R3",
+        "Things are listed more than once in one bracket: two enumerations ran into each other, or events were doubled.",
+        "Enable the rundown provider once per recording.";
+    RUNDOWN_INCOMPLETE = "rundown.incomplete", Warning,
+        "A whole end rundown lists everything that was loaded before it and is still there.",
+        "CLR rundown protocol, R3",
+        "Events inside the rundown are missing, though it has a beginning and an end.",
+        "More buffers for the rundown session: it writes everything at once.";
+    RUNDOWN_EMPTY = "rundown.empty", Warning,
+        "A CLR's rundowns, taken together, list methods as well as modules.",
+        "CLR rundown protocol, R2 and R3",
+        "The rundown had Loader on and neither Jit nor NGen, or the other way round: addresses find no method, or methods no module.",
+        "Enable the rundown provider with 0x138: EndRundown, NGen, Jit, Loader.";
+    RUNDOWN_WRONG_PROVIDER = "rundown.wrong-provider", Note,
+        "Enumerations come from the rundown provider, loads and unloads from the runtime provider.",
+        "CLR rundown protocol, R4; capture state and the first release of .NET Framework 4 do otherwise",
+        "Enumerated items stand under the runtime provider, or loads under the rundown provider.",
+        "Nothing, if the runtime is that old or a tool asked for capture state; readers that go by ids alone mistake these events.";
+    RUNDOWN_RUNAWAY = "rundown.runaway", Warning,
+        "A rundown comes to an end after having listed what there is.",
+        "CLR rundown protocol, R1",
+        "The same things are listed again and again: the rundown was asked for many times, or does not end. Traces grow by gigabytes.",
+        "Enable the rundown provider once, wait for DCEndComplete, and stop its session.";
+    RUNDOWN_THREADS = "rundown.threads", Note,
+        "A rundown comes from one thread.",
+        "CLR rundown protocol, R2; seen in .NET Framework 4.5 to .NET 8",
+        "Events of one bracket come from several threads: what belongs to which enumeration is not certain.",
+        "Nothing by itself.";
     SYMBOLS_UNRESOLVED = "symbols.unresolved", Warning,
         "Every address lies in a managed method or in an image.",
         "symbol resolution, S1 and S7",
@@ -148,16 +218,136 @@ rules! {
         "symbol resolution, S4",
         "Methods of these modules have no module name, and no PDB can be found for them.",
         "Enable LoaderKeyword (0x8) in both sessions.";
+    SYMBOLS_ASSEMBLY_UNKNOWN = "symbols.assembly-unknown", Warning,
+        "Every assembly that a module names, and every domain that an assembly names, is told of.",
+        "symbol resolution, S4",
+        "Modules of these assemblies cannot be put to their assembly or domain.",
+        "Enable LoaderKeyword (0x8) in both sessions.";
+    SYMBOLS_NO_IDENTITY = "symbols.no-identity", Note,
+        "Every module with a file has the identity of its PDB.",
+        "symbol resolution, S6",
+        "Source lines, and names where methods are told without them, cannot be found for these modules: they were built without debug information, or their runtime is too old to tell.",
+        "Build with debug information (portable or full PDBs).";
+    SYMBOLS_UNNAMED = "symbols.unnamed", Warning,
+        "Every address in managed code lies in a method that is named, or whose module's PDB is known.",
+        "symbol resolution, S3",
+        "The session's level was below 5: methods are told by token, and nothing in the trace leads from there to a name.",
+        "Enable both providers at level 5 (verbose).";
+    SYMBOLS_PRECOMPILED = "symbols.precompiled", Warning,
+        "Every address in a native image of managed code lies in a method that a rundown told of, or the image's PDB is known.",
+        "symbol resolution, S5",
+        "Precompiled methods cannot be named: neither does the rundown list them nor is there a PDB to look them up in.",
+        "Enable NGenKeyword (0x20) in the rundown session, or merge on the machine with NGEN PDBs made (PerfView does so).";
+    SYMBOLS_IMAGE_IDENTITY = "symbols.image-identity", Note,
+        "A merged trace has the identity of every image that addresses lie in.",
+        "symbol resolution, S7; what a merge adds",
+        "Native addresses in these images cannot be named: the image had no debug information, or could not be read when the trace was merged.",
+        "Merge on the machine of the recording, as an administrator, before files change.";
     SYMBOLS_OVERLAP = "symbols.overlap", Note,
         "At any time an address belongs to one method.",
         "symbol resolution, S2",
         "Code was told of where other code still was: an unload was not seen.",
         "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told.";
+    SYMBOLS_LOADED_TWICE = "symbols.loaded-twice", Note,
+        "Code is loaded where no code is.",
+        "symbol resolution, S2",
+        "Code was loaded at the same place twice without an unload between: the unload was not told, or the load was doubled.",
+        "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told.";
+    SYMBOLS_UNLOAD_UNKNOWN = "symbols.unload-unknown", Note,
+        "Code that is unloaded was loaded or listed before.",
+        "symbol resolution, S1",
+        "The method was there since before the recording, and no start rundown told of it. Its addresses resolve all the same.",
+        "Ask for a start rundown (0x40) as well, if the order of things matters.";
+    SYMBOLS_JIT_WITHOUT_LOAD = "symbols.jit-without-load", Warning,
+        "What began to be compiled was loaded.",
+        "CLR rule E6",
+        "The compiler was at work on methods whose load never came: it was lost, or compilation failed.",
+        "More buffers; see filter.silent.";
+    SYMBOLS_GONE = "symbols.gone", Note,
+        "Code and images are told of at the times when addresses lie in them.",
+        "symbol resolution, S1 and S7",
+        "Addresses lie in code or images that the trace knows, but not at that time: they ran before the load was told of, or after the unload.",
+        "Nothing for a few; many mean that clocks of merged files do not agree.";
+    MERGE_CLOCK = "merge.clock", Warning,
+        "Files judged together have one clock.",
+        "merging, M1",
+        "The stamps of the files cannot be compared exactly: different clocks, or the clock was set between. They were brought together by time of day.",
+        "Start all sessions of a recording with the same clock (xperf -ClockType PerfCounter).";
+    MERGE_MACHINE = "merge.machine", Error,
+        "Files judged together are from one machine and one boot.",
+        "merging, M1",
+        "Boot time, processors or version of Windows differ: process ids and addresses of one file mean nothing in the other.",
+        "Judge each file by itself, or name the files that belong together.";
+    MERGE_SEAM = "merge.seam", Warning,
+        "The rundown begins before the runtime session ends.",
+        "merging, M2",
+        "Between the two nothing told of loads and jits: what came in between is listed by the rundown but not dated, what went is unknown.",
+        "Start the rundown session first, wait for it to be complete, then stop the runtime session.";
+    MERGE_ONE_SIDED = "merge.one-sided", Warning,
+        "What is merged or judged together holds both the runtime's events and a rundown.",
+        "merging, M1 and M2",
+        "One of the two files is missing from the merge, or its session recorded nothing.",
+        "Merge again with all files: xperf -merge clr1.etl clr2.etl merged.etl.";
+    MERGE_PROCESSES = "merge.processes", Warning,
+        "The rundown is of processes that the runtime session saw.",
+        "merging, M2",
+        "No process has both runtime events and a rundown: the files are of different recordings, or the processes had nothing to tell.",
+        "Check that the files belong together.";
+    MERGE_IMAGE_IDS = "merge.image-ids", Note,
+        "A trace with native addresses holds the identities of its images.",
+        "what a merge adds",
+        "The trace was not merged on its machine: native frames can be attributed to images, but their symbols cannot be found elsewhere.",
+        "On the machine of the recording: xperf -merge kernel.etl clr1.etl clr2.etl merged.etl, or PerfView merge.";
     STACKS_UNDEFINED_KEY = "stacks.undefined-key", Warning,
         "Every key of a kernel stack is defined.",
         "kernel stack compression",
         "Stacks told by such keys cannot be shown.",
         "Stop the kernel session in order: the definitions come last.";
+    STACKS_UNPAIRED = "stacks.unpaired", Warning,
+        "Each stack of the CLR follows the event it belongs to, on the same thread.",
+        "CLR rule E9",
+        "Stacks stand without their event: the event was lost, or it is put to the wrong thread. A session that has only StackKeyword on, beside another one, gets such stacks, too.",
+        "More buffers; turn on the keywords of the events whose stacks are wanted.";
+    STACKS_TRUNCATED = "stacks.truncated", Warning,
+        "A stack of the CLR holds as many addresses as it says.",
+        "CLR rule E9",
+        "Addresses are missing from the stacks, or bytes were added to them.",
+        "Go back to the file as the session wrote it.";
+    STACKS_EARLY = "stacks.early", Warning,
+        "A kernel stack is of an event that came before it.",
+        "kernel stack walking",
+        "Stacks cannot be put to their events: the clocks of merged files do not agree.",
+        "Start all sessions of a recording with the same clock.";
+    ACTIVITY_UNSTOPPED = "activity.unstopped", Note,
+        "An activity that starts stops, in tasks whose activities do so at all.",
+        "activities, A1",
+        "Activities were under way when the recording ended, or their stops are missing.",
+        "Nothing, if they were under way.";
+    ACTIVITY_UNSTARTED = "activity.unstarted", Note,
+        "An activity that stops has started, in tasks whose activities do so at all.",
+        "activities, A1",
+        "Activities were under way when the recording began, or their starts are missing.",
+        "Nothing, if they were under way.";
+    ACTIVITY_PARENT = "activity.parent", Note,
+        "The activity that another comes from has events.",
+        "activities, A1",
+        "The provider that the activity came from was not enabled, or its events are missing.",
+        "Enable the provider of the outer activity as well.";
+    PAYLOAD_SHORT = "payload.short", Warning,
+        "A payload holds all fields of its event.",
+        "the schemas of the tables and of the trace",
+        "Payloads end before their last field: they were cut, or the event is not the one that its id and version say.",
+        "Go back to the file as the session wrote it; if a manifest was given, see that it is the right one.";
+    PAYLOAD_LONG = "payload.long", Note,
+        "A payload ends with the last field of its event.",
+        "the schemas of the tables and of the trace",
+        "Payloads go on behind what is known of their event: a newer provider added fields without a new version.",
+        "Nothing; the fields known are read.";
+    PAYLOAD_VERSION = "payload.version", Note,
+        "The version of a CLR event is one that is known.",
+        "the tables",
+        "A newer runtime has versions of events that are not known here; their payloads were not compared.",
+        "Nothing.";
 }
 
 /// The catalogue as a page of documentation.

@@ -1,30 +1,82 @@
-//! The file itself: damage, losses, a session that was not closed.
+//! The file itself: damage, losses, a session that was not closed, order.
 
+use etl_format::constants::FILETIME_PER_SECOND;
 use etl_format::read::Note;
 
 use crate::facts::Facts;
+use crate::facts::source::FileFacts;
 use crate::report::Finding;
 
 use super::catalogue::{
-    FILE_BUFFER_COUNT, FILE_BUFFERS_LOST, FILE_DAMAGED, FILE_EVENTS_LOST, FILE_SEQUENCE_GAP,
-    FILE_UNCLOSED,
+    FILE_BUFFER_COUNT, FILE_BUFFERS_LOST, FILE_DAMAGED, FILE_DISORDERED, FILE_EVENTS_LOST,
+    FILE_OUTSIDE_SESSION, FILE_PROCESSORS, FILE_SEQUENCE_GAP, FILE_SEQUENCE_TWICE, FILE_UNCLOSED,
 };
 
+/// How far records may lie outside of what the header states: the rundown of a merge comes seconds later.
+const GRACE: i64 = 60 * FILETIME_PER_SECOND;
+
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
-    for fault in &facts.faults {
+    for file in &facts.files {
+        // Which one is worth saying only where there are several.
+        let of = if facts.files.len() > 1 { format!("{}: ", file.name) } else { String::new() };
+        one(file, &of, findings);
+    }
+    outside(facts, findings);
+}
+
+fn one(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
+    for fault in &file.faults {
         let (offset, message) = (fault.offset, &fault.message);
-        let message = format!("the file is damaged at offset {offset:#x}: {message}");
+        let message = format!("{of}the file is damaged at offset {offset:#x}: {message}");
         findings.push(Finding::new(&FILE_DAMAGED, message));
     }
-    for note in &facts.notes {
+    for note in &file.notes {
         let rule = match note {
             Note::EventsLost(_) => &FILE_EVENTS_LOST,
             Note::BuffersLost(_) => &FILE_BUFFERS_LOST,
             Note::SequenceGap { .. } => &FILE_SEQUENCE_GAP,
+            Note::SequenceTwice { .. } => &FILE_SEQUENCE_TWICE,
             Note::Unclosed => &FILE_UNCLOSED,
             Note::BufferCount { .. } => &FILE_BUFFER_COUNT,
             _ => continue,
         };
-        findings.push(Finding::new(rule, note.to_string()));
+        findings.push(Finding::new(rule, format!("{of}{note}")));
+    }
+    // The count may be missing from a header whose buffers tell of losses all the same.
+    let counted = file.notes.iter().any(|n| matches!(n, Note::EventsLost(_)));
+    let flagged = file.notes.iter().filter(|n| matches!(n, Note::EventsLostInBuffer { .. }));
+    let flagged = flagged.count();
+    if flagged > 0 && !counted {
+        let message =
+            format!("{of}{flagged} buffers say that events were lost while they were filled");
+        findings.push(Finding::new(&FILE_EVENTS_LOST, message));
+    }
+    if file.disordered > 0 {
+        let message = format!("{of}{} buffers are not in time order inside", file.disordered);
+        findings.push(Finding::new(&FILE_DISORDERED, message));
+    }
+    if let Some(processor) = file.beyond_processors {
+        let stated = file.header.processors;
+        let message = format!(
+            "{of}a buffer is of processor {processor}, the header states {stated} processors"
+        );
+        findings.push(Finding::new(&FILE_PROCESSORS, message));
+    }
+}
+
+fn outside(facts: &Facts, findings: &mut Vec<Finding>) {
+    // Of several files it is not kept which record was whose.
+    let ([file], Some((first, last))) = (facts.files.as_slice(), facts.span) else { return };
+    let (first, last) = (facts.clock.filetime(first), facts.clock.filetime(last));
+    let header = &file.header;
+    if first < header.start_time.saturating_sub(GRACE) {
+        let seconds = (header.start_time - first) / FILETIME_PER_SECOND;
+        let message = format!("the first record lies {seconds} s before the start");
+        findings.push(Finding::new(&FILE_OUTSIDE_SESSION, message));
+    }
+    if header.end_time > header.start_time && last > header.end_time.saturating_add(GRACE) {
+        let seconds = (last - header.end_time) / FILETIME_PER_SECOND;
+        let message = format!("the last record lies {seconds} s behind the end");
+        findings.push(Finding::new(&FILE_OUTSIDE_SESSION, message));
     }
 }

@@ -1,82 +1,278 @@
-//! The rundown protocol (rules R1 to R7 of the CLR): brackets, and who has none.
+//! The rundown protocol (rules R1 to R7 of the CLR): brackets, what is in them, and who has none.
 
-use crate::facts::{Facts, Process};
+use crate::facts::clr::Rundown;
+use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::Finding;
 
 use super::catalogue::{
-    RUNDOWN_EXITED, RUNDOWN_MISSING, RUNDOWN_NESTED, RUNDOWN_NO_INIT, RUNDOWN_NONE,
-    RUNDOWN_OUTSIDE, RUNDOWN_UNCLOSED,
+    RUNDOWN_CONFUSED, RUNDOWN_EMPTY, RUNDOWN_EXITED, RUNDOWN_INCOMPLETE, RUNDOWN_MISSING,
+    RUNDOWN_NESTED, RUNDOWN_NO_INIT, RUNDOWN_NONE, RUNDOWN_ORDER, RUNDOWN_OUTSIDE, RUNDOWN_RUNAWAY,
+    RUNDOWN_THREADS, RUNDOWN_TWICE, RUNDOWN_UNCLOSED, RUNDOWN_WRONG_PROVIDER,
 };
+use super::plural;
+
+/// Brackets of one kind and CLR beyond which a rundown has run away. Collectors ask for two or three.
+const MANY_BRACKETS: usize = 16;
+
+/// How often what a process has must be listed for a rundown to have run away, and from how many
+/// events on.
+const MANY_TIMES: u64 = 8;
+const MANY_EVENTS: u64 = 10_000;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for process in &facts.processes {
-        brackets(facts, process, findings);
+        for bracket in &process.brackets {
+            ends(facts, process, bracket, findings);
+            content(facts, process, bracket, findings);
+        }
+        strays(facts, process, findings);
+        runaway(facts, process, findings);
         if process.is_managed() {
             coverage(facts, process, findings);
+        }
+        for &instance in process.clrs.keys() {
+            incomplete(facts, process, instance, findings);
+            empty(facts, process, instance, findings);
         }
     }
 }
 
-fn brackets(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    for bracket in &process.brackets {
-        let kind = bracket.kind.name();
-        let instance = bracket.instance;
-        let (rule, message) = match (bracket.opened, bracket.closed) {
-            (Some(_), Some(_)) if bracket.nested => (
-                &RUNDOWN_NESTED,
-                format!(
-                    "a second {kind} rundown of CLR {instance} began before the first was complete"
-                ),
-            ),
-            (Some(_), Some(_)) => continue,
-            (Some(_), None) => (
-                &RUNDOWN_UNCLOSED,
-                format!(
-                    "the {kind} rundown of CLR {instance} began and was never complete: the rundown \
-                     session was stopped too early, or the process ended, or events were lost"
-                ),
-            ),
-            (None, _) => (
-                &RUNDOWN_NO_INIT,
-                format!(
-                    "the {kind} rundown of CLR {instance} is complete but never began: its first events are missing"
-                ),
-            ),
-        };
-        let stamp = bracket.opened.or(bracket.closed);
-        findings.push(Finding::new(rule, message).of(facts, process, stamp));
-    }
-    if process.outside > 0 {
+/// Init and Complete.
+fn ends(facts: &Facts, process: &Process, bracket: &Bracket, findings: &mut Vec<Finding>) {
+    let (kind, instance) = (bracket.kind.name(), bracket.instance);
+    let stamp = bracket.opened.or(bracket.closed);
+    if bracket.nested {
         let message = format!(
-            "{} enumerated items stand outside every rundown bracket of their CLR",
-            process.outside
+            "a second {kind} rundown of CLR {instance} began before the first was complete"
         );
-        findings.push(Finding::new(&RUNDOWN_OUTSIDE, message).of(
+        let finding = Finding::new(&RUNDOWN_NESTED, message).of(facts, process, stamp);
+        findings.push(finding.unless_lost(facts, None, stamp));
+    }
+    match (bracket.opened, bracket.closed) {
+        (Some(_), Some(_)) => {}
+        (Some(opened), None) => {
+            let ended = process.ended.is_some_and(|at| at >= opened);
+            let why = if ended {
+                "the process ended meanwhile"
+            } else {
+                "the rundown session was stopped too early, or the process was"
+            };
+            let message = format!(
+                "the {kind} rundown of CLR {instance} began and was never complete: {why}; {} came",
+                plural(listed(bracket), "item", "items")
+            );
+            let finding = Finding::new(&RUNDOWN_UNCLOSED, message).of(facts, process, stamp);
+            findings.push(finding.unless_lost(facts, Some(bracket.last), None));
+        }
+        (None, _) => {
+            let message = format!(
+                "the {kind} rundown of CLR {instance} is complete but never began: its first events are missing"
+            );
+            let finding = Finding::new(&RUNDOWN_NO_INIT, message).of(facts, process, stamp);
+            findings.push(finding.unless_lost(facts, None, bracket.closed));
+        }
+    }
+}
+
+fn listed(bracket: &Bracket) -> u64 {
+    let l = bracket.listed;
+    l.methods + l.modules + l.assemblies + l.domains
+}
+
+/// What stands between them.
+fn content(facts: &Facts, process: &Process, bracket: &Bracket, findings: &mut Vec<Finding>) {
+    let (kind, instance) = (bracket.kind.name(), bracket.instance);
+    if bracket.disordered > 0 {
+        let message = format!(
+            "in the {kind} rundown of CLR {instance} {} out of order to what they belong to",
+            plural(bracket.disordered, "item is", "items are")
+        );
+        findings.push(Finding::new(&RUNDOWN_ORDER, message).of(
             facts,
             process,
-            process.first_outside,
+            bracket.first_disordered,
+        ));
+    }
+    if bracket.twice > 0 {
+        let message = format!(
+            "the {kind} rundown of CLR {instance} lists {} more than once",
+            plural(bracket.twice, "item", "items")
+        );
+        findings.push(Finding::new(&RUNDOWN_TWICE, message).of(facts, process, bracket.opened));
+    }
+    if bracket.other_threads > 0 {
+        let message = format!(
+            "{} of the {kind} rundown of CLR {instance} come from other threads than its first",
+            plural(bracket.other_threads, "event", "events")
+        );
+        findings.push(Finding::new(&RUNDOWN_THREADS, message).of(facts, process, bracket.opened));
+    }
+}
+
+/// What stands where it should not.
+fn strays(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let outside = process.outside;
+    if outside.count > 0 {
+        let message = format!(
+            "{} outside every rundown bracket of their CLR",
+            plural(outside.count, "enumerated item stands", "enumerated items stand")
+        );
+        let finding = Finding::new(&RUNDOWN_OUTSIDE, message).of(facts, process, outside.first);
+        findings.push(finding.unless_lost(facts, None, outside.first));
+    }
+    let confused = process.confused;
+    if confused.count > 0 {
+        let message = format!(
+            "{} of one enumeration inside the bracket of the other",
+            plural(confused.count, "event stands", "events stand")
+        );
+        let finding = Finding::new(&RUNDOWN_CONFUSED, message).of(facts, process, confused.first);
+        findings.push(finding.unless_lost(facts, None, confused.first));
+    }
+    let wrong = process.wrong_provider;
+    if wrong.count > 0 {
+        let message = format!(
+            "{} under the provider of the other kind",
+            plural(
+                wrong.count,
+                "event of a rundown or load stands",
+                "events of rundowns or loads stand"
+            )
+        );
+        findings.push(Finding::new(&RUNDOWN_WRONG_PROVIDER, message).of(
+            facts,
+            process,
+            wrong.first,
         ));
     }
 }
 
-fn coverage(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    if !process.brackets.is_empty() || process.methods.enumerated > 0 {
+fn runaway(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let first = process.brackets.first();
+    let stamp = first.and_then(|b| b.opened.or(b.closed));
+    let per_clr = |kind| {
+        let counts = process.clrs.keys().map(move |&instance| {
+            process.brackets.iter().filter(|b| b.kind == kind && b.instance == instance).count()
+        });
+        counts.max().unwrap_or(0)
+    };
+    let most = per_clr(Rundown::Start).max(per_clr(Rundown::End));
+    let again = process.methods_enumerated > MANY_EVENTS
+        && process.methods_enumerated / process.methods.max(1) >= MANY_TIMES;
+    if most <= MANY_BRACKETS && !again {
         return;
     }
-    let (rule, message) = match (facts.rundown_span, process.ended) {
-        (None, _) => (
-            &RUNDOWN_NONE,
-            "the process ran managed code, and the trace holds no rundown at all: run a session on \
-             the CLR rundown provider with EndRundown (mask 0x138) before stopping, and merge it",
-        ),
-        (Some((first, _)), Some(ended)) if ended < first => (
-            &RUNDOWN_EXITED,
-            "the process ended before the rundown: only methods whose load was seen are known",
-        ),
-        (Some(_), _) => (
-            &RUNDOWN_MISSING,
-            "the process ran managed code while others were run down, and has no rundown itself",
-        ),
+    let message = format!(
+        "{most} rundowns of one CLR tell {} times of {} methods",
+        process.methods_enumerated, process.methods
+    );
+    findings.push(Finding::new(&RUNDOWN_RUNAWAY, message).of(facts, process, stamp));
+}
+
+/// Processes, and CLRs in them, without a rundown.
+fn coverage(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let from = process.clr_span.map(|(first, _)| first);
+    if process.brackets.is_empty() && process.methods_enumerated == 0 {
+        let (rule, message) = match (facts.rundown_span, process.ended) {
+            (None, _) => (
+                &RUNDOWN_NONE,
+                "the process ran managed code, and the trace holds no rundown at all: run a session on \
+                 the CLR rundown provider with EndRundown (mask 0x138) before stopping, and merge it",
+            ),
+            (Some((first, _)), Some(ended)) if ended < first => (
+                &RUNDOWN_EXITED,
+                "the process ended before the rundown: only methods whose load was seen are known",
+            ),
+            (Some(_), _) => (
+                &RUNDOWN_MISSING,
+                "the process ran managed code while others were run down, and has no rundown itself",
+            ),
+        };
+        let finding = Finding::new(rule, message.to_owned()).of(facts, process, None);
+        findings.push(finding.unless_lost(facts, from, None));
+        return;
+    }
+    // Some of its CLRs may have been run down and others not.
+    for (&instance, clr) in &process.clrs {
+        let own = process.brackets.iter().any(|b| b.instance == instance);
+        if own || clr.runtime_events == 0 || process.clrs.len() == 1 {
+            continue;
+        }
+        let message = format!(
+            "CLR {instance} ran managed code, and only other CLRs of the process were run down"
+        );
+        let finding = Finding::new(&RUNDOWN_MISSING, message).of(facts, process, None);
+        findings.push(finding.unless_lost(facts, from, None));
+    }
+}
+
+/// What was loaded before a whole end rundown, never unloaded, and is not listed.
+fn incomplete(facts: &Facts, process: &Process, instance: u16, findings: &mut Vec<Finding>) {
+    let Some(clr) = process.clrs.get(&instance) else { return };
+    let kinds: [(&str, &str); 4] = [
+        ("method", "methods"),
+        ("module", "modules"),
+        ("assembly", "assemblies"),
+        ("application domain", "application domains"),
+    ];
+    for (kind, (one, many)) in kinds.into_iter().enumerate() {
+        let lists = |b: &&Bracket| {
+            let l = b.listed;
+            let counts = [l.methods, l.modules, l.assemblies, l.domains];
+            b.kind == Rundown::End
+                && b.instance == instance
+                && b.is_whole()
+                && counts.get(kind).is_some_and(|&n| n > 0)
+        };
+        let Some(bracket) = process.brackets.iter().rfind(lists) else { continue };
+        let Some(opened) = bracket.opened else { continue };
+        let left_out = |known: &Known| {
+            known.has(Tag::LOADED)
+                && known.to.is_none()
+                && known.from.is_some_and(|from| from < opened)
+                && !known.has(Tag::AT_END)
+        };
+        let things = [None, Some(&clr.modules), Some(&clr.assemblies), Some(&clr.domains)];
+        let missing: Vec<u64> = match things.get(kind).copied().flatten() {
+            Some(things) => things.iter().filter(|(_, k)| left_out(k)).map(|(id, _)| id).collect(),
+            None => process
+                .code
+                .alive()
+                .filter(|r| {
+                    let tag = r.tag;
+                    tag.instance == instance
+                        && tag.has(Tag::LOADED | Tag::JITTED)
+                        && tag.bits & (Tag::AT_END | Tag::DYNAMIC) == 0
+                        && r.from.is_some_and(|from| from < opened)
+                })
+                .map(|r| r.start)
+                .collect(),
+        };
+        let Some(example) = missing.first() else { continue };
+        let message = format!(
+            "{} loaded and not unloaded before the end rundown of CLR {instance}, which does not list \
+             {} (the first is {example:#x})",
+            plural(missing.len() as u64, &format!("{one} was"), &format!("{many} were")),
+            if missing.len() == 1 { "it" } else { "them" },
+        );
+        let finding = Finding::new(&RUNDOWN_INCOMPLETE, message).of(facts, process, Some(opened));
+        findings.push(finding.unless_lost(facts, None, bracket.closed));
+    }
+}
+
+/// A CLR whose whole end rundowns list one kind of thing and not the other.
+fn empty(facts: &Facts, process: &Process, instance: u16, findings: &mut Vec<Finding>) {
+    let end = |b: &&Bracket| b.kind == Rundown::End && b.instance == instance && b.is_whole();
+    let brackets: Vec<_> = process.brackets.iter().filter(end).collect();
+    let Some(first) = brackets.first() else { return };
+    let sum = |of: fn(&Bracket) -> u64| brackets.iter().map(|b| of(b)).sum::<u64>();
+    let (methods, modules) = (sum(|b| b.listed.methods), sum(|b| b.listed.modules));
+    let message = match (methods, modules) {
+        (0, 0) => format!("the end rundown of CLR {instance} lists neither methods nor modules"),
+        (0, n) => format!("the end rundown of CLR {instance} lists {n} modules and no method"),
+        (n, 0) => format!("the end rundown of CLR {instance} lists {n} methods and no module"),
+        _ => return,
     };
-    findings.push(Finding::new(rule, message.to_owned()).of(facts, process, None));
+    let finding = Finding::new(&RUNDOWN_EMPTY, message).of(facts, process, first.opened);
+    findings.push(finding.unless_lost(facts, first.opened, first.closed));
 }

@@ -1,52 +1,242 @@
-//! Addresses that belong to nothing, and methods that belong to no module.
+//! Addresses that belong to nothing, methods that belong to no module, modules without identity.
 
-use crate::facts::Facts;
+use crate::facts::{Cause, Facts, Origin, Process};
 use crate::report::{Finding, Severity};
 
 use super::catalogue::{
-    STACKS_UNDEFINED_KEY, SYMBOLS_MODULE_UNKNOWN, SYMBOLS_OVERLAP, SYMBOLS_UNRESOLVED,
+    SYMBOLS_ASSEMBLY_UNKNOWN, SYMBOLS_GONE, SYMBOLS_IMAGE_IDENTITY, SYMBOLS_JIT_WITHOUT_LOAD,
+    SYMBOLS_LOADED_TWICE, SYMBOLS_MODULE_UNKNOWN, SYMBOLS_NO_IDENTITY, SYMBOLS_OVERLAP,
+    SYMBOLS_PRECOMPILED, SYMBOLS_UNLOAD_UNKNOWN, SYMBOLS_UNNAMED, SYMBOLS_UNRESOLVED,
 };
+use super::plural;
 
 /// Above this share of unresolved addresses in a process the trace is not usable for it.
 const GRAVE_SHARE: f64 = 0.05;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for process in &facts.processes {
-        let frames: u64 = process.tallies.iter().map(|t| t.frames).sum();
-        let unresolved: u64 = process.tallies.iter().map(|t| t.unresolved).sum();
-        if unresolved > 0 {
-            let share = unresolved as f64 / frames.max(1) as f64;
-            let message = format!(
-                "{unresolved} of {frames} addresses ({:.2} %) lie in no managed method and no image",
-                share * 100.0
-            );
-            let mut finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, None);
-            if share > GRAVE_SHARE {
-                finding.severity = Severity::Error;
-            }
-            findings.push(finding);
-        }
-        let unknown = process.unknown_modules();
-        if unknown > 0 {
-            let message = format!(
-                "{unknown} modules are named by methods and never told of: methods without a module \
-                 name (Loader keyword missing, or their events lost)"
-            );
-            findings.push(Finding::new(&SYMBOLS_MODULE_UNKNOWN, message).of(facts, process, None));
-        }
-        if process.code.overlaps > 0 {
-            let message = format!(
-                "{} times a method's code was told of where another's still was",
-                process.code.overlaps
-            );
-            findings.push(Finding::new(&SYMBOLS_OVERLAP, message).of(facts, process, None));
+        unresolved(facts, process, findings);
+        unnamed(facts, process, findings);
+        links(facts, process, findings);
+        ranges(facts, process, findings);
+        identities(facts, process, findings);
+        jitting(facts, process, findings);
+    }
+    image_identities(facts, findings);
+}
+
+fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let frames: u64 = process.tallies.iter().map(|t| t.frames).sum();
+    let unresolved: u64 = process.tallies.iter().map(|t| t.unresolved).sum();
+    if unresolved == 0 {
+        return;
+    }
+    let share = unresolved as f64 / frames.max(1) as f64;
+    let causes = Cause::ALL.into_iter().zip(process.causes).filter(|(_, n)| *n > 0);
+    let causes: Vec<_> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
+    let message = format!(
+        "{unresolved} of {frames} addresses ({:.2} %) lie in no managed method and no image: {}",
+        share * 100.0,
+        causes.join(", ")
+    );
+    let mut finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, None);
+    if share > GRAVE_SHARE {
+        finding.severity = Severity::Error;
+    }
+    // What would have told of them came at their time or, as a rundown, later; or it was there before.
+    let last = process.unresolved_span.map(|(_, last)| last);
+    let until = facts.rundown_span.map(|(_, end)| end).max(last);
+    findings.push(finding.unless_lost(facts, None, until));
+
+    let gone: u64 = Cause::ALL
+        .into_iter()
+        .zip(process.causes)
+        .filter(|(cause, _)| matches!(cause, Cause::MethodGone | Cause::ImageGone))
+        .map(|(_, n)| n)
+        .sum();
+    if gone > 0 {
+        let message = format!(
+            "{} where a method or an image was at another time",
+            plural(gone, "address lies", "addresses lie")
+        );
+        let stamp = process.unresolved_span.map(|(first, _)| first);
+        let finding = Finding::new(&SYMBOLS_GONE, message).of(facts, process, stamp);
+        findings.push(finding.unless_lost(facts, None, until));
+    }
+}
+
+fn unnamed(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let unnamed: u64 = process.tallies.iter().map(|t| t.managed - t.named.min(t.managed)).sum();
+    let without_pdb: usize = process
+        .clrs
+        .values()
+        .map(|clr| {
+            let no_pdb = |id: &&u64| {
+                clr.module_facts.get(id).is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
+            };
+            clr.unnamed_modules.iter().filter(no_pdb).count()
+        })
+        .sum();
+    if unnamed > 0 && without_pdb > 0 {
+        let message = format!(
+            "{} lie in methods told without a name; of their modules {without_pdb} have no PDB identity",
+            plural(unnamed, "address", "addresses")
+        );
+        findings.push(Finding::new(&SYMBOLS_UNNAMED, message).of(facts, process, None));
+    }
+    if process.precompiled_unidentified > 0 {
+        let message = format!(
+            "{} of {} addresses in precompiled code have neither a method nor an image whose PDB is known",
+            process.precompiled_unidentified, process.precompiled
+        );
+        findings.push(Finding::new(&SYMBOLS_PRECOMPILED, message).of(facts, process, None));
+    }
+}
+
+/// Methods to modules to assemblies to domains.
+fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let unknown = process.unknown_modules();
+    if unknown > 0 {
+        let message = format!(
+            "{} named by methods and never told of: methods without a module name (Loader keyword \
+             missing, or their events lost)",
+            plural(unknown as u64, "module is", "modules are")
+        );
+        let finding = Finding::new(&SYMBOLS_MODULE_UNKNOWN, message).of(facts, process, None);
+        findings.push(finding.unless_lost(facts, None, None));
+    }
+    let assemblies: usize = process.clrs.values().map(|c| c.unknown_assemblies().count()).sum();
+    let domains: usize = process.clrs.values().map(|c| c.unknown_domains().count()).sum();
+    if assemblies + domains > 0 {
+        let message = format!(
+            "{} named by modules and {} named by assemblies, and never told of",
+            plural(assemblies as u64, "assembly is", "assemblies are"),
+            plural(domains as u64, "domain is", "domains are")
+        );
+        let finding = Finding::new(&SYMBOLS_ASSEMBLY_UNKNOWN, message).of(facts, process, None);
+        findings.push(finding.unless_lost(facts, None, None));
+    }
+}
+
+/// Code over code.
+fn ranges(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    if let Some((stamp, start, other)) = process.overlap {
+        let message = format!(
+            "{} a method's code was told of where another's still was: first at {start:#x}, over the one at {other:#x}",
+            plural(process.code.overlaps, "time", "times")
+        );
+        let finding = Finding::new(&SYMBOLS_OVERLAP, message).of(facts, process, Some(stamp));
+        findings.push(finding.unless_lost(facts, None, Some(stamp)));
+    }
+    let twice = process.loaded_twice;
+    if twice.count > 0 {
+        let message = format!(
+            "{} loaded where it was already",
+            plural(twice.count, "piece of code was", "pieces of code were")
+        );
+        let finding = Finding::new(&SYMBOLS_LOADED_TWICE, message).of(facts, process, twice.first);
+        findings.push(finding.unless_lost(facts, None, twice.first));
+    }
+    let unknown = process.unloads_unknown;
+    if unknown.count > 0 {
+        let message = format!(
+            "{} unloaded that nothing had told of",
+            plural(unknown.count, "piece of code was", "pieces of code were")
+        );
+        let finding =
+            Finding::new(&SYMBOLS_UNLOAD_UNKNOWN, message).of(facts, process, unknown.first);
+        findings.push(finding.unless_lost(facts, None, unknown.first));
+    }
+}
+
+/// PDBs of modules.
+fn identities(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    for clr in process.clrs.values() {
+        let file = |id: &u64| clr.modules.contains(*id);
+        let modules: Vec<_> = clr
+            .module_facts
+            .iter()
+            .filter(|(id, m)| file(id) && !m.is_dynamic() && !m.name.is_empty())
+            .map(|(_, m)| m)
+            .collect();
+        let without: Vec<_> = modules.iter().filter(|m| m.il_pdb.is_none()).collect();
+        let Some(example) = without.first() else { continue };
+        let old = without.iter().filter(|m| !m.has_identity).count();
+        let why = if old > 0 {
+            format!("; the events of {old} are of a version that cannot hold it")
+        } else {
+            String::new()
+        };
+        let message = format!(
+            "{} of {} modules have no PDB identity, {:?} for one{why}",
+            without.len(),
+            modules.len(),
+            example.name
+        );
+        findings.push(Finding::new(&SYMBOLS_NO_IDENTITY, message).of(facts, process, None));
+    }
+}
+
+fn jitting(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    // What began after the thread's, or the process's, last word may still have been under way.
+    let end = process.ended.or(process.last_runtime);
+    let mut begun: Vec<_> = process
+        .jitting
+        .iter()
+        .filter(|(_, (stamp, _))| end.is_some_and(|end| *stamp < end))
+        .map(|(&id, &(stamp, tid))| (stamp, id, tid))
+        .collect();
+    begun.sort_unstable();
+    // The last one of each thread may have been under way at the end.
+    let last_of = |tid: u32| begun.iter().rev().find(|b| b.2 == tid).map(|b| b.1);
+    let stuck: Vec<_> = begun.iter().filter(|b| last_of(b.2) != Some(b.1)).collect();
+    let Some((stamp, id, _)) = stuck.first() else { return };
+    let message = format!(
+        "{} begun to be compiled and never loaded (the first is {id:#x})",
+        plural(stuck.len() as u64, "method was", "methods were")
+    );
+    let finding = Finding::new(&SYMBOLS_JIT_WITHOUT_LOAD, message).of(facts, process, Some(*stamp));
+    findings.push(finding.unless_lost(facts, Some(*stamp), None));
+}
+
+/// Images that addresses lie in, in a trace whose merge told of identities.
+fn image_identities(facts: &Facts, findings: &mut Vec<Finding>) {
+    if facts.images.identities == 0 {
+        return;
+    }
+    let native = |image: &crate::facts::images::Image| {
+        // Native images of managed modules are judged with their modules.
+        !facts.processes.iter().any(|p| {
+            p.pid == image.pid
+                && p.clrs.values().any(|clr| {
+                    clr.module_facts.values().any(|m| {
+                        !image.name.is_empty()
+                            && (m.native_name == image.name || m.name == image.name)
+                    })
+                })
+        })
+    };
+    let mut without: Vec<(u64, &str)> = Vec::new();
+    for (index, image) in facts.images.list.iter().enumerate() {
+        let hits: u64 = image.hits.iter().sum();
+        if hits > 0 && !facts.images.is_identified(index as u64) && native(image) {
+            without.push((hits, &image.name));
         }
     }
-    let undefined = facts.undefined_stacks();
-    if undefined > 0 {
-        findings.push(Finding::new(
-            &STACKS_UNDEFINED_KEY,
-            format!("{undefined} kernel stacks are told by a key that the trace never defines"),
-        ));
-    }
+    without.sort_unstable_by_key(|&(hits, name)| (std::cmp::Reverse(hits), name));
+    let Some((_, example)) = without.first() else { return };
+    let addresses: u64 = without.iter().map(|(hits, _)| hits).sum();
+    let samples: u64 = facts
+        .images
+        .list
+        .iter()
+        .enumerate()
+        .filter(|(index, image)| !facts.images.is_identified(*index as u64) && native(image))
+        .filter_map(|(_, image)| image.hits.get(Origin::Sample as usize))
+        .sum();
+    let message = format!(
+        "{addresses} addresses, {samples} of them samples, lie in {} without a PDB identity, most in {example:?}",
+        plural(without.len() as u64, "image", "images")
+    );
+    findings.push(Finding::new(&SYMBOLS_IMAGE_IDENTITY, message));
 }

@@ -1,0 +1,321 @@
+//! What the sessions were enabled with: as the user tells it, as the trace records it, or as it can be
+//! inferred from what was seen.
+
+use std::collections::{BTreeMap, HashMap};
+
+use etl_format::Guid;
+use etl_format::cursor::{Bytes, Cursor};
+use etl_format::read::Record;
+use etl_schema::enable::{Enablement, EventKey};
+use etl_schema::tables::Registry;
+
+use super::clr;
+use super::process::Counted;
+
+/// The EventSource by which PerfView tells what it turned on.
+const PERFVIEW: Guid =
+    Guid::new(0xa8a7_1ac1, 0x040f, 0x54a2, [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61]);
+/// Microsoft-Windows-Kernel-EventTracing.
+const EVENT_TRACING: Guid =
+    Guid::new(0xb675_ec37, 0xbdb6, 0x4648, [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2]);
+/// The event by which an `EventSource` tells its manifest: it is given to every session.
+const MANIFEST: u16 = 0xfffe;
+
+/// How an enablement is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Knowledge {
+    /// The user told it: it is all there was for this provider.
+    Told,
+    /// The trace records it; another one may have gone unrecorded.
+    Recorded,
+    /// It is the smallest that explains what was seen.
+    Inferred,
+}
+
+impl Knowledge {
+    /// The lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Knowledge::Told => "told",
+            Knowledge::Recorded => "recorded",
+            Knowledge::Inferred => "inferred",
+        }
+    }
+}
+
+/// How a session enabled a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enabled {
+    /// The provider.
+    pub provider: Guid,
+    /// Level and masks; `None` where only the fact is recorded.
+    pub with: Option<Enablement>,
+    /// How it is known.
+    pub knowledge: Knowledge,
+    /// Since when, where it is recorded.
+    pub at: Option<i64>,
+    /// The session, where it is recorded.
+    pub session: Option<String>,
+}
+
+impl Enabled {
+    /// What a user told: `GUID-or-name:mask:level`, mask and level as in the command lines of xperf,
+    /// both of which may be left out.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default().trim();
+        let provider = provider(name).ok_or_else(|| {
+            format!("{name:?} is neither a GUID nor a provider of the tables (see `etlkit spec`)")
+        })?;
+        let any = match parts.next().map(str::trim) {
+            None | Some("" | "*") => 0,
+            Some(mask) => number(mask).ok_or_else(|| format!("{mask:?} is not a mask"))?,
+        };
+        let level = match parts.next().map(str::trim) {
+            None | Some("" | "*") => 0,
+            Some(level) => number(level)
+                .and_then(|n| u8::try_from(n).ok())
+                .ok_or_else(|| format!("{level:?} is not a level from 0 to 255"))?,
+        };
+        // xperf allows for stack options behind the level; they filter nothing.
+        if let Some(rest) = parts.next().filter(|rest| !rest.contains("stack")) {
+            return Err(format!("{rest:?} is one part too many"));
+        }
+        let with = Some(Enablement::new(level, any));
+        Ok(Enabled { provider, with, knowledge: Knowledge::Told, at: None, session: None })
+    }
+}
+
+/// A provider by GUID, by name, or by one of the short names `runtime` and `rundown`.
+fn provider(name: &str) -> Option<Guid> {
+    if name.is_empty() {
+        return None;
+    }
+    if let Ok(guid) = name.trim_matches(['{', '}']).parse() {
+        return Some(guid);
+    }
+    match name.to_ascii_lowercase().as_str() {
+        "runtime" => Some(clr::RUNTIME),
+        "rundown" => Some(clr::RUNDOWN),
+        _ => Registry::builtin().find(name).map(|provider| provider.guid),
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// What the enable rule looks at of an event, and its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    provider: Guid,
+    keyword: u64,
+    id: u16,
+    level: u8,
+}
+
+/// Events that were seen, by what the enable rule looks at; and enablements that the trace records.
+#[derive(Debug, Default)]
+pub struct Admission {
+    seen: HashMap<Key, Counted>,
+    /// The key of the last event: events come in bunches.
+    last: Option<(Key, u64)>,
+    /// Whether some kinds of events were not kept, since there were too many.
+    pub overflowed: bool,
+    /// Enablements, told ones first, in the order in which they appeared.
+    pub enabled: Vec<Enabled>,
+    /// Whether PerfView's rundown has begun: what it turns on then is the rundown provider.
+    rundown: bool,
+    /// Names of sessions, as the trace records them.
+    pub sessions: Vec<(i64, String)>,
+}
+
+impl Admission {
+    /// Nothing seen yet, with what the user told.
+    #[must_use]
+    pub fn new(told: &[Enabled]) -> Self {
+        Admission { enabled: told.to_vec(), ..Admission::default() }
+    }
+
+    /// Most kinds of events that are kept.
+    const KINDS: usize = 1 << 16;
+    /// Most enablements that are kept.
+    const ENABLED: usize = 1 << 12;
+
+    /// Takes in an event.
+    #[inline]
+    pub fn event(&mut self, record: &Record<'_>, provider: Guid, stamp: i64) {
+        let Some(d) = record.descriptor() else { return };
+        let key = Key { provider, keyword: d.keyword, id: d.id, level: d.level };
+        match &mut self.last {
+            Some((last, more)) if *last == key => *more += 1,
+            _ => self.another(key, stamp),
+        }
+        if provider == PERFVIEW {
+            self.perfview(d.id, record.payload(), stamp);
+        } else if provider == EVENT_TRACING && d.id == 14 {
+            self.event_tracing(record.payload(), stamp);
+        }
+    }
+
+    fn another(&mut self, key: Key, stamp: i64) {
+        self.settle();
+        if self.seen.len() < Self::KINDS || self.seen.contains_key(&key) {
+            self.seen.entry(key).or_default().add(stamp);
+            self.last = Some((key, 0));
+        } else {
+            self.overflowed = true;
+        }
+    }
+
+    /// Counts what the last key stands for.
+    fn settle(&mut self) {
+        if let Some((key, more)) = self.last.take()
+            && let Some(counted) = self.seen.get_mut(&key)
+        {
+            counted.count += more;
+        }
+    }
+
+    fn push(
+        &mut self,
+        provider: Guid,
+        with: Option<(u8, u64)>,
+        stamp: i64,
+        session: Option<String>,
+    ) {
+        if self.enabled.len() < Self::ENABLED {
+            let with = with.map(|(level, any)| Enablement::new(level, any));
+            let (knowledge, at) = (Knowledge::Recorded, Some(stamp));
+            self.enabled.push(Enabled { provider, with, knowledge, at, session });
+        }
+    }
+
+    /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 what it turns the
+    /// CLR on with, 14 what it turns another provider on with.
+    fn perfview(&mut self, id: u16, payload: &[u8], stamp: i64) {
+        let mut c = Cursor::new(payload);
+        match id {
+            4 => self.rundown = true,
+            11 => {
+                if let Some(name) = c.utf16z()
+                    && self.sessions.len() < Self::ENABLED
+                {
+                    self.sessions.push((stamp, text(name)));
+                }
+            }
+            13 => {
+                let (Some(any), Some(level)) = (c.u64(), c.u32()) else { return };
+                let provider = if self.rundown { clr::RUNDOWN } else { clr::RUNTIME };
+                self.push(
+                    provider,
+                    Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
+                    stamp,
+                    None,
+                );
+            }
+            14 => {
+                let Some(_name) = c.utf16z() else { return };
+                let (Some(guid), Some(level), Some(any)) = (c.guid(), c.u32(), c.u64()) else {
+                    return;
+                };
+                self.push(guid, Some((u8::try_from(level).unwrap_or(u8::MAX), any)), stamp, None);
+            }
+            _ => {}
+        }
+    }
+
+    /// A provider was enabled: its GUID and the session's name. Masks are not told.
+    fn event_tracing(&mut self, payload: &[u8], stamp: i64) {
+        let mut c = Cursor::new(payload);
+        let Some(provider) = payload.guid_at(0) else { return };
+        c.take(16);
+        let session = c.utf16z().map(text);
+        self.push(provider, None, stamp, session);
+    }
+
+    /// Everything has been seen.
+    pub fn finish(&mut self) {
+        self.settle();
+    }
+
+    /// Providers that were seen, in the order of their GUIDs, with their events' kinds.
+    #[must_use]
+    pub fn providers(&self) -> BTreeMap<Guid, Vec<(EventKey, Counted)>> {
+        let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut keys: Vec<_> = self.seen.iter().collect();
+        keys.sort_unstable_by_key(|(key, _)| **key);
+        for (key, &counted) in keys {
+            let event = EventKey { id: key.id, level: key.level, keyword: key.keyword };
+            out.entry(key.provider).or_default().push((event, counted));
+        }
+        out
+    }
+
+    /// The known enablements of a provider whose masks are known.
+    pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> {
+        let own = self.enabled.iter().filter(move |e| e.provider == provider);
+        own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
+    }
+
+    /// Kinds of events that none of the known enablements of their provider admits; nothing for
+    /// providers of which none is known.
+    #[must_use]
+    pub fn not_admitted(&self) -> Vec<(Guid, EventKey, Counted, Knowledge)> {
+        let mut out = Vec::new();
+        for (provider, kinds) in self.providers() {
+            let Some(knowledge) = self.of(provider).map(|(e, _)| e.knowledge).min() else {
+                continue;
+            };
+            for (event, counted) in kinds {
+                if event.id != MANIFEST && !self.of(provider).any(|(_, with)| with.admits(&event)) {
+                    out.push((provider, event, counted, knowledge));
+                }
+            }
+        }
+        out
+    }
+
+    /// Since when a keyword is known to have been on for a provider: `i64::MIN` when the user told it,
+    /// the time of the record, or of the first event that only this keyword admits.
+    #[must_use]
+    pub fn on_since(&self, provider: Guid, keyword: u64) -> Option<i64> {
+        let admits = |with: &Enablement| with.any == 0 || with.any & keyword != 0;
+        let known = self.of(provider).filter(|(_, with)| admits(with));
+        let known = known.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
+        let seen = self.seen.iter().filter(|(key, _)| {
+            key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0
+        });
+        known.into_iter().chain(seen.filter_map(|(_, counted)| counted.first)).min()
+    }
+}
+
+fn text(units: &[u8]) -> String {
+    let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_tells() {
+        let told = Enabled::parse("a669021c-c450-4609-a035-5af59af4df18:0x138:5").unwrap();
+        assert_eq!(told.provider, clr::RUNDOWN);
+        assert_eq!(told.with, Some(Enablement::new(5, 0x138)));
+        let told = Enabled::parse("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'").unwrap();
+        assert_eq!((told.provider, told.with), (clr::RUNTIME, Some(Enablement::new(5, 0x1ccbd))));
+        assert_eq!(Enabled::parse("runtime").unwrap().with, Some(Enablement::new(0, 0)));
+        for wrong in ["", "nobody:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
+            assert!(Enabled::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What was lost, and where: which processor, which span of time.
+//!
+//! Whatever a rule misses may be among what was lost, and is then undecided. So each loss is placed as
+//! closely as the file allows: a flag on a buffer places it on a processor between two stamps; a
+//! header's count alone places it anywhere in the session.
+
+use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
+
+/// What was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum What {
+    /// Events, since no buffer was free.
+    Events,
+    /// Buffers, since they could not be written.
+    Buffers,
+    /// Bytes of the file.
+    Bytes,
+    /// The end of the session.
+    Tail,
+}
+
+impl What {
+    /// In words, as the subject of "was lost".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            What::Events => "events were lost",
+            What::Buffers => "a buffer was lost",
+            What::Bytes => "the file is damaged",
+            What::Tail => "the end of the session is missing",
+        }
+    }
+}
+
+/// A loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loss {
+    /// First stamp of the span it happened in; `None` for the beginning.
+    pub from: Option<i64>,
+    /// Last stamp of the span; `None` for the end.
+    pub to: Option<i64>,
+    /// The processor, where it is known.
+    pub processor: Option<u16>,
+    /// What was lost.
+    pub what: What,
+    /// Which of the files.
+    pub source: usize,
+}
+
+impl Loss {
+    /// Whether it may have happened within a span.
+    #[must_use]
+    pub fn touches(&self, from: Option<i64>, to: Option<i64>) -> bool {
+        let begins_before = |a: Option<i64>, b: Option<i64>| match (a, b) {
+            (Some(a), Some(b)) => a <= b,
+            _ => true,
+        };
+        begins_before(self.from, to) && begins_before(from, self.to)
+    }
+}
+
+/// The losses that a file tells of, with stamps as they are mapped by `at`.
+#[must_use]
+pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i64) -> Vec<Loss> {
+    let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
+    streams.sort_by_key(|b| (b.processor, b.first_stamp, b.sequence_number));
+    let stamp = |b: &BufferEntry| Some(at(b.first_stamp));
+    let mut losses = Vec::new();
+    let mut add = |what, processor, (from, to)| {
+        losses.push(Loss { from, to, processor, what, source });
+    };
+    // The span from the buffer before the one at an offset to the one behind it.
+    let around = |offset: u64, first: isize, last: isize| {
+        let index = streams.iter().position(|b| b.offset == offset)?;
+        let processor = streams.get(index)?.processor;
+        let neighbour = |by: isize| {
+            let b = streams.get(index.checked_add_signed(by)?)?;
+            (b.processor == processor).then(|| stamp(b)).flatten()
+        };
+        Some((neighbour(first), neighbour(last)))
+    };
+    let (mut counted, mut located) = ((0u32, 0u32), (false, false));
+    for note in trace.notes() {
+        match *note {
+            Note::EventsLost(n) => counted.0 = n,
+            Note::BuffersLost(n) => counted.1 = n,
+            Note::EventsLostInBuffer { offset, processor } => {
+                located.0 = true;
+                add(What::Events, Some(processor), around(offset, 0, 1).unwrap_or((None, None)));
+            }
+            Note::BufferLostBefore { offset, processor } => {
+                located.1 = true;
+                add(What::Buffers, Some(processor), around(offset, -1, 0).unwrap_or((None, None)));
+            }
+            Note::Unclosed => {
+                let last = streams.iter().map(|b| b.first_stamp).max().map(&at);
+                add(What::Tail, None, (last, None));
+            }
+            _ => {}
+        }
+    }
+    // A count says nothing of where; flags on buffers do.
+    if counted.0 > 0 && !located.0 {
+        add(What::Events, None, (None, None));
+    }
+    if counted.1 > 0 && !located.1 {
+        add(What::Buffers, None, (None, None));
+    }
+    losses
+}
+
+/// The loss that damage of a file means: what stood between the buffers around it.
+#[must_use]
+pub fn of_damage(
+    damage: &Damage,
+    buffers: &[BufferEntry],
+    source: usize,
+    at: impl Fn(i64) -> i64,
+) -> Loss {
+    let mut by_place: Vec<_> = buffers.iter().filter(|b| b.first_stamp != i64::MIN).collect();
+    by_place.sort_by_key(|b| b.offset);
+    // Damage inside a buffer begins within it; what is missing may be of its time and later.
+    let index = by_place.partition_point(|b| b.offset <= damage.range.start);
+    let inside = index.checked_sub(1).and_then(|i| by_place.get(i));
+    let within = inside.filter(|b| damage.range.start < b.offset + u64::from(b.stored));
+    let processor = within.filter(|b| damage.range.end <= b.offset + u64::from(b.stored));
+    let from = within.map(|b| at(b.first_stamp));
+    // Later buffers of the same processor bound it, where it is inside one.
+    let to = processor.and_then(|own| {
+        let later = buffers.iter().filter(|b| {
+            b.processor == own.processor && b.first_stamp > own.first_stamp && !b.rebuilt
+        });
+        later.map(|b| at(b.first_stamp)).min()
+    });
+    Loss { from, to, processor: processor.map(|b| b.processor), what: What::Bytes, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_touch_when_they_share_a_moment() {
+        let loss = |from, to| Loss { from, to, processor: None, what: What::Events, source: 0 };
+        assert!(loss(Some(10), Some(20)).touches(Some(20), None));
+        assert!(!loss(Some(10), Some(20)).touches(Some(21), None));
+        assert!(loss(Some(10), Some(20)).touches(None, Some(10)));
+        assert!(!loss(Some(10), Some(20)).touches(None, Some(9)));
+        assert!(loss(None, None).touches(Some(5), Some(5)));
+        assert!(loss(Some(10), None).touches(Some(5), Some(11)));
+    }
+}

@@ -1,0 +1,149 @@
+//! From files to facts to a report.
+
+use etl_format::Result;
+use etl_format::read::{Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+
+use crate::facts::enable::Enabled;
+use crate::facts::source::{Fault, Timeline};
+use crate::facts::{Facts, loss};
+use crate::policy::Policy;
+use crate::report::Report;
+use crate::rules;
+
+/// What a judgement goes by besides the trace.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// How findings are weighed.
+    pub policy: Policy,
+    /// What the sessions were enabled with, as far as the user tells it.
+    pub enabled: Vec<Enabled>,
+}
+
+/// Reads a trace and judges it. `file` is the name that the report shows.
+///
+/// Damage does not end the reading: what can be read is judged, and the damage is a finding.
+///
+/// # Errors
+/// When the bytes are no trace at all, or the medium fails.
+pub fn verify<S: Source>(source: S, file: &str) -> Result<Report> {
+    verify_with(source, file, &Settings::default(), |_| {})
+}
+
+/// As [`verify`], with settings; calls `watch` with every record before it is taken in, for showing
+/// progress.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with<S: Source>(
+    source: S,
+    file: &str,
+    settings: &Settings,
+    watch: impl FnMut(&Record<'_>),
+) -> Result<Report> {
+    let reports = verify_together(vec![(source, file)], settings, watch).map_err(|(_, e)| e);
+    reports.map(|report| Report { file: file.to_owned(), ..report })
+}
+
+/// Judges several files as one recording: their records are read side by side, in time order.
+///
+/// # Errors
+/// As [`verify`], with the index of the file that could not be read.
+pub fn verify_together<S: Source>(
+    mut sources: Vec<(S, &str)>,
+    settings: &Settings,
+    mut watch: impl FnMut(&Record<'_>),
+) -> std::result::Result<Report, (usize, etl_format::Error)> {
+    // Windows writes buffers in order, so the quick check nearly always does; only where something
+    // came too late are the traces read again with every record looked at first.
+    match attempt(&mut sources, OrderCheck::Ahead, settings, &mut watch)? {
+        Some(report) => Ok(report),
+        None => {
+            Ok(attempt(&mut sources, OrderCheck::Full, settings, &mut watch)?.unwrap_or_default())
+        }
+    }
+}
+
+/// One pass; `None` when records came out of order, which only [`OrderCheck::Ahead`] lets happen.
+fn attempt<S: Source>(
+    sources: &mut [(S, &str)],
+    order: OrderCheck,
+    settings: &Settings,
+    watch: &mut impl FnMut(&Record<'_>),
+) -> std::result::Result<Option<Report>, (usize, etl_format::Error)> {
+    let options = Options { mode: Mode::Salvage, order, ..Options::default() };
+    let mut traces = Vec::new();
+    for (index, (source, name)) in sources.iter_mut().enumerate() {
+        traces.push((Trace::open(source, &options).map_err(|e| (index, e))?, *name));
+    }
+    let timeline = Timeline::new(traces.iter().map(|(trace, _)| trace.clock()).collect());
+    let mut facts = Facts::new(timeline.clone(), &settings.enabled);
+    let mut buffers = Vec::new();
+    for (trace, name) in &traces {
+        facts.file(trace, name);
+        buffers.push(trace.buffers().to_vec());
+    }
+    let mut readers = Vec::new();
+    for (index, (trace, _)) in traces.iter_mut().enumerate() {
+        readers.push(trace.ordered().map_err(|e| (index, e))?);
+    }
+    match readers.as_mut_slice() {
+        [reader] => {
+            while let Some(record) = reader.next_record().map_err(|e| (0, e))? {
+                watch(&record);
+                facts.record(&record, 0);
+            }
+        }
+        readers => in_step(readers, &timeline, |record, source| {
+            watch(record);
+            facts.record(record, source);
+        })?,
+    }
+    if order == OrderCheck::Ahead && readers.iter().any(|r| r.report().late > 0) {
+        return Ok(None);
+    }
+    for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
+        if let Some(file) = facts.files.get_mut(source) {
+            file.disordered = reader.report().sorted_buffers;
+        }
+        for damage in reader.damage() {
+            let at = |raw| timeline.stamp(source, raw);
+            facts.losses.push(loss::of_damage(damage, buffers, source, at));
+            if let Some(file) = facts.files.get_mut(source) {
+                file.faults.push(Fault {
+                    code: damage.error.code().to_owned(),
+                    offset: damage.range.start,
+                    message: damage.error.kind.to_string(),
+                });
+            }
+        }
+    }
+    facts.finish();
+    let judgement = rules::judge(&facts, &settings.policy);
+    Ok(Some(Report::new(&facts, judgement)))
+}
+
+/// Reads several traces side by side: always the one whose next record is due first.
+fn in_step<S: Source>(
+    readers: &mut [Ordered<S>],
+    timeline: &Timeline,
+    mut take: impl FnMut(&Record<'_>, usize),
+) -> std::result::Result<(), (usize, etl_format::Error)> {
+    let mut due = Vec::new();
+    for (index, reader) in readers.iter_mut().enumerate() {
+        due.push(reader.next_stamp().map_err(|e| (index, e))?);
+    }
+    loop {
+        let next = due
+            .iter()
+            .enumerate()
+            .filter_map(|(index, stamp)| Some((timeline.stamp(index, (*stamp)?), index)));
+        let Some((_, index)) = next.min() else { return Ok(()) };
+        let (Some(reader), Some(due)) = (readers.get_mut(index), due.get_mut(index)) else {
+            return Ok(());
+        };
+        if let Some(record) = reader.next_record().map_err(|e| (index, e))? {
+            take(&record, index);
+        }
+        *due = reader.next_stamp().map_err(|e| (index, e))?;
+    }
+}
