@@ -29,13 +29,19 @@
 //! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Old`] does so.
 //!
 //! Classic providers (MOF, WPP) are told level and mask and decide themselves; nothing is filtered
-//! for them, and of several sessions only the last one to enable them gets their events.
+//! for them, and of several sessions only the last one to enable them gets their events:
+//! [`ClassicProvider`].
+//!
+//! Filters by process, by event name and on stacks look at more than the event's level, keyword and
+//! id: [`Scope`], [`NameFilter`], [`StackFilter`].
 //!
 //! Source: the reference of `EnableTraceEx2`, checked against the masks of real sessions.
 
+mod classic;
 mod filters;
 mod properties;
 
+pub use classic::{ClassicEnablement, ClassicProvider};
 pub use filters::{
     MAX_IDS, MAX_PROCESSES, NameFilter, ProcessKey, Scope, StackFilter, StackLevels,
 };
@@ -85,6 +91,9 @@ impl IdFilter {
         }
     }
 }
+
+/// Most sessions that a provider of today can be enabled by at once.
+pub const MAX_SESSIONS: usize = 8;
 
 /// How a session enabled a provider. Enabling again replaces it; nothing adds up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

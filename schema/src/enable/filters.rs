@@ -124,3 +124,85 @@ impl StackFilter {
             && self.names.as_ref().is_none_or(|f| f.admits(event, name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    fn process() -> impl Strategy<Value = (u32, &'static str, Option<&'static str>)> {
+        (0u32..4, select(vec!["a.exe", "b.exe"]), select(vec![None, Some("p"), Some("q")]))
+    }
+
+    fn scope() -> impl Strategy<Value = Scope> {
+        let names = |from: Vec<&'static str>| vec(select(from).prop_map(str::to_owned), 0..2);
+        (vec(0u32..4, 0..3), names(vec!["A.EXE", "b.exe"]), names(vec!["p", "Q"])).prop_map(
+            |(processes, executables, packages)| Scope {
+                processes,
+                executables,
+                packages,
+                apps: vec![],
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_scope_is_the_naive_one(scope in scope(), (id, executable, package) in process()) {
+            let key = ProcessKey { id, executable, package, app: None };
+            let mut naive = true;
+            if !scope.processes.is_empty() {
+                naive &= scope.processes.iter().filter(|&&p| p == id).count() > 0;
+            }
+            if !scope.executables.is_empty() {
+                naive &= scope.executables.iter().any(|e| e.to_lowercase() == executable);
+            }
+            if !scope.packages.is_empty() {
+                let package = package.unwrap_or("none of them");
+                naive &= scope.packages.iter().any(|p| p.to_lowercase() == package);
+            }
+            prop_assert_eq!(scope.admits(&key), naive);
+            prop_assert!(Scope::default().admits(&key));
+        }
+
+        /// What a filter lets in is what its opposite keeps out, among the events it concerns.
+        #[test]
+        fn in_and_out_are_opposites(
+            (level, any, all) in (0u8..4, 0u64..4, 0u64..4),
+            event in (0u16..3, 0u8..5, 0u64..8),
+            name in select(vec!["A", "B", "C"]),
+        ) {
+            let event = EventKey { id: event.0, level: event.1, keyword: event.2 };
+            let names = vec!["A".to_owned(), "B".to_owned()];
+            let only = NameFilter { level, any, all, only: true, names };
+            let but = NameFilter { only: false, ..only.clone() };
+            let concerned = Enablement { all, ..Enablement::new(level, any) }.admits(&event);
+            if concerned {
+                prop_assert_ne!(only.admits(&event, name), but.admits(&event, name));
+                prop_assert_eq!(only.admits(&event, name), name != "C");
+            } else {
+                prop_assert!(only.admits(&event, name) && but.admits(&event, name));
+            }
+            let stacks = |only| StackFilter {
+                levels: Some(StackLevels { level, any, all, only }),
+                ..StackFilter::default()
+            };
+            prop_assert_eq!(stacks(true).admits(&event, ""), concerned);
+            prop_assert_eq!(stacks(false).admits(&event, ""), !concerned);
+        }
+    }
+
+    #[test]
+    fn stacks_by_id_and_name() {
+        let event = EventKey { id: 7, level: 4, keyword: 1 };
+        let by_id = |ids| StackFilter { ids, ..StackFilter::default() };
+        assert!(by_id(IdFilter::In(vec![7])).admits(&event, ""));
+        assert!(!by_id(IdFilter::Out(vec![7])).admits(&event, ""));
+        let named = NameFilter { only: true, names: vec!["A".into()], ..NameFilter::default() };
+        let by_name = StackFilter { names: Some(named), ..StackFilter::default() };
+        assert!(by_name.admits(&event, "A") && !by_name.admits(&event, "a"));
+        assert!(StackFilter::default().admits(&event, ""));
+    }
+}
