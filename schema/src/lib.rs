@@ -12,6 +12,7 @@
 //! * [`render`]: values as text and JSON.
 //! * [`sources`]: schemas from elsewhere: in the trace, or from files.
 //! * [`store`]: all sources in one place: a record's schema.
+//! * `strategies`, with the feature `proptest`: masks, enablements and events for property tests.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -25,8 +26,10 @@ pub mod model;
 pub mod render;
 pub mod sources;
 pub mod store;
+#[cfg(any(test, feature = "proptest"))]
+pub mod strategies;
 pub mod tables;
-#[cfg(test)]
+#[cfg(any(test, feature = "proptest"))]
 mod testing;
 
 pub use model::{

@@ -34,8 +34,9 @@ impl<'a> Choices<'a> {
         usize::from(self.byte()) % n.max(1)
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
+    /// One of these, if there is any.
+    fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+        from.get(self.below(from.len())).copied()
     }
 
     fn number(&mut self) -> u64 {
@@ -81,11 +82,9 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
             .collect();
         let reference = |choices: &mut Choices<'_>| {
             if !top.is_empty() && choices.below(2) == 0 {
-                Some(FieldRef::Top(choices.pick(top)))
-            } else if counters.is_empty() {
-                None
+                choices.pick(top).map(FieldRef::Top)
             } else {
-                Some(FieldRef::Here(choices.pick(&counters)))
+                choices.pick(&counters).map(FieldRef::Here)
             }
         };
         let name = format!("f{depth}_{index}");
@@ -94,7 +93,7 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
             let top: Vec<u16> = if depth == 0 { counters.clone() } else { top.to_vec() };
             Field::structure(name, fields(choices, n, depth + 1, &top))
         } else {
-            Field::new(name, choices.pick(InType::ALL))
+            Field::new(name, choices.pick(InType::ALL).unwrap_or(InType::Null))
         };
         if let Some(ty) = field.in_type() {
             if matches!(ty, InType::Utf16 | InType::Ansi | InType::Binary) {
@@ -106,9 +105,9 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
                 if let Some(r) = reference(choices) {
                     lengths.push(Length::Field(r));
                 }
-                field.length = choices.pick(&lengths);
+                field.length = choices.pick(&lengths).unwrap_or_default();
             }
-            field.out = choices.pick(OutType::ALL);
+            field.out = choices.pick(OutType::ALL).unwrap_or(OutType::Default);
         }
         field.count = match choices.below(8) {
             5 => Count::Const(choices.below(4) as u16),
@@ -148,8 +147,8 @@ fn list(
             continue;
         }
         let resolve = |r| match r {
-            FieldRef::Here(i) => here[usize::from(i)],
-            FieldRef::Top(i) => top[usize::from(i)],
+            FieldRef::Here(i) => here.get(usize::from(i)).copied().unwrap_or_default(),
+            FieldRef::Top(i) => top.get(usize::from(i)).copied().unwrap_or_default(),
         };
         let n = match field.count {
             Count::One => {
@@ -264,6 +263,7 @@ fn one(
 }
 
 /// Whether decoded values are the ones that were encoded, wherever those said what they are.
+#[cfg(test)]
 pub(crate) fn agree(given: &[OwnedValue], back: &[OwnedValue]) -> bool {
     given.len() == back.len()
         && given.iter().zip(back).all(|(given, back)| match (given, back) {

@@ -1,0 +1,64 @@
+//! Property-tests a filter against the enable rule: `cargo run --example test_a_filter --features
+//! proptest`.
+//!
+//! The filter is a table that is made once for a session, so that looking an event up costs one
+//! comparison. Is it the rule? Each law is tried on thousands of sessions and events of the CLR's
+//! runtime provider, and a filter with a fault is shown to be found out.
+
+use std::collections::HashSet;
+
+use etl_schema::enable::{Enablement, EventKey};
+use etl_schema::strategies::{enablements_of, event_keys_of, events_of};
+use etl_schema::tables::{Provider, Registry};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// The filter under test: the (level, keyword, id) that a session admits, looked up.
+struct Admitted(HashSet<EventKey>);
+
+impl Admitted {
+    fn new(session: &Enablement, provider: &Provider, zero_is_all: bool) -> Self {
+        let keys = provider.events.iter().map(|event| EventKey {
+            id: match event.schema.identity {
+                etl_schema::Identity::Modern { id, .. } => id,
+                _ => 0,
+            },
+            level: event.schema.level.value,
+            keyword: event.schema.keywords,
+        });
+        let fault = |key: &EventKey| !zero_is_all && session.any == 0 && key.keyword != 0;
+        Admitted(keys.filter(|key| session.admits(key) && !fault(key)).collect())
+    }
+
+    fn admits(&self, event: &EventKey) -> bool {
+        self.0.contains(event)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
+    let both = (enablements_of(runtime), event_keys_of(runtime));
+    let law = |zero_is_all| {
+        move |(session, event): (Enablement, EventKey)| {
+            let mine = Admitted::new(&session, runtime, zero_is_all);
+            prop_assert_eq!(mine.admits(&event), session.admits(&event));
+            Ok(())
+        }
+    };
+    runner.run(&both, law(true))?;
+    println!("the filter is the rule");
+
+    match runner.run(&both, law(false)) {
+        Ok(()) => return Err("the fault was not found".into()),
+        Err(found) => println!("a filter that takes mask 0 for none is found out:\n{found}"),
+    }
+
+    // Whole events come with payloads.
+    runner.run(&events_of(runtime), |event| {
+        prop_assert!(event.payload.len() < 64 << 10, "{} is too large", event.event.schema.name);
+        Ok(())
+    })?;
+    println!("every event fits into a record");
+    Ok(())
+}
