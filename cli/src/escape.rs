@@ -24,28 +24,55 @@ impl<T: AsRef<str>> fmt::Display for Printable<T> {
 }
 
 /// Writes a CSV field. One that a spreadsheet would take for a formula gets an apostrophe first;
-/// quotes stand where the field needs them.
+/// quotes stand where the field needs them. What could act on a terminal, and a backslash where it
+/// would look like such an escape, is written as `\u{..}`.
 pub(crate) fn csv(out: &mut Vec<u8>, text: &str) {
-    let number = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let plain = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let formula = !plain && text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
-    let quoted = formula || text.contains([',', '"']) || text.chars().any(acts);
-    if !quoted {
-        out.extend(text.as_bytes());
-        return;
+    csv_chars(out, text.chars().map(Ok));
+}
+
+/// As [`csv`], of characters and unpaired surrogates.
+pub(crate) fn csv_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<char, u16>> + Clone) {
+    let formula = is_formula(text.clone());
+    let special = |c| matches!(c, Ok(c) if c == ',' || c == '"' || c == ' ' || acts(c));
+    let quoted = formula || text.clone().any(|c| special(c) && c != Ok(' ')) || {
+        // Spaces at an end are lost on some readers, but for quotes.
+        let mut ends = text.clone();
+        special(ends.next().unwrap_or(Err(0))) || special(ends.last().unwrap_or(Err(0)))
+    };
+    if quoted {
+        out.push(b'"');
     }
-    out.push(b'"');
     if formula {
         out.push(b'\'');
     }
-    for c in text.chars() {
+    let mut text = text.peekable();
+    while let Some(c) = text.next() {
         match c {
-            '"' => out.extend(b"\"\""),
-            c if acts(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
-            c => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Ok('"') => out.extend(b"\"\""),
+            Ok('\\') if text.peek() == Some(&Ok('u')) => out.extend(b"\\u{5c}"),
+            Ok(c) if acts(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
+            Ok(c) => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => out.extend(format!("\\u{{{lone:x}}}").as_bytes()),
         }
     }
-    out.push(b'"');
+    if quoted {
+        out.push(b'"');
+    }
+}
+
+/// Whether a spreadsheet would calculate with a field: it begins, perhaps behind space, with what
+/// begins a formula, in whatever width, and is not just a number.
+fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
+    let begins = |c| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
+    let mut number = text.clone().peekable();
+    number.next_if(|c| matches!(c, Ok('-' | '+')));
+    let digits = |c| matches!(c, Ok(c) if char::is_ascii_digit(&c) || c == '.');
+    if number.peek().is_some() && number.all(digits) {
+        return false;
+    }
+    let mut text = text;
+    let space = |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || acts(c));
+    text.find(|c| !space(c)).is_some_and(|c| c.is_ok_and(begins))
 }
 
 #[cfg(test)]
@@ -68,11 +95,50 @@ mod tests {
 
     #[test]
     fn spreadsheets_see_no_formula() {
-        assert_eq!(with(csv, "=1+1"), "\"'=1+1\"");
-        assert_eq!(with(csv, "@SUM(A1)"), "\"'@SUM(A1)\"");
-        assert_eq!(with(csv, "-1.5"), "-1.5");
-        assert_eq!(with(csv, "-cmd|x"), "\"'-cmd|x\"");
-        assert_eq!(with(csv, "a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(with(csv, "plain text"), "plain text");
+        for (text, field) in [
+            ("=1+1", "\"'=1+1\""),
+            ("@SUM(A1)", "\"'@SUM(A1)\""),
+            ("-1.5", "-1.5"),
+            ("-", "\"'-\""),
+            ("-cmd|x", "\"'-cmd|x\""),
+            (" =1", "\"' =1\""),
+            ("\u{a0}\u{3000}+1x", "\"'\u{a0}\u{3000}+1x\""),
+            ("\t@x", "\"'\\u{9}@x\""),
+            ("\u{feff}=x", "\"'\\u{feff}=x\""),
+            ("＝1+1", "\"'＝1+1\""),
+            ("＋1", "\"'＋1\""),
+            ("－1", "\"'－1\""),
+            ("＠x", "\"'＠x\""),
+            ("a=1", "a=1"),
+            ("a,\"b\"", "\"a,\"\"b\"\"\""),
+            ("plain text", "plain text"),
+            ("space ", "\"space \""),
+            ("", ""),
+        ] {
+            assert_eq!(with(csv, text), field, "{text:?}");
+        }
+    }
+
+    /// What `\u{..}` in a field stands for, put back by the rule of the documentation.
+    fn unescaped(field: &str) -> String {
+        let mut out = String::new();
+        let mut rest = field;
+        while let Some((before, after)) = rest.split_once("\\u{") {
+            let (digits, after) = after.split_once('}').unwrap();
+            out.push_str(before);
+            out.push(char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap());
+            rest = after;
+        }
+        out + rest
+    }
+
+    #[test]
+    fn escapes_of_a_field_come_back() {
+        for text in ["C:\\users\\u", "\\u{1b}", "\x1b\\u{5c}u", "\\\\u{x", "a\u{202e}b", "\\"] {
+            assert_eq!(unescaped(with(csv, text).trim_matches('"')), text, "{text:?}");
+        }
+        let mut out = Vec::new();
+        csv_chars(&mut out, [Ok('a'), Err(0xd800)].into_iter());
+        assert_eq!(out, b"a\\u{d800}");
     }
 }

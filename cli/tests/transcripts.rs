@@ -40,7 +40,7 @@ fn info_of_a_whole_trace() {
 #[test]
 fn dump_in_every_format() {
     let here = directory(&[("t.etl", &trace())]);
-    for format in ["text", "jsonl", "csv"] {
+    for format in ["text", "jsonl", "csv", "xml"] {
         let said = etlkit(here.path(), &["dump", "--raw", "--format", format, "t.etl"]);
         assert_eq!((said.code, said.err.as_str()), (0, ""));
         assert!(!said.out.contains('\x1b'), "an escape sequence came through");

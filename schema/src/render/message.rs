@@ -1,9 +1,9 @@
 //! Message strings with inserts.
 
 use super::digits::{decimal, signed};
-use super::{bare_value, escape_line};
+use super::{bare_value, escape_line, plain_value};
 use crate::decode::{Fields, Value};
-use crate::model::SchemaSource;
+use crate::model::{Field, SchemaSource};
 use std::io::Write;
 
 /// Widest that a format may pad a value.
@@ -15,20 +15,62 @@ const MAX_WIDTH: usize = 256;
 /// may have a printf format, `%1!08x!`; `%n` is a line break, `%t` a tab, `%%` a percent sign, `%0`
 /// ends the message. Inserts without a field stay as they are.
 pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
+    whole(out, text, source, fields, Form::Escaped);
+}
+
+/// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping;
+/// unpaired surrogates become U+FFFD.
+pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
+    whole(out, text, source, fields, Form::Plain);
+}
+
+/// Whether what a terminal could act on is escaped.
+#[derive(Clone, Copy)]
+enum Form {
+    Escaped,
+    Plain,
+}
+
+impl Form {
+    fn text(self, out: &mut Vec<u8>, text: &str) {
+        match self {
+            Form::Escaped => escape_line(out, text),
+            Form::Plain => out.extend_from_slice(text.as_bytes()),
+        }
+    }
+
+    fn value(self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+        match self {
+            Form::Escaped => bare_value(out, field, value),
+            Form::Plain => plain_value(field, value, &mut Vec::new(), &mut |c| {
+                let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }),
+        }
+    }
+}
+
+fn whole(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>, form: Form) {
     let first = if source == SchemaSource::Tmf { 10 } else { 1 };
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
-        escape_line(out, before);
-        rest = insert(out, after, first, fields);
+        form.text(out, before);
+        rest = insert(out, after, first, fields, form);
         if rest.is_empty() {
             return;
         }
     }
-    escape_line(out, rest);
+    form.text(out, rest);
 }
 
 /// What a `%` stands for; returns the text behind it.
-fn insert<'t>(out: &mut Vec<u8>, after: &'t str, first: usize, fields: &Fields<'_>) -> &'t str {
+fn insert<'t>(
+    out: &mut Vec<u8>,
+    after: &'t str,
+    first: usize,
+    fields: &Fields<'_>,
+    form: Form,
+) -> &'t str {
     let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
     let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
         let mut chars = after.chars();
@@ -41,7 +83,7 @@ fn insert<'t>(out: &mut Vec<u8>, after: &'t str, first: usize, fields: &Fields<'
             // Unknown: both stay.
             Some(c) => {
                 out.push(b'%');
-                escape_line(out, c.encode_utf8(&mut [0; 4]));
+                form.text(out, c.encode_utf8(&mut [0; 4]));
             }
             None => out.push(b'%'),
         }
@@ -58,7 +100,7 @@ fn insert<'t>(out: &mut Vec<u8>, after: &'t str, first: usize, fields: &Fields<'
         (Some((field, value)), format) => {
             let start = out.len();
             if !format.as_ref().is_some_and(|f| f.number(out, value)) {
-                bare_value(out, field, value);
+                form.value(out, field, value);
             }
             if let Some(format) = format {
                 format.pad(out, start);

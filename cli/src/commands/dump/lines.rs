@@ -1,7 +1,7 @@
-//! One record as one line: text, JSON or CSV, without allocating.
+//! One record as one line: text or JSON, without allocating; CSV and XML stand beside this.
 
 use etl_format::constants::group_name;
-use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::read::{ExtendedItem, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::{Fields, Sid};
 use etl_schema::store::SchemaStore;
@@ -12,81 +12,45 @@ use crate::names;
 use crate::output::{decimal, hex, hexadecimal, signed};
 
 use super::Format;
-
-/// Columns of the CSV form.
-const COLUMNS: &str = "time,stamp,cpu,kind,pid,tid,provider,name,hook,id,version,opcode,task,level,keyword,activity,payload_size,payload";
+use super::columns::Columns;
+use super::facts::Facts;
+use super::xml;
 
 /// Writes records as lines.
 #[derive(Debug)]
 pub(super) struct Lines {
-    format: Format,
-    raw: bool,
+    pub(super) format: Format,
+    pub(super) raw: bool,
+    pub(super) columns: Columns,
     clock: Clock,
     /// The last second that was formatted, and its text up to the fraction.
     second: i64,
     second_text: String,
     /// Where the fields of events are described.
-    store: SchemaStore,
+    pub(super) store: SchemaStore,
     /// The provider looked up last, and its name.
     provider: Guid,
     provider_name: Option<&'static str>,
     /// The JSON members that name that provider, for the events in a row that share it.
     provider_json: Vec<u8>,
     /// Where a message is put together before it is escaped.
-    scratch: Vec<u8>,
-}
-
-/// What a line says, taken from whatever kind of header the record has.
-#[derive(Default)]
-struct Facts {
-    hook: Option<u16>,
-    id: Option<u16>,
-    version: Option<u16>,
-    opcode: Option<u8>,
-    task: Option<u16>,
-    level: Option<u8>,
-    keyword: Option<u64>,
-    activity: Option<Guid>,
-}
-
-impl Facts {
-    fn of(record: &Record<'_>) -> Self {
-        let mut facts = Facts::default();
-        match record.header() {
-            Header::Event(h) => {
-                let d = h.descriptor;
-                facts.id = Some(d.id);
-                facts.version = Some(d.version.into());
-                facts.opcode = Some(d.opcode);
-                facts.task = Some(d.task);
-                facts.level = Some(d.level);
-                facts.keyword = Some(d.keyword);
-                facts.activity = Some(h.activity).filter(|a| !a.is_zero());
-            }
-            Header::Full(h) => facts.classic(h.opcode, h.version, h.level),
-            Header::Instance(h) => facts.classic(h.full.opcode, h.full.version, h.full.level),
-            Header::Message(h) => facts.id = Some(h.number),
-            Header::System(h) => facts.kernel(h.hook, h.version & 0xff),
-            Header::PerfInfo(h) => facts.kernel(h.hook, h.version().into()),
-            _ => {}
-        }
-        facts
-    }
-
-    fn classic(&mut self, opcode: u8, version: u16, level: u8) {
-        (self.opcode, self.version, self.level) = (Some(opcode), Some(version), Some(level));
-    }
-
-    fn kernel(&mut self, hook: u16, version: u16) {
-        (self.hook, self.opcode, self.version) = (Some(hook), Some(hook as u8), Some(version));
-    }
+    pub(super) scratch: Vec<u8>,
+    /// Where the time of a line is put together before its place is known.
+    pub(super) time_scratch: Vec<u8>,
 }
 
 impl Lines {
-    pub fn new(format: Format, raw: bool, clock: Clock, store: SchemaStore) -> Self {
+    pub fn new(
+        format: Format,
+        raw: bool,
+        columns: Columns,
+        clock: Clock,
+        store: SchemaStore,
+    ) -> Self {
         Lines {
             format,
             raw,
+            columns,
             clock,
             second: i64::MIN,
             second_text: String::new(),
@@ -95,15 +59,29 @@ impl Lines {
             provider_name: None,
             provider_json: Vec::new(),
             scratch: Vec::new(),
+            time_scratch: Vec::new(),
         }
     }
 
     /// What stands before the first record.
     pub fn header(&self, out: &mut Vec<u8>) {
-        if self.format == Format::Csv {
-            out.extend(COLUMNS.as_bytes());
-            out.push(b'\n');
+        match self.format {
+            Format::Csv => self.columns.header(out),
+            Format::Xml => xml::begin(out),
+            Format::Text | Format::Jsonl => {}
         }
+    }
+
+    /// What stands behind the last record.
+    pub fn footer(&self, out: &mut Vec<u8>) {
+        if self.format == Format::Xml {
+            xml::end(out);
+        }
+    }
+
+    /// Columns of fields that no event had.
+    pub fn columns_without_values(&self) -> impl Iterator<Item = &str> {
+        self.columns.without_values()
     }
 
     /// Takes from a record what it says of others: schemas travel in the trace.
@@ -118,12 +96,13 @@ impl Lines {
             Format::Text => self.text(out, record),
             Format::Jsonl => self.json(out, record),
             Format::Csv => self.csv(out, record),
+            Format::Xml => self.xml(out, record),
         }
         out.push(b'\n');
     }
 
     /// UTC of a record. Events come in bunches, so all but the fraction is formatted once a second.
-    fn time(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
+    pub(super) fn time(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
         const PER_SECOND: i64 = 10_000_000;
         let filetime = self.clock.filetime(record.stamp());
         let second = filetime.div_euclid(PER_SECOND);
@@ -142,7 +121,8 @@ impl Lines {
         out.extend(digits);
     }
 
-    fn name<'a>(&mut self, record: &Record<'a>, provider: Guid) -> Option<&'a str> {
+    /// Looks up the name of a provider; events in a row often share theirs.
+    pub(super) fn look_up(&mut self, provider: Guid) {
         if provider != self.provider || self.provider_json.is_empty() {
             (self.provider, self.provider_name) = (provider, names::provider(provider));
             self.provider_json.clear();
@@ -154,7 +134,14 @@ impl Lines {
                 escape::json(&mut self.provider_json, name);
             }
         }
-        self.provider_name.or_else(|| names::from_traits(record))
+    }
+
+    /// The name of the provider that was looked up: known beforehand, told by the record, or by
+    /// another one before it.
+    pub(super) fn name<'a>(&'a self, record: &Record<'a>) -> Option<&'a str> {
+        self.provider_name
+            .or_else(|| names::from_traits(record))
+            .or_else(|| self.store.provider_name(self.provider))
     }
 
     fn text(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
@@ -172,7 +159,8 @@ impl Lines {
         out.extend(record.kind().to_string().as_bytes());
         out.push(b' ');
         if let Some(provider) = record.provider() {
-            match self.name(record, provider) {
+            self.look_up(provider);
+            match self.name(record) {
                 Some(name) => escape::line(out, name),
                 None => out.extend(provider.to_ascii()),
             }
@@ -223,8 +211,7 @@ impl Lines {
             }
             if let Some(message) = message(&mut self.scratch, schema, &start) {
                 out.extend(b"  ");
-                // Line breaks and tabs of the message's own; those of values are escaped already.
-                out.extend(message.iter().map(|&b| if b < b' ' { b' ' } else { b }));
+                escape::line(out, &message.replace(['\r', '\n', '\t'], " "));
             }
         } else {
             out.extend(b"  ");
@@ -256,9 +243,11 @@ impl Lines {
         number(out, ",\"pid\":", record.process_id().map(u64::from));
         number(out, ",\"tid\":", record.thread_id().map(u64::from));
         if let Some(provider) = record.provider() {
-            let name = self.name(record, provider);
+            self.look_up(provider);
             out.extend(&self.provider_json);
-            if let Some(name) = name.filter(|_| self.provider_name.is_none()) {
+            if self.provider_name.is_none()
+                && let Some(name) = self.name(record)
+            {
                 out.extend(b",\"name\":");
                 escape::json(out, name);
             }
@@ -298,7 +287,7 @@ impl Lines {
             );
             if let Some(message) = message(&mut self.scratch, schema, &start) {
                 out.extend(b",\"message\":");
-                escape::json(out, &String::from_utf8_lossy(message));
+                escape::json(out, message);
             }
         }
         let payload = record.payload();
@@ -311,66 +300,18 @@ impl Lines {
         }
         out.push(b'}');
     }
-
-    fn csv(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
-        let facts = Facts::of(record);
-        self.time(out, record);
-        out.push(b',');
-        signed(out, record.stamp());
-        out.push(b',');
-        decimal(out, record.processor().into());
-        out.push(b',');
-        out.extend(record.kind().to_string().as_bytes());
-        let number = |out: &mut Vec<u8>, value: Option<u64>| {
-            out.push(b',');
-            if let Some(value) = value {
-                decimal(out, value);
-            }
-        };
-        number(out, record.process_id().map(u64::from));
-        number(out, record.thread_id().map(u64::from));
-        out.push(b',');
-        let provider = record.provider();
-        if let Some(provider) = provider {
-            out.extend(provider.to_ascii());
-        }
-        out.push(b',');
-        if let Some(name) = provider.and_then(|p| self.name(record, p)) {
-            escape::csv(out, name);
-        }
-        number(out, facts.hook.map(u64::from));
-        number(out, facts.id.map(u64::from));
-        number(out, facts.version.map(u64::from));
-        number(out, facts.opcode.map(u64::from));
-        number(out, facts.task.map(u64::from));
-        number(out, facts.level.map(u64::from));
-        out.push(b',');
-        if let Some(keyword) = facts.keyword {
-            hexadecimal(out, keyword);
-        }
-        out.push(b',');
-        if let Some(activity) = facts.activity {
-            out.extend(activity.to_ascii());
-        }
-        let payload = record.payload();
-        number(out, Some(payload.len() as u64));
-        out.push(b',');
-        if self.raw {
-            hex(out, payload);
-        }
-    }
 }
 
-/// The message of an event with the fields in it, if it has one.
-fn message<'s>(
+/// The message of an event with the fields in it, if it has one; nothing in it is escaped.
+pub(super) fn message<'s>(
     scratch: &'s mut Vec<u8>,
     schema: &EventSchema,
     fields: &Fields<'_>,
-) -> Option<&'s [u8]> {
+) -> Option<&'s str> {
     let text = schema.message.as_deref()?;
     scratch.clear();
-    render::message(scratch, text, schema.source, fields);
-    let message = scratch.trim_ascii();
+    render::plain_message(scratch, text, schema.source, fields);
+    let message = core::str::from_utf8(scratch).ok()?.trim();
     (!message.is_empty()).then_some(message)
 }
 

@@ -1,6 +1,9 @@
 //! `etlkit dump`: the events of a trace, in time order.
 
+mod columns;
+mod facts;
 mod lines;
+mod xml;
 
 use std::path::PathBuf;
 
@@ -20,6 +23,7 @@ use crate::input::{self, Input, WithSource};
 use crate::output::Output;
 use crate::progress::Progress;
 
+use columns::Columns;
 use lines::Lines;
 
 /// Arguments of `etlkit dump`.
@@ -31,6 +35,8 @@ Examples:
   etlkit dump trace.etl --limit 20
   etlkit dump trace.etl --format jsonl -p Microsoft-Windows-DotNETRuntime --id 143
   etlkit dump trace.etl --format csv --pid 4711 --from 1.5 --to 2
+  etlkit dump trace.etl --format csv -p PerfInfo --opcode 46 --columns time,cpu,InstructionPointer
+  etlkit dump trace.etl --format xml > trace.xml
   cat trace.etl | etlkit dump - --file-order --raw")]
 pub(crate) struct Args {
     /// The trace; `-` reads standard input
@@ -45,6 +51,10 @@ pub(crate) struct Args {
     /// Print payloads as hexadecimal digits
     #[arg(long)]
     raw: bool,
+    /// Columns of CSV, in this order: those of the header line, `event`, `message`, `channel`,
+    /// `related_activity`, and names of decoded fields
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    columns: Vec<String>,
     /// Stop after this many events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -69,8 +79,10 @@ pub(crate) enum Format {
     /// One JSON object per line; see docs/dump.md
     #[value(alias = "json")]
     Jsonl,
-    /// Comma-separated values with a header line
+    /// Comma-separated values with a header line; see `--columns`
     Csv,
+    /// A document of the Event schema, as tracerpt and wevtutil write it
+    Xml,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -180,6 +192,17 @@ impl Dump<'_> {
     }
 }
 
+/// The columns of CSV.
+fn columns(args: &Args) -> Result<Columns, Failure> {
+    if args.columns.is_empty() {
+        return Ok(Columns::default());
+    }
+    if args.format != Format::Csv {
+        return Err(Failure::new("--columns", "only CSV has columns").hint("add --format csv"));
+    }
+    Columns::new(&args.columns).map_err(|why| Failure::new("--columns", why))
+}
+
 /// The tables, and what the files that were named describe.
 fn store(args: &Args) -> Result<SchemaStore, Failure> {
     let mut store = SchemaStore::default();
@@ -232,7 +255,8 @@ struct Printer {
 impl Printer {
     fn new(args: &Args, clock: &Clock, total: u64) -> Result<Self, Failure> {
         let mut out = Output::new();
-        let lines = Lines::new(args.format, args.raw, *clock, store(args)?);
+        let columns = columns(args)?;
+        let lines = Lines::new(args.format, args.raw, columns, *clock, store(args)?);
         lines.header(&mut out.buffer);
         Ok(Printer {
             filter: args.filter.compile(clock)?,
@@ -260,7 +284,15 @@ impl Printer {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        Ok(self.out.flush()?)
+        self.lines.footer(&mut self.out.buffer);
+        self.out.flush()?;
+        for column in self.lines.columns_without_values() {
+            eprintln!(
+                "note: no event that was printed has a field {}",
+                crate::escape::Printable(column)
+            );
+        }
+        Ok(())
     }
 
     /// What was printed so far stands; then the fault.

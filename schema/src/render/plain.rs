@@ -1,0 +1,89 @@
+//! Values as characters, for formats that bring their own escaping.
+
+use super::{Text, shown, shown_bytes};
+use crate::decode::{Utf16, Value};
+use crate::model::Field;
+
+/// Gives the characters of one value to `sink`, in order and nothing escaped: text as it stands in
+/// the payload (an unpaired surrogate comes as `Err` with its code unit; bytes that are no UTF-8 as
+/// the characters U+0080 to U+00FF), everything else as [`super::bare_value`] writes it. Arrays are
+/// `[a,b]` with all their elements, structs `{Name=a,Other=b}`.
+///
+/// `scratch` is memory for values that are not text; it is kept by the caller so that nothing is
+/// allocated.
+pub fn plain_value(
+    field: &Field,
+    value: Value<'_>,
+    scratch: &mut Vec<u8>,
+    sink: &mut dyn FnMut(Result<char, u16>),
+) {
+    match value {
+        Value::Utf16(text) => shown(field, text).chars().for_each(sink),
+        Value::Char(unit) => Utf16::new(&unit.to_le_bytes()).chars().for_each(sink),
+        Value::Ansi(bytes) | Value::Utf8(bytes) => {
+            for chunk in shown_bytes(field, bytes).utf8_chunks() {
+                chunk.valid().chars().for_each(|c| sink(Ok(c)));
+                chunk.invalid().iter().for_each(|b| sink(Ok(char::from(*b))));
+            }
+        }
+        Value::Array(items) => {
+            sink(Ok('['));
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    sink(Ok(','));
+                }
+                plain_value(field, item, scratch, sink);
+            }
+            sink(Ok(']'));
+        }
+        Value::Struct(members) => {
+            sink(Ok('{'));
+            for (i, (member, value)) in members.fields().enumerate() {
+                if i > 0 {
+                    sink(Ok(','));
+                }
+                member.name.chars().for_each(|c| sink(Ok(c)));
+                sink(Ok('='));
+                plain_value(member, value, scratch, sink);
+            }
+            sink(Ok('}'));
+        }
+        value => {
+            scratch.clear();
+            Text { quotes: false }.value(scratch, field, value);
+            String::from_utf8_lossy(scratch).chars().for_each(|c| sink(Ok(c)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Decoder;
+    use crate::model::{EventSchema, Identity, InType, SchemaSource};
+    use etl_format::Guid;
+    use etl_format::constants::PointerSize;
+
+    #[test]
+    fn text_comes_as_it_stands() {
+        let id = Identity::Modern { id: 1, version: 0 };
+        let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Table);
+        schema.fields = vec![
+            Field::new("Path", InType::Utf16),
+            Field::new("Name", InType::Ansi),
+            Field::structure("Pair", vec![Field::new("A", InType::Int8)]),
+        ];
+        let decoder = Decoder::new(schema.into());
+        let mut payload: Vec<u8> =
+            [u16::from(b'C'), u16::from(b'\\'), 0xd800, 0].map(u16::to_le_bytes).concat();
+        payload.extend(b"a\\\xe9\0\xff");
+        let (mut seen, mut scratch) = (Vec::new(), Vec::new());
+        for (field, value) in decoder.fields(&payload, PointerSize::P8) {
+            plain_value(field, value, &mut scratch, &mut |c| seen.push(c));
+            seen.push(Ok(' '));
+        }
+        let text: String = seen.iter().filter_map(|c| c.ok()).collect();
+        assert_eq!(text, "C\\ a\\é {A=-1} ");
+        assert_eq!(seen.iter().filter_map(|c| c.err()).collect::<Vec<_>>(), [0xd800]);
+    }
+}
