@@ -26,7 +26,7 @@ pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../tables/k
 pub struct TableEvent {
     /// The event.
     pub schema: EventSchema,
-    /// Level and keywords in .NET Framework, where they differ.
+    /// Level and keywords in other shipped runtimes (mostly .NET Framework), where they differ.
     pub older: Option<(u8, u64)>,
     /// Whether the CLR follows it with a stack event when StackKeyword is on.
     pub stack: bool,
@@ -198,7 +198,7 @@ mod tests {
         let registry = Registry::builtin();
         assert_eq!(registry.providers().len(), TABLES.len());
         let events: Vec<_> = registry.providers().iter().map(|p| p.events.len()).collect();
-        assert_eq!(events, [201, 47]);
+        assert_eq!(events, [210, 50]);
     }
 
     #[test]
