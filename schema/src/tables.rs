@@ -1,5 +1,6 @@
 //! The spec tables: text files under `schema/tables/`, and what is looked up in them.
 
+mod errata;
 mod parse;
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use etl_format::Guid;
 use crate::decode::Decoder;
 use crate::model::{EventSchema, Identity};
 
+pub use errata::{ERRATA_TABLE, Erratum, errata, erratum};
 pub use parse::TableError;
 
 /// The tables that this crate carries: file name and text.
@@ -17,6 +19,22 @@ pub const TABLES: &[(&str, &str)] = &[
     ("clr-runtime.txt", include_str!("../tables/clr-runtime.txt")),
     ("clr-rundown.txt", include_str!("../tables/clr-rundown.txt")),
 ];
+
+/// What the reference pages print of the CLR's providers, mistakes and all: file name and text.
+pub const DOCUMENTED_TABLES: &[(&str, &str)] = &[
+    ("documented-runtime.txt", include_str!("../tables/documented-runtime.txt")),
+    ("documented-rundown.txt", include_str!("../tables/documented-rundown.txt")),
+];
+
+/// Whose word counts where the reference pages and the runtimes disagree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// The runtimes', as real traces show it.
+    #[default]
+    Shipped,
+    /// The reference pages', as printed.
+    Documented,
+}
 
 /// The classic events of the kernel and of merges, by class: file name and text.
 pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../tables/kernel.txt"));
@@ -32,6 +50,10 @@ pub struct TableEvent {
     pub stack: bool,
     /// Where the facts are from.
     pub origin: String,
+    /// What shipped runtimes have instead: of an event of the reference pages.
+    pub shipped: Option<Identity>,
+    /// Errata that say where this event and what the other profile has in its place differ.
+    pub errata: Vec<String>,
 }
 
 /// A provider and all that its table says.
@@ -78,6 +100,13 @@ impl Provider {
         (names, rest)
     }
 
+    /// Whether this is the provider's name, or the end of it (`runtime`, `rundown`); case does not
+    /// matter.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name.to_ascii_lowercase().ends_with(&name.to_ascii_lowercase())
+    }
+
     /// The mask of a keyword, by its name (case does not matter).
     #[must_use]
     pub fn keyword(&self, name: &str) -> Option<u64> {
@@ -96,17 +125,33 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The tables of this crate, read once.
-    ///
-    /// They are read in the tests of this crate, mistakes and all; a table with a mistake would be
-    /// left out here.
+    /// The tables of this crate by what runtimes ship, read once.
     #[must_use]
     pub fn builtin() -> &'static Registry {
-        static BUILTIN: OnceLock<Registry> = OnceLock::new();
-        BUILTIN.get_or_init(|| {
-            let tables = TABLES.iter().filter_map(|(file, text)| Provider::parse(file, text).ok());
-            Registry::new(tables.collect())
-        })
+        Registry::profile(Profile::Shipped)
+    }
+
+    /// The tables of this crate by either profile, read once.
+    ///
+    /// They are read in the tests of this crate as well; a table with a mistake would be left out
+    /// here.
+    #[must_use]
+    pub fn profile(profile: Profile) -> &'static Registry {
+        static SHIPPED: OnceLock<Registry> = OnceLock::new();
+        static DOCUMENTED: OnceLock<Registry> = OnceLock::new();
+        let read = |tables: &[(&str, &str)]| -> Vec<Provider> {
+            tables.iter().filter_map(|(file, text)| Provider::parse(file, text).ok()).collect()
+        };
+        match profile {
+            Profile::Shipped => SHIPPED.get_or_init(|| {
+                let mut providers = read(TABLES);
+                name_errata(&mut providers, &read(DOCUMENTED_TABLES));
+                Registry::new(providers)
+            }),
+            Profile::Documented => {
+                DOCUMENTED.get_or_init(|| Registry::new(read(DOCUMENTED_TABLES)))
+            }
+        }
     }
 
     /// The classic events of the kernel and of merges, read once; likewise.
@@ -153,13 +198,7 @@ impl Registry {
             return self.provider(guid);
         }
         let exact = self.providers.iter().find(|p| p.name.eq_ignore_ascii_case(text));
-        exact.or_else(|| {
-            let ends = |p: &&Provider| {
-                let name = p.name.to_ascii_lowercase();
-                name.ends_with(&text.to_ascii_lowercase())
-            };
-            self.providers.iter().find(ends)
-        })
+        exact.or_else(|| self.providers.iter().find(|p| p.is_called(text)))
     }
 
     /// The description of an event.
@@ -179,69 +218,21 @@ impl Registry {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_table_is_sound() {
-        for (file, text) in TABLES {
-            if let Err(mistake) = Provider::parse(file, text) {
-                panic!("{mistake}");
-            }
+/// Gives each shipped event the errata of what the pages say of it, in whatever version.
+fn name_errata(shipped: &mut [Provider], documented: &[Provider]) {
+    for (provider, pages) in shipped.iter_mut().zip(documented) {
+        for event in &mut provider.events {
+            let Identity::Modern { id, .. } = event.schema.identity else { continue };
+            let about = pages
+                .events
+                .iter()
+                .filter(|e| matches!(e.shipped, Some(Identity::Modern { id: of, .. }) if of == id));
+            event.errata = about.flat_map(|e| e.errata.iter().cloned()).collect();
+            event.errata.sort();
+            event.errata.dedup();
         }
-        let (file, text) = CLASSIC_TABLE;
-        if let Err(mistake) = Provider::parse_classes(file, text) {
-            panic!("{mistake}");
-        }
-        assert_eq!(Registry::classic().providers().len(), 14);
-        let registry = Registry::builtin();
-        assert_eq!(registry.providers().len(), TABLES.len());
-        let events: Vec<_> = registry.providers().iter().map(|p| p.events.len()).collect();
-        assert_eq!(events, [210, 50]);
-    }
-
-    #[test]
-    fn providers_are_found_by_what_people_write() {
-        let registry = Registry::builtin();
-        for text in
-            ["Microsoft-Windows-DotNETRuntime", "microsoft-windows-dotnetruntime", "runtime"]
-        {
-            assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntime");
-        }
-        for text in ["rundown", "{A669021C-C450-4609-A035-5AF59AF4DF18}"] {
-            assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntimeRundown");
-        }
-        assert!(registry.find("nobody").is_none());
-    }
-
-    #[test]
-    fn masks_are_taken_apart() {
-        let rundown = Registry::builtin().find("rundown").unwrap();
-        let (names, rest) = rundown.keyword_names(0xb8);
-        assert_eq!(names, ["LoaderRundownKeyword", "JitRundownKeyword", "NGenRundownKeyword"]);
-        assert_eq!(rest, 0x80, "a bit that means nothing to this provider");
-        assert_eq!(rundown.keyword("endrundownkeyword"), Some(0x100));
-    }
-
-    #[test]
-    fn mistakes_are_told_with_their_line() {
-        let table = |body: &str| format!("provider P e13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n{body}");
-        for (body, line, what) in [
-            ("event 1 0 A\n  level 9x", 3, "number"),
-            ("event 1 0 A\nevent 1 0 B", 3, "twice"),
-            ("event 1 0 A\n  keywords Nope", 3, "keyword"),
-            ("event 1 0 A\n  field X Nope", 3, "type"),
-            ("event 1 0 A\n  field X UInt32 map Nope", 3, "map"),
-            ("event 1 0 A\n  field X UInt32 count N", 3, "field"),
-            ("event 1 0 A\n  field X UInt32 count", 3, "count"),
-            ("nonsense", 2, "line"),
-            ("  stack", 2, "line"),
-        ] {
-            let mistake = Provider::parse("t.txt", &table(body)).unwrap_err().to_string();
-            assert!(mistake.starts_with(&format!("t.txt:{line}: ")), "{body}: {mistake}");
-            assert!(mistake.contains(what), "{body}: {mistake}");
-        }
-        assert!(Provider::parse("t.txt", "").unwrap_err().to_string().contains("provider"));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,12 @@ pub struct TableError {
     pub what: String,
 }
 
+impl TableError {
+    pub(super) fn new(file: &str, line: usize, what: String) -> Self {
+        TableError { file: file.to_owned(), line, what }
+    }
+}
+
 /// A line without its indentation.
 struct Line<'a> {
     number: usize,
@@ -198,7 +204,14 @@ impl Table<'_> {
         schema.provider_name = name.clone().into();
         schema.name = symbol.to_owned().into();
         let origin = self.file.to_owned();
-        self.events.push(TableEvent { schema, older: None, stack: false, origin });
+        self.events.push(TableEvent {
+            schema,
+            older: None,
+            stack: false,
+            origin,
+            shipped: None,
+            errata: Vec::new(),
+        });
         Ok(())
     }
 
@@ -228,6 +241,16 @@ impl Table<'_> {
             }
             ["level", value] => event.schema.level = Named::new(number(value)?, ""),
             ["stack"] => event.stack = true,
+            ["shipped", id, version] => {
+                event.shipped =
+                    Some(Identity::Modern { id: number(id)?, version: number(version)? });
+            }
+            ["errata", ids @ ..] => {
+                if let Some(unknown) = ids.iter().find(|id| super::errata::erratum(id).is_none()) {
+                    return Err(format!("no erratum is called {unknown}"));
+                }
+                event.errata = ids.iter().map(|id| (*id).to_owned()).collect();
+            }
             ["source", text @ ..] => event.origin = text.join(" "),
             _ => return Err("a line that means nothing in an event".to_owned()),
         }
@@ -315,7 +338,7 @@ impl Table<'_> {
     }
 }
 
-fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),

@@ -1,0 +1,149 @@
+//! Errata: where the reference pages disagree with each other or with what ships.
+
+use std::sync::OnceLock;
+
+use super::parse::number;
+use super::{Provider, TableError};
+
+/// The table of errata: file name and text.
+pub const ERRATA_TABLE: (&str, &str) = ("errata.txt", include_str!("../../tables/errata.txt"));
+
+/// One disagreement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erratum {
+    /// Its id: `X01` and so on.
+    pub id: String,
+    /// What it is about.
+    pub about: String,
+    /// What the pages say.
+    pub documents: String,
+    /// What runtimes ship.
+    pub shipped: String,
+    /// How that is known.
+    pub evidence: String,
+    /// What the shipped profile follows.
+    pub follows: String,
+    /// Masks that it speaks of: the end of the provider's name, and the mask.
+    masks: Vec<(String, u64)>,
+    /// Keywords that it speaks of, likewise.
+    keywords: Vec<(String, u64)>,
+}
+
+impl Erratum {
+    /// Whether it speaks of this mask of this provider as a whole.
+    #[must_use]
+    pub fn is_of_mask(&self, provider: &Provider, mask: u64) -> bool {
+        is_of(&self.masks, provider, |m| m == mask)
+    }
+
+    /// Whether it speaks of a keyword that is in this mask of this provider.
+    #[must_use]
+    pub fn is_of_keyword(&self, provider: &Provider, mask: u64) -> bool {
+        is_of(&self.keywords, provider, |k| k & mask != 0)
+    }
+
+    /// Reads a table of errata. `file` names it in errors.
+    ///
+    /// # Errors
+    /// The first mistake, with its line: an id given twice or not in order, an unknown line, a number
+    /// that is none, an erratum of which a part is missing.
+    pub fn parse(file: &str, text: &str) -> Result<Vec<Erratum>, TableError> {
+        let mut all: Vec<Erratum> = Vec::new();
+        let mut begins = 1;
+        for (n, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let wrong = |what: String| Err(TableError::new(file, n + 1, what));
+            if words.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let mistake = match (line.starts_with(' '), words.as_slice(), all.last_mut()) {
+                (false, ["erratum", id, about @ ..], last) => {
+                    if let Some(missing) = last.and_then(|l| l.missing()) {
+                        return Err(TableError::new(file, begins, missing));
+                    }
+                    begins = n + 1;
+                    if all.last().is_some_and(|l| l.id.as_str() >= *id) {
+                        return wrong(format!("the erratum {id} is given twice or not in order"));
+                    }
+                    let (id, about) = ((*id).to_owned(), about.join(" "));
+                    all.push(Erratum { id, about, ..Erratum::default() });
+                    None
+                }
+                (true, [kind, words @ ..], Some(last)) => last.line(kind, words).err(),
+                _ => Some("a line that means nothing here".to_owned()),
+            };
+            if let Some(what) = mistake {
+                return wrong(what);
+            }
+        }
+        match all.last().and_then(Erratum::missing) {
+            Some(missing) => Err(TableError::new(file, begins, missing)),
+            None => Ok(all),
+        }
+    }
+
+    /// A line below `erratum`.
+    fn line(&mut self, kind: &str, words: &[&str]) -> Result<(), String> {
+        let text = match kind {
+            "documents" => &mut self.documents,
+            "shipped" => &mut self.shipped,
+            "evidence" => &mut self.evidence,
+            "follows" => &mut self.follows,
+            "masks" => return values(words, &mut self.masks),
+            "keywords" => return values(words, &mut self.keywords),
+            _ => return Err("a line that means nothing in an erratum".to_owned()),
+        };
+        // Long statements go on over several lines.
+        for word in words {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(word);
+        }
+        Ok(())
+    }
+
+    fn missing(&self) -> Option<String> {
+        let parts = [
+            ("documents", &self.documents),
+            ("shipped", &self.shipped),
+            ("evidence", &self.evidence),
+            ("follows", &self.follows),
+        ];
+        let (name, _) = parts.into_iter().find(|(_, text)| text.is_empty())?;
+        Some(format!("the erratum {} has no line `{name}`", self.id))
+    }
+}
+
+/// The errata, in order of their ids, read once. A table with a mistake would be empty here; the
+/// tests of this crate see to it that there is none.
+#[must_use]
+pub fn errata() -> &'static [Erratum] {
+    static ERRATA: OnceLock<Vec<Erratum>> = OnceLock::new();
+    ERRATA.get_or_init(|| {
+        let (file, text) = ERRATA_TABLE;
+        Erratum::parse(file, text).unwrap_or_default()
+    })
+}
+
+/// The erratum with this id (case does not matter).
+#[must_use]
+pub fn erratum(id: &str) -> Option<&'static Erratum> {
+    errata().iter().find(|e| e.id.eq_ignore_ascii_case(id))
+}
+
+fn is_of(list: &[(String, u64)], provider: &Provider, is: impl Fn(u64) -> bool) -> bool {
+    list.iter().any(|(name, value)| provider.is_called(name) && is(*value))
+}
+
+/// `PROVIDER VALUE...`
+fn values(words: &[&str], out: &mut Vec<(String, u64)>) -> Result<(), String> {
+    let [provider, values @ ..] = words else { return Err("expected a provider".to_owned()) };
+    if values.is_empty() {
+        return Err("expected values after the provider".to_owned());
+    }
+    for value in values {
+        out.push(((*provider).to_owned(), number(value)?));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The tables are sound, and mistakes in them are told.
+
+use super::*;
+use crate::model::Count;
+
+#[test]
+fn every_table_is_sound() {
+    for (file, text) in TABLES {
+        if let Err(mistake) = Provider::parse(file, text) {
+            panic!("{mistake}");
+        }
+    }
+    let (file, text) = CLASSIC_TABLE;
+    if let Err(mistake) = Provider::parse_classes(file, text) {
+        panic!("{mistake}");
+    }
+    assert_eq!(Registry::classic().providers().len(), 14);
+    for (file, text) in DOCUMENTED_TABLES {
+        if let Err(mistake) = Provider::parse(file, text) {
+            panic!("{mistake}");
+        }
+    }
+    if let Err(mistake) = Erratum::parse(ERRATA_TABLE.0, ERRATA_TABLE.1) {
+        panic!("{mistake}");
+    }
+    assert_eq!(Registry::profile(Profile::Documented).providers().len(), TABLES.len());
+    let registry = Registry::builtin();
+    assert_eq!(registry.providers().len(), TABLES.len());
+    let events: Vec<_> = registry.providers().iter().map(|p| p.events.len()).collect();
+    assert_eq!(events, [210, 50]);
+}
+
+#[test]
+fn providers_are_found_by_what_people_write() {
+    let registry = Registry::builtin();
+    for text in ["Microsoft-Windows-DotNETRuntime", "microsoft-windows-dotnetruntime", "runtime"] {
+        assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntime");
+    }
+    for text in ["rundown", "{A669021C-C450-4609-A035-5AF59AF4DF18}"] {
+        assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntimeRundown");
+    }
+    assert!(registry.find("nobody").is_none());
+}
+
+#[test]
+fn masks_are_taken_apart() {
+    let rundown = Registry::builtin().find("rundown").unwrap();
+    let (names, rest) = rundown.keyword_names(0xb8);
+    assert_eq!(names, ["LoaderRundownKeyword", "JitRundownKeyword", "NGenRundownKeyword"]);
+    assert_eq!(rest, 0x80, "a bit that means nothing to this provider");
+    assert_eq!(rundown.keyword("endrundownkeyword"), Some(0x100));
+}
+
+#[test]
+fn mistakes_are_told_with_their_line() {
+    let table = |body: &str| format!("provider P e13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n{body}");
+    for (body, line, what) in [
+        ("event 1 0 A\n  level 9x", 3, "number"),
+        ("event 1 0 A\nevent 1 0 B", 3, "twice"),
+        ("event 1 0 A\n  keywords Nope", 3, "keyword"),
+        ("event 1 0 A\n  field X Nope", 3, "type"),
+        ("event 1 0 A\n  field X UInt32 map Nope", 3, "map"),
+        ("event 1 0 A\n  field X UInt32 count N", 3, "field"),
+        ("event 1 0 A\n  field X UInt32 count", 3, "count"),
+        ("event 1 0 A\n  errata X99", 3, "erratum"),
+        ("event 1 0 A\n  shipped 1", 3, "line"),
+        ("nonsense", 2, "line"),
+        ("  stack", 2, "line"),
+    ] {
+        let mistake = Provider::parse("t.txt", &table(body)).unwrap_err().to_string();
+        assert!(mistake.starts_with(&format!("t.txt:{line}: ")), "{body}: {mistake}");
+        assert!(mistake.contains(what), "{body}: {mistake}");
+    }
+    assert!(Provider::parse("t.txt", "").unwrap_err().to_string().contains("provider"));
+}
+
+#[test]
+fn mistakes_in_errata_are_told_with_their_line() {
+    let whole = "erratum X01 a\n  documents b\n  shipped c\n  evidence d\n  follows e\n";
+    assert_eq!(Erratum::parse("e.txt", whole).unwrap().len(), 1);
+    for (body, line, what) in [
+        ("erratum X01 again", 6, "twice"),
+        ("erratum X02 more", 6, "documents"),
+        ("  nonsense x", 6, "erratum"),
+        ("  masks runtime", 6, "values"),
+        ("  masks", 6, "provider"),
+        ("  keywords rundown 0xg", 6, "number"),
+        ("nonsense", 6, "line"),
+    ] {
+        let mistake = Erratum::parse("e.txt", &format!("{whole}{body}\n")).unwrap_err();
+        let mistake = mistake.to_string();
+        assert!(mistake.starts_with(&format!("e.txt:{line}: ")), "{body}: {mistake}");
+        assert!(mistake.contains(what), "{body}: {mistake}");
+    }
+    let mistake = Erratum::parse("e.txt", "erratum X01 a\n\nerratum X02 b\n").unwrap_err();
+    assert_eq!(mistake.line, 1, "{mistake}");
+}
+
+#[test]
+fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
+    let shipped = Registry::builtin();
+    let mut named = std::collections::BTreeSet::new();
+    for provider in Registry::profile(Profile::Documented).providers() {
+        for event in &provider.events {
+            let place = format!("{} {}", provider.name, event.schema.name);
+            let key = event.shipped.unwrap_or_else(|| panic!("{place}: shipped as what?"));
+            let real = shipped.event(provider.guid, key);
+            let real = real.unwrap_or_else(|| panic!("{place}: {key:?} is not shipped"));
+            let facts = |e: &TableEvent| {
+                let fields: Vec<_> = e
+                    .schema
+                    .fields
+                    .iter()
+                    .map(|f| (f.name.clone(), f.in_type(), f.count == Count::One))
+                    .collect();
+                (e.schema.identity, e.schema.level.value, e.schema.keywords, fields)
+            };
+            let (says, is) = (facts(event), facts(real));
+            // A version is part of a name only in the pages.
+            let bare = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+            let names = bare(&event.schema.name) == bare(&real.schema.name)
+                || real.schema.name.starts_with(&*event.schema.name);
+            let same = names && says == is;
+            assert!(same || !event.errata.is_empty(), "{place}: differs without an erratum");
+            for id in &event.errata {
+                assert!(real.errata.contains(id), "{place}: {id} is not named by {key:?}");
+            }
+            named.extend(event.errata.iter().cloned());
+            // Each kind of difference has its own.
+            let has = |ids: &[&str]| ids.iter().any(|id| event.errata.iter().any(|e| e == id));
+            assert!(says.0 == is.0 || has(&["X01"]), "{place}: the id");
+            // Some descriptors changed after the pages were written.
+            let was = |level, keywords| real.older == Some((level, keywords));
+            let old = was(says.1, says.2);
+            assert!(old || says.1 == is.1 || has(&["X02", "X35"]), "{place}: the level");
+            let keywords = ["X16", "X17", "X18", "X33", "X34", "X36", "X38"];
+            assert!(old || says.2 == is.2 || has(&keywords), "{place}: the keywords");
+            let fields = [
+                "X09", "X10", "X11", "X12", "X14", "X15", "X21", "X22", "X23", "X28", "X31", "X32",
+            ];
+            assert!(says.3 == is.3 || has(&fields), "{place}: the fields");
+        }
+    }
+    let ids: Vec<_> = errata().iter().map(|e| e.id.clone()).collect();
+    let expected: Vec<_> = (1..=38).map(|n| format!("X{n:02}")).collect();
+    assert_eq!(ids, expected);
+    // The others are about masks, keywords, command lines and what no page has.
+    let others: Vec<_> = ids.into_iter().filter(|id| !named.contains(id)).collect();
+    assert_eq!(others, ["X04", "X05", "X20", "X27", "X29", "X30", "X37"]);
+}
+
+#[test]
+fn errata_are_found_by_mask_and_keyword() {
+    let registry = Registry::builtin();
+    let of = |name: &str, is: fn(&Erratum, &Provider, u64) -> bool, mask| -> Vec<&str> {
+        let provider = registry.find(name).unwrap();
+        errata().iter().filter(|e| is(e, provider, mask)).map(|e| e.id.as_str()).collect()
+    };
+    assert_eq!(of("rundown", Erratum::is_of_mask, 0xb8), ["X04"]);
+    assert_eq!(of("runtime", Erratum::is_of_mask, 0x1ccbd), ["X05"]);
+    assert_eq!(of("runtime", Erratum::is_of_mask, 0xb8), [""; 0]);
+    assert_eq!(of("runtime", Erratum::is_of_keyword, 0x4000_1000), ["X06", "X34"]);
+}
