@@ -63,6 +63,8 @@ enum Command {
     Diff(commands::diff::Args),
     /// Say what the tables know of providers, keywords, events and masks.
     Spec(commands::spec::Args),
+    /// List where reference pages and runtimes disagree.
+    Errata(commands::errata::Args),
     /// Print shell completions.
     Completions(commands::completions::Args),
     /// Print the manual page.
@@ -78,6 +80,7 @@ impl Command {
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),
             Command::Spec(args) => commands::spec::run(args),
+            Command::Errata(args) => commands::errata::run(args),
             Command::Completions(args) => commands::completions::run(args, Etlkit::command()),
             Command::Man => commands::completions::man(Etlkit::command()),
         }

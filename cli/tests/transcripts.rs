@@ -16,6 +16,7 @@ fn help_texts() {
         ("spec", &["spec", "--help"]),
         ("spec_mask", &["spec", "mask", "--help"]),
         ("spec_line", &["spec", "line", "--help"]),
+        ("errata", &["errata", "--help"]),
         ("completions", &["completions", "--help"]),
     ] {
         let said = etlkit(here.path(), args);
@@ -208,15 +209,40 @@ fn what_the_tables_say() {
         ("events_json", &["spec", "events", "rundown", "DCEndInit", "--format", "json"]),
         ("providers", &["spec", "providers"]),
         ("keywords", &["spec", "keywords", "rundown"]),
+        ("providers_search", &["spec", "providers", "RUNDOWN"]),
+        ("keywords_search", &["spec", "keywords", "runtime", "heap"]),
+        ("keywords_of_a_mask", &["spec", "keywords", "runtime", "0x138"]),
+        ("events_of_the_kernel", &["spec", "events", "Image"]),
+        (
+            "events_documented",
+            &["spec", "events", "rundown", "methoddc", "--profile", "documented"],
+        ),
+        ("mask_runtime", &["spec", "mask", "runtime", "0x1CCBD", "--level", "4"]),
+        ("mask_ngen_alone", &["spec", "mask", "runtime", "0x20"]),
+        ("mask_json", &["spec", "mask", "rundown", "0xB8", "--format", "json"]),
+        ("mask_documented", &["spec", "mask", "rundown", "0x900", "--profile", "documented"]),
+        ("tables", &["spec", "tables"]),
+        ("tables_at_level_4", &["spec", "tables", "--level", "4", "--profile", "documented"]),
+        ("tables_json", &["spec", "tables", "--level", "4", "--format", "json"]),
+        ("errata", &["errata"]),
+        ("erratum", &["errata", "x04"]),
+        ("erratum_json", &["errata", "X30", "--format", "json"]),
     ] {
         let said = etlkit(here.path(), args);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
         insta::assert_snapshot!(format!("spec_{name}"), said.out);
     }
-    for args in [&["spec", "mask", "nobody", "1"][..], &["spec", "events", "runtime", "nothing"]] {
+    for args in [
+        &["spec", "mask", "nobody", "1"][..],
+        &["spec", "mask", "Thread", "1"],
+        &["spec", "events", "runtime", "nothing"],
+        &["spec", "keywords", "runtime", "nothing"],
+        &["spec", "providers", "nothing"],
+        &["errata", "X99"],
+    ] {
         let said = etlkit(here.path(), args);
         assert_eq!((said.code, said.out.as_str()), (2, ""));
-        assert!(said.err.contains("hint: "));
+        assert!(said.err.contains("hint: "), "{args:?}: {}", said.err);
     }
     let said = etlkit(here.path(), &["spec", "mask", "runtime", "0xZZ"]);
     assert!(said.code == 2 && said.err.contains("decimal or 0x"), "{}", said.err);

@@ -1,7 +1,14 @@
 //! What a mask and a level ask of a provider, taken apart.
 
+use crate::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
+use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
-use crate::tables::{Provider, TableEvent};
+use crate::model::Identity;
+use crate::tables::{Profile, Provider, Registry, TableEvent, errata};
+
+mod remarks;
+
+pub use remarks::Remark;
 
 /// What a mask asks for, and what it will not give.
 #[derive(Clone, Debug)]
@@ -10,186 +17,207 @@ pub struct Explanation<'a> {
     pub names: Vec<&'a str>,
     /// Bits that mean nothing to the provider.
     pub unnamed: u64,
-    /// Events that the enable rule admits and the CLR raises for it.
-    pub raised: Vec<&'a TableEvent>,
+    /// Events that the CLR raises for it and the session gets.
+    pub raised: Vec<Raised<'a>>,
+    /// Events that the session would get by their keywords and level, but that the CLR does not
+    /// raise for this mask.
+    pub withheld: Vec<Withheld<'a>>,
+    /// Events of these keywords that only a higher level of the session gives.
+    pub too_verbose: Vec<Raised<'a>>,
     /// What a person should know before recording with it.
-    pub remarks: Vec<String>,
+    pub remarks: Vec<Remark>,
 }
 
-const START_RUNDOWN: u64 = 0x40;
-const END_RUNDOWN: u64 = 0x100;
-/// Loader, Jit, NGen, IL maps, PerfTrack, Threading: what makes a rundown enumerate anything.
-const ENUMERATES: u64 = 0x8 | 0x10 | 0x20 | 0x2_0000 | 0x2000_0000 | 0x1_0000;
+/// An event that a mask gives, in all its versions.
+#[derive(Clone, Debug)]
+pub struct Raised<'a> {
+    /// Its newest version.
+    pub event: &'a TableEvent,
+    /// The versions, in order.
+    pub versions: Vec<u8>,
+    /// The levels of a session, from 1 to 5, at which it comes.
+    pub levels: Vec<u8>,
+}
 
-/// Takes a mask apart for a provider of the tables.
+/// An event that a mask names and does not give.
+#[derive(Clone, Debug)]
+pub struct Withheld<'a> {
+    /// Its newest version.
+    pub event: &'a TableEvent,
+    /// A mask that gives it: this one without what means nothing, and with as little changed as is
+    /// needed. None when no such mask is known.
+    pub instead: Option<u64>,
+}
+
+/// Takes a mask apart for one of the CLR's providers, by what runtimes ship.
 #[must_use]
 pub fn explain(provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
+    explain_by(Profile::Shipped, provider, mask, level)
+}
+
+/// Takes a mask apart for one of the CLR's providers as the profile's registry describes it.
+#[must_use]
+pub fn explain_by(profile: Profile, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let (names, unnamed) = provider.keyword_names(mask);
-    let session = Enablement::new(level, mask);
-    // A mask of 0 stands for all 64 bits.
-    let asked = if mask == 0 { u64::MAX } else { mask };
-    let rundown = is_rundown(provider);
-    let admitted = provider.events.iter().filter(|e| {
-        session.admits_level(e.schema.level.value) && session.admits_keyword(e.schema.keywords)
-    });
-    let raised = admitted.filter(|e| !rundown || is_enumerated(e, asked)).collect();
-    let mut remarks = Vec::new();
-    if mask == u64::from(u32::MAX) {
-        remarks.push(
-            "a mask of 32 ones is not \"all\": keywords above bit 31 are off; write 0 or 64 ones"
-                .to_owned(),
-        );
+    let rules = Rules { provider, profile };
+    let mut explanation = Explanation {
+        names,
+        unnamed,
+        raised: Vec::new(),
+        withheld: Vec::new(),
+        too_verbose: Vec::new(),
+        remarks: Vec::new(),
+    };
+    for (event, versions) in newest(provider) {
+        let given = |mask, level| rules.gives(event, mask, level);
+        let levels: Vec<u8> = (1..=VERBOSE).filter(|&l| given(mask, l)).collect();
+        let raised = Raised { event, versions, levels };
+        if given(mask, level) {
+            explanation.raised.push(raised);
+        } else if rules.admitted(event, mask, level) && !raised.event.is_leftover() {
+            let instead = rules.instead(event, mask, level);
+            // A form that only other levels have is not missing at this one.
+            let other_form =
+                instead.is_none() && (1..=VERBOSE).any(|l| rules.instead(event, mask, l).is_some());
+            if raised.levels.is_empty() && !other_form {
+                explanation.withheld.push(Withheld { event, instead });
+            }
+        } else if raised.levels.iter().any(|&l| l > level) && level != 0 {
+            explanation.too_verbose.push(raised);
+        }
     }
-    if unnamed != 0 && mask != u64::MAX && mask != u64::from(u32::MAX) {
-        remarks.push(format!("bits {unnamed:#x} mean nothing to {}", provider.name));
-    }
-    if rundown {
-        rundown_remarks(asked, mask, &mut remarks);
-    } else if provider.keyword("EndEnumerationKeyword").is_some() {
-        runtime_remarks(asked, level, &mut remarks);
-    }
-    Explanation { names, unnamed, raised, remarks }
+    explanation.remarks = remarks::of(provider, mask, level, profile, &explanation);
+    explanation
 }
 
+impl TableEvent {
+    /// An event that only the first release raised under the runtime provider.
+    fn is_leftover(&self) -> bool {
+        let Identity::Modern { id, .. } = self.schema.identity else { return false };
+        matches!(id, 135..=140 | 149 | 150) && !is_rundown_guid(self.schema.provider)
+    }
+}
+
+/// Events by id: the newest version, and all versions.
+fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
+    let mut out: Vec<(u16, &TableEvent, Vec<u8>)> = Vec::new();
+    for event in &provider.events {
+        let Identity::Modern { id, version } = event.schema.identity else { continue };
+        match out.iter_mut().find(|(i, ..)| *i == id) {
+            Some((_, newest, versions)) => {
+                if versions.last().is_none_or(|&last| last < version) {
+                    *newest = event;
+                }
+                versions.push(version);
+            }
+            None => out.push((id, event, vec![version])),
+        }
+    }
+    out.into_iter().map(|(_, event, versions)| (event, versions)).collect()
+}
+
+/// Whether the provider is the CLR's rundown provider.
 fn is_rundown(provider: &Provider) -> bool {
-    provider.keyword("EndRundownKeyword").is_some()
+    is_rundown_guid(provider.guid)
 }
 
-/// Whether an event of the rundown provider belongs to an enumeration that the mask asks for.
-fn is_enumerated(event: &TableEvent, mask: u64) -> bool {
-    let (start, end) = (mask & START_RUNDOWN != 0, mask & END_RUNDOWN != 0);
+fn is_rundown_guid(guid: etl_format::Guid) -> bool {
+    Registry::builtin()
+        .find("Microsoft-Windows-DotNETRuntimeRundown")
+        .is_some_and(|p| p.guid == guid)
+}
+
+/// The rules by which a profile says what comes.
+struct Rules<'a> {
+    provider: &'a Provider,
+    profile: Profile,
+}
+
+impl Rules<'_> {
+    /// The enable rule.
+    fn admitted(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
+        let session = Enablement::new(level, mask);
+        session.admits_level(event.schema.level.value)
+            && session.admits_keyword(event.schema.keywords)
+    }
+
+    /// Whether a session that is the only one gets the event.
+    fn gives(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
+        let raised = match (self.profile, is_rundown(self.provider)) {
+            (Profile::Shipped, true) => Rundown::new(mask, level).raises(&event.schema),
+            (Profile::Shipped, false) => Runtime::new(mask, level).raises(&event.schema),
+            // The pages give keywords and levels of their own; what has to be on as well they say
+            // in their tables, which the shipped rules reproduce.
+            (Profile::Documented, rundown) => {
+                let shipped = event.shipped.and_then(|key| {
+                    Registry::builtin().event(self.provider.guid, key).map(|e| &e.schema)
+                });
+                shipped.is_some_and(|shipped| {
+                    if rundown {
+                        asks(event, mask, level)
+                    } else {
+                        Runtime::new(mask, level).raises(shipped)
+                    }
+                })
+            }
+        };
+        raised && self.admitted(event, mask, level)
+    }
+
+    /// A mask that gives the event: what is lacking added, what is in the way taken out.
+    fn instead(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
+        let named: u64 = self.provider.keywords.iter().fold(0, |all, (bit, _)| all | bit);
+        let base = mask & named;
+        let without = base & !OVERRIDE_NGEN;
+        // What an enumeration lacks comes before other kinds of events, one bit before two.
+        let enumerations = [START_ENUMERATION, END_ENUMERATION, END_RUNDOWN];
+        let enumerations = enumerations.into_iter().filter(|bit| named & bit != 0);
+        let others = self.provider.keywords.iter().map(|(bit, _)| *bit);
+        let one = enumerations.clone().chain(others.clone());
+        let two = enumerations.flat_map(|a| others.clone().map(move |b| a | b));
+        let more: Vec<u64> = one.chain(two).collect();
+        let candidates = std::iter::once(without)
+            .chain(more.iter().map(|bits| base | bits))
+            .chain(more.iter().map(|bits| without | bits));
+        let mut candidates = candidates;
+        candidates.find(|&candidate| self.gives(event, candidate, level))
+    }
+}
+
+/// Whether the enumeration that an event of the rundown provider belongs to is asked for.
+fn asks(event: &TableEvent, mask: u64, level: u8) -> bool {
+    let rundown = Rundown::new(mask, level);
     let symbol = &*event.schema.name;
-    // The runtime's own description comes before either enumeration, whatever its name says.
-    let both = event.schema.keywords == 0 || symbol.starts_with("Tiered");
-    if both || !(symbol.contains("DCStart") || symbol.contains("DCEnd")) {
-        start || end
-    } else if symbol.contains("DCStart") {
-        start
-    } else {
-        end
-    }
+    let both = event.schema.keywords == 0 || symbol == "ThreadDC" || symbol == "StackTrace";
+    Enumeration::ALL.into_iter().any(|which| {
+        let part = match which {
+            Enumeration::Start => "DCStart",
+            Enumeration::End => "DCEnd",
+        };
+        rundown.asked(which) && (both || symbol.contains(part))
+    })
 }
 
-fn rundown_remarks(asked: u64, mask: u64, remarks: &mut Vec<String>) {
-    if asked & END_RUNDOWN == 0 {
-        let wanted = mask & (ENUMERATES | START_RUNDOWN) | END_RUNDOWN;
-        remarks.push(format!(
-            "EndRundownKeyword (0x100) is missing: no DCEnd event will come, so methods that were \
-             compiled before the recording stay unknown; {wanted:#x} would give them"
-        ));
-    }
-    if asked & (START_RUNDOWN | END_RUNDOWN) == 0 {
-        remarks.push(
-            "neither StartRundownKeyword (0x40) nor EndRundownKeyword (0x100): the CLR enumerates \
-             nothing at all"
-                .to_owned(),
-        );
-    } else if asked & ENUMERATES == 0 {
-        remarks.push(
-            "nothing to enumerate is named: add Loader (0x8), Jit (0x10) and NGen (0x20)"
-                .to_owned(),
-        );
-    }
+/// Errata that speak of this mask, of keywords in it, or of events that it gives.
+fn errata_of(provider: &Provider, mask: u64, raised: &[Raised<'_>]) -> Vec<&'static str> {
+    let of_events = |id: &str| raised.iter().any(|r| r.event.errata.iter().any(|e| e == id));
+    errata()
+        .iter()
+        .filter(|e| {
+            e.is_of_mask(provider, mask) || e.is_of_keyword(provider, mask) || of_events(&e.id)
+        })
+        .map(|e| e.id.as_str())
+        .collect()
 }
 
-fn runtime_remarks(asked: u64, level: u8, remarks: &mut Vec<String>) {
-    let has = |bit: u64| asked & bit != 0;
-    if has(0x20) && !has(0x40) && !has(0x80) {
-        remarks.push(
-            "NGenKeyword (0x20) alone raises nothing: methods of precompiled code are told with \
-             StartEnumerationKeyword (0x40) when they are prepared and with EndEnumerationKeyword \
-             (0x80) when they go"
-                .to_owned(),
-        );
-    }
-    if has(0x40000) && has(0x20) {
-        remarks
-            .push("OverrideAndSuppressNGenEventsKeyword (0x40000) turns NGen off again".to_owned());
-    }
-    if has(0x10) && !has(0x80) {
-        remarks.push(
-            "without EndEnumerationKeyword (0x80) only dynamic methods tell when they are unloaded"
-                .to_owned(),
-        );
-    }
-    if has(0x10) && level != 0 && level < 5 {
-        remarks.push(
-            "below level 5 only dynamic, generic and helper methods are told with their names"
-                .to_owned(),
-        );
-    }
-    if !has(0x8) && has(0x10) {
-        remarks.push(
-            "LoaderKeyword (0x8) is missing: methods will name modules that nothing tells of"
-                .to_owned(),
-        );
+impl Explanation<'_> {
+    /// Errata on which what is said here depends: of the mask as a whole, of its keywords, and of
+    /// the events that it gives.
+    #[must_use]
+    pub fn errata(&self, provider: &Provider, mask: u64) -> Vec<&'static str> {
+        errata_of(provider, mask, &self.raised)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tables::Registry;
-
-    fn explained(provider: &str, mask: u64) -> Explanation<'static> {
-        explain(Registry::builtin().find(provider).unwrap(), mask, 5)
-    }
-
-    fn symbols(e: &Explanation<'_>) -> Vec<String> {
-        e.raised.iter().map(|e| e.schema.name.to_string()).collect()
-    }
-
-    #[test]
-    fn the_rundown_of_the_recipe_ends_with_dcend() {
-        let good = explained("rundown", 0x138);
-        assert!(good.remarks.is_empty(), "{:?}", good.remarks);
-        let symbols = symbols(&good);
-        for wanted in
-            ["DCEndInit_V1", "DCEndComplete_V1", "MethodDCEndVerbose_V1", "ModuleDCEnd_V2"]
-        {
-            assert!(symbols.iter().any(|s| s == wanted), "{wanted}");
-        }
-        assert!(!symbols.iter().any(|s| s == "MethodDCStart_V1"));
-    }
-
-    #[test]
-    fn the_other_mask_of_the_documents_gives_nothing() {
-        let bad = explained("rundown", 0xb8);
-        assert!(bad.raised.is_empty());
-        assert_eq!(bad.unnamed, 0x80);
-        assert!(bad.remarks.iter().any(|r| r.contains("0x138")), "{:?}", bad.remarks);
-        assert!(bad.remarks.iter().any(|r| r.contains("nothing at all")));
-    }
-
-    #[test]
-    fn runtime_masks_of_the_documents() {
-        let names = explained("runtime", 0x1ccbd).names;
-        assert_eq!(
-            names,
-            [
-                "GCKeyword",
-                "FusionKeyword",
-                "LoaderKeyword",
-                "JitKeyword",
-                "NGenKeyword",
-                "EndEnumerationKeyword",
-                "SecurityKeyword",
-                "AppDomainResourceManagementKeyword",
-                "ContentionKeyword",
-                "ExceptionKeyword",
-                "ThreadingKeyword",
-            ]
-        );
-        let all_but = explained("runtime", 0x1fc1f);
-        assert!(!all_but.names.contains(&"NGenKeyword"));
-        assert!(all_but.remarks.iter().any(|r| r.contains("0x80")));
-    }
-
-    #[test]
-    fn zero_is_all_and_32_ones_are_not() {
-        assert!(explained("rundown", 0).remarks.is_empty());
-        let ones = explained("runtime", 0xffff_ffff);
-        assert!(ones.remarks.iter().any(|r| r.contains("32 ones")));
-        assert!(!symbols(&ones).iter().any(|s| s == "MethodDetails"));
-    }
-}
+mod tests;

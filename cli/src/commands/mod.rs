@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod dump;
+pub(crate) mod errata;
 pub(crate) mod info;
 pub(crate) mod spec;
 pub(crate) mod verify;

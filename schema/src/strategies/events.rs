@@ -116,6 +116,8 @@ pub fn events_of(provider: &Provider) -> impl Strategy<Value = GeneratedEvent> +
             older: None,
             stack: false,
             origin: String::new(),
+            shipped: None,
+            errata: Vec::new(),
         });
     }
     (select(events), pointer_sizes()).prop_flat_map(|(event, pointers)| {

@@ -186,6 +186,6 @@ fn one(facts: &Facts, guid: Guid, with: Option<(u8, u64)>, knowledge: Knowledge)
         source: knowledge.name(),
         at: None,
         session: None,
-        remarks,
+        remarks: remarks.into_iter().map(|r| r.text).collect(),
     }
 }

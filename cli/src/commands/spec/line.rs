@@ -292,13 +292,13 @@ fn provider(out: &mut String, spec: &ProviderSpec, events: bool) -> fmt::Result 
         writeln!(out, "    unnamed   {:#x}", explained.unnamed)?;
     }
     for remark in &explained.remarks {
-        writeln!(out, "    note      {remark}")?;
+        writeln!(out, "    note      {}", super::mask::remark(remark))?;
     }
     let raised = raised(&explained, &enabled);
     writeln!(out, "    events    {}", raised.len())?;
     if events {
         for event in raised {
-            super::headline(out, provider, event)?;
+            super::list::headline(out, provider, event)?;
         }
     }
     Ok(())
@@ -353,16 +353,16 @@ fn filters(out: &mut String, spec: &ProviderSpec) -> fmt::Result {
 
 /// What comes of it, with those filters that a mask and a level do not tell of.
 fn raised<'a>(explained: &mask::Explanation<'a>, enabled: &Enablement) -> Vec<&'a TableEvent> {
-    let admitted = |event: &&&TableEvent| {
+    let admitted = |event: &&TableEvent| {
         let schema = &event.schema;
         let key = EventKey {
-            id: super::id(event).0,
+            id: super::list::id(event).0,
             level: schema.level.value,
             keyword: schema.keywords,
         };
         enabled.admits(&key)
     };
-    explained.raised.iter().filter(admitted).copied().collect()
+    explained.raised.iter().map(|r| r.event).filter(admitted).collect()
 }
 
 fn line_json(line: &CommandLine) -> Value {
@@ -450,9 +450,9 @@ fn provider_json(spec: &ProviderSpec) -> Value {
         json!({
             "keywords": explained.names,
             "unnamed": explained.unnamed,
-            "remarks": explained.remarks,
+            "remarks": explained.remarks.iter().map(super::mask::remark_json).collect::<Vec<_>>(),
             "events": events.iter().map(|e| json!({
-                "id": super::id(e).0, "version": super::id(e).1, "symbol": e.schema.name,
+                "id": super::list::id(e).0, "version": super::list::id(e).1, "symbol": e.schema.name,
             })).collect::<Vec<_>>(),
         })
     });

@@ -1,0 +1,209 @@
+//! Providers, keywords and events.
+
+use std::fmt::{self, Write};
+
+use etl_schema::tables::{Profile, Provider, Registry, TableEvent, errata};
+use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
+use serde_json::{Value, json};
+
+use super::{Printed, text};
+use crate::error::Failure;
+
+pub(super) fn providers(profile: Profile, search: Option<&str>) -> Result<Printed, Failure> {
+    let all = Registry::profile(profile).providers().iter().map(|p| (p, "provider"));
+    let classes = Registry::classic().providers().iter().map(|p| (p, "class"));
+    let wanted = |p: &Provider| {
+        search.is_none_or(|s| {
+            p.name.to_ascii_lowercase().contains(s) || p.guid.to_string().contains(s)
+        })
+    };
+    let found: Vec<_> = all.chain(classes).filter(|(p, _)| wanted(p)).collect();
+    if found.is_empty() {
+        return Err(nothing(search, "no provider or class is called so"));
+    }
+    let lines = text(|out| {
+        for (p, kind) in &found {
+            writeln!(out, "{}  {kind:8}  {} ({} events)", p.guid, p.name, p.events.len())?;
+        }
+        Ok(())
+    });
+    let json = found
+        .iter()
+        .map(|(p, kind)| {
+            json!({
+                "name": p.name, "guid": p.guid.to_string(), "kind": kind, "events": p.events.len(),
+            })
+        })
+        .collect();
+    Ok((lines, json))
+}
+
+fn nothing(search: Option<&str>, message: &str) -> Failure {
+    Failure::new(search.unwrap_or_default(), message)
+        .hint("without a text to search for all are listed")
+}
+
+pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Printed, Failure> {
+    let mask = search.and_then(|s| crate::filter::number::<u64>(s).ok());
+    let wanted = |bit: u64, name: &str| match (search, mask) {
+        (None, _) => true,
+        (_, Some(mask)) => bit & mask != 0,
+        (Some(text), None) => name.to_ascii_lowercase().contains(text),
+    };
+    let found: Vec<_> = provider.keywords.iter().filter(|(bit, n)| wanted(*bit, n)).collect();
+    if found.is_empty() && search.is_some() {
+        return Err(nothing(search, &format!("no keyword of {} is so", provider.name)));
+    }
+    let of = |mask: u64| -> Vec<&str> {
+        errata().iter().filter(|e| e.is_of_keyword(provider, mask)).map(|e| e.id.as_str()).collect()
+    };
+    let lines = text(|out| {
+        for (mask, name) in &found {
+            writeln!(out, "{mask:#18x}  {name}{}", in_brackets(&of(*mask)))?;
+        }
+        Ok(())
+    });
+    let json = found
+        .iter()
+        .map(|(mask, name)| {
+            json!({
+                "name": name, "mask": mask, "mask_hex": format!("{mask:#x}"), "errata": of(*mask),
+            })
+        })
+        .collect();
+    Ok((lines, json))
+}
+
+/// ` [X01 X02]`, or nothing.
+pub(super) fn in_brackets<T: AsRef<str>>(ids: &[T]) -> String {
+    if ids.is_empty() {
+        return String::new();
+    }
+    let ids: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
+    format!("  [{}]", ids.join(" "))
+}
+
+pub(super) fn events(provider: &Provider, search: Option<&str>) -> Result<Printed, Failure> {
+    let wanted = |e: &&TableEvent| match search {
+        None => true,
+        Some(text) => {
+            let symbol = e.schema.name.to_ascii_lowercase().contains(text);
+            symbol || text == id(e).0.to_string()
+        }
+    };
+    let found: Vec<_> = provider.events.iter().filter(wanted).collect();
+    if found.is_empty() {
+        return Err(nothing(search, &format!("no event of {} is called so", provider.name)));
+    }
+    let lines = text(|out| {
+        for event in &found {
+            headline(out, provider, event)?;
+            for field in &event.schema.fields {
+                write!(out, "      ")?;
+                describe(out, field, &event.schema.fields)?;
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    });
+    Ok((lines, found.iter().map(|e| event_json(provider, e)).collect()))
+}
+
+/// A field as people write it: `Values Struct[Count] { Address Pointer, Size UInt64 }`.
+fn describe(out: &mut String, field: &Field, level: &[Field]) -> fmt::Result {
+    let name_at = |field: FieldRef| match field {
+        FieldRef::Here(at) | FieldRef::Top(at) => {
+            level.get(usize::from(at)).map_or("?", |f| &*f.name)
+        }
+    };
+    match &field.kind {
+        FieldKind::Struct(_) => write!(out, "{} Struct", field.name)?,
+        FieldKind::Value(kind) => write!(out, "{} {}", field.name, kind.name())?,
+    }
+    match field.length {
+        Length::Fixed(n) => write!(out, "({n})")?,
+        Length::Field(at) => write!(out, "({})", name_at(at))?,
+        _ => {}
+    }
+    match field.count {
+        Count::One => {}
+        Count::Const(n) => write!(out, "[{n}]")?,
+        Count::Field(at) => write!(out, "[{}]", name_at(at))?,
+        Count::Prefixed => write!(out, "[counted]")?,
+        Count::Rest => write!(out, "[to the end]")?,
+    }
+    if let Some(map) = &field.map {
+        write!(out, " ({})", map.name())?;
+    }
+    if let FieldKind::Struct(members) = &field.kind {
+        write!(out, " {{")?;
+        for (i, member) in members.iter().enumerate() {
+            write!(out, "{} ", if i > 0 { "," } else { "" })?;
+            describe(out, member, members)?;
+        }
+        write!(out, " }}")?;
+    }
+    Ok(())
+}
+
+/// Id or type, and version.
+pub(super) fn id(event: &TableEvent) -> (u16, u16) {
+    match event.schema.identity {
+        Identity::Modern { id, version } => (id, version.into()),
+        Identity::Classic { opcode, version } => (opcode.into(), version),
+        Identity::Message { number } => (number, 0),
+        Identity::SelfDescribing => (0, 0),
+    }
+}
+
+/// An event on one line.
+pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent) -> fmt::Result {
+    let schema = &event.schema;
+    let (id, version) = id(event);
+    if let Identity::Classic { .. } = schema.identity {
+        return writeln!(out, "type {id:>3} v{version} {}", schema.name);
+    }
+    let (names, _) = provider.keyword_names(schema.keywords);
+    write!(out, "{id:>5} v{version} {}", schema.name)?;
+    // The pages print no tasks and opcodes.
+    if schema.task.value != 0 || !schema.task.name.is_empty() || schema.opcode.value != 0 {
+        write!(
+            out,
+            "  task {} {}  opcode {} {}",
+            schema.task.value, schema.task.name, schema.opcode.value, schema.opcode.name,
+        )?;
+    }
+    writeln!(
+        out,
+        "  level {}  {}{}{}",
+        schema.level.value,
+        if names.is_empty() { "no keyword".to_owned() } else { names.join("|") },
+        if event.stack { "  +stack" } else { "" },
+        in_brackets(&event.errata),
+    )
+}
+
+pub(super) fn event_json(provider: &Provider, event: &TableEvent) -> Value {
+    let (id, version) = id(event);
+    let schema = &event.schema;
+    json!({
+        "id": id,
+        "version": version,
+        "symbol": schema.name,
+        "task": schema.task.value,
+        "task_name": schema.task.name,
+        "opcode": schema.opcode.value,
+        "opcode_name": schema.opcode.name,
+        "level": schema.level.value,
+        "keyword": schema.keywords,
+        "keywords": provider.keyword_names(schema.keywords).0,
+        "stack": event.stack,
+        "source": event.origin,
+        "errata": event.errata,
+        "fields": schema.fields.iter().map(|f| json!({
+            "name": f.name,
+            "type": text(|out| describe(out, f, &event.schema.fields)).split_once(' ').map(|(_, kind)| kind),
+            "map": f.map.as_ref().map(|m| m.name()),
+        })).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,165 @@
+//! Masks taken apart.
+
+use std::fmt::{self, Write};
+
+use etl_schema::mask::{Explanation, Raised, Remark, explain_by};
+use etl_schema::tables::{Profile, Provider, Registry};
+use serde_json::{Value, json};
+
+use super::list::{id, in_brackets};
+use super::{Printed, find, text};
+use crate::error::Failure;
+
+/// A provider with keywords; the kernel's classes have none.
+fn clr(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
+    let provider = find(profile, name)?;
+    let has_rules = Registry::profile(profile).provider(provider.guid).is_some();
+    if has_rules {
+        Ok(provider)
+    } else {
+        {
+            Err(Failure::new(
+                name,
+                "this class has no keywords: the kernel goes by flags and groups",
+            )
+            .hint("`etlkit spec providers` says what is a provider"))
+        }
+    }
+}
+
+pub(super) fn mask(
+    profile: Profile,
+    provider: &str,
+    mask: u64,
+    level: u8,
+) -> Result<Printed, Failure> {
+    let provider = clr(profile, provider)?;
+    let explanation = explain_by(profile, provider, mask, level);
+    let lines = text(|out| print(out, provider, mask, level, &explanation));
+    Ok((lines, to_json(provider, mask, level, &explanation)))
+}
+
+fn print(
+    out: &mut String,
+    provider: &Provider,
+    mask: u64,
+    level: u8,
+    explanation: &Explanation<'_>,
+) -> fmt::Result {
+    writeln!(out, "{} {mask:#x} at level {level}", provider.name)?;
+    let all = if mask == 0 { vec!["all keywords"] } else { explanation.names.clone() };
+    let all = if all.is_empty() { vec!["none"] } else { all };
+    writeln!(out, "  keywords   {}", all.join(", "))?;
+    if explanation.unnamed != 0 {
+        writeln!(out, "  unnamed    {:#x}", explanation.unnamed)?;
+    }
+    for remark in &explanation.remarks {
+        writeln!(out, "  note       {}", self::remark(remark))?;
+    }
+    let errata = explanation.errata(provider, mask);
+    if !errata.is_empty() {
+        writeln!(out, "  errata     {} (`etlkit errata ID` says more)", errata.join(" "))?;
+    }
+    writeln!(out, "  gives      {} events", explanation.raised.len())?;
+    for raised in &explanation.raised {
+        line(out, raised)?;
+    }
+    if !explanation.withheld.is_empty() {
+        let count = explanation.withheld.len();
+        writeln!(out, "  withholds  {count} events of these keywords, by the rules of the CLR")?;
+        for withheld in &explanation.withheld {
+            let (id, _) = id(withheld.event);
+            let how = match withheld.instead {
+                Some(mask) => format!("{mask:#x} gives it"),
+                None => "nothing here gives it".to_owned(),
+            };
+            writeln!(out, "    {id:>4} {}  {how}", withheld.event.schema.name)?;
+        }
+    }
+    if !explanation.too_verbose.is_empty() {
+        let count = explanation.too_verbose.len();
+        writeln!(out, "  hides      {count} events, by its level")?;
+        for raised in &explanation.too_verbose {
+            line(out, raised)?;
+        }
+    }
+    Ok(())
+}
+
+/// A remark with the mask that it proposes, and its errata.
+pub(super) fn remark(remark: &Remark) -> String {
+    let instead = match remark.instead {
+        Some(mask) if !remark.text.contains(&format!("{mask:#x}")) => format!(" (try {mask:#x})"),
+        _ => String::new(),
+    };
+    format!("{}{instead}{}", remark.text, in_brackets(&remark.errata))
+}
+
+pub(super) fn remark_json(remark: &Remark) -> Value {
+    json!({"text": remark.text, "instead": hex(remark.instead), "errata": remark.errata})
+}
+
+fn hex(mask: Option<u64>) -> Option<String> {
+    mask.map(|m| format!("{m:#x}"))
+}
+
+fn line(out: &mut String, raised: &Raised<'_>) -> fmt::Result {
+    let (id, _) = id(raised.event);
+    writeln!(
+        out,
+        "    {id:>4} {}  {}  version{} {}{}{}",
+        raised.event.schema.name,
+        levels(&raised.levels),
+        if raised.versions.len() == 1 { "" } else { "s" },
+        join(&raised.versions),
+        if raised.event.stack { "  +stack" } else { "" },
+        in_brackets(&raised.event.errata),
+    )
+}
+
+/// The levels of a session at which an event comes.
+fn levels(levels: &[u8]) -> String {
+    match levels {
+        [1, .., 5] => "any level".to_owned(),
+        [first, .., 5] => format!("from level {first}"),
+        [5] => "from level 5".to_owned(),
+        [only] => format!("level {only} only"),
+        some => format!("levels {}", join(some)),
+    }
+}
+
+fn join(numbers: &[u8]) -> String {
+    numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Value {
+    let raised = |r: &Raised<'_>| {
+        let (id, _) = id(r.event);
+        json!({
+            "id": id,
+            "symbol": r.event.schema.name,
+            "versions": r.versions,
+            "levels": r.levels,
+            "level": r.event.schema.level.value,
+            "keywords": provider.keyword_names(r.event.schema.keywords).0,
+            "stack": r.event.stack,
+            "errata": r.event.errata,
+        })
+    };
+    json!({
+        "provider": provider.name,
+        "guid": provider.guid.to_string(),
+        "mask": mask,
+        "mask_hex": format!("{mask:#x}"),
+        "level": level,
+        "keywords": e.names,
+        "unnamed": e.unnamed,
+        "remarks": e.remarks.iter().map(remark_json).collect::<Vec<_>>(),
+        "errata": e.errata(provider, mask),
+        "events": e.raised.iter().map(raised).collect::<Vec<_>>(),
+        "withheld": e.withheld.iter().map(|w| json!({
+            "id": id(w.event).0, "symbol": w.event.schema.name, "instead": hex(w.instead),
+        })).collect::<Vec<_>>(),
+        "hidden": e.too_verbose.iter().map(raised).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,88 @@
+//! The documents' tables of keyword combinations.
+
+use std::fmt::Write;
+
+use etl_schema::clr::tables::{Cell, Table};
+use etl_schema::tables::{Profile, Registry};
+use serde_json::json;
+
+use super::{Printed, text};
+
+pub(super) fn tables(profile: Profile, level: u8) -> Printed {
+    let tables = etl_schema::clr::tables::tables(level);
+    let lines = text(|out| {
+        for (n, table) in tables.iter().enumerate() {
+            if n > 0 {
+                writeln!(out)?;
+            }
+            print(out, profile, level, table)?;
+        }
+        Ok(())
+    });
+    let json = tables
+        .iter()
+        .map(|table| {
+            json!({
+                "title": table.title,
+                "provider": table.provider,
+                "level": level,
+                "columns": table.columns,
+                "rows": table.rows.iter().map(|row| json!({
+                    "mask": row.mask,
+                    "mask_hex": format!("{:#x}", row.mask),
+                    "keywords": combination(table, row.mask),
+                    "cells": row.cells.iter().map(|cell| json!({
+                        "shipped": cell.shipped.to_string(),
+                        "documented": cell.documented.to_string(),
+                        "erratum": cell.erratum,
+                    })).collect::<Vec<_>>(),
+                })).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    (lines, json)
+}
+
+fn print(out: &mut String, profile: Profile, level: u8, table: &Table) -> std::fmt::Result {
+    writeln!(out, "{}, at level {level}", table.title)?;
+    let mut rows = vec![vec!["Keywords".to_owned()]];
+    if let Some(head) = rows.first_mut() {
+        head.extend(table.columns.iter().map(|c| (*c).to_owned()));
+    }
+    for row in &table.rows {
+        let mut cells = vec![combination(table, row.mask).join(" + ")];
+        cells.extend(row.cells.iter().map(|cell| said(profile, cell)));
+        rows.push(cells);
+    }
+    let columns = table.columns.len() + 1;
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            write!(line, "  {cell:width$}")?;
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// What the profile says, and what the other one does where it differs.
+fn said(profile: Profile, cell: &Cell) -> String {
+    let (here, there, other) = match profile {
+        Profile::Shipped => (cell.shipped, cell.documented, "documents"),
+        Profile::Documented => (cell.documented, cell.shipped, "shipped"),
+    };
+    match cell.erratum {
+        Some(id) => format!("{here} ({other}: {there}) [{id}]"),
+        None => here.to_string(),
+    }
+}
+
+fn combination(table: &Table, mask: u64) -> Vec<String> {
+    let provider = Registry::builtin().find(table.provider);
+    let names = provider.map(|p| p.keyword_names(mask).0).unwrap_or_default();
+    names.into_iter().map(str::to_owned).collect()
+}

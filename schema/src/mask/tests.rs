@@ -1,0 +1,144 @@
+//! Masks of the documents and others, taken apart.
+
+use super::*;
+
+fn provider(name: &str) -> &'static Provider {
+    Registry::builtin().find(name).unwrap()
+}
+
+fn explained(name: &str, mask: u64, level: u8) -> Explanation<'static> {
+    explain(provider(name), mask, level)
+}
+
+fn symbols(e: &Explanation<'_>) -> Vec<String> {
+    e.raised.iter().map(|r| r.event.schema.name.to_string()).collect()
+}
+
+fn says(e: &Explanation<'_>, what: &str) -> bool {
+    e.remarks.iter().any(|r| r.text.contains(what))
+}
+
+#[test]
+fn the_rundown_of_the_recipe_ends_with_dcend() {
+    let good = explained("rundown", 0x138, 5);
+    let symbols = symbols(&good);
+    for wanted in ["DCEndInit_V1", "DCEndComplete_V1", "MethodDCEndVerbose_V2", "ModuleDCEnd_V2"] {
+        assert!(symbols.iter().any(|s| s == wanted), "{wanted} in {symbols:?}");
+    }
+    assert!(!symbols.iter().any(|s| s.starts_with("MethodDCStart")));
+    assert!(!symbols.iter().any(|s| s == "MethodDCEnd_V2"), "level 5 replaces the plain form");
+    assert!(good.remarks.iter().all(|r| r.errata == ["X04"]), "{:?}", good.remarks);
+    assert!(good.errata(provider("rundown"), 0x138).contains(&"X04"));
+}
+
+#[test]
+fn the_other_mask_of_the_documents_gives_nothing() {
+    let bad = explained("rundown", 0xb8, 5);
+    assert!(bad.raised.is_empty());
+    assert_eq!(bad.unnamed, 0x80);
+    assert!(says(&bad, "0x138") && says(&bad, "nothing at all"), "{:?}", bad.remarks);
+    assert!(bad.remarks.iter().any(|r| r.errata == ["X04"] && r.instead == Some(0x138)));
+    let end = bad.withheld.iter().find(|w| w.event.schema.name.starts_with("DCEndComplete"));
+    assert_eq!(end.unwrap().instead, Some(0x138));
+    let start = bad.withheld.iter().find(|w| w.event.schema.name.starts_with("ModuleDCStart"));
+    assert_eq!(start.unwrap().instead, Some(0x78));
+}
+
+#[test]
+fn every_mask_that_is_proposed_does_what_it_is_proposed_for() {
+    for name in ["runtime", "rundown"] {
+        for mask in [0x20, 0x10, 0xb8, 0x38, 0x1fc1f, 0x1ccbd, 0x40030, 0x20000008, 0xffff_ffff] {
+            for level in [0, 1, 4, 5] {
+                let e = explained(name, mask, level);
+                for w in &e.withheld {
+                    let Some(instead) = w.instead else { continue };
+                    let then = explained(name, instead, level);
+                    let given = then.raised.iter().any(|r| std::ptr::eq(r.event, w.event));
+                    assert!(given, "{name} {mask:#x}: {} by {instead:#x}", w.event.schema.name);
+                }
+                for r in &e.remarks {
+                    assert_ne!(r.instead, Some(mask), "{}", r.text);
+                }
+                for r in e.raised.iter().chain(&e.too_verbose) {
+                    assert!(!r.levels.is_empty() && !r.versions.is_empty());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn runtime_masks_of_the_documents() {
+    let names = explained("runtime", 0x1ccbd, 5).names;
+    assert_eq!(
+        names,
+        // Of two names for one bit the first one counts.
+        [
+            "GCKeyword",
+            "FusionKeyword",
+            "LoaderKeyword",
+            "JitKeyword",
+            "NGenKeyword",
+            "EndEnumerationKeyword",
+            "SecurityKeyword",
+            "AppDomainResourceManagementKeyword",
+            "ContentionKeyword",
+            "ExceptionKeyword",
+            "ThreadingKeyword",
+        ]
+    );
+    let all_but = explained("runtime", 0x1fc1f, 5);
+    assert!(!all_but.names.contains(&"NGenKeyword"));
+    assert!(says(&all_but, "0x80") && all_but.remarks.iter().any(|r| r.errata == ["X05"]));
+}
+
+#[test]
+fn ngen_alone_gives_nothing_though_its_events_would_be_admitted() {
+    let e = explained("runtime", 0x20, 5);
+    assert!(e.raised.iter().all(|r| r.event.schema.keywords & 0x20 == 0));
+    let instead = |name: &str| {
+        let found = e.withheld.iter().find(|w| w.event.schema.name == name);
+        found.and_then(|w| w.instead)
+    };
+    assert_eq!(instead("MethodLoadVerbose_V2"), Some(0x60));
+    assert_eq!(instead("MethodUnloadVerbose_V2"), Some(0xa0));
+    assert!(e.remarks.iter().any(|r| r.instead == Some(0x60)));
+}
+
+#[test]
+fn levels_at_which_events_come() {
+    let e = explained("runtime", 0x10, 4);
+    let find = |list: &[Raised<'_>], name: &str| {
+        list.iter().find(|r| r.event.schema.name == name).map(|r| r.levels.clone())
+    };
+    assert_eq!(find(&e.raised, "MethodLoad_V2"), Some(vec![4]));
+    assert_eq!(find(&e.raised, "MethodLoadVerbose_V2"), Some(vec![4, 5]));
+    assert_eq!(find(&e.too_verbose, "MethodJittingStarted_V1"), Some(vec![5]));
+    assert!(e.remarks.iter().any(|r| r.errata == ["X02"]));
+}
+
+#[test]
+fn zero_is_all_and_32_ones_are_not() {
+    let all = explained("rundown", 0, 5);
+    assert!(says(&all, "turns NGen off"));
+    let ones = explained("runtime", 0xffff_ffff, 5);
+    assert!(says(&ones, "32 ones"));
+    assert!(!symbols(&ones).iter().any(|s| s == "MethodDetails"));
+}
+
+#[test]
+fn the_documented_profile_goes_by_the_pages() {
+    let pages = Registry::profile(Profile::Documented);
+    let runtime = pages.find("runtime").unwrap();
+    let e = explain_by(Profile::Documented, runtime, 0x10, 4);
+    let names = symbols(&e);
+    assert!(names.iter().any(|n| n == "MethodLoad_V1"));
+    assert!(!names.iter().any(|n| n == "MethodLoadVerbose_V1"), "level 5 by the pages (X02)");
+    let rundown = pages.find("rundown").unwrap();
+    let markers = |mask| {
+        let e = explain_by(Profile::Documented, rundown, mask, 5);
+        symbols(&e).iter().any(|n| n == "DCEndInit_V1")
+    };
+    assert!(markers(0x900) && markers(0x110) && !markers(0x10));
+    assert!(!symbols(&explained("rundown", 0x900, 5)).iter().any(|n| n == "DCEndInit_V1"));
+}
