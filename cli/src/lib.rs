@@ -61,6 +61,8 @@ enum Command {
     Verify(commands::verify::Args),
     /// Say what differs between two traces.
     Diff(commands::diff::Args),
+    /// Make the traces that a scenario's machine would have recorded.
+    Synth(commands::synth::Args),
     /// Say what the tables know of providers, keywords, events and masks.
     Spec(commands::spec::Args),
     /// List where reference pages and runtimes disagree.
@@ -79,6 +81,7 @@ impl Command {
             Command::Dump(args) => commands::dump::run(args),
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),
+            Command::Synth(args) => commands::synth::run(args),
             Command::Spec(args) => commands::spec::run(args),
             Command::Errata(args) => commands::errata::run(args),
             Command::Completions(args) => commands::completions::run(args, Etlkit::command()),

@@ -6,4 +6,5 @@ pub(crate) mod dump;
 pub(crate) mod errata;
 pub(crate) mod info;
 pub(crate) mod spec;
+pub(crate) mod synth;
 pub(crate) mod verify;

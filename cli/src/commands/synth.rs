@@ -1,0 +1,178 @@
+//! `etlkit synth`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etl_format::write::Medium;
+use etl_synth::scenario::{self, Mistakes, Settings};
+use etl_synth::{Store, truth};
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use std::io::IsTerminal;
+
+use crate::Outcome;
+use crate::error::Failure;
+use crate::input;
+use crate::output;
+
+/// Arguments of `etlkit synth`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The language of scenarios is described in docs/scenario.md; corpus/ has examples.
+
+Examples:
+  etlkit synth corpus/recipe.kdl -o out
+  etlkit synth --seed 7 --set processes=40 many.kdl -o out --force
+  etlkit synth --check mine.kdl")]
+pub(crate) struct Args {
+    /// The scenario script; `-` reads standard input
+    #[arg(value_name = "SCRIPT")]
+    script: PathBuf,
+    /// Directory for the traces; it is made if it is not there
+    #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
+    out: Option<PathBuf>,
+    /// Overwrite traces that are there
+    #[arg(long)]
+    force: bool,
+    /// Seed of all chance, in the place of the script's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Give a parameter of the script a value
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Only look for mistakes in the script
+    #[arg(long)]
+    check: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let text = read(&args.script)?;
+    let directory = args.script.parent().unwrap_or(Path::new("")).to_owned();
+    let include = |name: &str| {
+        let path = directory.join(name);
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let settings = Settings { set: &args.set, seed: args.seed, include: &include };
+    let name = input::display(&args.script);
+    let scenario = match scenario::parse_with(&name, &text, settings) {
+        Ok(scenario) => scenario,
+        Err(mistakes) => return Err(explain(&name, &mistakes)),
+    };
+    let Some(out) = args.out.as_ref().filter(|_| !args.check) else {
+        output::print(&format!("{name}: no mistakes\n"))?;
+        return Ok(Outcome::Fine);
+    };
+    let mut store = Directory::new(out)?;
+    etl_synth::simulate(&scenario, &mut store, &mut truth::Nobody)
+        .map_err(|e| Failure::new(&name, e.to_string()))?;
+    let mut said = String::new();
+    for (file, size) in store.finish(args.force)? {
+        said.push_str(&format!("{}  {}\n", out.join(file).display(), output::size(size)));
+    }
+    output::print(&said)?;
+    Ok(Outcome::Fine)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let failure = |e: io::Error| Failure::new(input::display(path), e.to_string());
+    if input::is_stdin(path) {
+        return io::read_to_string(io::stdin()).map_err(failure);
+    }
+    fs::read_to_string(path).map_err(|e| {
+        failure(e).hint("name a scenario script; corpus/recipe.kdl is one to begin with")
+    })
+}
+
+/// Shows every mistake at its place.
+fn explain(name: &str, mistakes: &Mistakes) -> Failure {
+    let theme = if io::stderr().is_terminal() {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(100).with_links(false);
+    let mut shown = String::new();
+    for mistake in &mistakes.0 {
+        // Writing into a String does not fail.
+        let _ = handler.render_report(&mut shown, mistake);
+        shown.push('\n');
+    }
+    eprint!("{shown}");
+    let count = mistakes.0.len();
+    let s = if count == 1 { "" } else { "s" };
+    Failure::new(name, format!("{count} mistake{s} in the script"))
+        .hint("docs/scenario.md describes the language")
+}
+
+/// A directory that gets its files all at once: until then they are in a directory beside it.
+struct Directory {
+    target: PathBuf,
+    temporary: tempfile::TempDir,
+    files: Vec<String>,
+}
+
+impl Directory {
+    fn new(target: &Path) -> Result<Self, Failure> {
+        let failure = |e: io::Error| {
+            Failure::new(target.display().to_string(), e.to_string())
+                .hint("name a directory that can be written to")
+        };
+        fs::create_dir_all(target).map_err(failure)?;
+        // In the same directory, so that renaming is all there is to do.
+        let temporary =
+            tempfile::Builder::new().prefix(".etlkit-").tempdir_in(target).map_err(failure)?;
+        Ok(Directory { target: target.to_owned(), temporary, files: Vec::new() })
+    }
+
+    /// Puts the files in their places: names and sizes.
+    fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
+        let mut files = Vec::new();
+        let entries = fs::read_dir(self.temporary.path())?;
+        let mut names: Vec<String> = Vec::new();
+        for entry in entries {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        // Those that the scenario names come in its order, what came beside them behind.
+        names.sort_by_key(|n| {
+            (self.files.iter().position(|f| f == n).unwrap_or(usize::MAX), n.clone())
+        });
+        for name in &names {
+            let path = self.target.join(name);
+            if !force && path.exists() {
+                return Err(Failure::new(path.display().to_string(), "is there already")
+                    .hint("--force overwrites"));
+            }
+        }
+        for name in names {
+            let (from, to) = (self.temporary.path().join(&name), self.target.join(&name));
+            let failure = |e: io::Error| Failure::new(to.display().to_string(), e.to_string());
+            let size = fs::metadata(&from).map_err(failure)?.len();
+            fs::rename(&from, &to).map_err(failure)?;
+            files.push((name, size));
+        }
+        Ok(files)
+    }
+}
+
+impl Store for Directory {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+        let file = fs::File::create(self.temporary.path().join(name))?;
+        if !self.files.iter().any(|f| f == name) {
+            self.files.push(name.to_owned());
+        }
+        // The session writes whole buffers: nothing is gained by another one.
+        Ok(Box::new(etl_format::write::File::new(file)))
+    }
+
+    fn change(&mut self, name: &str, change: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()> {
+        let path = self.temporary.path().join(name);
+        let mut bytes = fs::read(&path)?;
+        change(&mut bytes);
+        fs::write(&path, bytes)
+    }
+}

@@ -1,0 +1,208 @@
+//! Domains, assemblies and modules come and go.
+
+use etl_schema::encode::OwnedValue;
+
+use super::raise::{Ctx, values};
+use super::state::{AppDomain, Assembly, Clr, Module};
+use super::{ClrOp, Done, keyword};
+use crate::error::Result;
+use crate::machine::{Image, MICROSECOND};
+use crate::model::ModuleKind;
+
+impl Clr {
+    pub(super) fn load_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let Some(found) = self.domains.get_mut(domain).filter(|d| !d.loaded) else {
+            return Ok(Done::default());
+        };
+        found.loaded = true;
+        let then = found.assemblies.clone();
+        let values = self.domain_values(domain);
+        self.raise(156, 1, &values, ctx)?;
+        let soon = |a: &usize| self.assemblies.get(*a).is_some_and(|a| !a.late);
+        let then = then.into_iter().filter(soon).map(ClrOp::LoadAssembly).collect();
+        Ok(Done { cost: 200 * MICROSECOND, then })
+    }
+
+    pub(super) fn load_assembly(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let Some(found) = self.assemblies.get_mut(assembly).filter(|a| !a.loaded) else {
+            return Ok(Done::default());
+        };
+        found.loaded = true;
+        let then = found.modules.iter().copied().map(ClrOp::LoadModule).collect();
+        let values = self.assembly_values(assembly);
+        self.raise(154, 1, &values, ctx)?;
+        Ok(Done { cost: 300 * MICROSECOND, then })
+    }
+
+    pub(super) fn load_module(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        self.map_image(module, ctx);
+        let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded) else {
+            return Ok(Done::default());
+        };
+        found.loaded = true;
+        let methods = found.methods.clone();
+        let asked = self.asked(ctx);
+        if asked.raises(4, keyword::LOADER) || asked.raises(4, keyword::PERF_TRACK) {
+            let values = self.module_values(module);
+            self.raise(152, 2, &values, ctx)?;
+        }
+        if let Some(values) = self.domain_module_values(module) {
+            self.raise(151, 1, &values, ctx)?;
+        }
+        let mut then = Vec::new();
+        for method in methods {
+            match self.methods.get(method) {
+                Some(m) if m.ready => then.push(ClrOp::Prepare(method)),
+                Some(_) => self.waiting.push_back(method),
+                None => {}
+            }
+        }
+        Ok(Done { cost: 150 * MICROSECOND, then })
+    }
+
+    /// The image of a module with precompiled code comes into the address space, and its code gets
+    /// its places.
+    fn map_image(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) {
+        let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded && m.image == 0) else {
+            return;
+        };
+        if found.kind == ModuleKind::Dynamic {
+            return;
+        }
+        let path = if found.native_path.is_empty() {
+            found.path.clone()
+        } else {
+            found.native_path.clone()
+        };
+        let size = (found.image_size + 0x4000).next_multiple_of(0x1000);
+        found.image = ctx.process.space.image(size);
+        found.image_size = size;
+        let pdb = if found.native_path.is_empty() { &found.pdb } else { &found.native_pdb };
+        ctx.process.images.push(Image {
+            path,
+            base: found.image,
+            size,
+            checksum: size as u32 ^ 0x1_0000,
+            time_stamp: 0x6000_0000 + module as u32,
+            pdb: (pdb.age > 0).then_some((pdb.signature, pdb.age)),
+        });
+    }
+
+    /// A module goes, with its methods' code.
+    fn unload_module(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let Some(found) = self.modules.get(module).filter(|m| m.loaded) else {
+            return Ok(());
+        };
+        for method in found.methods.clone() {
+            self.unload_method(method, ctx)?;
+        }
+        let values = self.module_values(module);
+        self.raise(153, 2, &values, ctx)?;
+        if let Some(found) = self.modules.get_mut(module) {
+            found.loaded = false;
+            let image = std::mem::take(&mut found.image);
+            ctx.process.images.retain(|i| i.base != image);
+        }
+        self.live.retain(|m| self.methods.get(*m).is_some_and(|m| !m.bodies.is_empty()));
+        self.waiting.retain(|m| self.methods.get(*m).is_some_and(|m| m.module != module));
+        self.quick.retain(|m| self.methods.get(*m).is_some_and(|m| m.module != module));
+        Ok(())
+    }
+
+    pub(super) fn unload_assembly(
+        &mut self,
+        assembly: usize,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<Done> {
+        let Some(found) = self.assemblies.get(assembly).filter(|a| a.loaded) else {
+            return Ok(Done::default());
+        };
+        for module in found.modules.clone() {
+            self.unload_module(module, ctx)?;
+        }
+        let values = self.assembly_values(assembly);
+        self.raise(155, 1, &values, ctx)?;
+        if let Some(found) = self.assemblies.get_mut(assembly) {
+            found.loaded = false;
+        }
+        Ok(Done::after(50 * MICROSECOND))
+    }
+
+    pub(super) fn unload_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
+            return Ok(Done::default());
+        };
+        for assembly in found.assemblies.clone() {
+            self.unload_assembly(assembly, ctx)?;
+        }
+        let values = self.domain_values(domain);
+        self.raise(157, 1, &values, ctx)?;
+        if let Some(found) = self.domains.get_mut(domain) {
+            found.loaded = false;
+        }
+        Ok(Done::after(100 * MICROSECOND))
+    }
+
+    /// Fields of app domain events.
+    pub(super) fn domain_values(&self, domain: usize) -> Vec<OwnedValue> {
+        let Some(AppDomain { id, flags, name, index, .. }) = self.domains.get(domain) else {
+            return Vec::new();
+        };
+        values![*id, *flags, name.as_str(), *index, self.instance].into()
+    }
+
+    /// Fields of assembly events.
+    pub(super) fn assembly_values(&self, assembly: usize) -> Vec<OwnedValue> {
+        let Some(Assembly { id, binding, domain, flags, name, .. }) = self.assemblies.get(assembly)
+        else {
+            return Vec::new();
+        };
+        let domain = self.domains.get(*domain).map_or(0, |d| d.id);
+        values![*id, domain, *binding, *flags, name.as_str(), self.instance].into()
+    }
+
+    /// Fields of module events.
+    pub(super) fn module_values(&self, module: usize) -> Vec<OwnedValue> {
+        let Some(found) = self.modules.get(module) else { return Vec::new() };
+        let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;
+        let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
+        values![
+            *id,
+            assembly,
+            *flags,
+            0u32,
+            path.as_str(),
+            native_path.as_str(),
+            self.instance,
+            pdb.signature,
+            pdb.age,
+            pdb.path.as_str(),
+            native_pdb.signature,
+            native_pdb.age,
+            native_pdb.path.as_str(),
+        ]
+        .into()
+    }
+
+    /// Fields of a module's events in its domain; none for the shared domain, which has no such
+    /// events.
+    pub(super) fn domain_module_values(&self, module: usize) -> Option<Vec<OwnedValue>> {
+        let domain = self.domain_of(module).filter(|d| !d.shared)?;
+        let found = self.modules.get(module)?;
+        let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
+        let Module { id, flags, path, native_path, .. } = found;
+        Some(
+            values![
+                *id,
+                assembly,
+                domain.id,
+                *flags,
+                0u32,
+                path.as_str(),
+                native_path.as_str(),
+                self.instance,
+            ]
+            .into(),
+        )
+    }
+}

@@ -1,0 +1,282 @@
+//! Methods get code, get better code, and lose it.
+
+use etl_schema::enable::Union;
+use etl_schema::encode::OwnedValue;
+
+use super::raise::{Ctx, values};
+use super::state::{Body, Clr, Method};
+use super::{Done, keyword};
+use crate::error::Result;
+use crate::machine::{MICROSECOND, Nanos};
+use crate::model::CodeKind;
+
+/// Bits of the flags of method events.
+mod flag {
+    pub const DYNAMIC: u32 = 1;
+    pub const GENERIC: u32 = 2;
+    pub const SHARED: u32 = 4;
+    pub const JITTED: u32 = 8;
+    pub const HELPER: u32 = 0x10;
+    /// The tier stands from this bit on: 3 quick, 4 optimised, 5 ReadyToRun.
+    pub const TIER_SHIFT: u32 = 7;
+    /// The extent stands from this bit on: 1 for the cold part.
+    pub const COLD: u32 = 1 << 28;
+}
+
+const QUICK: u32 = 3;
+const OPTIMISED: u32 = 4;
+const READY_TO_RUN: u32 = 5;
+
+/// Which events tell of a method: plain and verbose id, by what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ids {
+    pub plain: u16,
+    pub verbose: u16,
+}
+
+pub(super) const LOAD: Ids = Ids { plain: 141, verbose: 143 };
+const UNLOAD: Ids = Ids { plain: 142, verbose: 144 };
+
+/// Whether precompiled methods are told of (rule E3), given the keyword that NGen needs beside it.
+pub(super) fn tells_precompiled(asked: &Union, beside: u64) -> bool {
+    asked.raises(4, keyword::NGEN)
+        && asked.raises(4, beside)
+        && !asked.raises(4, keyword::SUPPRESS_NGEN)
+}
+
+/// Whether events carry names because somebody asks for level 5 (rule E4).
+pub(super) fn is_verbose(asked: &Union) -> bool {
+    asked.enabled && (asked.level == 0 || asked.level >= 5)
+}
+
+impl Clr {
+    /// A method runs for the first time: it is compiled, or its precompiled code is prepared.
+    pub(super) fn prepare(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let Some(method) = self.methods.get(index).filter(|m| m.bodies.is_empty()) else {
+            return Ok(Done::default());
+        };
+        if !self.modules.get(method.module).is_some_and(|m| m.loaded) {
+            return Ok(Done::default());
+        }
+        let cost = if method.is_precompiled() {
+            let body = self.precompiled(index);
+            self.gain(index, body);
+            let asked = self.asked(ctx);
+            if tells_precompiled(&asked, keyword::START_ENUMERATION) {
+                self.tell_method(index, &body, LOAD, false, ctx)?;
+            }
+            3 * MICROSECOND
+        } else {
+            let tier = if self.is_tiered() && method.kind == CodeKind::Jitted { QUICK } else { 0 };
+            self.compile(index, tier, 0, ctx)?
+        };
+        if self.is_tiered()
+            && self
+                .methods
+                .get(index)
+                .is_some_and(|m| m.kind == CodeKind::Jitted || m.is_precompiled())
+        {
+            self.quick.push_back(index);
+        }
+        self.live.push(index);
+        Ok(Done::after(cost))
+    }
+
+    /// A method is compiled once more, optimised; the older code stays.
+    pub(super) fn tier(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+            return Ok(Done::default());
+        }
+        let rejit = self.next_rejit;
+        self.next_rejit += 1;
+        let cost = self.compile(index, OPTIMISED, rejit, ctx)?;
+        Ok(Done::after(2 * cost))
+    }
+
+    /// Compiles a method and tells of it.
+    fn compile(
+        &mut self,
+        index: usize,
+        tier: u32,
+        rejit: u64,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<Nanos> {
+        let Some(method) = self.methods.get(index) else { return Ok(0) };
+        let (size, has_cold) = (method.size, method.has_cold);
+        let asked = self.asked(ctx);
+        if method.kind != CodeKind::Helper && asked.raises(5, keyword::JIT) && is_verbose(&asked) {
+            let values = values![
+                method.id,
+                self.module_id(method),
+                method.token,
+                method.il_size,
+                method.namespace.as_str(),
+                method.name.as_str(),
+                method.signature.as_str(),
+                self.instance,
+            ];
+            self.raise(145, 1, &values, ctx)?;
+        }
+        let time = 50 * MICROSECOND + Nanos::from(size) * 20;
+        ctx.pass(time);
+        let start = self.code.allocate(size, &mut ctx.process.space);
+        let cold = has_cold.then(|| {
+            let cold = (size / 2).max(1);
+            (self.code.allocate(cold, &mut ctx.process.space), cold)
+        });
+        let map_entries = ctx.dice.between(2, 12) as u16;
+        let body = Body { start, size, cold, rejit, tier, map_entries };
+        self.gain(index, body);
+        if asked.raises(4, keyword::JIT) {
+            self.tell_method(index, &body, LOAD, false, ctx)?;
+        }
+        if asked.raises(5, keyword::IL_MAP) {
+            let values = self.map_values(index, &body);
+            self.raise(190, 0, &values, ctx)?;
+        }
+        Ok(time / 4)
+    }
+
+    fn gain(&mut self, index: usize, body: Body) {
+        if let Some(method) = self.methods.get_mut(index) {
+            method.bodies.push(body);
+        }
+    }
+
+    /// Where the precompiled code of a method lies in its image.
+    fn precompiled(&mut self, index: usize) -> Body {
+        let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
+        let mut place = Body { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3 };
+        let Some(method) = self.methods.get_mut(index) else { return place };
+        let Some(module) = self.modules.get_mut(method.module) else { return place };
+        place.size = method.size;
+        place.start = module.image + module.image_used;
+        module.image_used += u64::from(method.size).next_multiple_of(16);
+        if method.has_cold {
+            place.cold = Some((module.image + module.image_used, (method.size / 2).max(1)));
+            module.image_used += u64::from(method.size / 2 + 1).next_multiple_of(16);
+        }
+        method.precompiled = Some(place);
+        place
+    }
+
+    /// A dynamic method is collected: its code is free.
+    pub(super) fn forget(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+            return Ok(Done::default());
+        }
+        self.unload_method(index, ctx)?;
+        self.live.retain(|m| *m != index);
+        // It can be emitted again.
+        self.waiting.push_back(index);
+        Ok(Done::after(5 * MICROSECOND))
+    }
+
+    /// A method loses its code.
+    pub(super) fn unload_method(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let Some(method) = self.methods.get_mut(index) else { return Ok(()) };
+        let bodies = std::mem::take(&mut method.bodies);
+        let (kind, place) = (method.kind, method.precompiled.take());
+        let asked = self.asked(ctx);
+        let precompiled = |body: &Body| place.is_some_and(|p| p.start == body.start);
+        for body in &bodies {
+            let told = if precompiled(body) {
+                tells_precompiled(&asked, keyword::END_ENUMERATION)
+            } else {
+                asked.raises(4, keyword::JIT)
+                    && (kind == CodeKind::Dynamic || asked.raises(4, keyword::END_ENUMERATION))
+            };
+            if told {
+                self.tell_method(index, body, UNLOAD, false, ctx)?;
+            }
+            if !precompiled(body) {
+                self.code.release(body.start, body.size);
+                if let Some((start, size)) = body.cold {
+                    self.code.release(start, size);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of a method's code: plain or verbose, and its cold part once more (rules E4 and E5).
+    pub(super) fn tell_method(
+        &self,
+        index: usize,
+        body: &Body,
+        ids: Ids,
+        rundown: bool,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let Some(method) = self.methods.get(index) else { return Ok(()) };
+        let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
+        let verbose = is_verbose(&asked) || method.always_verbose();
+        let version = if self.counts_rejits() { 2 } else { 1 };
+        let id = if verbose { ids.verbose } else { ids.plain };
+        let flags = self.flags(method, body);
+        let hot = (body.start, body.size, flags);
+        let cold = body.cold.map(|(start, size)| (start, size, flags | flag::COLD));
+        for (start, size, flags) in [Some(hot), cold].into_iter().flatten() {
+            let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
+            values.extend(values![
+                method.id,
+                self.module_id(method),
+                start,
+                size,
+                method.token,
+                flags,
+            ]);
+            if verbose {
+                values.extend(values![
+                    method.namespace.as_str(),
+                    method.name.as_str(),
+                    method.signature.as_str(),
+                ]);
+            }
+            values.push(self.instance.into());
+            if version == 2 {
+                values.push(body.rejit.into());
+            }
+            if rundown {
+                self.raise_rundown(id, version, &values, ctx)?;
+            } else {
+                self.raise(id, version, &values, ctx)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flags(&self, method: &Method, body: &Body) -> u32 {
+        let compiled = if method.precompiled.is_some_and(|p| p.start == body.start) {
+            0
+        } else {
+            flag::JITTED
+        };
+        let kind = match method.kind {
+            CodeKind::Jitted | CodeKind::Precompiled => compiled,
+            CodeKind::Dynamic => flag::DYNAMIC | flag::JITTED,
+            CodeKind::Generic => flag::GENERIC | flag::SHARED | flag::JITTED,
+            CodeKind::Helper => flag::HELPER,
+        };
+        kind | body.tier << flag::TIER_SHIFT
+    }
+
+    /// Fields of a map from IL to native code.
+    pub(super) fn map_values(&self, index: usize, body: &Body) -> Vec<OwnedValue> {
+        let Some(method) = self.methods.get(index) else { return Vec::new() };
+        let count = u32::from(body.map_entries).max(2);
+        let scale = |size: u32| {
+            move |n: u32| match n {
+                // What the compiler adds before and behind the program's own code.
+                0 => OwnedValue::UInt(u64::from(u32::MAX - 1)),
+                n if n == count - 1 => OwnedValue::UInt(u64::from(u32::MAX - 2)),
+                n => OwnedValue::UInt(u64::from(size) * u64::from(n) / u64::from(count)),
+            }
+        };
+        let native =
+            |n: u32| OwnedValue::UInt(u64::from(body.size) * u64::from(n) / u64::from(count));
+        let il: Vec<OwnedValue> = (0..count).map(scale(method.il_size)).collect();
+        let native: Vec<OwnedValue> = (0..count).map(native).collect();
+        values![method.id, body.rejit, 0u8, count as u16, il, native, self.instance].into()
+    }
+}

@@ -1,0 +1,115 @@
+//! A common language runtime as it is seen from outside: what it loads and compiles, what its two
+//! providers raise under which mask and level, and the enumerations of its rundown.
+//!
+//! `state` is what there is, `raise` how an event leaves, and each other file one occasion.
+
+mod loader;
+mod method;
+mod names;
+mod present;
+mod raise;
+mod rundown;
+mod start;
+mod state;
+
+pub(crate) use raise::{Ctx, values};
+pub(crate) use rundown::{Enumeration, Item};
+pub(crate) use state::Clr;
+
+use etl_format::Guid;
+
+use crate::error::Result;
+use crate::machine::Nanos;
+
+/// Microsoft-Windows-DotNETRuntime.
+pub const RUNTIME: Guid =
+    Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
+
+/// Microsoft-Windows-DotNETRuntimeRundown.
+pub const RUNDOWN: Guid =
+    Guid::new(0xa669021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
+
+/// Keywords that the runtime looks at by itself.
+pub(crate) mod keyword {
+    pub const LOADER: u64 = 0x8;
+    pub const JIT: u64 = 0x10;
+    pub const NGEN: u64 = 0x20;
+    /// Of the runtime provider: precompiled methods are told of when they are prepared.
+    pub const START_ENUMERATION: u64 = 0x40;
+    /// Of the rundown provider: what is there is told at once, as DCStart.
+    pub const START_RUNDOWN: u64 = 0x40;
+    /// Of the runtime provider: what goes is told of.
+    pub const END_ENUMERATION: u64 = 0x80;
+    /// Of the rundown provider: what is there is told at once, as DCEnd.
+    pub const END_RUNDOWN: u64 = 0x100;
+    pub const THREADING: u64 = 0x1_0000;
+    pub const IL_MAP: u64 = 0x2_0000;
+    pub const SUPPRESS_NGEN: u64 = 0x4_0000;
+    pub const PERF_TRACK: u64 = 0x2000_0000;
+    pub const STACK: u64 = 0x4000_0000;
+    pub const COMPILATION: u64 = 0x10_0000_0000;
+}
+
+/// What a thread does inside a CLR, in one go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ClrOp {
+    /// The runtime comes up and registers its providers.
+    Start,
+    /// A domain is made.
+    LoadDomain(usize),
+    /// An assembly is loaded, without its modules.
+    LoadAssembly(usize),
+    /// A module is loaded, and told of in its domain.
+    LoadModule(usize),
+    /// A method runs for the first time.
+    Prepare(usize),
+    /// A method that was compiled is compiled once more, optimised.
+    Tier(usize),
+    /// A dynamic method is collected.
+    Forget(usize),
+    /// An assembly goes.
+    UnloadAssembly(usize),
+    /// A domain goes.
+    UnloadDomain(usize),
+    /// The runtime goes; its providers with it.
+    Stop,
+    /// An enumeration tells its next item.
+    Rundown(Enumeration, Item),
+    /// Something is told of because a session asked for the state.
+    Capture(Item),
+}
+
+/// How long something took, and what it leads to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    /// Time behind its last event.
+    pub cost: Nanos,
+    /// What the same thread does next, before anything else.
+    pub then: Vec<ClrOp>,
+}
+
+impl Done {
+    pub fn after(cost: Nanos) -> Self {
+        Done { cost, then: Vec::new() }
+    }
+}
+
+impl Clr {
+    /// Does what a thread of its process has come to.
+    pub fn perform(&mut self, op: &ClrOp, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        match op {
+            ClrOp::Start => self.start(ctx),
+            ClrOp::LoadDomain(domain) => self.load_domain(*domain, ctx),
+            ClrOp::LoadAssembly(assembly) => self.load_assembly(*assembly, ctx),
+            ClrOp::LoadModule(module) => self.load_module(*module, ctx),
+            ClrOp::Prepare(method) => self.prepare(*method, ctx),
+            ClrOp::Tier(method) => self.tier(*method, ctx),
+            ClrOp::Forget(method) => self.forget(*method, ctx),
+            ClrOp::UnloadAssembly(assembly) => self.unload_assembly(*assembly, ctx),
+            ClrOp::UnloadDomain(domain) => self.unload_domain(*domain, ctx),
+            ClrOp::Stop => self.stop(ctx),
+            ClrOp::Rundown(enumeration, item) => self.tell(*enumeration, item, ctx),
+            ClrOp::Capture(item) => self.tell_state(item, ctx),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How an event leaves a CLR.
+
+use etl_format::Guid;
+use etl_schema::Identity;
+use etl_schema::enable::Union;
+use etl_schema::encode::OwnedValue;
+use etl_schema::tables::{Registry, TableEvent};
+
+use super::state::Clr;
+use super::{RUNDOWN, RUNTIME, keyword};
+use crate::error::{Error, Result};
+use crate::etw::{Etw, Event, Origin};
+use crate::machine::{Dice, Nanos, Process};
+use crate::model::Sku;
+
+/// What an operation of a thread has to do with: the thread, its process, and ETW.
+pub(crate) struct Ctx<'a, 's> {
+    pub etw: &'a mut Etw<'s>,
+    pub process: &'a mut Process,
+    pub origin: Origin,
+    pub dice: &'a mut Dice,
+    /// Threads of the process: index, id.
+    pub threads: &'a [(usize, u32)],
+}
+
+impl Ctx<'_, '_> {
+    /// Lets time pass within the operation.
+    pub fn pass(&mut self, time: Nanos) {
+        self.origin.at = self.origin.at.saturating_add(time);
+    }
+}
+
+/// Values of fields, in the order of the schema.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { [$(etl_schema::encode::OwnedValue::from($value)),*] };
+}
+pub(crate) use values;
+
+/// Time that a thread needs to raise an event, and to take a stack.
+const RAISING: Nanos = 300;
+const STACK_TAKING: Nanos = 900;
+
+/// An event of the tables.
+pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static TableEvent> {
+    Registry::builtin().event(provider, Identity::Modern { id, version }).ok_or(Error::NoEvent {
+        provider,
+        id,
+        version,
+    })
+}
+
+impl Clr {
+    /// What the runtime provider sees of its sessions.
+    pub fn asked(&self, ctx: &Ctx<'_, '_>) -> Union {
+        ctx.etw.seen(self.runtime, ctx.process.pid)
+    }
+
+    /// What the rundown provider sees of its sessions.
+    pub fn asked_rundown(&self, ctx: &Ctx<'_, '_>) -> Union {
+        ctx.etw.seen(self.rundown, ctx.process.pid)
+    }
+
+    /// Raises an event of the runtime provider, if anybody asks for it.
+    pub fn raise(
+        &self,
+        id: u16,
+        version: u8,
+        values: &[OwnedValue],
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        self.raise_from(false, id, version, values, ctx)
+    }
+
+    /// Raises an event of the rundown provider, if anybody asks for it.
+    pub fn raise_rundown(
+        &self,
+        id: u16,
+        version: u8,
+        values: &[OwnedValue],
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        self.raise_from(true, id, version, values, ctx)
+    }
+
+    fn raise_from(
+        &self,
+        rundown: bool,
+        id: u16,
+        version: u8,
+        values: &[OwnedValue],
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let (guid, provider) =
+            if rundown { (RUNDOWN, self.rundown) } else { (RUNTIME, self.runtime) };
+        let union = ctx.etw.seen(provider, ctx.process.pid);
+        if !union.enabled {
+            return Ok(());
+        }
+        let event = table(guid, id, version)?;
+        let mut raised = Event::new(&event.schema, values);
+        if let (Sku::Desktop, Some((level, keyword))) = (self.sku, event.older) {
+            raised.descriptor.level = level;
+            raised.descriptor.keyword = keyword;
+        }
+        if !union.raises(raised.descriptor.level, raised.descriptor.keyword) {
+            return Ok(());
+        }
+        ctx.pass(RAISING);
+        ctx.etw.raise(provider, &ctx.origin, &raised)?;
+        if event.stack && union.raises(0, keyword::STACK) {
+            self.raise_stack(rundown, ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Where the thread is, told right after its event.
+    fn raise_stack(&self, rundown: bool, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let frames = self.call_stack(ctx);
+        let (guid, id, provider) =
+            if rundown { (RUNDOWN, 0, self.rundown) } else { (RUNTIME, 82, self.runtime) };
+        let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
+        let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+        let values = values![self.instance, 0u8, 0u8, count, addresses];
+        ctx.pass(STACK_TAKING);
+        let event = table(guid, id, 0)?;
+        ctx.etw.raise(provider, &ctx.origin, &Event::new(&event.schema, &values))
+    }
+
+    /// A stack of the running thread: the runtime's own frames, methods that have code now, and the
+    /// system's frames below which every thread begins.
+    pub fn call_stack(&self, ctx: &mut Ctx<'_, '_>) -> Vec<u64> {
+        let mut frames = Vec::with_capacity(24);
+        let mut inside = |name: &str, many: u64, ctx: &mut Ctx<'_, '_>| {
+            let image = ctx.process.images.iter().find(|i| i.path.ends_with(name));
+            let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
+            for _ in 0..many {
+                frames.push(base + 0x1000 + ctx.dice.below(size.saturating_sub(0x1000)));
+            }
+        };
+        let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
+        let inner = ctx.dice.between(1, 4);
+        inside(own, inner, ctx);
+        let depth = ctx.dice.between(2, 14);
+        for _ in 0..depth {
+            let Some(&method) = self.live.get(ctx.dice.pick(self.live.len())) else { break };
+            let body = self.methods.get(method).and_then(|m| m.bodies.last());
+            if let Some(body) = body {
+                frames.push(body.start + ctx.dice.below(body.size.into()));
+            }
+        }
+        let mut inside = |name: &str, ctx: &mut Ctx<'_, '_>| {
+            let image = ctx.process.images.iter().find(|i| i.path.ends_with(name));
+            let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
+            frames.push(base + 0x1000 + ctx.dice.below(size.saturating_sub(0x1000)));
+        };
+        inside("\\kernel32.dll", ctx);
+        inside("\\ntdll.dll", ctx);
+        frames
+    }
+}

@@ -1,0 +1,308 @@
+//! The two enumerations of the rundown provider (rules R1 to R6), and that of the runtime provider
+//! when a session asks for the state (rule E8).
+
+use etl_schema::enable::Union;
+
+use super::method::{Ids, LOAD, tells_precompiled};
+use super::raise::{Ctx, values};
+use super::state::Clr;
+use super::{ClrOp, Done, keyword};
+use crate::error::Result;
+
+/// Which enumeration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enumeration {
+    /// What was there before: DCStart.
+    Start,
+    /// What is there now: DCEnd.
+    End,
+}
+
+/// What an enumeration tells of, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// Who the runtime is.
+    Runtime,
+    /// How it compiles.
+    Tiering,
+    Init,
+    Domain(usize),
+    Assembly(usize),
+    DomainModule(usize),
+    Module(usize),
+    Method(usize),
+    Threads,
+    Complete,
+}
+
+const DC_START: Ids = Ids { plain: 141, verbose: 143 };
+const DC_END: Ids = Ids { plain: 142, verbose: 144 };
+
+/// Whether a mask makes the rundown provider enumerate anything at all.
+fn enumerates(asked: &Union) -> bool {
+    let on = |keyword| asked.raises(4, keyword);
+    on(keyword::LOADER)
+        || on(keyword::JIT)
+        || on(keyword::NGEN) && !on(keyword::SUPPRESS_NGEN)
+        || on(keyword::IL_MAP)
+        || on(keyword::PERF_TRACK)
+        || on(keyword::THREADING)
+}
+
+impl Clr {
+    /// What a change of the rundown provider's mask leads to: the start rundown, the end rundown,
+    /// both, or nothing.
+    pub fn rundown_ops(&self, asked: &Union) -> Vec<ClrOp> {
+        let mut ops = Vec::new();
+        if !self.started || !asked.enabled {
+            return ops;
+        }
+        let wanted = [
+            (Enumeration::Start, keyword::START_RUNDOWN),
+            (Enumeration::End, keyword::END_RUNDOWN),
+        ];
+        for (enumeration, keyword) in wanted {
+            if !asked.raises(4, keyword) {
+                continue;
+            }
+            let mut items = vec![Item::Runtime];
+            if self.is_tiered() && asked.raises(4, keyword::COMPILATION) {
+                items.push(Item::Tiering);
+            }
+            if enumerates(asked) {
+                items.push(Item::Init);
+                items.extend(self.everything(enumeration));
+                items.push(Item::Threads);
+                items.push(Item::Complete);
+            }
+            ops.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
+        }
+        ops
+    }
+
+    /// What a request for the state leads to.
+    pub fn capture_ops(&self) -> Vec<ClrOp> {
+        if !self.started {
+            return Vec::new();
+        }
+        let mut items = vec![Item::Runtime];
+        items.extend(self.everything(Enumeration::Start));
+        items.into_iter().map(ClrOp::Capture).collect()
+    }
+
+    /// All that is loaded, in the order of an enumeration (rule R3).
+    fn everything(&self, enumeration: Enumeration) -> Vec<Item> {
+        let mut items = Vec::new();
+        // The shared domain comes first.
+        let (shared, own): (Vec<_>, Vec<_>) =
+            (0..self.domains.len()).partition(|d| self.domains.get(*d).is_some_and(|d| d.shared));
+        for domain in shared.into_iter().chain(own) {
+            let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else { continue };
+            let (mut jitted, mut rest) = (Vec::new(), Vec::new());
+            for &assembly in &found.assemblies {
+                let Some(a) = self.assemblies.get(assembly).filter(|a| a.loaded) else { continue };
+                let modules =
+                    a.modules.iter().filter(|m| self.modules.get(**m).is_some_and(|m| m.loaded));
+                let modules: Vec<usize> = modules.copied().collect();
+                let domain_modules = modules.iter().map(|m| Item::DomainModule(*m));
+                let mut inside = Vec::new();
+                for module in &modules {
+                    let methods = self.modules.get(*module).map(|m| &m.methods);
+                    let with_code = methods
+                        .into_iter()
+                        .flatten()
+                        .filter(|m| self.methods.get(**m).is_some_and(|m| !m.bodies.is_empty()));
+                    let (mut precompiled, mut compiled) = (Vec::new(), Vec::new());
+                    for &method in with_code {
+                        let is = self.methods.get(method).is_some_and(|m| m.is_precompiled());
+                        if is { &mut precompiled } else { &mut compiled }
+                            .push(Item::Method(method));
+                    }
+                    jitted.extend(compiled);
+                    match enumeration {
+                        Enumeration::Start => {
+                            inside.push(Item::Module(*module));
+                            inside.extend(precompiled);
+                        }
+                        Enumeration::End => {
+                            inside.extend(precompiled);
+                            inside.push(Item::Module(*module));
+                        }
+                    }
+                }
+                match enumeration {
+                    Enumeration::Start => {
+                        rest.push(Item::Assembly(assembly));
+                        rest.extend(domain_modules);
+                        rest.extend(inside);
+                    }
+                    Enumeration::End => {
+                        rest.extend(inside);
+                        rest.extend(domain_modules);
+                        rest.push(Item::Assembly(assembly));
+                    }
+                }
+            }
+            match enumeration {
+                Enumeration::Start => {
+                    items.push(Item::Domain(domain));
+                    items.extend(rest);
+                    items.extend(jitted);
+                }
+                Enumeration::End => {
+                    items.extend(jitted);
+                    items.extend(rest);
+                    items.push(Item::Domain(domain));
+                }
+            }
+        }
+        items
+    }
+
+    /// Tells of one item under the rundown provider. What has gone meanwhile is passed over.
+    pub(super) fn tell(
+        &self,
+        enumeration: Enumeration,
+        item: &Item,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<Done> {
+        let end = enumeration == Enumeration::End;
+        let either = |start: u16, of_end: u16| if end { of_end } else { start };
+        match *item {
+            Item::Runtime => {
+                let values = self.information(ctx);
+                self.raise_rundown(187, 0, &values, ctx)?;
+            }
+            Item::Tiering => self.raise_rundown(280, 0, &values![self.instance, 3u32], ctx)?,
+            Item::Init => self.raise_rundown(either(147, 148), 1, &values![self.instance], ctx)?,
+            Item::Complete => {
+                self.raise_rundown(either(145, 146), 1, &values![self.instance], ctx)?;
+            }
+            Item::Domain(domain) => {
+                if self.domains.get(domain).is_some_and(|d| d.loaded) {
+                    let values = self.domain_values(domain);
+                    self.raise_rundown(either(157, 158), 1, &values, ctx)?;
+                }
+            }
+            Item::Assembly(assembly) => {
+                if self.assemblies.get(assembly).is_some_and(|a| a.loaded) {
+                    let values = self.assembly_values(assembly);
+                    self.raise_rundown(either(155, 156), 1, &values, ctx)?;
+                }
+            }
+            Item::Module(module) => {
+                if self.modules.get(module).is_some_and(|m| m.loaded) {
+                    let values = self.module_values(module);
+                    self.raise_rundown(either(153, 154), 2, &values, ctx)?;
+                }
+            }
+            Item::DomainModule(module) => {
+                if self.modules.get(module).is_some_and(|m| m.loaded)
+                    && let Some(values) = self.domain_module_values(module)
+                {
+                    self.raise_rundown(either(151, 152), 1, &values, ctx)?;
+                }
+            }
+            Item::Method(method) => {
+                self.tell_enumerated(method, if end { DC_END } else { DC_START }, end, ctx)?;
+            }
+            Item::Threads => self.tell_threads(ctx)?,
+        }
+        Ok(Done::after(self.enumeration_cost))
+    }
+
+    /// All code of a method; precompiled code and compiled code have keywords of their own.
+    fn tell_enumerated(
+        &self,
+        index: usize,
+        ids: Ids,
+        end: bool,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let Some(method) = self.methods.get(index) else { return Ok(()) };
+        let asked = self.asked_rundown(ctx);
+        for body in &method.bodies {
+            let precompiled = method.precompiled.is_some_and(|p| p.start == body.start);
+            let told = if precompiled {
+                tells_precompiled(&asked, keyword::NGEN)
+            } else {
+                asked.raises(4, keyword::JIT)
+            };
+            if told {
+                self.tell_method(index, body, ids, true, ctx)?;
+            }
+            if !precompiled && asked.raises(5, keyword::IL_MAP) {
+                let values = self.map_values(index, body);
+                self.raise_rundown(if end { 150 } else { 149 }, 0, &values, ctx)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_threads(&self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let domain = self.domains.iter().find(|d| d.loaded && !d.shared).map_or(0, |d| d.id);
+        let threads: Vec<(usize, u32)> = ctx.threads.to_vec();
+        for (number, thread) in self.threads.iter().enumerate() {
+            let Some((_, tid)) = threads.iter().find(|(t, _)| t == thread) else { continue };
+            let values = values![
+                self.thread_object(*thread),
+                domain,
+                0u32,
+                number as u32 + 1,
+                *tid,
+                self.instance,
+            ];
+            self.raise_rundown(159, 0, &values, ctx)?;
+        }
+        Ok(())
+    }
+
+    /// The runtime's object for a thread.
+    pub(super) fn thread_object(&self, thread: usize) -> u64 {
+        self.domains.first().map_or(0x1_0000, |d| d.id) + 0x10_0000 + thread as u64 * 0x200
+    }
+
+    /// Tells of one item under the runtime provider, as if it had just been loaded.
+    pub(super) fn tell_state(&self, item: &Item, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        match *item {
+            Item::Runtime => {
+                let values = self.information(ctx);
+                self.raise(187, 0, &values, ctx)?;
+            }
+            Item::Domain(domain) => {
+                let values = self.domain_values(domain);
+                self.raise(156, 1, &values, ctx)?;
+            }
+            Item::Assembly(assembly) => {
+                let values = self.assembly_values(assembly);
+                self.raise(154, 1, &values, ctx)?;
+            }
+            Item::Module(module) => {
+                let values = self.module_values(module);
+                self.raise(152, 2, &values, ctx)?;
+            }
+            Item::DomainModule(module) => {
+                if let Some(values) = self.domain_module_values(module) {
+                    self.raise(151, 1, &values, ctx)?;
+                }
+            }
+            Item::Method(method) => {
+                let asked = self.asked(ctx);
+                let Some(found) = self.methods.get(method) else { return Ok(Done::default()) };
+                for body in &found.bodies {
+                    let precompiled = found.precompiled.is_some_and(|p| p.start == body.start);
+                    let told = if precompiled {
+                        tells_precompiled(&asked, keyword::NGEN)
+                    } else {
+                        asked.raises(4, keyword::JIT)
+                    };
+                    if told {
+                        self.tell_method(method, body, LOAD, false, ctx)?;
+                    }
+                }
+            }
+            Item::Tiering | Item::Init | Item::Threads | Item::Complete => {}
+        }
+        Ok(Done::after(self.enumeration_cost))
+    }
+}

@@ -1,0 +1,77 @@
+//! A CLR comes up, and goes.
+
+use etl_format::Guid;
+
+use super::raise::{Ctx, values};
+use super::state::Clr;
+use super::{ClrOp, Done, RUNDOWN, RUNTIME, keyword};
+use crate::error::Result;
+use crate::machine::MILLISECOND;
+use crate::model::Sku;
+
+impl Clr {
+    /// The providers register, the runtime says who it is, and the first domains are made.
+    pub(super) fn start(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let pid = ctx.process.pid;
+        let (runtime, _) = ctx.etw.register(RUNTIME, false, pid);
+        let (rundown, notice) = ctx.etw.register(RUNDOWN, false, pid);
+        (self.runtime, self.rundown) = (runtime, rundown);
+        self.started = true;
+        let information = self.information(ctx);
+        self.raise(187, 0, &information, ctx)?;
+        if self.is_tiered() && self.asked(ctx).raises(4, keyword::COMPILATION) {
+            self.raise(280, 0, &values![self.instance, 3u32], ctx)?;
+        }
+        let mut then = Vec::new();
+        if let Some(notice) = notice {
+            // Enabled before it was there: it enumerates at once, and there is next to nothing.
+            then.extend(self.rundown_ops(&notice.union));
+        }
+        for (index, domain) in self.domains.iter().enumerate() {
+            if !domain.late {
+                then.push(ClrOp::LoadDomain(index));
+            }
+        }
+        Ok(Done { cost: 5 * MILLISECOND, then })
+    }
+
+    /// The fields of the event in which a runtime says who it is.
+    pub(super) fn information(&self, ctx: &Ctx<'_, '_>) -> [etl_schema::encode::OwnedValue; 15] {
+        let [major, minor, build, revision] = self.version;
+        let (sku, flags) = match self.sku {
+            Sku::Desktop => (1u16, 0x1u32),
+            Sku::Core => (2u16, 0x1u32),
+        };
+        values![
+            self.instance,
+            sku,
+            major,
+            minor,
+            build,
+            revision,
+            major,
+            minor,
+            build,
+            revision,
+            flags,
+            1u8,
+            ctx.process.command_line.clone(),
+            Guid::ZERO,
+            self.dll.clone(),
+        ]
+    }
+
+    /// The process ends: what is still loaded is told of as unloaded, where anybody asks.
+    pub(super) fn stop(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let mut then = Vec::new();
+        for (index, domain) in self.domains.iter().enumerate() {
+            if domain.loaded {
+                then.push(ClrOp::UnloadDomain(index));
+            }
+        }
+        // The rundown answers no more as soon as the runtime is going.
+        self.started = false;
+        ctx.pass(1000);
+        Ok(Done { cost: MILLISECOND, then })
+    }
+}

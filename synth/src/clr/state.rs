@@ -1,0 +1,378 @@
+//! What there is in a CLR.
+
+use std::collections::VecDeque;
+
+use etl_format::Guid;
+
+use super::names;
+use crate::etw::ProviderIndex;
+use crate::machine::{CodeHeap, Dice, Nanos, Space};
+use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
+
+/// An app domain.
+#[derive(Clone, Debug)]
+pub(crate) struct AppDomain {
+    pub id: u64,
+    pub index: u32,
+    pub name: String,
+    pub flags: u32,
+    pub shared: bool,
+    pub late: bool,
+    pub loaded: bool,
+    pub assemblies: Vec<usize>,
+}
+
+/// An assembly.
+#[derive(Clone, Debug)]
+pub(crate) struct Assembly {
+    pub id: u64,
+    pub binding: u64,
+    pub domain: usize,
+    pub simple_name: String,
+    /// The name with version, culture and key.
+    pub name: String,
+    pub flags: u32,
+    pub late: bool,
+    pub collectible: bool,
+    pub loaded: bool,
+    pub modules: Vec<usize>,
+}
+
+/// Identity of a PDB, all zero where there is none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pdb {
+    pub signature: Guid,
+    pub age: u32,
+    pub path: String,
+}
+
+/// A module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub id: u64,
+    pub assembly: usize,
+    pub kind: ModuleKind,
+    pub flags: u32,
+    pub path: String,
+    pub native_path: String,
+    pub pdb: Pdb,
+    pub native_pdb: Pdb,
+    pub loaded: bool,
+    pub methods: Vec<usize>,
+    /// The image with its precompiled code, and how much of it is given out.
+    pub image: u64,
+    pub image_used: u64,
+    pub image_size: u64,
+}
+
+/// Code of a method: compiled once, and perhaps again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Body {
+    pub start: u64,
+    pub size: u32,
+    /// The cold part, far from the hot one.
+    pub cold: Option<(u64, u32)>,
+    pub rejit: u64,
+    /// Tier bits of the flags.
+    pub tier: u32,
+    /// Offsets of IL and of native code that belong together.
+    pub map_entries: u16,
+}
+
+/// A method.
+#[derive(Clone, Debug)]
+pub(crate) struct Method {
+    pub id: u64,
+    pub module: usize,
+    pub token: u32,
+    pub kind: CodeKind,
+    pub namespace: String,
+    pub name: String,
+    pub signature: String,
+    pub size: u32,
+    pub il_size: u32,
+    pub has_cold: bool,
+    pub ready: bool,
+    /// Its code, oldest first; none before it ran, and none when its module is gone.
+    pub bodies: Vec<Body>,
+    /// Where its precompiled code lies in the image.
+    pub precompiled: Option<Body>,
+}
+
+impl Method {
+    /// Whether its events carry names whatever the level (rule E4).
+    pub fn always_verbose(&self) -> bool {
+        matches!(self.kind, CodeKind::Dynamic | CodeKind::Generic | CodeKind::Helper)
+    }
+
+    pub fn is_precompiled(&self) -> bool {
+        self.kind == CodeKind::Precompiled
+    }
+}
+
+/// A CLR.
+#[derive(Debug)]
+pub(crate) struct Clr {
+    pub sku: Sku,
+    pub version: [u16; 4],
+    pub instance: u16,
+    pub enumeration_cost: Nanos,
+    pub process: usize,
+    pub runtime: ProviderIndex,
+    pub rundown: ProviderIndex,
+    /// Registered its providers, and has not begun to go.
+    pub started: bool,
+    pub domains: Vec<AppDomain>,
+    pub assemblies: Vec<Assembly>,
+    pub modules: Vec<Module>,
+    pub methods: Vec<Method>,
+    /// Methods that have not run yet, in the order in which they will.
+    pub waiting: VecDeque<usize>,
+    /// Methods that were compiled quickly and may be compiled again.
+    pub quick: VecDeque<usize>,
+    /// Where a first module's methods have code: for stacks.
+    pub live: Vec<usize>,
+    pub code: CodeHeap,
+    pub dll: String,
+    pub next_rejit: u64,
+    /// Managed threads told of, by index of the thread.
+    pub threads: Vec<usize>,
+}
+
+impl Clr {
+    /// A CLR that has not started, with everything the plan says not loaded yet.
+    pub fn new(
+        plan: &ClrPlan,
+        instance: u16,
+        process: usize,
+        space: &mut Space,
+        dice: &mut Dice,
+    ) -> Self {
+        let mut clr = Clr {
+            sku: plan.sku,
+            version: plan.version,
+            instance,
+            enumeration_cost: plan.enumeration_cost,
+            process,
+            runtime: ProviderIndex(usize::MAX),
+            rundown: ProviderIndex(usize::MAX),
+            started: false,
+            domains: Vec::new(),
+            assemblies: Vec::new(),
+            modules: Vec::new(),
+            methods: Vec::new(),
+            waiting: VecDeque::new(),
+            quick: VecDeque::new(),
+            live: Vec::new(),
+            code: CodeHeap::default(),
+            dll: String::new(),
+            next_rejit: 1,
+            threads: Vec::new(),
+        };
+        clr.dll = match plan.sku {
+            Sku::Desktop => {
+                "C:\\Windows\\Microsoft.NET\\Framework64\\v4.0.30319\\clr.dll".to_owned()
+            }
+            Sku::Core => {
+                let [major, minor, build, _] = plan.version;
+                format!(
+                    "C:\\Program Files\\dotnet\\shared\\Microsoft.NETCore.App\\{major}.{minor}.{build}\\coreclr.dll"
+                )
+            }
+        };
+        clr.fill(plan, space, dice);
+        clr
+    }
+
+    fn fill(&mut self, plan: &ClrPlan, space: &mut Space, dice: &mut Dice) {
+        let mut first = true;
+        for domain_plan in &plan.domains {
+            let domain = self.domains.len();
+            let flags =
+                if domain_plan.shared { 4 } else { 2 | u32::from(std::mem::take(&mut first)) };
+            let index = self.domains.iter().filter(|d| !d.shared).count() as u32;
+            self.domains.push(AppDomain {
+                id: space.heap(0x400),
+                index: if domain_plan.shared { 0 } else { index + 1 },
+                name: domain_plan.name.clone(),
+                flags,
+                shared: domain_plan.shared,
+                late: domain_plan.late,
+                loaded: false,
+                assemblies: Vec::new(),
+            });
+            for assembly_plan in &domain_plan.assemblies {
+                let assembly = self.assemblies.len();
+                let [a, b, c, d] = assembly_plan.version;
+                let kinds = || assembly_plan.modules.iter().map(|m| m.kind);
+                let dynamic = kinds().any(|k| k == ModuleKind::Dynamic);
+                let native = kinds().any(|k| k == ModuleKind::NGen);
+                self.assemblies.push(Assembly {
+                    id: space.heap(0x100),
+                    binding: 0,
+                    domain,
+                    simple_name: assembly_plan.name.clone(),
+                    name: format!(
+                        "{}, Version={a}.{b}.{c}.{d}, Culture=neutral, PublicKeyToken=null",
+                        assembly_plan.name
+                    ),
+                    flags: u32::from(domain_plan.shared)
+                        | u32::from(dynamic) << 1
+                        | u32::from(native) << 2
+                        | u32::from(assembly_plan.collectible) << 3,
+                    late: assembly_plan.late,
+                    collectible: assembly_plan.collectible,
+                    loaded: false,
+                    modules: Vec::new(),
+                });
+                for (position, plan) in assembly_plan.modules.iter().enumerate() {
+                    let module = self.modules.len();
+                    let neutral = domain_plan.shared;
+                    self.add_module(plan, assembly, position == 0, neutral, space, dice);
+                    if let Some(owner) = self.assemblies.get_mut(assembly) {
+                        owner.modules.push(module);
+                    }
+                    for methods in &plan.methods {
+                        self.add_methods(methods, module, &assembly_plan.name, space, dice);
+                    }
+                }
+                if let Some(owner) = self.domains.get_mut(domain) {
+                    owner.assemblies.push(assembly);
+                }
+            }
+        }
+    }
+
+    fn add_module(
+        &mut self,
+        plan: &crate::model::ModulePlan,
+        assembly: usize,
+        manifest: bool,
+        neutral: bool,
+        space: &mut Space,
+        dice: &mut Dice,
+    ) {
+        let stem = plan.path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
+        let native_path = match plan.kind {
+            ModuleKind::NGen => {
+                format!(
+                    "C:\\Windows\\assembly\\NativeImages_v4.0.30319_64\\{stem}\\{:032x}\\{stem}.ni.dll",
+                    u128::from(dice.bits()) << 64 | u128::from(dice.bits())
+                )
+            }
+            _ => String::new(),
+        };
+        let flags = u32::from(neutral)
+            | if manifest { 8 } else { 0 }
+            | match plan.kind {
+                ModuleKind::Il => 0,
+                ModuleKind::NGen => 2,
+                ModuleKind::ReadyToRun => 0x20,
+                ModuleKind::Dynamic => 4,
+            };
+        let pdb = plan.pdb.as_ref().filter(|_| plan.kind != ModuleKind::Dynamic).map(|pdb| Pdb {
+            signature: if pdb.signature.is_zero() { dice.guid() } else { pdb.signature },
+            age: pdb.age.max(1),
+            path: if pdb.path.is_empty() {
+                format!("C:\\build\\obj\\{stem}.pdb")
+            } else {
+                pdb.path.clone()
+            },
+        });
+        let native_pdb = if plan.kind == ModuleKind::NGen {
+            Pdb { signature: dice.guid(), age: 1, path: format!("{stem}.ni.pdb") }
+        } else {
+            Pdb::default()
+        };
+        self.modules.push(Module {
+            id: space.region(0x1000),
+            assembly,
+            kind: plan.kind,
+            flags,
+            path: plan.path.clone(),
+            native_path,
+            pdb: pdb.unwrap_or_default(),
+            native_pdb,
+            loaded: false,
+            methods: Vec::new(),
+            image: 0,
+            image_used: 0x1000,
+            image_size: 0,
+        });
+    }
+
+    fn add_methods(
+        &mut self,
+        plan: &MethodPlan,
+        module: usize,
+        assembly: &str,
+        space: &mut Space,
+        dice: &mut Dice,
+    ) {
+        let table = space.region(u64::from(plan.count) * 0x20);
+        let named = plan.name.split_once("::").filter(|_| plan.count == 1);
+        let root = if plan.name.is_empty() || named.is_some() { assembly } else { &plan.name };
+        for number in 0..plan.count {
+            let (namespace, name, signature) = match named {
+                Some((namespace, name)) => {
+                    (namespace.to_owned(), name.to_owned(), names::signature(dice))
+                }
+                None => names::method(root, plan.kind, number, dice),
+            };
+            let size = dice.mostly_low(plan.size.0.into(), plan.size.1.into()) as u32;
+            let index = self.methods.len();
+            let Some(owner) = self.modules.get_mut(module) else { return };
+            let token = match plan.kind {
+                CodeKind::Dynamic | CodeKind::Helper => 0x0600_0000,
+                _ => 0x0600_0001 + owner.methods.len() as u32,
+            };
+            owner.methods.push(index);
+            if plan.kind == CodeKind::Precompiled {
+                owner.image_size +=
+                    u64::from(size).next_multiple_of(16) * if plan.cold { 2 } else { 1 };
+            }
+            self.methods.push(Method {
+                id: table + u64::from(number) * 0x20,
+                module,
+                token,
+                kind: plan.kind,
+                namespace,
+                name,
+                signature,
+                size: size.max(1),
+                il_size: (size / 4).max(1),
+                has_cold: plan.cold,
+                ready: number < plan.ready,
+                bodies: Vec::new(),
+                precompiled: None,
+            });
+        }
+    }
+
+    /// Whether methods carry a version of their code in their events: since .NET Framework 4.6.
+    pub fn counts_rejits(&self) -> bool {
+        let [major, minor, ..] = self.version;
+        self.sku == Sku::Core || (major, minor) >= (4, 6)
+    }
+
+    /// Whether code is compiled quickly first and better later: since .NET Core 3.
+    pub fn is_tiered(&self) -> bool {
+        let [major, ..] = self.version;
+        self.sku == Sku::Core && major >= 3
+    }
+
+    /// The id of a module, 0 for helpers.
+    pub fn module_id(&self, method: &Method) -> u64 {
+        match method.kind {
+            CodeKind::Helper => 0,
+            _ => self.modules.get(method.module).map_or(0, |m| m.id),
+        }
+    }
+
+    /// The domain of a module.
+    pub fn domain_of(&self, module: usize) -> Option<&AppDomain> {
+        let assembly = self.assemblies.get(self.modules.get(module)?.assembly)?;
+        self.domains.get(assembly.domain)
+    }
+}

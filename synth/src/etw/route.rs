@@ -1,0 +1,351 @@
+//! From a provider to the buffers of the sessions that admit an event.
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::write::record::{
+    Descriptor, Event as EventRecord, Extended, Full, PerfInfo, Record, System,
+};
+use etl_schema::EventSchema;
+use etl_schema::enable::{Enablement, EventKey, IdFilter};
+use etl_schema::encode::{OwnedValue, encode_into};
+
+use super::event::{Form, Origin, Outcome, Raised};
+use super::{Etw, ProviderIndex};
+use crate::error::{Error, Result};
+use crate::model::{EnablePlan, KernelFlags};
+
+/// What a provider raises.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'a> {
+    pub schema: &'a EventSchema,
+    pub descriptor: Descriptor,
+    pub form: Form,
+    pub values: &'a [OwnedValue],
+    /// The activity that this event's was started from.
+    pub related: Option<Guid>,
+    /// TraceLogging metadata, or the provider's traits.
+    pub traits: &'a [u8],
+    pub metadata: &'a [u8],
+    /// The stack at this moment, innermost first.
+    pub stack: &'a [u64],
+}
+
+impl<'a> Event<'a> {
+    /// A modern event as its schema describes it.
+    pub fn new(schema: &'a EventSchema, values: &'a [OwnedValue]) -> Self {
+        let (id, version) = match schema.identity {
+            etl_schema::Identity::Modern { id, version } => (id, version),
+            _ => (0, 0),
+        };
+        let descriptor = Descriptor {
+            id,
+            version,
+            channel: schema.channel.value,
+            level: schema.level.value,
+            opcode: schema.opcode.value,
+            task: schema.task.value,
+            keyword: schema.keywords,
+        };
+        Event {
+            schema,
+            descriptor,
+            form: Form::Event,
+            values,
+            related: None,
+            traits: &[],
+            metadata: &[],
+            stack: &[],
+        }
+    }
+}
+
+impl Etw<'_> {
+    /// A provider raises an event.
+    pub fn raise(
+        &mut self,
+        provider: ProviderIndex,
+        origin: &Origin,
+        event: &Event<'_>,
+    ) -> Result<()> {
+        let Some(from) = self.providers.get(provider.0) else { return Ok(()) };
+        self.outcomes.clear();
+        let key = EventKey {
+            id: event.descriptor.id,
+            level: event.descriptor.level,
+            keyword: event.descriptor.keyword,
+        };
+        for (session, plan) in &from.enables {
+            // Classic providers filter themselves: ETW only routes.
+            let outcome =
+                if from.classic { Outcome::Recorded } else { judge(plan, &key, origin.pid) };
+            self.outcomes.push((*session, outcome));
+        }
+        let off = if from.classic { Outcome::Taken } else { Outcome::Off };
+        self.outcomes.extend(from.former.iter().map(|session| (*session, off)));
+        let guid = from.guid;
+        self.deliver(guid, origin, event)
+    }
+
+    /// The kernel logs an event: to every session that asked for its kind.
+    pub fn log(
+        &mut self,
+        origin: &Origin,
+        event: &Event<'_>,
+        wanted: impl Fn(&KernelFlags) -> bool,
+    ) -> Result<()> {
+        self.outcomes.clear();
+        for (index, session) in self.sessions.iter().enumerate() {
+            if session.is_running() && wanted(&session.plan.kernel) {
+                self.outcomes.push((index, Outcome::Recorded));
+            }
+        }
+        self.deliver(event.schema.provider, origin, event)
+    }
+
+    /// The kernel logs an event for one session: its rundown.
+    pub fn log_to(&mut self, session: usize, origin: &Origin, event: &Event<'_>) -> Result<()> {
+        self.outcomes.clear();
+        self.outcomes.push((session, Outcome::Recorded));
+        self.deliver(event.schema.provider, origin, event)
+    }
+
+    /// Puts an event into the buffers of those sessions whose outcome says so.
+    fn deliver(&mut self, provider: Guid, origin: &Origin, event: &Event<'_>) -> Result<()> {
+        if self.outcomes.is_empty() {
+            return Ok(());
+        }
+        self.payload.clear();
+        encode_into(&event.schema.fields, event.values, origin.pointer_size, &mut self.payload)
+            .map_err(|source| Error::Payload { event: event.schema.name.to_string(), source })?;
+        let wide = origin.pointer_size == PointerSize::P8;
+        let narrow: Vec<u32> =
+            if wide { Vec::new() } else { event.stack.iter().map(|a| *a as u32).collect() };
+        let stack = match (event.stack, wide) {
+            ([], _) => None,
+            (addresses, true) => Some(Extended::Stack64 { match_id: 0, addresses }),
+            (_, false) => Some(Extended::Stack32 { match_id: 0, addresses: &narrow }),
+        };
+        let plain = [
+            event.related.map(Extended::RelatedActivity),
+            (!event.traits.is_empty()).then_some(Extended::ProviderTraits(event.traits)),
+            (!event.metadata.is_empty()).then_some(Extended::Schema(event.metadata)),
+        ];
+        let mut items = [Extended::QpcDelta(0); 4];
+        let mut count = 0;
+        for (slot, item) in items.iter_mut().zip(plain.into_iter().flatten()) {
+            *slot = item;
+            count += 1;
+        }
+        let plain = count;
+        if let (Some(slot), Some(stack)) = (items.get_mut(count), stack) {
+            *slot = stack;
+            count += 1;
+        }
+        let full = items.get(..count).unwrap_or_default();
+        let bare = items.get(..plain).unwrap_or_default();
+
+        let len = |items: &[Extended<'_>]| length(event.form, items, self.payload.len());
+        let pick = |sessions: &[super::Session], index: usize| {
+            let wants = sessions.get(index).is_some_and(|s| {
+                s.plan.providers.iter().any(|e| e.provider == provider && e.stacks)
+            });
+            if wants { full } else { bare }
+        };
+        // All or nothing: where one session has no room, none of those that stand together gets it.
+        let mut together = true;
+        for (session, outcome) in &mut self.outcomes {
+            if *outcome != Outcome::Recorded {
+                continue;
+            }
+            let items = pick(&self.sessions, *session);
+            let Some(target) = self.sessions.get(*session) else { continue };
+            if !target.has_room(origin.processor, len(items)) {
+                if target.is_independent() {
+                    *outcome = Outcome::Lost;
+                } else {
+                    together = false;
+                }
+            }
+        }
+        let mut to_write = [None; 8];
+        let mut writes = 0;
+        for at in 0..self.outcomes.len() {
+            let Some(&(session, outcome)) = self.outcomes.get(at) else { continue };
+            let items = pick(&self.sessions, session);
+            let Some(target) = self.sessions.get_mut(session) else { continue };
+            match outcome {
+                Outcome::Recorded if together || target.is_independent() => {
+                    let stamp = target.stamp(&self.clock, origin.at);
+                    let size = len(items);
+                    let sealed =
+                        write(target, origin, event, provider, stamp, items, &self.payload, size)?;
+                    if sealed && let Some(slot) = to_write.get_mut(writes) {
+                        *slot = Some(session);
+                        writes += 1;
+                    }
+                }
+                Outcome::Recorded | Outcome::Lost => {
+                    target.lose(origin.processor)?;
+                    if let Some((_, outcome)) = self.outcomes.get_mut(at) {
+                        *outcome = Outcome::Lost;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let raised = Raised {
+            number: self.raised,
+            at: origin.at,
+            stamp: self.clock.stamp(etl_format::constants::ClockType::QPC, origin.at),
+            processor: origin.processor,
+            pid: origin.pid,
+            tid: origin.tid,
+            pointer_size: origin.pointer_size,
+            activity: origin.activity,
+            related: event.related,
+            form: event.form,
+            provider,
+            descriptor: event.descriptor,
+            schema: event.schema,
+            values: event.values,
+            stack: event.stack,
+            outcomes: &self.outcomes,
+        };
+        self.witness.event(&raised)?;
+        self.raised += 1;
+        for session in to_write.into_iter().flatten() {
+            self.keep_writing(session, origin.at);
+        }
+        Ok(())
+    }
+}
+
+/// The rule, and which part of it kept an event out.
+fn judge(plan: &EnablePlan, key: &EventKey, pid: u32) -> Outcome {
+    let Enablement { ids, .. } = &plan.rule;
+    if !plan.rule.admits_level(key.level) {
+        Outcome::Level
+    } else if !plan.rule.admits_keyword(key.keyword) {
+        Outcome::Keyword
+    } else if *ids != IdFilter::Any && !plan.rule.admits(key) {
+        Outcome::Id
+    } else if !plan.processes.is_empty() && !plan.processes.contains(&pid) {
+        Outcome::Process
+    } else {
+        Outcome::Recorded
+    }
+}
+
+/// Bytes that a record takes in a buffer.
+fn length(form: Form, items: &[Extended<'_>], payload: usize) -> usize {
+    let header = match form {
+        Form::Event => 0x50,
+        Form::Full => 0x30,
+        Form::System(_) => 0x20,
+        Form::PerfInfo(_) => 0x10,
+    };
+    let item = |item: &Extended<'_>| {
+        let data = match item {
+            Extended::Stack64 { addresses, .. } => 8 + 8 * addresses.len(),
+            Extended::Stack32 { addresses, .. } => 8 + 4 * addresses.len(),
+            Extended::RelatedActivity(_) => 16,
+            Extended::Schema(bytes) | Extended::ProviderTraits(bytes) => bytes.len(),
+            _ => 8,
+        };
+        8 + data.next_multiple_of(8)
+    };
+    (header + items.iter().map(item).sum::<usize>() + payload).next_multiple_of(8)
+}
+
+#[expect(clippy::too_many_arguments, reason = "one record, taken apart")]
+fn write(
+    target: &mut super::Session,
+    origin: &Origin,
+    event: &Event<'_>,
+    provider: Guid,
+    stamp: i64,
+    items: &[Extended<'_>],
+    payload: &[u8],
+    len: usize,
+) -> Result<bool> {
+    let record = RecordOf { origin, event, provider, stamp, items, payload };
+    target.write(origin.processor, &record, len)
+}
+
+/// The record of an event in one session.
+struct RecordOf<'a> {
+    origin: &'a Origin,
+    event: &'a Event<'a>,
+    provider: Guid,
+    stamp: i64,
+    items: &'a [Extended<'a>],
+    payload: &'a [u8],
+}
+
+impl Record for RecordOf<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
+        let (origin, event) = (self.origin, self.event);
+        let (pointer_size, stamp) = (origin.pointer_size, self.stamp);
+        let (process_id, thread_id) = (origin.pid, origin.tid);
+        let d = event.descriptor;
+        let payload = self.payload;
+        match event.form {
+            Form::Event => EventRecord {
+                pointer_size,
+                flags: EventFlags(0),
+                properties: EventProperties(0),
+                thread_id,
+                process_id,
+                stamp,
+                provider: self.provider,
+                descriptor: d,
+                kernel_time: 0,
+                user_time: origin.user_time,
+                activity: origin.activity,
+                extended: self.items,
+                payload,
+            }
+            .encode(out),
+            Form::Full => Full {
+                pointer_size,
+                opcode: d.opcode,
+                level: d.level,
+                version: d.version.into(),
+                thread_id,
+                process_id,
+                stamp,
+                class: self.provider,
+                kernel_time: 0,
+                user_time: origin.user_time,
+                payload,
+            }
+            .encode(out),
+            Form::System(hook) => System {
+                pointer_size,
+                version: d.version.into(),
+                hook,
+                thread_id,
+                process_id,
+                stamp,
+                kernel_time: 0,
+                user_time: origin.user_time,
+                payload,
+            }
+            .encode(out),
+            Form::PerfInfo(hook) => PerfInfo {
+                pointer_size,
+                version: d.version,
+                hook,
+                stamp,
+                pebs_index: None,
+                counters: &[],
+                payload,
+            }
+            .encode(out),
+        }
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        Some(self.stamp)
+    }
+}

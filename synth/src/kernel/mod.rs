@@ -1,0 +1,225 @@
+//! What the kernel logs of itself: processes, threads, images, samples and stacks.
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::write::record::Descriptor;
+use etl_schema::Identity;
+use etl_schema::encode::OwnedValue;
+use etl_schema::tables::{Registry, TableEvent};
+
+use crate::clr::values;
+use crate::error::{Error, Result};
+use crate::etw::{Etw, Event, Form, Origin};
+use crate::machine::{Image, Machine, Process, Thread};
+use crate::model::KernelFlags;
+
+const PROCESS: Guid = class(0x3d6f_a8d0);
+const THREAD: Guid = class(0x3d6f_a8d1);
+const IMAGE: Guid =
+    Guid::new(0x2cb1_5d1d, 0x5fc1, 0x11d2, [0xab, 0xe1, 0x00, 0xa0, 0xc9, 0x11, 0xf5, 0x18]);
+
+const fn class(first: u32) -> Guid {
+    Guid::new(first, 0xfe05, 0x11d0, [0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c])
+}
+
+/// What happens to a thing that the kernel tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Start,
+    End,
+    /// It was there when the session began.
+    AtStart,
+    /// It is there when the session ends.
+    AtEnd,
+}
+
+impl Change {
+    /// The type ("opcode") of process and thread events.
+    const fn opcode(self) -> u8 {
+        match self {
+            Change::Start => 1,
+            Change::End => 2,
+            Change::AtStart => 3,
+            Change::AtEnd => 4,
+        }
+    }
+}
+
+/// To whom something is told: to everybody who asked, or to the one session whose rundown it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    All,
+    One(usize),
+}
+
+/// The layout of a classic event.
+fn layout(class: Guid, opcode: u8, version: u16) -> Result<&'static TableEvent> {
+    Registry::classic().event(class, Identity::Classic { opcode, version }).ok_or(Error::NoEvent {
+        provider: class,
+        id: opcode.into(),
+        version: version as u8,
+    })
+}
+
+/// A classic event of the kernel.
+fn classic<'a>(
+    table: &'a TableEvent,
+    form: Form,
+    opcode: u8,
+    version: u8,
+    values: &'a [OwnedValue],
+) -> Event<'a> {
+    let descriptor = Descriptor { opcode, version, ..Descriptor::default() };
+    Event { descriptor, form, ..Event::new(&table.schema, values) }
+}
+
+fn tell(
+    etw: &mut Etw<'_>,
+    to: To,
+    origin: &Origin,
+    event: &Event<'_>,
+    wanted: impl Fn(&KernelFlags) -> bool,
+) -> Result<()> {
+    // The kernel is of the machine's width, whatever the process is of.
+    let origin = Origin { pointer_size: PointerSize::P8, activity: Guid::ZERO, ..*origin };
+    match to {
+        To::All => etw.log(&origin, event, wanted),
+        To::One(session) => etw.log_to(session, &origin, event),
+    }
+}
+
+/// Tells of a process.
+pub(crate) fn process(
+    etw: &mut Etw<'_>,
+    to: To,
+    change: Change,
+    process: &Process,
+    origin: &Origin,
+) -> Result<()> {
+    let opcode = change.opcode();
+    let table = layout(PROCESS, opcode, 4)?;
+    let flags = if process.is_wide() { 0u32 } else { 2 };
+    // Ended processes tell how; the others are still active (STATUS_PENDING).
+    let status = if change == Change::End { 0i32 } else { 259 };
+    let sid = if process.pid < 8 { Vec::new() } else { user_sid(process.key) };
+    let values = [
+        OwnedValue::Pointer(process.key),
+        process.pid.into(),
+        process.parent.into(),
+        (if process.pid < 8 { 0u32 } else { 1 }).into(),
+        status.into(),
+        OwnedValue::Pointer(process.directory),
+        flags.into(),
+        if sid.is_empty() { OwnedValue::Auto } else { OwnedValue::Sid(sid) },
+        OwnedValue::Text(process.name.clone()),
+        process.command_line.clone().into(),
+        "".into(),
+        "".into(),
+    ];
+    let form = Form::System(0x0300 | u16::from(opcode));
+    tell(etw, to, origin, &classic(table, form, opcode, 4, &values), |k| k.processes)
+}
+
+/// S-1-5-21-...-1001: a user of the machine.
+fn user_sid(_key: u64) -> Vec<u8> {
+    let mut sid = vec![1, 5, 0, 0, 0, 0, 0, 5];
+    for part in [21u32, 1_004_336_348, 1_177_238_915, 682_003_330, 1001] {
+        sid.extend(part.to_le_bytes());
+    }
+    sid
+}
+
+/// Tells of a thread.
+pub(crate) fn thread(
+    etw: &mut Etw<'_>,
+    to: To,
+    change: Change,
+    pid: u32,
+    thread: &Thread,
+    origin: &Origin,
+) -> Result<()> {
+    let opcode = change.opcode();
+    let table = layout(THREAD, opcode, 3)?;
+    let values = [
+        pid.into(),
+        thread.tid.into(),
+        OwnedValue::Pointer(thread.kernel_stack),
+        OwnedValue::Pointer(thread.kernel_stack - 0x6000),
+        OwnedValue::Pointer(thread.stack),
+        OwnedValue::Pointer(thread.stack.saturating_sub(0x10_0000)),
+        OwnedValue::Pointer(0xff),
+        OwnedValue::Pointer(thread.start_address),
+        OwnedValue::Pointer(thread.teb),
+        0u32.into(),
+        8u8.into(),
+        5u8.into(),
+        2u8.into(),
+        0u8.into(),
+        OwnedValue::Utf16(vec![0]),
+    ];
+    let form = Form::System(0x0500 | u16::from(opcode));
+    tell(etw, to, origin, &classic(table, form, opcode, 3, &values), |k| k.processes)
+}
+
+/// Tells of an image.
+pub(crate) fn image(
+    etw: &mut Etw<'_>,
+    to: To,
+    change: Change,
+    pid: u32,
+    image: &Image,
+    origin: &Origin,
+) -> Result<()> {
+    // Loads stand in the group of processes.
+    let (hook, opcode) = match change {
+        Change::Start => (0x030a, 10),
+        Change::End => (0x1402, 2),
+        Change::AtStart => (0x1403, 3),
+        Change::AtEnd => (0x1404, 4),
+    };
+    let table = layout(IMAGE, opcode, 3)?;
+    let values = values![
+        OwnedValue::Pointer(image.base),
+        OwnedValue::Pointer(image.size),
+        pid,
+        image.checksum,
+        image.time_stamp,
+        0u8,
+        1u8,
+        0u16,
+        OwnedValue::Pointer(image.base),
+        0u32,
+        0u32,
+        0u32,
+        0u32,
+        image.kernel_path(),
+    ];
+    tell(etw, to, origin, &classic(table, Form::System(hook), opcode, 3, &values), |k| k.images)
+}
+
+/// Everything that is there, for a session that begins or ends.
+pub(crate) fn rundown(
+    etw: &mut Etw<'_>,
+    session: usize,
+    change: Change,
+    machine: &Machine,
+    origin: &Origin,
+) -> Result<()> {
+    let Some(flags) = etw.sessions.get(session).map(|s| s.plan.kernel) else { return Ok(()) };
+    let to = To::One(session);
+    for p in machine.processes.iter().filter(|p| p.is_alive()) {
+        if flags.processes {
+            process(etw, to, change, p, origin)?;
+            let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
+            for t in threads.filter(|t| t.started && !t.ended) {
+                thread(etw, to, change, p.pid, t, origin)?;
+            }
+        }
+        if flags.images {
+            for i in &p.images {
+                image(etw, to, change, p.pid, i, origin)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Windows event traces from scenarios, by simulating the machine that would have recorded them.
+//!
+//! A [`Scenario`](model::Scenario) says what machine there is, what runs on it, and who traces what
+//! when. [`simulate`] lets it happen, in simulated time, and gives the `.etl` files that the
+//! sessions of that machine would have written. Every event comes out of the simulated state: a
+//! method has an address because it was compiled, an enumeration tells of what is loaded, an event
+//! is missing because no buffer was free.
+//!
+//! Same scenario, same seed: the same bytes on every system.
+//!
+//! ```
+//! use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
+//! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku, Work};
+//! use etl_synth::{RUNDOWN, SECOND};
+//!
+//! let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il)
+//!     .with_methods(MethodPlan::many(20, CodeKind::Jitted));
+//! let assembly = AssemblyPlan::new("App").with_module(module);
+//! let clr = ClrPlan::new(Sku::Core, [6, 0, 100, 0])
+//!     .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
+//! let mut scenario = Scenario::new("rundown");
+//! scenario.process(ProcessPlan::new("App.exe").with_clr(clr));
+//! let session = SessionPlan::new("clrRundown", "rundown.etl").with(RUNDOWN, 0x138, 5);
+//! scenario.at(2 * SECOND, Action::Start(Box::new(session)));
+//! scenario.at(3 * SECOND, Action::Stop { session: "clrRundown".into() });
+//! let files = etl_synth::in_memory(&scenario)?;
+//! assert_eq!(files[0].0, "rundown.etl");
+//! # Ok::<(), etl_synth::Error>(())
+//! ```
+//!
+//! # The rooms
+//! * [`model`]: a scenario as data.
+//! * [`scenario`]: a script (KDL) to a model, every mistake with its place.
+//! * `machine`: clock, calendar, chance, processors, processes, threads, address spaces.
+//! * `etw`: registration, enablement, routing, buffers, loss.
+//! * `clr`: what a runtime raises, and its two enumerations.
+//! * `kernel`: what the kernel logs.
+//! * `run`: the loop in which it all happens.
+//! * `faults`: what can go wrong, by name.
+//! * [`truth`]: what happened, for whoever wants to test a decoder.
+#![forbid(unsafe_code)]
+#![warn(clippy::indexing_slicing, clippy::unreachable)]
+
+mod clr;
+mod error;
+mod etw;
+mod faults;
+mod kernel;
+mod machine;
+pub mod model;
+mod run;
+pub mod scenario;
+pub mod text;
+pub mod truth;
+
+pub use clr::{RUNDOWN, RUNTIME};
+pub use error::{Error, Result};
+pub use etw::{Form, Memory, Outcome, Raised, SessionReport, Store};
+pub use machine::{Clock, Dice, MICROSECOND, MILLISECOND, Nanos, SECOND};
+pub use run::simulate;
+
+/// Lets a scenario happen and gives its files: names and bytes, in the order in which the sessions
+/// started.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn in_memory(scenario: &model::Scenario) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut files = Memory::default();
+    simulate(scenario, &mut files, &mut truth::Nobody)?;
+    Ok(files.into_files())
+}

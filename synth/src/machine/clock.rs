@@ -1,0 +1,74 @@
+//! Simulated time, and the clocks that sessions stamp their events with.
+
+use etl_format::constants::ClockType;
+
+/// Nanoseconds since the scenario began.
+pub type Nanos = u64;
+
+/// One second of simulated time.
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// One millisecond of simulated time.
+pub const MILLISECOND: Nanos = 1_000_000;
+
+/// One microsecond of simulated time.
+pub const MICROSECOND: Nanos = 1_000;
+
+/// What the machine's clocks show at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Ticks of the performance counter in a second.
+    pub frequency: u64,
+    /// Speed of the processors, for sessions that count their cycles.
+    pub cpu_mhz: u32,
+    /// Wall-clock time at moment 0, FILETIME.
+    pub start: i64,
+    /// How long the machine had been running at moment 0.
+    pub uptime: Nanos,
+}
+
+impl Clock {
+    /// The raw stamp of a session whose clock is of this type.
+    #[must_use]
+    pub fn stamp(&self, kind: ClockType, at: Nanos) -> i64 {
+        let ticks = |frequency: u64| {
+            let since_boot = u128::from(self.uptime) + u128::from(at);
+            i64::try_from(since_boot * u128::from(frequency) / u128::from(SECOND))
+                .unwrap_or(i64::MAX)
+        };
+        match kind {
+            ClockType::SYSTEM_TIME => self.filetime(at),
+            ClockType::CPU_CYCLE => ticks(u64::from(self.cpu_mhz) * 1_000_000),
+            _ => ticks(self.frequency),
+        }
+    }
+
+    /// Wall-clock time at a moment, FILETIME.
+    #[must_use]
+    pub fn filetime(&self, at: Nanos) -> i64 {
+        self.start.saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
+    }
+
+    /// When the machine was started, FILETIME.
+    #[must_use]
+    pub fn boot(&self) -> i64 {
+        self.start.saturating_sub(i64::try_from(self.uptime / 100).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_clock_counts_in_its_own_unit() {
+        let clock =
+            Clock { frequency: 3_000_000, cpu_mhz: 2_000, start: 1_000_000, uptime: 2 * SECOND };
+        assert_eq!(clock.stamp(ClockType::QPC, SECOND), 9_000_000);
+        assert_eq!(clock.stamp(ClockType::SYSTEM_TIME, SECOND), 11_000_000);
+        assert_eq!(clock.stamp(ClockType::CPU_CYCLE, 500), 4_000_001_000);
+        assert_eq!(clock.boot(), 1_000_000 - 20_000_000);
+        // A third of a nanosecond is not lost over a year.
+        assert_eq!(clock.stamp(ClockType::QPC, 31_536_000 * SECOND), 94_608_006_000_000);
+    }
+}

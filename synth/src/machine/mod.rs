@@ -1,0 +1,83 @@
+//! The simulated computer: clock, processors, processes, threads, images, address spaces.
+
+mod clock;
+mod dice;
+mod process;
+mod queue;
+mod space;
+mod thread;
+
+pub use clock::{Clock, MICROSECOND, MILLISECOND, Nanos, SECOND};
+pub use dice::Dice;
+pub(crate) use process::{Image, Process};
+pub(crate) use queue::Queue;
+pub(crate) use space::{CodeHeap, Space};
+pub(crate) use thread::{Processor, Thread};
+
+use crate::model::MachinePlan;
+
+/// Everything of the computer but what runs inside its processes.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub clock: Clock,
+    pub processors: Vec<Processor>,
+    pub processes: Vec<Process>,
+    pub threads: Vec<Thread>,
+    next_id: u32,
+    next_processor: usize,
+}
+
+impl Machine {
+    /// A computer on which only the idle and the system process run, and a shell whose child every
+    /// controller is.
+    pub fn new(plan: &MachinePlan) -> Self {
+        let clock = Clock {
+            frequency: plan.frequency,
+            cpu_mhz: plan.cpu_mhz,
+            start: plan.start,
+            uptime: plan.uptime,
+        };
+        Machine {
+            clock,
+            processors: vec![Processor::default(); usize::from(plan.processors.max(1))],
+            processes: Vec::new(),
+            threads: Vec::new(),
+            next_id: 1000,
+            next_processor: 0,
+        }
+    }
+
+    /// A process or thread id that nobody has had: a multiple of 4, as Windows gives them.
+    pub fn fresh_id(&mut self) -> u32 {
+        loop {
+            self.next_id = self.next_id.wrapping_add(4);
+            let id = self.next_id;
+            let taken = self.processes.iter().any(|p| p.pid == id)
+                || self.threads.iter().any(|t| t.tid == id);
+            if !taken {
+                return id;
+            }
+        }
+    }
+
+    /// Adds a thread to a process, at home on the next processor in turn.
+    pub fn add_thread(&mut self, process: usize) -> usize {
+        let tid = self.fresh_id();
+        let processor = self.next_processor;
+        self.next_processor = (processor + 1) % self.processors.len().max(1);
+        let index = self.threads.len();
+        let Some(owner) = self.processes.get_mut(process) else { return index };
+        let wide = owner.is_wide();
+        let (stack, teb) = owner.space.thread_memory();
+        owner.threads.push(index);
+        self.threads.push(Thread::new(
+            tid,
+            process,
+            u16::try_from(processor).unwrap_or(0),
+            stack,
+            teb,
+            wide,
+        ));
+        index
+    }
+}

@@ -1,0 +1,131 @@
+//! Where things lie in the address space of a process.
+
+use std::collections::BTreeMap;
+
+use etl_format::constants::PointerSize;
+
+/// The address space of a process: regions that grow upwards, one for each kind of thing.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    image: u64,
+    heap: u64,
+    stack: u64,
+    teb: u64,
+    region: u64,
+}
+
+/// Images, and other reservations of memory, begin at multiples of this.
+const GRANULARITY: u64 = 0x1_0000;
+
+impl Space {
+    /// An empty space. Processes differ a little in where things begin, as they do under address
+    /// space layout randomisation.
+    pub fn new(pointer_size: PointerSize, pid: u32) -> Self {
+        let shift = u64::from(pid % 61) * GRANULARITY;
+        match pointer_size {
+            PointerSize::P8 => Space {
+                image: 0x7ffa_1000_0000 + shift,
+                heap: 0x01c7_2000_0000 + shift,
+                stack: 0x00c4_5000_0000 + shift,
+                teb: 0x00c4_4000_0000,
+                region: 0x7ff9_8000_0000 + shift,
+            },
+            PointerSize::P4 => Space {
+                image: 0x6800_0000 + shift,
+                heap: 0x0200_0000 + shift,
+                stack: 0x0010_0000,
+                teb: 0x7e00_0000,
+                region: 0x0a00_0000 + shift,
+            },
+        }
+    }
+
+    /// Room for an image.
+    pub fn image(&mut self, size: u64) -> u64 {
+        let base = self.image;
+        self.image += size.max(1).next_multiple_of(GRANULARITY);
+        base
+    }
+
+    /// Room for a region of the runtime's own: code heaps, loader heaps.
+    pub fn region(&mut self, size: u64) -> u64 {
+        let base = self.region;
+        self.region += size.max(1).next_multiple_of(GRANULARITY);
+        base
+    }
+
+    /// Room on a heap.
+    pub fn heap(&mut self, size: u64) -> u64 {
+        let base = self.heap;
+        self.heap += size.max(1).next_multiple_of(16);
+        base
+    }
+
+    /// The base of the stack of a new thread, and its environment block.
+    pub fn thread_memory(&mut self) -> (u64, u64) {
+        self.stack += 0x10_0000;
+        self.teb += 0x2000;
+        (self.stack, self.teb)
+    }
+}
+
+/// A heap of code: what was freed is used again, lowest address first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CodeHeap {
+    next: u64,
+    end: u64,
+    /// Free blocks: address to size.
+    free: BTreeMap<u64, u64>,
+}
+
+/// What a code heap reserves at a time.
+const CODE_REGION: u64 = 0x20_0000;
+
+impl CodeHeap {
+    /// A block of code; methods are aligned to 16 bytes, with a header before each.
+    pub fn allocate(&mut self, size: u32, space: &mut Space) -> u64 {
+        let need = (u64::from(size) + 16).next_multiple_of(16);
+        let found = self.free.iter().find(|(_, free)| **free >= need).map(|(a, free)| (*a, *free));
+        if let Some((at, free)) = found {
+            self.free.remove(&at);
+            if free > need {
+                self.free.insert(at + need, free - need);
+            }
+            return at;
+        }
+        if self.next + need > self.end {
+            let region = CODE_REGION.max(need);
+            self.next = space.region(region);
+            self.end = self.next + region;
+        }
+        let at = self.next;
+        self.next += need;
+        at
+    }
+
+    /// Gives a block back.
+    pub fn release(&mut self, at: u64, size: u32) {
+        self.free.insert(at, (u64::from(size) + 16).next_multiple_of(16));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn freed_code_is_used_again_and_blocks_never_overlap() {
+        let mut space = Space::new(PointerSize::P8, 4);
+        let mut heap = CodeHeap::default();
+        let first = heap.allocate(100, &mut space);
+        let second = heap.allocate(100, &mut space);
+        assert!(second >= first + 100);
+        heap.release(first, 100);
+        let third = heap.allocate(40, &mut space);
+        let fourth = heap.allocate(30, &mut space);
+        assert_eq!(third, first);
+        assert!(fourth >= third + 40 && fourth + 30 <= first + 128);
+        let large = heap.allocate(0x40_0000, &mut space);
+        assert!(large > second + 100);
+    }
+}

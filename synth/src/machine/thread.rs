@@ -1,0 +1,68 @@
+//! Threads and the processors they run on.
+
+use std::collections::VecDeque;
+
+use crate::run::Op;
+
+use super::Nanos;
+
+/// A logical processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Processor {
+    /// The moment up to which it has run: nothing on it happens before.
+    pub horizon: Nanos,
+    /// The thread it ran last.
+    pub running: Option<usize>,
+}
+
+/// A thread: operations one after the other, each with its duration.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub tid: u32,
+    pub process: usize,
+    pub processor: u16,
+    /// Base of its user stack; the stack goes down from here.
+    pub stack: u64,
+    pub kernel_stack: u64,
+    pub teb: u64,
+    pub start_address: u64,
+    /// What it still has to do.
+    pub ops: VecDeque<Op>,
+    /// Whether it is at something, or has an appointment with the calendar.
+    pub busy: bool,
+    pub started: bool,
+    pub ended: bool,
+    /// How long it has computed.
+    pub used: Nanos,
+}
+
+impl Thread {
+    pub fn new(
+        tid: u32,
+        process: usize,
+        processor: u16,
+        stack: u64,
+        teb: u64,
+        _wide: bool,
+    ) -> Self {
+        Thread {
+            tid,
+            process,
+            processor,
+            stack,
+            kernel_stack: 0xffff_f800_0100_0000 + u64::from(tid) * 0x8000,
+            teb,
+            start_address: 0,
+            ops: VecDeque::new(),
+            busy: false,
+            started: false,
+            ended: false,
+            used: 0,
+        }
+    }
+
+    /// User time in ticks of the timer (15.625 ms), as event headers tell it.
+    pub fn user_time(&self) -> u32 {
+        u32::try_from(self.used / 15_625_000).unwrap_or(u32::MAX)
+    }
+}

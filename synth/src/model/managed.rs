@@ -1,0 +1,213 @@
+//! What is in a CLR: app domains, assemblies, modules and methods.
+
+use etl_format::Guid;
+
+/// Which product a CLR belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sku {
+    /// .NET Framework.
+    Desktop,
+    /// .NET Core and .NET 5 and later.
+    Core,
+}
+
+/// A CLR in a process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClrPlan {
+    /// The product.
+    pub sku: Sku,
+    /// Its version: major, minor, build, revision.
+    pub version: [u16; 4],
+    /// Its instance id; chosen by the simulation when 0.
+    pub instance: u16,
+    /// Its app domains. Assemblies of the first one are shared by nobody: the simulation has no
+    /// domain-neutral loading unless a domain is named so.
+    pub domains: Vec<AppDomainPlan>,
+    /// Nanoseconds that an enumeration needs for each item it tells.
+    pub enumeration_cost: u64,
+}
+
+impl ClrPlan {
+    /// A CLR of this product with no domain yet.
+    #[must_use]
+    pub fn new(sku: Sku, version: [u16; 4]) -> Self {
+        ClrPlan { sku, version, instance: 0, domains: Vec::new(), enumeration_cost: 2_000 }
+    }
+
+    /// Adds an app domain.
+    #[must_use]
+    pub fn with_domain(mut self, domain: AppDomainPlan) -> Self {
+        self.domains.push(domain);
+        self
+    }
+}
+
+/// An app domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppDomainPlan {
+    /// Its name.
+    pub name: String,
+    /// Whether it is the shared domain of .NET Framework, whose assemblies belong to all domains.
+    pub shared: bool,
+    /// Whether it is there only after [`super::Work::LoadDomain`].
+    pub late: bool,
+    /// Its assemblies, in the order in which they are loaded.
+    pub assemblies: Vec<AssemblyPlan>,
+}
+
+impl AppDomainPlan {
+    /// A domain without assemblies, loaded as soon as the CLR is there.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        AppDomainPlan { name: name.into(), shared: false, late: false, assemblies: Vec::new() }
+    }
+
+    /// Adds an assembly.
+    #[must_use]
+    pub fn with_assembly(mut self, assembly: AssemblyPlan) -> Self {
+        self.assemblies.push(assembly);
+        self
+    }
+}
+
+/// An assembly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssemblyPlan {
+    /// Its simple name.
+    pub name: String,
+    /// Its version.
+    pub version: [u16; 4],
+    /// Whether it is loaded only by [`super::Work::LoadAssembly`].
+    pub late: bool,
+    /// Whether it can be unloaded before its domain.
+    pub collectible: bool,
+    /// Its modules; the first is the one with the manifest.
+    pub modules: Vec<ModulePlan>,
+}
+
+impl AssemblyPlan {
+    /// An assembly without modules.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        AssemblyPlan {
+            name: name.into(),
+            version: [1, 0, 0, 0],
+            late: false,
+            collectible: false,
+            modules: Vec::new(),
+        }
+    }
+
+    /// Adds a module.
+    #[must_use]
+    pub fn with_module(mut self, module: ModulePlan) -> Self {
+        self.modules.push(module);
+        self
+    }
+}
+
+/// How the code of a module was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModuleKind {
+    /// IL only: everything is jitted.
+    #[default]
+    Il,
+    /// A native image of .NET Framework stands beside it.
+    NGen,
+    /// ReadyToRun code of .NET Core is in it.
+    ReadyToRun,
+    /// Made at run time, without a file.
+    Dynamic,
+}
+
+/// Identity of a PDB.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PdbPlan {
+    /// Its signature; drawn by the simulation when zero.
+    pub signature: Guid,
+    /// Its age.
+    pub age: u32,
+    /// Where the compiler wrote it.
+    pub path: String,
+}
+
+/// A module of an assembly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModulePlan {
+    /// Path of its IL.
+    pub path: String,
+    /// How its code was made.
+    pub kind: ModuleKind,
+    /// Identity of the compiler's PDB; `None`: the module has none.
+    pub pdb: Option<PdbPlan>,
+    /// Its methods.
+    pub methods: Vec<MethodPlan>,
+}
+
+impl ModulePlan {
+    /// A module with a PDB and no methods.
+    #[must_use]
+    pub fn new(path: impl Into<String>, kind: ModuleKind) -> Self {
+        ModulePlan {
+            path: path.into(),
+            kind,
+            pdb: Some(PdbPlan { age: 1, ..PdbPlan::default() }),
+            methods: Vec::new(),
+        }
+    }
+
+    /// Adds methods.
+    #[must_use]
+    pub fn with_methods(mut self, methods: MethodPlan) -> Self {
+        self.methods.push(methods);
+        self
+    }
+}
+
+/// How the code of a method comes to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CodeKind {
+    /// The JIT compiles it.
+    #[default]
+    Jitted,
+    /// It is in the native image or the ReadyToRun code of its module.
+    Precompiled,
+    /// It is emitted at run time, and gone when nobody holds it any longer.
+    Dynamic,
+    /// An instantiation over type arguments, compiled by the JIT.
+    Generic,
+    /// A helper of the runtime itself.
+    Helper,
+}
+
+/// One method, or a number of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MethodPlan {
+    /// Full name, `Namespace.Type::Name`, when it is one; else the namespace of the names drawn.
+    pub name: String,
+    /// How many; 1 with a full name.
+    pub count: u32,
+    /// How many of them have code as soon as their module is loaded; the others wait for
+    /// [`super::Work::Jit`].
+    pub ready: u32,
+    /// How their code comes to be.
+    pub kind: CodeKind,
+    /// Least and largest size of their code in bytes.
+    pub size: (u32, u32),
+    /// Whether the code has a cold part far from the hot one.
+    pub cold: bool,
+}
+
+impl MethodPlan {
+    /// `count` methods of drawn names, all of them ready.
+    #[must_use]
+    pub fn many(count: u32, kind: CodeKind) -> Self {
+        MethodPlan { name: String::new(), count, ready: count, kind, size: (32, 2048), cold: false }
+    }
+
+    /// One method of this name, ready.
+    #[must_use]
+    pub fn named(name: impl Into<String>, kind: CodeKind) -> Self {
+        MethodPlan { name: name.into(), ..MethodPlan::many(1, kind) }
+    }
+}

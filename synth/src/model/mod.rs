@@ -1,0 +1,107 @@
+//! A scenario as data: what a script says, and what a program builds in its place.
+//!
+//! Every struct has a `new` with what it cannot do without, and public fields with sound defaults
+//! for the rest. Nothing here moves; [`crate::simulate`] makes it run.
+
+mod managed;
+mod process;
+mod session;
+mod step;
+
+pub use managed::{
+    AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
+    Sku,
+};
+pub use process::{ImagePlan, ProcessPlan};
+pub use session::{EnablePlan, Fault, KernelFlags, SessionPlan};
+pub use step::{Action, GcPlan, Repeat, Step, Work};
+
+use crate::machine::{Nanos, SECOND};
+
+/// The computer that is traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachinePlan {
+    /// Windows' version: major, minor, build.
+    pub os: (u8, u8, u32),
+    /// Logical processors.
+    pub processors: u16,
+    /// Their speed in MHz.
+    pub cpu_mhz: u32,
+    /// Ticks of the performance counter in a second.
+    pub frequency: u64,
+    /// Wall-clock time at moment 0, FILETIME.
+    pub start: i64,
+    /// How long the machine had been running at moment 0.
+    pub uptime: Nanos,
+    /// Physical memory in MB.
+    pub memory_mb: u32,
+    /// Minutes to add to local time for UTC.
+    pub bias: i32,
+    /// Name of the time zone.
+    pub zone: String,
+    /// Bytes that the disk takes in a second: how fast buffers become free again.
+    pub disk_speed: u64,
+}
+
+impl Default for MachinePlan {
+    fn default() -> Self {
+        MachinePlan {
+            os: (10, 0, 19045),
+            processors: 4,
+            cpu_mhz: 2_400,
+            frequency: 10_000_000,
+            start: 134_120_196_000_000_000,
+            uptime: 3_600 * SECOND,
+            memory_mb: 16_384,
+            bias: 0,
+            zone: "UTC".to_owned(),
+            disk_speed: 200_000_000,
+        }
+    }
+}
+
+/// A scenario: a machine, what runs on it, and what happens when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// The seed of all chance.
+    pub seed: u64,
+    /// The computer.
+    pub machine: MachinePlan,
+    /// What runs on it.
+    pub processes: Vec<ProcessPlan>,
+    /// What happens, in any order; what is due at one moment happens in the order given here.
+    pub steps: Vec<Step>,
+    /// When the simulation ends; without it, when nothing is left to happen. Sessions that still
+    /// run then are left open, as a machine does that loses its power.
+    pub end: Option<Nanos>,
+}
+
+impl Scenario {
+    /// An empty scenario with a name and seed 1.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Scenario { name: name.into(), seed: 1, ..Scenario::default() }
+    }
+
+    /// Adds a process; its index is what [`Action::Work`] names it by.
+    pub fn process(&mut self, process: ProcessPlan) -> usize {
+        self.processes.push(process);
+        self.processes.len() - 1
+    }
+
+    /// Has something happen once, at a moment.
+    pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
+        self.steps.push(Step { at, repeat: None, action });
+        self
+    }
+
+    /// Has something happen again and again, from a moment until another one.
+    pub fn every(&mut self, period: Nanos, from: Nanos, until: Nanos, action: Action) -> &mut Self {
+        self.steps.push(Step { at: from, repeat: Some(Repeat { period, until }), action });
+        self
+    }
+}

@@ -1,0 +1,121 @@
+//! Sessions: where they write, and what they ask for.
+
+use etl_format::Guid;
+use etl_format::constants::{ClockType, LogFileMode};
+use etl_schema::enable::Enablement;
+
+use crate::machine::{Nanos, SECOND};
+
+/// What a session asks of a provider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnablePlan {
+    /// The provider.
+    pub provider: Guid,
+    /// Level, keywords and ids.
+    pub rule: Enablement,
+    /// Only these processes; all when empty.
+    pub processes: Vec<u32>,
+    /// Whether a stack is taken with every event.
+    pub stacks: bool,
+}
+
+impl EnablePlan {
+    /// A provider by level and mask, as command lines give it.
+    #[must_use]
+    pub fn new(provider: Guid, mask: u64, level: u8) -> Self {
+        EnablePlan {
+            provider,
+            rule: Enablement::new(level, mask),
+            processes: Vec::new(),
+            stacks: false,
+        }
+    }
+}
+
+/// What the kernel is asked to log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelFlags {
+    /// Processes and threads, from their start to their end.
+    pub processes: bool,
+    /// Images.
+    pub images: bool,
+    /// Samples of what the processors do.
+    pub profile: bool,
+    /// A stack with every sample.
+    pub stacks: bool,
+}
+
+/// Something that goes wrong with the file of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The file is cut off: this share of its bytes is left, in percent.
+    Truncated(u8),
+    /// Bits flip at this many places behind the first buffer.
+    Flipped(u32),
+    /// The last buffer was written in part only: its second half is zeros.
+    Torn,
+    /// Nobody stops the session: no last flush, and a header as it was at the start.
+    NotClosed,
+    /// Every `n`-th buffer is lost on its way to the disk.
+    LostBuffers(u32),
+    /// The stamps run ahead of those of other sessions by this many ticks.
+    Skew(i64),
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionPlan {
+    /// Its name.
+    pub name: String,
+    /// The file it writes; none for a session in memory or in real time.
+    pub file: Option<String>,
+    /// How it writes.
+    pub mode: LogFileMode,
+    /// Bytes of a buffer.
+    pub buffer_size: u32,
+    /// Most buffers that it may have at a time.
+    pub buffers: u32,
+    /// Largest size of the file in MB, or in KB by mode; 0: no limit.
+    pub maximum_size: u32,
+    /// Time after which what was logged is written though buffers are not full; 0: never.
+    pub flush_timer: Nanos,
+    /// The clock of the stamps.
+    pub clock: ClockType,
+    /// Providers enabled as soon as it runs.
+    pub providers: Vec<EnablePlan>,
+    /// What the kernel logs for it.
+    pub kernel: KernelFlags,
+    /// Nanoseconds between two samples of a processor.
+    pub sample_interval: Nanos,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl SessionPlan {
+    /// A session as `xperf -start NAME -f FILE` makes it: sequential, 64 KiB buffers, 64 of them,
+    /// flushed every second.
+    #[must_use]
+    pub fn new(name: impl Into<String>, file: impl Into<String>) -> Self {
+        SessionPlan {
+            name: name.into(),
+            file: Some(file.into()),
+            mode: LogFileMode::SEQUENTIAL,
+            buffer_size: 0x1_0000,
+            buffers: 64,
+            maximum_size: 0,
+            flush_timer: SECOND,
+            clock: ClockType::QPC,
+            providers: Vec::new(),
+            kernel: KernelFlags::default(),
+            sample_interval: 1_000_000,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Adds a provider by level and mask.
+    #[must_use]
+    pub fn with(mut self, provider: Guid, mask: u64, level: u8) -> Self {
+        self.providers.push(EnablePlan::new(provider, mask, level));
+        self
+    }
+}

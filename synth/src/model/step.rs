@@ -1,0 +1,122 @@
+//! What happens.
+
+use etl_format::Guid;
+
+use super::{EnablePlan, SessionPlan};
+use crate::machine::Nanos;
+
+/// Something that happens once or again and again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// When, for the first time.
+    pub at: Nanos,
+    /// How often, when more than once.
+    pub repeat: Option<Repeat>,
+    /// What.
+    pub action: Action,
+}
+
+/// Again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// Time between two times.
+    pub period: Nanos,
+    /// It happens no more from here on.
+    pub until: Nanos,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A session is started.
+    Start(Box<SessionPlan>),
+    /// A session is stopped.
+    Stop {
+        /// Its name.
+        session: String,
+    },
+    /// A session enables a provider, or enables it anew.
+    Enable {
+        /// Its name.
+        session: String,
+        /// What it asks for.
+        plan: EnablePlan,
+    },
+    /// A session disables a provider.
+    Disable {
+        /// Its name.
+        session: String,
+        /// The provider.
+        provider: Guid,
+    },
+    /// A session asks a provider to log its state.
+    CaptureState {
+        /// Its name.
+        session: String,
+        /// The provider.
+        provider: Guid,
+    },
+    /// What a session has in memory is written.
+    Flush {
+        /// Its name.
+        session: String,
+    },
+    /// A process does something.
+    Work {
+        /// The process, by its place in [`super::Scenario::processes`].
+        process: usize,
+        /// What it does.
+        work: Work,
+    },
+}
+
+/// A collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcPlan {
+    /// The generation, 0 to 2.
+    pub generation: u8,
+    /// Whether the program asked for it.
+    pub induced: bool,
+    /// Whether it runs in the background.
+    pub background: bool,
+}
+
+/// What a process does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Runs this many methods for the first time: the JIT compiles them, or their precompiled code
+    /// is prepared.
+    Jit(u32),
+    /// Compiles this many methods once more, optimised.
+    Tier(u32),
+    /// Collects garbage.
+    Gc(GcPlan),
+    /// Allocates until the runtime says so, this many times.
+    Allocate(u32),
+    /// Throws this many exceptions and catches them.
+    Throw(u32),
+    /// Two threads want one lock, this many times.
+    Contend(u32),
+    /// The thread pool changes the number of its threads by this much.
+    Pool(i32),
+    /// Loads an assembly that was to be late, by its name.
+    LoadAssembly(String),
+    /// Unloads a collectible assembly, by its name.
+    UnloadAssembly(String),
+    /// Makes an app domain that was to be late, by its name.
+    LoadDomain(String),
+    /// Unloads an app domain, by its name.
+    UnloadDomain(String),
+    /// Lets go of this many dynamic methods.
+    Forget(u32),
+    /// Starts a thread.
+    StartThread,
+    /// Ends a thread.
+    EndThread,
+    /// Loads a native image.
+    LoadImage(super::ImagePlan),
+    /// Unloads a native image, by its path.
+    UnloadImage(String),
+    /// Ends.
+    Exit,
+}

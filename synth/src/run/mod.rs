@@ -1,0 +1,272 @@
+//! The loop in which everything happens.
+//!
+//! The calendar holds what is to come: the scenario's steps, the appointments of threads that have
+//! something to do, and what ETW does later. A thread does one operation after the other; an
+//! operation is not interrupted, takes time, and raises its events on the thread's processor, whose
+//! own time never goes back.
+
+mod ending;
+mod process;
+mod steps;
+mod work;
+
+use std::collections::VecDeque;
+
+use etl_format::Guid;
+
+use crate::clr::{Clr, ClrOp, Ctx, RUNDOWN, RUNTIME};
+use crate::error::Result;
+use crate::etw::{Duty, Etw, Notice, Origin, Store};
+use crate::machine::{Dice, Machine, Nanos, Queue};
+use crate::model::Scenario;
+use crate::truth::Witness;
+
+pub(crate) use process::Op;
+
+/// What the calendar holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// A step of the scenario.
+    Step(usize),
+    /// A process begins.
+    Begin(usize),
+    /// A process is to exit.
+    Exit(usize),
+    /// A thread does its next operation.
+    Thread(usize),
+    /// ETW does what is due.
+    Etw(Duty),
+}
+
+/// A simulation.
+pub(crate) struct Simulation<'s> {
+    scenario: &'s Scenario,
+    now: Nanos,
+    queue: Queue<Task>,
+    machine: Machine,
+    clrs: Vec<Clr>,
+    etw: Etw<'s>,
+    dice: Dice,
+    /// The process of the scenario, by place, to that of the machine.
+    places: Vec<usize>,
+    /// Tasks that are not ETW's own: when none is left, nothing will happen any more.
+    alive: usize,
+}
+
+/// Lets a scenario happen: files go to `store`, `witness` is told of every event.
+///
+/// # Errors
+/// When the scenario asks for what cannot be (a session that does not run is stopped, say), and
+/// when a file cannot be written.
+pub fn simulate(
+    scenario: &Scenario,
+    store: &mut dyn Store,
+    witness: &mut dyn Witness,
+) -> Result<()> {
+    Simulation::new(scenario, store, witness)?.run()
+}
+
+impl<'s> Simulation<'s> {
+    fn new(
+        scenario: &'s Scenario,
+        store: &'s mut dyn Store,
+        witness: &'s mut dyn Witness,
+    ) -> Result<Self> {
+        let machine = Machine::new(&scenario.machine);
+        let dice = Dice::new(scenario.seed, 1);
+        let etw =
+            Etw::new(&scenario.machine, machine.clock, Dice::new(scenario.seed, 2), store, witness);
+        let mut simulation = Simulation {
+            scenario,
+            now: 0,
+            queue: Queue::default(),
+            machine,
+            clrs: Vec::new(),
+            etw,
+            dice,
+            places: Vec::new(),
+            alive: 0,
+        };
+        simulation.system();
+        simulation.populate()?;
+        for (index, step) in scenario.steps.iter().enumerate() {
+            simulation.plan(step.at, Task::Step(index));
+        }
+        Ok(simulation)
+    }
+
+    fn plan(&mut self, at: Nanos, task: Task) {
+        if !matches!(task, Task::Etw(_)) {
+            self.alive += 1;
+        }
+        self.queue.push(at.max(self.now), task);
+    }
+
+    fn run(mut self) -> Result<()> {
+        while let Some((at, task)) = self.queue.pop() {
+            if self.scenario.end.is_some_and(|end| at > end) {
+                break;
+            }
+            self.now = at;
+            match task {
+                Task::Step(step) => self.step(step)?,
+                Task::Begin(process) => self.begin(process)?,
+                Task::Exit(process) => self.exit(process),
+                Task::Thread(thread) => self.thread(thread)?,
+                Task::Etw(duty) => self.etw.attend(duty, at)?,
+            }
+            if !matches!(task, Task::Etw(_)) {
+                self.alive -= 1;
+            }
+            for (at, duty) in std::mem::take(&mut self.etw.duties) {
+                self.plan(at, Task::Etw(duty));
+            }
+            // A flush timer comes again and again; by itself it keeps nothing alive.
+            if self.alive == 0 && self.scenario.end.is_none() {
+                break;
+            }
+        }
+        self.etw.lose_power(self.now)?;
+        self.tell_present()
+    }
+
+    /// Gives a thread something to do, behind what it has.
+    fn give(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) {
+        let Some(found) = self.machine.threads.get_mut(thread) else { return };
+        found.ops.extend(ops);
+        if !found.busy && !found.ops.is_empty() {
+            found.busy = true;
+            self.plan(self.now, Task::Thread(thread));
+        }
+    }
+
+    /// A thread does its next operation.
+    fn thread(&mut self, index: usize) -> Result<()> {
+        let now = self.now;
+        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
+        let Some(op) = thread.ops.pop_front() else {
+            thread.busy = false;
+            return Ok(());
+        };
+        // Another thread may have had the processor until later than now.
+        let horizon =
+            self.machine.processors.get(usize::from(thread.processor)).map_or(0, |p| p.horizon);
+        let from = now.max(horizon);
+        let (until, cost, then) = self.perform(index, op, from)?;
+        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
+        thread.used = thread.used.saturating_add(until.saturating_sub(from)).saturating_add(cost);
+        if !then.is_empty() {
+            let rest = std::mem::take(&mut thread.ops);
+            thread.ops = VecDeque::from(then);
+            thread.ops.extend(rest);
+        }
+        let idle = thread.ops.is_empty();
+        thread.busy = !idle;
+        let processor = usize::from(thread.processor);
+        if let Some(processor) = self.machine.processors.get_mut(processor) {
+            processor.horizon = processor.horizon.max(until);
+            processor.running = Some(index);
+        }
+        if !idle {
+            self.plan(until.saturating_add(cost), Task::Thread(index));
+        }
+        Ok(())
+    }
+
+    /// Does an operation: when its last event was, what it costs behind it, and what comes next.
+    fn perform(&mut self, index: usize, op: Op, from: Nanos) -> Result<(Nanos, Nanos, Vec<Op>)> {
+        match op {
+            Op::Clr(clr, op) => self.in_clr(index, clr, &op, from),
+            other => {
+                let origin = self.origin(index, from);
+                let (cost, then) = self.in_process(index, other, &origin)?;
+                Ok((from, cost, then))
+            }
+        }
+    }
+
+    fn in_clr(
+        &mut self,
+        index: usize,
+        clr: usize,
+        op: &ClrOp,
+        from: Nanos,
+    ) -> Result<(Nanos, Nanos, Vec<Op>)> {
+        let origin = self.origin(index, from);
+        let nothing = (from, 0, Vec::new());
+        let Some(runtime) = self.clrs.get_mut(clr) else { return Ok(nothing) };
+        let Some(process) = self.machine.processes.get_mut(runtime.process) else {
+            return Ok(nothing);
+        };
+        let threads: Vec<(usize, u32)> = match op {
+            ClrOp::Rundown(_, crate::clr::Item::Threads) => {
+                let of = |t: &usize| self.machine.threads.get(*t).map(|found| (*t, found.tid));
+                process.threads.iter().filter_map(of).collect()
+            }
+            _ => Vec::new(),
+        };
+        let images = process.images.len();
+        let mut ctx =
+            Ctx { etw: &mut self.etw, process, origin, dice: &mut self.dice, threads: &threads };
+        let done = runtime.perform(op, &mut ctx)?;
+        let until = ctx.origin.at;
+        let pid = ctx.process.pid;
+        // An image came with the module.
+        for image in process.images.get(images..).unwrap_or_default() {
+            let origin = Origin { at: until, ..origin };
+            let change = crate::kernel::Change::Start;
+            crate::kernel::image(
+                &mut self.etw,
+                crate::kernel::To::All,
+                change,
+                pid,
+                image,
+                &origin,
+            )?;
+        }
+        let then = done.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
+        Ok((until, done.cost, then))
+    }
+
+    /// Where a thread is at a moment.
+    fn origin(&self, thread: usize, at: Nanos) -> Origin {
+        let found = self.machine.threads.get(thread);
+        let process = found.and_then(|t| self.machine.processes.get(t.process));
+        Origin {
+            at,
+            processor: found.map_or(0, |t| t.processor),
+            pid: process.map_or(0, |p| p.pid),
+            tid: found.map_or(0, |t| t.tid),
+            pointer_size: process
+                .map_or(etl_format::constants::PointerSize::P8, |p| p.pointer_size),
+            activity: Guid::ZERO,
+            user_time: found.map_or(0, crate::machine::Thread::user_time),
+        }
+    }
+
+    /// Providers are told what is asked of them.
+    fn tell(&mut self, notices: Vec<Notice>) {
+        for notice in notices {
+            let process =
+                self.machine.processes.iter().find(|p| p.pid == notice.pid && p.is_alive());
+            let Some((clrs, callback)) =
+                process.map(|p| (p.clrs.clone(), p.threads.last().copied()))
+            else {
+                continue;
+            };
+            let Some(thread) = callback else { continue };
+            for clr in clrs {
+                let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
+                let ops = if notice.provider == RUNDOWN && !notice.capture_state {
+                    runtime.rundown_ops(&notice.union)
+                } else if notice.provider == RUNTIME && notice.capture_state {
+                    runtime.capture_ops()
+                } else {
+                    Vec::new()
+                };
+                let ops: Vec<Op> = ops.into_iter().map(|op| Op::Clr(clr, op)).collect();
+                self.give(thread, ops);
+            }
+        }
+    }
+}

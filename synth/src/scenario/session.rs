@@ -1,0 +1,177 @@
+//! Sessions, in the plain form that needs no controller.
+
+use etl_format::constants::{ClockType, LogFileMode};
+use etl_schema::enable::{Enablement, IdFilter, Variant};
+
+use super::reader::{Args, Reader, unknown};
+use crate::model::{EnablePlan, Fault, KernelFlags, SessionPlan};
+
+const CLOCKS: [(&str, ClockType); 3] =
+    [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
+
+/// Words for modes.
+const MODES: [(&str, LogFileMode); 11] = [
+    ("sequential", LogFileMode::SEQUENTIAL),
+    ("circular", LogFileMode::CIRCULAR),
+    ("newfile", LogFileMode::NEWFILE),
+    ("preallocate", LogFileMode::PREALLOCATE),
+    ("buffering", LogFileMode::BUFFERING),
+    ("real-time", LogFileMode::REAL_TIME),
+    ("kbytes", LogFileMode::USE_KBYTES_FOR_SIZE),
+    ("independent", LogFileMode::INDEPENDENT_SESSION),
+    ("no-per-processor", LogFileMode::NO_PER_PROCESSOR_BUFFERING),
+    ("secure", LogFileMode::SECURE),
+    ("system-logger", LogFileMode::SYSTEM_LOGGER),
+];
+
+/// `session "clr" file="clr.etl" { enable "runtime" keywords=0x98 level=5 }`
+pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<SessionPlan> {
+    let node = args.node;
+    let at = args.span();
+    let mut plan = SessionPlan::new(args.text(reader, "a name")?, "");
+    plan.file = args.opt_text(reader, "file");
+    if let Some(file) = &plan.file
+        && (file.is_empty() || file.contains(['/', '\\', ':']) || file == "." || file == "..")
+    {
+        let help = Some("a file name without a directory".to_owned());
+        reader.wrong(at, format!("\"{file}\" cannot be a file here"), "file", help);
+    }
+    if let Some(text) = args.opt_text(reader, "mode") {
+        plan.mode = LogFileMode(0);
+        for word in text.split(['|', ' ', ',', '+']).filter(|w| !w.is_empty()) {
+            match MODES.iter().find(|(name, _)| *name == word) {
+                Some((_, mode)) => plan.mode = LogFileMode(plan.mode.0 | mode.0),
+                None => {
+                    let words: Vec<&str> = MODES.iter().map(|(name, _)| *name).collect();
+                    let message = format!("there is no mode \"{word}\"");
+                    reader.wrong(at, message, "mode", Some(words.join(", ")));
+                }
+            }
+        }
+    }
+    if let Some(kb) = args.opt_small::<u32>(reader, "buffer-kb") {
+        if (4..=16_384).contains(&kb) {
+            plan.buffer_size = kb * 1024;
+        } else {
+            reader.wrong(at, "a buffer has 4 to 16384 KB", kb.to_string(), None);
+        }
+    }
+    if let Some(buffers) = args.opt_small(reader, "buffers") {
+        plan.buffers = buffers;
+    }
+    if let Some(size) = args.opt_small(reader, "maximum-size") {
+        plan.maximum_size = size;
+    }
+    if let Some(time) = args.opt_time(reader, "flush") {
+        plan.flush_timer = time;
+    }
+    if let Some(clock) = args.opt_choice(reader, "clock", &CLOCKS) {
+        plan.clock = clock;
+    }
+    args.finish(reader);
+    reader.below(node, &mut |reader, node| {
+        let args = Args::new(node);
+        match args.name() {
+            "enable" => plan.providers.extend(enable(reader, args)),
+            "kernel" => kernel(reader, args, &mut plan),
+            "fault" => plan.faults.extend(fault(reader, args)),
+            _ => unknown(reader, node, "a session", "enable, kernel, fault"),
+        }
+    });
+    Some(plan)
+}
+
+/// `enable "runtime" keywords="Loader Jit" level=5`
+pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<EnablePlan> {
+    args.leaf();
+    let provider = args.provider(reader)?;
+    let mut rule = Enablement::new(0, 0);
+    if let Some(level) = args.opt_small(reader, "level") {
+        rule.level = level;
+    }
+    rule.any = args.opt_keywords(reader, "keywords", provider).unwrap_or(0);
+    rule.all = args.opt_keywords(reader, "all", provider).unwrap_or(0);
+    rule.ignore_keyword_0 = args.opt_bool(reader, "ignore-keyword-0").unwrap_or(false);
+    if args.opt_bool(reader, "old-rule").unwrap_or(false) {
+        rule.variant = Variant::Old;
+    }
+    let at = args.span();
+    let ids = |text: Option<String>, reader: &mut Reader<'_>| {
+        let text = text?;
+        let ids: Option<Vec<u16>> =
+            text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
+        if ids.is_none() {
+            reader.wrong(at, "ids are numbers", text, None);
+        }
+        ids
+    };
+    let only = args.opt_text(reader, "ids");
+    let without = args.opt_text(reader, "not-ids");
+    if let Some(list) = ids(only, reader) {
+        rule.ids = IdFilter::In(list);
+    }
+    if let Some(list) = ids(without, reader) {
+        rule.ids = IdFilter::Out(list);
+    }
+    let processes = args.opt_text(reader, "processes");
+    let mut plan = EnablePlan { provider, rule, processes: Vec::new(), stacks: false };
+    if let Some(text) = processes {
+        let pids: Option<Vec<u32>> =
+            text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
+        match pids.filter(|p| p.len() <= 8) {
+            Some(pids) => plan.processes = pids,
+            None => reader.wrong(at, "processes: up to eight ids", text, None),
+        }
+    }
+    plan.stacks = args.opt_bool(reader, "stacks").unwrap_or(false);
+    args.finish(reader);
+    Some(plan)
+}
+
+/// `kernel "processes images profile stacks" interval="1ms"`
+fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &mut SessionPlan) {
+    args.leaf();
+    let at = args.span();
+    let words = args.text(reader, "what the kernel is to log").unwrap_or_default();
+    for word in words.split([' ', '+', '|', ',']).filter(|w| !w.is_empty()) {
+        let flags: &mut KernelFlags = &mut plan.kernel;
+        match word {
+            "processes" => flags.processes = true,
+            "images" => flags.images = true,
+            "profile" => flags.profile = true,
+            "stacks" => flags.stacks = true,
+            _ => {
+                let help = Some("processes, images, profile, stacks".to_owned());
+                reader.wrong(at, format!("the kernel does not log \"{word}\""), "here", help);
+            }
+        }
+    }
+    if let Some(interval) = args.opt_time(reader, "interval") {
+        plan.sample_interval = interval.max(100_000);
+    }
+    args.finish(reader);
+}
+
+/// `fault "truncated" percent=60`
+fn fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Fault> {
+    args.leaf();
+    let kinds = [
+        ("truncated", 0),
+        ("flipped", 1),
+        ("torn", 2),
+        ("not-closed", 3),
+        ("lost-buffers", 4),
+        ("skew", 5),
+    ];
+    let kind = args.choice(reader, "its name", &kinds)?;
+    let fault = match kind {
+        0 => Fault::Truncated(args.opt_small(reader, "percent").unwrap_or(50)),
+        1 => Fault::Flipped(args.opt_small(reader, "bits").unwrap_or(1)),
+        2 => Fault::Torn,
+        3 => Fault::NotClosed,
+        4 => Fault::LostBuffers(args.opt_small(reader, "every").unwrap_or(2)),
+        _ => Fault::Skew(args.opt_small(reader, "ticks").unwrap_or(10_000)),
+    };
+    args.finish(reader);
+    Some(fault)
+}

@@ -1,0 +1,162 @@
+//! Moments, and what happens at them.
+
+use kdl::KdlNode;
+
+use super::reader::{Args, Reader, unknown};
+use super::{process, session};
+use crate::model::{Action, GcPlan, Repeat, Scenario, Step, Work};
+
+/// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside a process what happens
+/// is what the process does.
+pub(super) fn moment(
+    reader: &mut Reader<'_>,
+    mut args: Args<'_>,
+    scenario: &mut Scenario,
+    place: Option<usize>,
+) {
+    let node = args.node;
+    let span = args.span();
+    let (at, repeat) = if args.name() == "at" {
+        (args.time(reader, "a time").unwrap_or(0), None)
+    } else {
+        let period = args.time(reader, "a period").unwrap_or(0);
+        let from = args.opt_time(reader, "from").unwrap_or(period);
+        let until = args.opt_time(reader, "until");
+        if until.is_none() {
+            let help = Some("every \"10ms\" from=\"1s\" until=\"3s\" { ... }".to_owned());
+            reader.wrong(span, "every needs an end", "until is missing", help);
+        }
+        if period == 0 {
+            reader.wrong(span, "the period is at least a nanosecond", "0", None);
+        }
+        (from, Some(Repeat { period: period.max(1), until: until.unwrap_or(0) }))
+    };
+    args.finish(reader);
+    let mut steps = Vec::new();
+    reader.below(node, &mut |reader, node| match place {
+        Some(place) => {
+            if let Some(work) = work(reader, node) {
+                steps.push(Action::Work { process: place, work });
+            }
+        }
+        None => global(reader, node, scenario, &mut steps),
+    });
+    scenario.steps.extend(steps.into_iter().map(|action| Step { at, repeat, action }));
+}
+
+/// What happens outside of processes.
+fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &mut Vec<Action>) {
+    let mut args = Args::new(node);
+    match args.name() {
+        "session" => {
+            steps.extend(session::session(reader, args).map(|p| Action::Start(Box::new(p))));
+        }
+        "stop" => {
+            args.leaf();
+            steps.extend(args.text(reader, "a session").map(|session| Action::Stop { session }));
+            args.finish(reader);
+        }
+        "flush" => {
+            args.leaf();
+            steps.extend(args.text(reader, "a session").map(|session| Action::Flush { session }));
+            args.finish(reader);
+        }
+        "enable" => {
+            // Named as in a session, and the session besides.
+            let session = args.opt_text(reader, "in");
+            match session {
+                Some(session) => {
+                    let plan = session::enable(reader, args);
+                    steps.extend(plan.map(|plan| Action::Enable { session, plan }));
+                }
+                None => {
+                    let help =
+                        Some("enable \"runtime\" in=\"clr\" keywords=0x8 level=4".to_owned());
+                    reader.wrong(args.span(), "enable needs a session", "in is missing", help);
+                }
+            }
+        }
+        "disable" | "capture-state" => {
+            let capture = args.name() == "capture-state";
+            args.leaf();
+            let provider = args.provider(reader);
+            let session = args.opt_text(reader, "in");
+            if session.is_none() {
+                reader.wrong(args.span(), "needs a session", "in is missing", None);
+            }
+            if let (Some(provider), Some(session)) = (provider, session) {
+                steps.push(if capture {
+                    Action::CaptureState { session, provider }
+                } else {
+                    Action::Disable { session, provider }
+                });
+            }
+            args.finish(reader);
+        }
+        "in" => {
+            let name = args.text(reader, "a process").unwrap_or_default();
+            let found = scenario.processes.iter().position(|p| p.name == name);
+            if found.is_none() {
+                let names: Vec<&str> = scenario.processes.iter().map(|p| p.name.as_str()).collect();
+                let help = Some(format!("processes so far: {}", names.join(", ")));
+                reader.wrong(args.span(), format!("there is no process \"{name}\""), "here", help);
+            }
+            args.finish(reader);
+            reader.below(node, &mut |reader, node| {
+                if let (Some(work), Some(process)) = (work(reader, node), found) {
+                    steps.push(Action::Work { process, work });
+                }
+            });
+        }
+        _ => {
+            let known = "session, stop, enable, disable, capture-state, flush, in";
+            unknown(reader, node, "a moment", known);
+        }
+    }
+}
+
+/// What a process does.
+fn work(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Work> {
+    let mut args = Args::new(node);
+    args.leaf();
+    let count = |args: &mut Args<'_>, reader: &mut Reader<'_>| {
+        let n = args.maybe_number(reader, "how many").unwrap_or(1);
+        u32::try_from(n).unwrap_or(u32::MAX)
+    };
+    let work = match args.name() {
+        "jit" => Work::Jit(count(&mut args, reader)),
+        "tier" => Work::Tier(count(&mut args, reader)),
+        "forget" => Work::Forget(count(&mut args, reader)),
+        "allocate" => Work::Allocate(count(&mut args, reader)),
+        "throw" => Work::Throw(count(&mut args, reader)),
+        "contend" => Work::Contend(count(&mut args, reader)),
+        "gc" => {
+            let generation = args.maybe_number(reader, "a generation").unwrap_or(0).min(2) as u8;
+            Work::Gc(GcPlan {
+                generation,
+                induced: args.opt_bool(reader, "induced").unwrap_or(false),
+                background: args.opt_bool(reader, "background").unwrap_or(false),
+            })
+        }
+        "grow-pool" => Work::Pool(i32::try_from(count(&mut args, reader)).unwrap_or(1)),
+        "shrink-pool" => Work::Pool(-i32::try_from(count(&mut args, reader)).unwrap_or(1)),
+        "load" => Work::LoadAssembly(args.text(reader, "an assembly")?),
+        "unload" => Work::UnloadAssembly(args.text(reader, "an assembly")?),
+        "load-domain" => Work::LoadDomain(args.text(reader, "an app domain")?),
+        "unload-domain" => Work::UnloadDomain(args.text(reader, "an app domain")?),
+        "load-image" => return process::image(reader, args).map(Work::LoadImage),
+        "unload-image" => Work::UnloadImage(args.text(reader, "a path")?),
+        "start-thread" => Work::StartThread,
+        "end-thread" => Work::EndThread,
+        "exit" => Work::Exit,
+        _ => {
+            let known = "jit, tier, forget, allocate, throw, contend, gc, grow-pool, shrink-pool, load, \
+                         unload, load-domain, unload-domain, load-image, unload-image, start-thread, \
+                         end-thread, exit";
+            unknown(reader, node, "a process at a moment", known);
+            return None;
+        }
+    };
+    args.finish(reader);
+    Some(work)
+}

@@ -1,0 +1,107 @@
+//! What stands at the top of a script, and the machine.
+
+use kdl::KdlNode;
+
+use super::reader::{Args, Reader, unknown};
+use super::{process, session, step};
+use crate::model::{MachinePlan, Scenario};
+
+/// 100 ns units from 1601 to 1970.
+const UNIX_EPOCH: i64 = etl_format::constants::FILETIME_UNIX_EPOCH;
+
+/// A node at the top.
+pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenario) {
+    let mut args = Args::new(node);
+    match args.name() {
+        "scenario" => {
+            args.leaf();
+            if let Some(name) = args.text(reader, "a name") {
+                scenario.name = name;
+            }
+            if let Some(seed) = args.opt_number(reader, "seed") {
+                scenario.seed = seed;
+            }
+            if let Some(about) = args.opt_text(reader, "about") {
+                scenario.about = about;
+            }
+            args.finish(reader);
+        }
+        "machine" => machine(reader, args, &mut scenario.machine),
+        "process" => process::process(reader, args, scenario),
+        "at" | "every" => step::moment(reader, args, scenario, None),
+        "session" => {
+            // A session at the top runs from the beginning.
+            if let Some(plan) = session::session(reader, args) {
+                scenario.at(0, crate::model::Action::Start(Box::new(plan)));
+            }
+        }
+        "end" => {
+            args.leaf();
+            scenario.end = args.time(reader, "a time");
+            args.finish(reader);
+        }
+        _ => {
+            let known =
+                "scenario, machine, process, session, at, every, end; param, repeat, include";
+            unknown(reader, node, "a script", known);
+        }
+    }
+}
+
+fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePlan) {
+    args.leaf();
+    if let Some([major, minor, build]) = args.opt_version::<3>(reader, "os") {
+        let small = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
+        machine.os = (small(major), small(minor), build);
+    }
+    let at = args.span();
+    if let Some(processors) = args.opt_small::<u16>(reader, "processors") {
+        if (1..=2048).contains(&processors) {
+            machine.processors = processors;
+        } else {
+            reader.wrong(at, "a machine has 1 to 2048 processors", processors.to_string(), None);
+        }
+    }
+    if let Some(mhz) = args.opt_small(reader, "mhz") {
+        machine.cpu_mhz = mhz;
+    }
+    if let Some(frequency) = args.opt_number(reader, "frequency") {
+        if (1..=10_000_000_000).contains(&frequency) {
+            machine.frequency = frequency;
+        } else {
+            let message = "a clock ticks 1 to 10^10 times in a second";
+            reader.wrong(at, message, frequency.to_string(), None);
+        }
+    }
+    if let Some(text) = args.opt_text(reader, "start") {
+        match text.parse::<jiff::Timestamp>() {
+            Ok(time) => {
+                let units = time.as_nanosecond() / 100 + i128::from(UNIX_EPOCH);
+                machine.start = i64::try_from(units).unwrap_or(machine.start);
+            }
+            Err(error) => {
+                let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"".to_owned());
+                reader.wrong(at, format!("start: {error}"), "here", help);
+            }
+        }
+    }
+    if let Some(uptime) = args.opt_time(reader, "uptime") {
+        machine.uptime = uptime;
+    }
+    if let Some(memory) = args.opt_small(reader, "memory-mb") {
+        machine.memory_mb = memory;
+    }
+    if let Some(zone) = args.opt_text(reader, "time-zone") {
+        machine.zone = zone;
+    }
+    if let Some(bias) = args.opt_text(reader, "bias") {
+        match bias.parse() {
+            Ok(bias) => machine.bias = bias,
+            Err(_) => reader.wrong(at, "bias: minutes to add for UTC", bias, None),
+        }
+    }
+    if let Some(speed) = args.opt_number(reader, "disk-bytes-per-second") {
+        machine.disk_speed = speed.max(1);
+    }
+    args.finish(reader);
+}

@@ -1,0 +1,104 @@
+//! The truth in memory.
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::write::record::Descriptor;
+use etl_schema::encode::OwnedValue;
+
+use super::{Present, Witness};
+use crate::error::Result;
+use crate::etw::{Form, Outcome, Raised, SessionReport};
+use crate::machine::Nanos;
+
+/// An event that was raised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownEvent {
+    /// When.
+    pub at: Nanos,
+    /// The performance counter then.
+    pub stamp: i64,
+    /// On which processor.
+    pub processor: u16,
+    /// In which process.
+    pub pid: u32,
+    /// In which thread.
+    pub tid: u32,
+    /// Width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// The activity, or zero.
+    pub activity: Guid,
+    /// The activity that this one was started from.
+    pub related: Option<Guid>,
+    /// How its record is built.
+    pub form: Form,
+    /// The provider or class.
+    pub provider: Guid,
+    /// Id, version, level and so on.
+    pub descriptor: Descriptor,
+    /// Name of the event.
+    pub name: String,
+    /// Names and values of its fields.
+    pub fields: Vec<(String, OwnedValue)>,
+    /// The stack that goes with it.
+    pub stack: Vec<u64>,
+    /// What each session did with it.
+    pub outcomes: Vec<(usize, Outcome)>,
+}
+
+/// Keeps everything in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    /// The events, in the order in which they were raised.
+    pub events: Vec<KnownEvent>,
+    /// How the sessions ended.
+    pub sessions: Vec<SessionReport>,
+    /// What is there at the end, a line of JSON for each thing.
+    pub present: Vec<String>,
+}
+
+impl Gathered {
+    /// Events that a session has put into its buffers.
+    pub fn recorded(&self, session: usize) -> impl Iterator<Item = &KnownEvent> {
+        self.events.iter().filter(move |e| e.outcomes.contains(&(session, Outcome::Recorded)))
+    }
+}
+
+impl Witness for Gathered {
+    fn event(&mut self, e: &Raised<'_>) -> Result<()> {
+        let names = e.schema.fields.iter().map(|f| f.name.to_string());
+        self.events.push(KnownEvent {
+            at: e.at,
+            stamp: e.stamp,
+            processor: e.processor,
+            pid: e.pid,
+            tid: e.tid,
+            pointer_size: e.pointer_size,
+            activity: e.activity,
+            related: e.related,
+            form: e.form,
+            provider: e.provider,
+            descriptor: e.descriptor,
+            name: e.schema.name.to_string(),
+            fields: names.zip(e.values.iter().cloned()).collect(),
+            stack: e.stack.to_vec(),
+            outcomes: e.outcomes.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> Result<()> {
+        Ok(())
+    }
+
+    fn session(&mut self, session: &SessionReport) -> Result<()> {
+        self.sessions.push(session.clone());
+        Ok(())
+    }
+
+    fn present(&mut self, thing: &Present<'_>) -> Result<()> {
+        let mut line = Vec::new();
+        super::lines::present(thing, &mut line);
+        self.present.push(String::from_utf8_lossy(&line).into_owned());
+        Ok(())
+    }
+}

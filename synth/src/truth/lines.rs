@@ -1,0 +1,167 @@
+//! The truth as JSON lines: `truth.jsonl`.
+
+use std::io::Write;
+
+use super::json::{put, string, value};
+use super::{Present, Witness};
+use crate::error::Result;
+use crate::etw::{Form, Raised, SessionReport};
+
+/// Writes a line for each thing.
+#[derive(Debug)]
+pub struct Lines<W> {
+    out: W,
+    line: Vec<u8>,
+    names: Vec<String>,
+}
+
+impl<W: Write> Lines<W> {
+    /// Writes to `out`, which should have a buffer of its own.
+    pub fn new(out: W) -> Self {
+        Lines { out, line: Vec::new(), names: Vec::new() }
+    }
+
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)?;
+        self.line.clear();
+        Ok(())
+    }
+}
+
+impl<W: Write> Witness for Lines<W> {
+    fn event(&mut self, e: &Raised<'_>) -> Result<()> {
+        let out = &mut self.line;
+        let form = match e.form {
+            Form::Event => "event",
+            Form::Full => "full",
+            Form::System(_) => "system",
+            Form::PerfInfo(_) => "perfinfo",
+        };
+        put(out, format_args!("{{\"kind\":\"event\",\"n\":{},\"at\":{}", e.number, e.at));
+        put(out, format_args!(",\"stamp\":{},\"cpu\":{}", e.stamp, e.processor));
+        put(out, format_args!(",\"pid\":{},\"tid\":{}", e.pid, e.tid));
+        put(out, format_args!(",\"form\":\"{form}\",\"provider\":\"{}\"", e.provider));
+        if let Form::System(hook) | Form::PerfInfo(hook) = e.form {
+            put(out, format_args!(",\"hook\":\"0x{hook:04x}\""));
+        }
+        let d = &e.descriptor;
+        put(out, format_args!(",\"id\":{},\"version\":{},\"level\":{}", d.id, d.version, d.level));
+        put(out, format_args!(",\"opcode\":{},\"task\":{}", d.opcode, d.task));
+        put(out, format_args!(",\"keyword\":\"{:#x}\",\"name\":", d.keyword));
+        string(out, &e.schema.name);
+        if !e.activity.is_zero() {
+            put(out, format_args!(",\"activity\":\"{}\"", e.activity));
+        }
+        if let Some(related) = e.related {
+            put(out, format_args!(",\"related\":\"{related}\""));
+        }
+        out.extend(b",\"fields\":{");
+        for (n, (field, v)) in e.schema.fields.iter().zip(e.values).enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            string(out, &field.name);
+            out.push(b':');
+            value(out, v);
+        }
+        out.push(b'}');
+        if !e.stack.is_empty() {
+            put(out, format_args!(",\"stack\":{:?}", e.stack));
+        }
+        out.extend(b",\"sessions\":{");
+        for (n, (session, outcome)) in e.outcomes.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            string(out, self.names.get(*session).map_or("", String::as_str));
+            put(out, format_args!(":\"{outcome}\""));
+        }
+        out.extend(b"}}");
+        self.end()
+    }
+
+    fn session_started(&mut self, index: usize, name: &str, _: Option<&str>) -> Result<()> {
+        self.names.resize(self.names.len().max(index + 1), String::new());
+        // A name that was used before gets its number.
+        let again = self.names.iter().any(|n| n == name);
+        if let Some(slot) = self.names.get_mut(index) {
+            *slot = if again { format!("{name}#{index}") } else { name.to_owned() };
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, s: &SessionReport) -> Result<()> {
+        let out = &mut self.line;
+        out.extend(b"{\"kind\":\"session\",\"name\":");
+        string(out, self.names.get(s.index).map_or("", String::as_str));
+        if let Some(file) = &s.file {
+            out.extend(b",\"file\":");
+            string(out, file);
+        }
+        put(out, format_args!(",\"started\":{}", s.started));
+        if let Some(stopped) = s.stopped {
+            put(out, format_args!(",\"stopped\":{stopped}"));
+        }
+        put(out, format_args!(",\"recorded\":{},\"lost\":{}", s.recorded, s.lost));
+        put(out, format_args!(",\"lostWithBuffers\":{}", s.lost_with_buffers));
+        put(out, format_args!(",\"buffersLost\":{},\"written\":{}", s.buffers_lost, s.written));
+        put(out, format_args!(",\"buffers\":{},\"files\":{}}}", s.buffers_written, s.files));
+        self.end()
+    }
+
+    fn present(&mut self, thing: &Present<'_>) -> Result<()> {
+        present(thing, &mut self.line);
+        self.end()
+    }
+}
+
+/// A thing that is there at the end.
+pub(super) fn present(thing: &Present<'_>, out: &mut Vec<u8>) {
+    match *thing {
+        Present::Process { pid, name, exited } => {
+            put(out, format_args!("{{\"kind\":\"process\",\"pid\":{pid},\"name\":"));
+            string(out, name);
+            if let Some(exited) = exited {
+                put(out, format_args!(",\"exited\":{exited}"));
+            }
+        }
+        Present::Thread { pid, tid } => {
+            put(out, format_args!("{{\"kind\":\"thread\",\"pid\":{pid},\"tid\":{tid}"));
+        }
+        Present::Image { pid, path, base, size } => {
+            put(out, format_args!("{{\"kind\":\"image\",\"pid\":{pid},\"base\":{base}"));
+            put(out, format_args!(",\"size\":{size},\"path\":"));
+            string(out, path);
+        }
+        Present::AppDomain { pid, clr, id, name } => {
+            put(out, format_args!("{{\"kind\":\"appDomain\",\"pid\":{pid},\"clr\":{clr}"));
+            put(out, format_args!(",\"id\":{id},\"name\":"));
+            string(out, name);
+        }
+        Present::Assembly { pid, clr, id, domain, name } => {
+            put(out, format_args!("{{\"kind\":\"assembly\",\"pid\":{pid},\"clr\":{clr}"));
+            put(out, format_args!(",\"id\":{id},\"domain\":{domain},\"name\":"));
+            string(out, name);
+        }
+        Present::Module { pid, clr, id, assembly, path, pdb } => {
+            put(out, format_args!("{{\"kind\":\"module\",\"pid\":{pid},\"clr\":{clr},\"id\":{id}"));
+            put(out, format_args!(",\"assembly\":{assembly},\"pdb\":\"{pdb}\",\"path\":"));
+            string(out, path);
+        }
+        Present::Code { pid, clr, method, module, start, size, namespace, name } => {
+            put(out, format_args!("{{\"kind\":\"code\",\"pid\":{pid},\"clr\":{clr}"));
+            put(out, format_args!(",\"method\":{method},\"module\":{module}"));
+            put(out, format_args!(",\"start\":{start},\"size\":{size},\"namespace\":"));
+            string(out, namespace);
+            out.extend(b",\"name\":");
+            string(out, name);
+        }
+    }
+    out.push(b'}');
+}

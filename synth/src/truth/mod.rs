@@ -1,0 +1,158 @@
+//! What happened, for whoever wants to know whether a decoder found it.
+//!
+//! A [`Witness`] is told of each event that was raised and of what every session did with it, of how
+//! each session ended, and of what is there at the end. [`Lines`] writes that down as JSON lines,
+//! [`Gathered`] keeps it in memory.
+
+mod gathered;
+mod json;
+mod lines;
+
+pub use gathered::{Gathered, KnownEvent};
+pub use lines::Lines;
+
+use etl_format::Guid;
+
+use crate::error::Result;
+use crate::etw::{Raised, SessionReport};
+use crate::machine::Nanos;
+
+/// Watches a simulation.
+pub trait Witness {
+    /// An event was raised; the sessions have got it or not.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn event(&mut self, event: &Raised<'_>) -> Result<()>;
+
+    /// A session has started: its index, name and file.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn session_started(&mut self, index: usize, name: &str, file: Option<&str>) -> Result<()>;
+
+    /// A session has ended.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn session(&mut self, session: &SessionReport) -> Result<()>;
+
+    /// Something is there at the end.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn present(&mut self, thing: &Present<'_>) -> Result<()>;
+}
+
+/// Something that is there when the simulation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Present<'a> {
+    /// A process.
+    Process {
+        /// Its id.
+        pid: u32,
+        /// Its name.
+        name: &'a str,
+        /// When it ended, if it did.
+        exited: Option<Nanos>,
+    },
+    /// A thread that has not ended.
+    Thread {
+        /// Its process.
+        pid: u32,
+        /// Its id.
+        tid: u32,
+    },
+    /// A native image.
+    Image {
+        /// Its process.
+        pid: u32,
+        /// Its path.
+        path: &'a str,
+        /// First address.
+        base: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// An app domain.
+    AppDomain {
+        /// Its process.
+        pid: u32,
+        /// Its CLR.
+        clr: u16,
+        /// Its id.
+        id: u64,
+        /// Its name.
+        name: &'a str,
+    },
+    /// An assembly.
+    Assembly {
+        /// Its process.
+        pid: u32,
+        /// Its CLR.
+        clr: u16,
+        /// Its id.
+        id: u64,
+        /// The id of its domain.
+        domain: u64,
+        /// Its full name.
+        name: &'a str,
+    },
+    /// A module.
+    Module {
+        /// Its process.
+        pid: u32,
+        /// Its CLR.
+        clr: u16,
+        /// Its id.
+        id: u64,
+        /// The id of its assembly.
+        assembly: u64,
+        /// Path of its IL.
+        path: &'a str,
+        /// Signature of its PDB.
+        pdb: Guid,
+    },
+    /// Code of a method.
+    Code {
+        /// Its process.
+        pid: u32,
+        /// Its CLR.
+        clr: u16,
+        /// The method's id.
+        method: u64,
+        /// The id of its module.
+        module: u64,
+        /// First address.
+        start: u64,
+        /// Bytes.
+        size: u32,
+        /// Namespace and type.
+        namespace: &'a str,
+        /// Name.
+        name: &'a str,
+    },
+}
+
+/// Notes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nobody;
+
+impl Witness for Nobody {
+    fn event(&mut self, _: &Raised<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> Result<()> {
+        Ok(())
+    }
+
+    fn session(&mut self, _: &SessionReport) -> Result<()> {
+        Ok(())
+    }
+
+    fn present(&mut self, _: &Present<'_>) -> Result<()> {
+        Ok(())
+    }
+}
