@@ -129,10 +129,24 @@ impl Filter {
     /// Whether the user asked for this record.
     #[inline]
     pub fn admits(&self, record: &Record<'_>) -> bool {
-        self.all || self.looks_right(record)
+        self.all || self.looks_right(record, record.process_id(), record.thread_id())
     }
 
-    fn looks_right(&self, record: &Record<'_>) -> bool {
+    /// Whether the user asked for this record, which is about these processes and threads rather
+    /// than those of its header.
+    pub fn admits_about(
+        &self,
+        record: &Record<'_>,
+        processes: impl Iterator<Item = u32>,
+        threads: impl Iterator<Item = u32>,
+    ) -> bool {
+        // Of several, one that is wanted is enough.
+        let mut processes = processes.filter(|id| self.pids.contains(id));
+        let mut threads = threads.filter(|id| self.tids.contains(id));
+        self.all || self.looks_right(record, processes.next(), threads.next())
+    }
+
+    fn looks_right(&self, record: &Record<'_>, process: Option<u32>, thread: Option<u32>) -> bool {
         let stamp = record.stamp();
         if self.from.is_some_and(|from| stamp < from) || self.to.is_some_and(|to| stamp >= to) {
             return false;
@@ -140,7 +154,7 @@ impl Filter {
         let one_of = |wanted: &[u32], id: Option<u32>| {
             wanted.is_empty() || id.is_some_and(|id| wanted.contains(&id))
         };
-        if !one_of(&self.pids, record.process_id()) || !one_of(&self.tids, record.thread_id()) {
+        if !one_of(&self.pids, process) || !one_of(&self.tids, thread) {
             return false;
         }
         if !self.providers.is_empty() || !self.names.is_empty() {

@@ -63,6 +63,8 @@ enum Command {
     Diff(commands::diff::Args),
     /// Make the traces that a scenario's machine would have recorded.
     Synth(commands::synth::Args),
+    /// Cut a piece out of a trace, with everything that it needs.
+    Slice(Box<commands::slice::Args>),
     /// Say what the tables know of providers, keywords, events and masks.
     Spec(commands::spec::Args),
     /// List where reference pages and runtimes disagree.
@@ -82,6 +84,7 @@ impl Command {
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),
             Command::Synth(args) => commands::synth::run(args),
+            Command::Slice(args) => commands::slice::run(args),
             Command::Spec(args) => commands::spec::run(args),
             Command::Errata(args) => commands::errata::run(args),
             Command::Completions(args) => commands::completions::run(args, Etlkit::command()),

@@ -13,6 +13,7 @@ fn help_texts() {
         ("dump", &["dump", "--help"]),
         ("verify", &["verify", "--help"]),
         ("diff", &["diff", "--help"]),
+        ("slice", &["slice", "--help"]),
         ("spec", &["spec", "--help"]),
         ("spec_mask", &["spec", "mask", "--help"]),
         ("spec_line", &["spec", "line", "--help"]),

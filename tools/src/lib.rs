@@ -1,7 +1,29 @@
 //! What is done to traces whole: comparing two, and cutting or scrubbing one.
 //!
 //! * [`diff`]: what differs between two traces, event by event, in bounded memory.
+//! * [`slice`](mod@slice): a piece of a trace, with everything that the piece needs.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod diff;
+pub mod slice;
+
+/// Why a trace could not be made from another.
+#[derive(Debug)]
+pub enum Failed {
+    /// The source could not be read.
+    Reading(etl_format::Error),
+    /// The new trace could not be written.
+    Writing(etl_format::Error),
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failed::Reading(error) => write!(f, "reading: {error}"),
+            Failed::Writing(error) => write!(f, "writing: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}

@@ -5,6 +5,7 @@ pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod errata;
 pub(crate) mod info;
+pub(crate) mod slice;
 pub(crate) mod spec;
 pub(crate) mod synth;
 pub(crate) mod verify;

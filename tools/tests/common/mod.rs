@@ -69,6 +69,7 @@ pub fn trace(events: &[Made]) -> Vec<u8> {
 }
 
 pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
+    let end_time = header.end_time;
     let config = SessionConfig::new(header);
     let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
     for made in events {
@@ -111,7 +112,7 @@ pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
         };
         session.write(made.processor, &record).unwrap();
     }
-    session.close(None).unwrap().0.into_inner().into_inner()
+    session.close(Some(end_time)).unwrap().0.into_inner().into_inner()
 }
 
 pub fn open(bytes: &[u8]) -> Trace<&[u8]> {

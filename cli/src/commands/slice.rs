@@ -1,0 +1,173 @@
+//! `etlkit slice`: a piece of a trace, with everything that it needs.
+
+use std::fmt::Write;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use etl_format::compress::Effort;
+use etl_format::constants::CompressionFormat;
+use etl_format::read::{Options, Source, Trace};
+use etl_format::write::{BufferPacker, File, Packer};
+use etl_tools::Failed;
+use etl_tools::slice::{self, Summary, Why, slice};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::error::Failure;
+use crate::escape::Printable;
+use crate::filter::FilterArgs;
+use crate::input::{self, Input, WithSource};
+use crate::progress::Progress;
+use crate::sink::{Sink, SinkArgs};
+
+/// Raised when a field of the report changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Arguments of `etlkit slice`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Processes and threads are those that an event is about: a sample or a context switch has none in its
+header and is told by its thread. Stacks go with their events. What selected events need is kept
+from the whole trace: processes, threads, images, managed code, schemas, stack keys; see
+docs/slice.md.
+
+Exit codes: 0 done, 1 the trace is damaged and was cut as far as possible, 2 could not be done.
+
+Examples:
+  etlkit slice trace.etl --from 12.5 --to 14 -o spike.etl
+  etlkit slice merged.etl --pid 4711 --compress -o one-process.etl
+  etlkit slice trace.etl -p Microsoft-Windows-DotNETRuntime --id 80 -o exceptions.etl
+  cat trace.etl | etlkit slice - --tid 42 -o - | etlkit dump -")]
+pub(crate) struct Args {
+    /// The trace; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    sink: SinkArgs,
+    /// Keep what selected events need to be decoded and resolved (the default)
+    #[arg(long, overrides_with = "no_keep_state")]
+    keep_state: bool,
+    /// Keep only what is selected, its stacks, and what the session says of itself
+    #[arg(long)]
+    no_keep_state: bool,
+    /// Compress the buffers of the new trace
+    #[arg(long)]
+    compress: bool,
+    /// How to print the report
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One object; see docs/slice.md
+    Json,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    schema_version: u32,
+    file: &'a str,
+    output: &'a str,
+    records: u64,
+    selected: u64,
+    kept_for_others: u64,
+    kept: std::collections::BTreeMap<&'static str, u64>,
+    damaged: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let name = input::display(&args.file);
+    Input::open(&args.file)?.with(Slice { args, name: &name })
+}
+
+struct Slice<'a> {
+    args: &'a Args,
+    name: &'a str,
+}
+
+/// The compressor of a tool that was asked for `--compress`.
+pub(super) fn packer() -> Option<Box<dyn Packer>> {
+    let packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::default()).ok()?;
+    Some(Box::new(packer))
+}
+
+impl WithSource for Slice<'_> {
+    type Output = Result<Outcome, Failure>;
+
+    fn with<S: Source>(self, mut source: S) -> Self::Output {
+        let Slice { args, name } = self;
+        let head = input::head(&mut source);
+        let mut trace = Trace::open(source, &Options::salvage())
+            .map_err(|e| input::not_a_trace(name, &e, &head))?;
+        let filter = args.filter.compile(&trace.clock())?;
+        let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
+        let options = slice::Options { keep_state: !args.no_keep_state || args.keep_state };
+        let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
+        let mut progress = Progress::new(used * if options.keep_state { 2 } else { 1 }, false);
+        let medium = File::new(BufWriter::with_capacity(1 << 20, sink.file()));
+        let made = slice(
+            &mut trace,
+            |record, subject| filter.admits_about(record, subject.processes(), subject.threads()),
+            options,
+            medium,
+            if args.compress { packer() } else { None },
+            |record| progress.pass(record.bytes().len()),
+        )
+        .map(|(_, summary)| summary);
+        let summary = match made {
+            Ok(summary) => summary,
+            Err(Failed::Reading(error)) => return Err(Failure::trace(name, &error)),
+            Err(Failed::Writing(error)) => return Err(sink.failure(&error)),
+        };
+        drop(progress);
+        let report = match args.format {
+            Format::Text => text(sink.name(), &summary),
+            Format::Json => json(name, sink.name(), &summary),
+        };
+        for d in &summary.damage {
+            eprintln!("warning: {}: {} (to {:#x})", Printable(name), d.error, d.range.end);
+        }
+        sink.report(&report)?;
+        sink.commit()?;
+        Ok(if summary.damage.is_empty() { Outcome::Fine } else { Outcome::Findings })
+    }
+}
+
+fn kept(summary: &Summary) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    Why::ALL.iter().map(|why| why.name()).zip(summary.state)
+}
+
+fn text(output: &str, summary: &Summary) -> String {
+    let mut out = String::new();
+    let all = summary.selected + summary.state();
+    let _ = writeln!(out, "{}: {all} of {} records", Printable(output), summary.records);
+    let _ = writeln!(out, "{:>10}  selected", summary.selected);
+    for (name, count) in kept(summary).filter(|(_, count)| *count > 0) {
+        let _ = writeln!(out, "{count:>10}  kept for them: {}", name.replace('_', " "));
+    }
+    out
+}
+
+fn json(file: &str, output: &str, summary: &Summary) -> String {
+    let report = Report {
+        schema_version: SCHEMA_VERSION,
+        file,
+        output,
+        records: summary.records,
+        selected: summary.selected,
+        kept_for_others: summary.state(),
+        kept: kept(summary).collect(),
+        damaged: !summary.damage.is_empty(),
+    };
+    // Strings and numbers only: JSON can hold all of it.
+    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    text.push('\n');
+    text
+}
