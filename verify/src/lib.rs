@@ -7,23 +7,28 @@
 //! [`verify_together`] judges several files as one recording: the runtime session's and the
 //! rundown's, say, that have not been merged.
 //!
+//! [`config`] reads the file in which a user keeps settings; [`snapshot`] renders traces for snapshot tests
+//! of decoders.
+//!
 //! Memory grows with what is alive in the traced machine (processes, modules, methods, distinct
 //! addresses that are not resolved yet), not with the events of the trace.
 #![forbid(unsafe_code)]
 
+pub mod config;
 pub mod facts;
 mod policy;
 mod reading;
 mod report;
 mod rules;
+pub mod snapshot;
 
 pub use facts::Facts;
 pub use facts::enable::Enabled;
-pub use policy::Policy;
+pub use policy::{Policy, Weight};
 pub use reading::{Settings, verify, verify_together, verify_with};
 pub use report::{
     Answer, BracketReport, CauseReport, ClrReport, Coverage, CoverageTable, EnabledReport, Finding,
     LossReport, Offender, ProcessReport, Report, RuleReport, SCHEMA_VERSION, SessionReport,
-    Severity, Verdict, junit, sarif,
+    Severity, Verdict, html, junit, sarif,
 };
 pub use rules::catalogue::{RULES, Rule, page as rules_page};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use etl_format::read::Source;
-use etl_verify::{Enabled, Policy, Report, Rule, Settings, Verdict};
+use etl_verify::{Enabled, Report, Rule, Settings, Verdict};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -25,6 +25,7 @@ Examples:
   etlverify --jobs 4 traces/
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
+  etlverify --format html merged.etl > report.html
   etlverify --explain rundown.unclosed
   gunzip -c merged.etl.gz | etlverify -")]
 pub(crate) struct Args {
@@ -38,10 +39,17 @@ pub(crate) struct Args {
     /// Judge this many files at a time; the output is the same
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// What a session was enabled with, as on the command line of xperf: a provider's GUID or name, its
-    /// mask and its level. May be given more than once
+    /// What a session was enabled with: a provider's GUID or name, its mask and its level, or a whole
+    /// command line of xperf, logman or tracelog. May be given more than once
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
+    /// Read settings from this file; without it, from etlverify.toml in this directory or one above, up
+    /// to the root of the repository
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Look for no etlverify.toml
+    #[arg(long, conflicts_with = "config")]
+    no_config: bool,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -75,6 +83,8 @@ enum Format {
     Junit,
     /// Annotations of a GitHub workflow run
     Github,
+    /// One page that needs nothing else: timeline, coverage, findings
+    Html,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -91,16 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         output::print(&rule(id)?.explain())?;
         return Ok(Outcome::Fine);
     }
-    let policy = Policy {
-        deny: args.deny.clone(),
-        allow: args.allow.clone(),
-        min_coverage: args.min_coverage,
-    };
-    if let Some(unknown) = policy.unknown() {
-        return Err(no_rule(unknown));
-    }
-    let enabled = args.enable.iter().map(|text| enabled(text)).collect::<Result<Vec<_>, _>>()?;
-    let settings = Settings { policy, enabled };
+    let settings = settings(args)?;
     let files = expand(&args.files)?;
     let reports = if args.together && files.len() > 1 {
         vec![judge_together(&files, &settings)?]
@@ -130,6 +131,7 @@ fn render(format: Format, reports: &[Report]) -> String {
         (Format::Text, _) => each(Report::text).join("\n"),
         (Format::Sarif, reports) => etl_verify::sarif(reports),
         (Format::Junit, reports) => etl_verify::junit(reports),
+        (Format::Html, reports) => etl_verify::html(reports),
         (Format::Github, _) => each(Report::github).concat(),
     }
 }
@@ -168,7 +170,56 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(out)
 }
 
-fn enabled(text: &str) -> Result<Enabled, Failure> {
+/// The settings of the file, and those of the command line on top.
+fn settings(args: &Args) -> Result<Settings, Failure> {
+    let file = match &args.config {
+        Some(file) => Some(file.clone()),
+        None if args.no_config => None,
+        None => find_config(),
+    };
+    let mut settings = match file {
+        Some(file) => read_config(&file)?,
+        None => Settings::default(),
+    };
+    let policy = &mut settings.policy;
+    // What the command line allows is allowed, whatever the file denies.
+    policy.deny.retain(|name| !args.allow.contains(name));
+    policy.deny.extend(args.deny.iter().cloned());
+    policy.allow.extend(args.allow.iter().cloned());
+    policy.min_coverage = args.min_coverage.or(policy.min_coverage);
+    if let Some(unknown) = policy.unknown() {
+        return Err(no_rule(unknown));
+    }
+    for text in &args.enable {
+        settings.enabled.extend(enabled(text)?);
+    }
+    Ok(settings)
+}
+
+/// The nearest configuration file, in this directory or above, not beyond the root of a repository.
+fn find_config() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    for directory in here.ancestors() {
+        let file = directory.join(etl_verify::config::FILE_NAME);
+        if file.is_file() {
+            return Some(file);
+        }
+        if directory.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+fn read_config(file: &Path) -> Result<Settings, Failure> {
+    let failure = |e: String| Failure::new(input::display(file), e);
+    let text = std::fs::read_to_string(file).map_err(|e| failure(e.to_string()))?;
+    etl_verify::config::parse(&text).map_err(|e| {
+        failure(e).hint("--no-config leaves the file unread; docs/etlverify-toml.md describes it")
+    })
+}
+
+fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {
     Enabled::parse(text).map_err(|e| {
         Failure::new(text, e)
             .hint("--enable 'a669021c-c450-4609-a035-5af59af4df18:0x138:5', for one")

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::Record;
+use etl_schema::controller::{Action, CommandLine, LineError};
 use etl_schema::enable::{Enablement, EventKey};
 use etl_schema::tables::Registry;
 
@@ -61,11 +62,45 @@ pub struct Enabled {
 
 impl Enabled {
     /// What a user told: `GUID-or-name:mask:level`, mask and level as in the command lines of xperf,
-    /// both of which may be left out.
+    /// both of which may be left out; several joined by `+`; or a whole command line of `xperf`,
+    /// `logman` or `tracelog`. For the CLR's providers `runtime` and `rundown` are enough.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Vec<Self>, String> {
+        let first = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        let tool = first.trim_end_matches(".exe");
+        if ["xperf", "logman", "tracelog"].iter().any(|name| tool.ends_with(name)) {
+            return Self::line(text);
+        }
+        text.split('+').map(Self::one).collect()
+    }
+
+    /// What a command line enables.
+    fn line(text: &str) -> Result<Vec<Self>, String> {
+        let line: CommandLine = text.parse().map_err(|e: LineError| e.to_string())?;
+        let mut out = Vec::new();
+        for action in &line.actions {
+            let (session, providers) = match action {
+                Action::Start(s) | Action::Create(s) | Action::Update(s) => (&s.name, &s.providers),
+                Action::Enable { session, providers, .. } => (session, providers),
+                _ => continue,
+            };
+            for spec in providers {
+                let registry = Registry::builtin();
+                let provider = spec.provider.guid(registry).ok_or_else(|| {
+                    format!("the GUID of {:?} is not known: write it instead", spec.provider)
+                })?;
+                let with = Some(spec.enablement(registry)?);
+                let (knowledge, session) = (Knowledge::Told, Some(session.clone()));
+                out.push(Enabled { provider, with, knowledge, at: None, session });
+            }
+        }
+        if out.is_empty() { Err("the line enables no provider".to_owned()) } else { Ok(out) }
+    }
+
+    /// One provider.
+    fn one(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default().trim();
         let provider = provider(name).ok_or_else(|| {
@@ -308,14 +343,32 @@ mod tests {
 
     #[test]
     fn what_a_user_tells() {
-        let told = Enabled::parse("a669021c-c450-4609-a035-5af59af4df18:0x138:5").unwrap();
-        assert_eq!(told.provider, clr::RUNDOWN);
-        assert_eq!(told.with, Some(Enablement::new(5, 0x138)));
-        let told = Enabled::parse("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'").unwrap();
-        assert_eq!((told.provider, told.with), (clr::RUNTIME, Some(Enablement::new(5, 0x1ccbd))));
-        assert_eq!(Enabled::parse("runtime").unwrap().with, Some(Enablement::new(0, 0)));
+        let told = |text: &str| Enabled::parse(text).unwrap().remove(0);
+        let rundown = told("a669021c-c450-4609-a035-5af59af4df18:0x138:5");
+        assert_eq!(rundown.provider, clr::RUNDOWN);
+        assert_eq!(rundown.with, Some(Enablement::new(5, 0x138)));
+        let runtime = told("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'");
+        assert_eq!(
+            (runtime.provider, runtime.with),
+            (clr::RUNTIME, Some(Enablement::new(5, 0x1ccbd)))
+        );
+        assert_eq!(told("runtime").with, Some(Enablement::new(0, 0)));
+        assert_eq!(Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(), 2);
         for wrong in ["", "nobody:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
             assert!(Enabled::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_whole_command_line_tells_as_much() {
+        let line =
+            "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
+        let told = Enabled::parse(line).unwrap();
+        let [runtime] = told.as_slice() else { panic!("one provider") };
+        assert_eq!(runtime.provider, clr::RUNTIME);
+        assert_eq!(runtime.with, Some(Enablement::new(5, 0x1ccbd)));
+        assert_eq!(runtime.session.as_deref(), Some("clr"));
+        assert!(Enabled::parse("xperf -stop clr").is_err());
+        assert!(Enabled::parse("logman").is_err());
     }
 }

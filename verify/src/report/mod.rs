@@ -1,6 +1,7 @@
 //! The report: what a person or a pipeline gets to see. Its JSON form is a versioned contract.
 
 mod github;
+mod html;
 mod junit;
 mod sarif;
 mod session;
@@ -466,6 +467,12 @@ impl Report {
         github::render(self)
     }
 
+    /// The report as one page of HTML that needs nothing else.
+    #[must_use]
+    pub fn html(&self) -> String {
+        html(std::slice::from_ref(self))
+    }
+
     /// The report as text for people.
     #[must_use]
     pub fn text(&self) -> String {
@@ -477,6 +484,12 @@ impl Report {
 #[must_use]
 pub fn sarif(reports: &[Report]) -> String {
     sarif::render(reports)
+}
+
+/// Several reports as one page of HTML that needs nothing else.
+#[must_use]
+pub fn html(reports: &[Report]) -> String {
+    html::render(reports)
 }
 
 /// The findings of several reports as one JUnit document, a suite for each.

@@ -159,7 +159,7 @@ fn write_process(out: &mut String, p: &ProcessReport) -> fmt::Result {
 }
 
 /// Names come from the trace: nothing of them may act on a terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
             let hidden = c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

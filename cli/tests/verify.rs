@@ -1,0 +1,138 @@
+//! `etlverify` beyond a single verdict: several files, settings in a file, the page in a browser.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{BUFFER, directory, etlverify, real, trace};
+
+#[test]
+fn several_jobs_say_what_one_says() {
+    let whole = trace();
+    let cut = &whole[..2 * BUFFER + 0x60];
+    let files: Vec<(String, &[u8])> = (0..9)
+        .map(|i| (format!("{i}.etl"), if i % 2 == 0 { whole.as_slice() } else { cut }))
+        .collect();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (n.as_str(), *b)).collect();
+    let here = directory(&files);
+    for format in ["text", "json", "html"] {
+        let one = etlverify(here.path(), &["--format", format, "."]);
+        let many = etlverify(here.path(), &["--format", format, "--jobs", "4", "."]);
+        assert_eq!((one.code, one.out), (many.code, many.out), "{format}");
+    }
+    // The failure told is that of the first file, whichever job meets one first.
+    std::fs::write(here.path().join("3.etl"), b"no trace").unwrap();
+    std::fs::write(here.path().join("7.etl"), b"no trace").unwrap();
+    let said = etlverify(here.path(), &["--jobs", "4", "."]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("3.etl"), "{}", said.err);
+}
+
+#[test]
+fn files_of_one_recording_are_judged_as_one() {
+    let bytes = trace();
+    let here = directory(&[("a.etl", &bytes), ("b.etl", &bytes)]);
+    let said = etlverify(here.path(), &["--together", "--format", "json", "a.etl", "b.etl"]);
+    assert_eq!(said.err, "");
+    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(report["file"], "a.etl + b.etl");
+    let one = etlverify(here.path(), &["--format", "json", "a.etl"]);
+    let one: serde_json::Value = serde_json::from_str(&one.out).unwrap();
+    let records = |r: &serde_json::Value| r["records"].as_u64().unwrap();
+    assert_eq!(records(&report), 2 * records(&one));
+    let said = etlverify(here.path(), &["--together", "a.etl", "-"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("standard input"), "{}", said.err);
+}
+
+#[test]
+fn settings_come_from_the_nearest_file() {
+    let cut = &trace()[..2 * BUFFER + 0x60];
+    let here = directory(&[("cut.etl", cut)]);
+    let below = here.path().join("a/b");
+    std::fs::create_dir_all(&below).unwrap();
+    let file = "../../cut.etl";
+    assert_eq!(etlverify(&below, &["--no-config", file]).code, 1);
+    std::fs::write(here.path().join("etlverify.toml"), "allow = [\"file\"]\n").unwrap();
+    let said = etlverify(&below, &[file]);
+    assert!(said.out.contains("left out by --allow"), "{}", said.out);
+    // A repository's root ends the search.
+    std::fs::create_dir(here.path().join("a/.git")).unwrap();
+    assert_eq!(etlverify(&below, &[file]).code, 1);
+    // A file that is named counts, and its mistakes are named.
+    let config = here.path().join("other.toml");
+    std::fs::write(&config, "[severity]\n\"file.damaged\" = \"note\"\n").unwrap();
+    let config = config.to_str().unwrap();
+    let said = etlverify(&below, &["--config", config, file]);
+    assert!(said.out.contains("note    file.damaged"), "{}", said.out);
+    std::fs::write(config, "allowed = []\n").unwrap();
+    let said = etlverify(&below, &["--config", config, file]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("allowed") && said.err.contains("line 1"), "{}", said.err);
+}
+
+#[test]
+fn what_is_told_of_the_sessions_is_held_against_the_events() {
+    let Some(path) = real("perfview/gcrundownevents.etl") else { return };
+    let (here, file) = (directory(&[]), path.to_str().unwrap());
+    let judged = |line: &str| etlverify(here.path(), &["--enable", line, file]);
+    assert_eq!(judged("rundown:0x1000000138:5").code, 0);
+    // Level 3 admits none of the events; a mask without Loader not the modules.
+    let said = judged("rundown:0x1000000138:3");
+    assert_eq!(said.code, 1);
+    assert!(said.out.contains("filter.not-admitted"), "{}", said.out);
+    let said = judged("xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x130:5 -f r.etl");
+    assert!(said.out.contains("keywords 0x8)"), "{}", said.out);
+    let said = judged("nobody:1");
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("nobody"), "{}", said.err);
+}
+
+/// A browser: the one that `ETLKIT_CHROMIUM` names, or `chromium` in the path.
+fn browser() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("ETLKIT_CHROMIUM") {
+        return Some(named.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|d| d.join("chromium")).find(|p| p.is_file())
+}
+
+/// What the page is in the browser once its script has run.
+fn in_browser(browser: &Path, page: &Path) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let (Some(path), Some(browser)) = (real("perfview/net.4.5.2.x64.etl"), browser()) else {
+        eprintln!("\n*** SKIPPED: no trace, or no chromium; this test has shown nothing ***\n");
+        return;
+    };
+    let here = directory(&[]);
+    let said = etlverify(here.path(), &["--format", "html", path.to_str().unwrap()]);
+    assert_eq!(said.code, 1);
+    // A click on a column's head sorts the findings; the page does it to itself here.
+    let click =
+        "<script>document.querySelectorAll('table.findings th button')[2].click();</script></body>";
+    let page = here.path().join("report.html");
+    std::fs::write(&page, said.out.replace("</body>", click)).unwrap();
+    let shown = in_browser(&browser, &page);
+    assert!(shown.contains("aria-sort=\"ascending\""), "the script did not run");
+    let pids: Vec<i64> = shown
+        .split("<td class=\"n\" data-key=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next()?.parse().ok())
+        .collect();
+    assert!(pids.len() > 5 && pids.is_sorted(), "{pids:?}");
+    assert!(shown.contains("3988 PerfView.exe") && shown.contains("<svg"));
+}

@@ -1,0 +1,371 @@
+//! The report as one page that needs nothing else: no network, no other file.
+//!
+//! Everything from the trace goes through the template's escaping, and through [`printable`] before.
+
+use askama::Template;
+
+use super::text::printable;
+use super::{Answer, Coverage, CoverageTable, Report, Severity, Verdict};
+
+/// Processes that get a lane in the timeline, and a group of bars; the others are counted.
+const LANES: usize = 40;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Document {
+    version: &'static str,
+    title: String,
+    pages: Vec<Page>,
+}
+
+struct Page {
+    file: String,
+    verdict: &'static str,
+    answer: &'static str,
+    start: String,
+    end: String,
+    records: u64,
+    holds: usize,
+    broken: usize,
+    undecided: usize,
+    left_out: u64,
+    lanes: Vec<Lane>,
+    lanes_left_out: usize,
+    coverage: Vec<Group>,
+    findings: Vec<FindingRow>,
+    offenders: Vec<OffenderRow>,
+    enabled: Vec<EnabledRow>,
+    rules: Vec<RuleRow>,
+}
+
+/// A row of the timeline.
+struct Lane {
+    name: String,
+    label: String,
+    bars: Vec<Bar>,
+}
+
+/// A piece of a bar, on a scale of 1000 by 16.
+struct Bar {
+    x: String,
+    w: String,
+    y: u8,
+    h: u8,
+    color: &'static str,
+    title: String,
+}
+
+struct Group {
+    name: String,
+    rows: Vec<CoverageRow>,
+}
+
+struct CoverageRow {
+    name: &'static str,
+    frames: u64,
+    share: String,
+    label: String,
+    bars: Vec<Bar>,
+}
+
+struct FindingRow {
+    rank: u8,
+    severity: &'static str,
+    open: bool,
+    rule: &'static str,
+    pid: String,
+    pid_key: i64,
+    when: String,
+    message: String,
+    because: String,
+    statement: &'static str,
+    meaning: &'static str,
+    repair: &'static str,
+}
+
+struct OffenderRow {
+    address: String,
+    count: u64,
+    pid: u32,
+    name: String,
+    cause: &'static str,
+}
+
+struct EnabledRow {
+    name: String,
+    mask: String,
+    keywords: String,
+    level: String,
+    how: String,
+    remarks: Vec<String>,
+}
+
+struct RuleRow {
+    id: &'static str,
+    answer: &'static str,
+    statement: &'static str,
+}
+
+pub(super) fn render(reports: &[Report]) -> String {
+    let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
+    let document = Document {
+        version: env!("CARGO_PKG_VERSION"),
+        title: names.join(", "),
+        pages: reports.iter().map(page).collect(),
+    };
+    // The template only writes strings and numbers into a string, which does not fail.
+    document.render().unwrap_or_default()
+}
+
+fn page(report: &Report) -> Page {
+    let answered = |answer| report.rules.iter().filter(|r| r.answer == answer).count();
+    let managed = report.processes.iter().filter(|p| p.clr_events > 0).count();
+    Page {
+        file: printable(&report.file),
+        verdict: report.verdict.name(),
+        answer: match report.verdict {
+            Verdict::Sound => "No rule is broken.",
+            Verdict::Broken => "See the findings.",
+            Verdict::Undecided if report.processes.is_empty() => {
+                "No managed code and no address was recorded."
+            }
+            Verdict::Undecided => "What was lost may be what is missing.",
+        },
+        start: report.start_time.clone(),
+        end: report.end_time.clone(),
+        records: report.records,
+        holds: answered(Answer::Holds),
+        broken: answered(Answer::Broken),
+        undecided: answered(Answer::Undecided),
+        left_out: report.findings_left_out,
+        lanes: lanes(report),
+        lanes_left_out: managed.saturating_sub(LANES),
+        coverage: groups(report),
+        findings: report.findings.iter().map(finding).collect(),
+        offenders: report
+            .offenders
+            .iter()
+            .map(|o| OffenderRow {
+                address: o.address.clone(),
+                count: o.count,
+                pid: o.pid,
+                name: printable(&o.name),
+                cause: o.cause,
+            })
+            .collect(),
+        enabled: report
+            .enabled
+            .iter()
+            .filter(|e| e.mask.is_some())
+            .map(|e| EnabledRow {
+                name: printable(&e.name),
+                mask: e.mask.clone().unwrap_or_default(),
+                keywords: e.keywords.join(", "),
+                level: e.level.map_or_else(String::new, |l| l.to_string()),
+                how: e.how(),
+                remarks: e.remarks.clone(),
+            })
+            .collect(),
+        rules: report
+            .rules
+            .iter()
+            .filter_map(|r| {
+                let statement = crate::Rule::find(r.id)?.statement;
+                Some(RuleRow { id: r.id, answer: r.answer.name(), statement })
+            })
+            .collect(),
+    }
+}
+
+fn finding(f: &super::Finding) -> FindingRow {
+    let rule = crate::Rule::find(f.rule);
+    FindingRow {
+        rank: match f.severity {
+            Severity::Error => 0,
+            Severity::Warning => 1,
+            Severity::Note => 2,
+        },
+        severity: f.severity.name(),
+        open: !f.is_decided(),
+        rule: f.rule,
+        pid: f.pid.map_or_else(String::new, |pid| pid.to_string()),
+        pid_key: f.pid.map_or(-1, i64::from),
+        when: f.timestamp.clone().unwrap_or_default(),
+        message: printable(&f.message),
+        because: printable(f.because.as_deref().unwrap_or_default()),
+        statement: rule.map_or("", |r| r.statement),
+        meaning: rule.map_or("", |r| r.meaning),
+        repair: rule.map_or("", |r| r.repair),
+    }
+}
+
+/// Sessions, losses, and the lives of processes that ran managed code with their rundowns.
+fn lanes(report: &Report) -> Vec<Lane> {
+    let whole = report.duration_us.max(1);
+    let bar = |span: [i64; 2], color, (y, h), title: String| bar(span, whole, color, (y, h), title);
+    let mut lanes = Vec::new();
+    for s in &report.sessions {
+        let color = match s.kind {
+            "events" if s.name.contains("rundown") => "rundown",
+            "events" => "named",
+            _ => "session",
+        };
+        let title = format!("{}: {}", printable(&s.name), when(s.span_us));
+        lanes.push(Lane {
+            name: printable(&s.name),
+            label: title.clone(),
+            bars: vec![bar(s.span_us, color, (2, 12), title)],
+        });
+    }
+    if !report.losses.is_empty() {
+        let bars = report
+            .losses
+            .iter()
+            .map(|l| bar(l.span_us, "loss", (2, 12), printable(&l.to_string())));
+        lanes.push(Lane {
+            name: "lost".to_owned(),
+            label: format!("{} losses", report.losses.len()),
+            bars: bars.collect(),
+        });
+    }
+    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(LANES) {
+        let name = format!("{} {}", p.pid, printable(&p.name));
+        let life = format!("{name}: {}", when(p.span_us));
+        let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
+        for b in &p.brackets {
+            let title =
+                format!("{} rundown of CLR {}: {}", b.kind, b.clr_instance, when(b.span_us));
+            bars.push(bar(b.span_us, "rundown", (1, 14), title));
+        }
+        lanes.push(Lane { name, label: life, bars });
+    }
+    lanes
+}
+
+fn when([from, to]: [i64; 2]) -> String {
+    format!("{:.3} s to {:.3} s", from as f64 / 1e6, to as f64 / 1e6)
+}
+
+fn bar(
+    [from, to]: [i64; 2],
+    whole: i64,
+    color: &'static str,
+    (y, h): (u8, u8),
+    title: String,
+) -> Bar {
+    let at = |us: i64| us as f64 / whole as f64 * 1000.0;
+    // What is too short to be seen is drawn all the same, within the edge.
+    let width = (at(to) - at(from)).max(2.0);
+    let x = at(from).min(1000.0 - width).max(0.0);
+    Bar { x: format!("{x:.2}"), w: format!("{width:.2}"), y, h, color, title }
+}
+
+/// Coverage of the whole, then by process.
+fn groups(report: &Report) -> Vec<Group> {
+    let mut groups = vec![Group { name: "All processes".to_owned(), rows: rows(&report.coverage) }];
+    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(LANES) {
+        let name = format!("{} {}", p.pid, printable(&p.name));
+        groups.push(Group { name, rows: rows(&p.coverage) });
+    }
+    groups.retain(|g| !g.rows.is_empty());
+    groups
+}
+
+fn rows(coverage: &Coverage) -> Vec<CoverageRow> {
+    let filled = coverage.rows().into_iter().filter(|(_, t)| t.frames > 0);
+    filled.map(|(name, table)| coverage_row(name, table)).collect()
+}
+
+fn coverage_row(name: &'static str, t: CoverageTable) -> CoverageRow {
+    let parts = [
+        ("named", "managed, named", t.named),
+        ("managed", "managed, not named", t.managed.saturating_sub(t.named)),
+        ("image", "image, PDB known", t.identified),
+        ("unknown-image", "image, PDB not known", t.image.saturating_sub(t.identified)),
+        ("miss", "unresolved", t.unresolved),
+    ];
+    let whole = t.frames.max(1) as f64;
+    let mut at = 0.0;
+    let mut bars = Vec::new();
+    for (color, what, count) in parts.into_iter().filter(|(_, _, count)| *count > 0) {
+        let width = count as f64 / whole * 1000.0;
+        bars.push(Bar {
+            x: format!("{at:.2}"),
+            w: format!("{width:.2}"),
+            y: 0,
+            h: 16,
+            color,
+            title: format!("{what}: {count}"),
+        });
+        at += width;
+    }
+    let resolved = t.frames.saturating_sub(t.unresolved);
+    let share = format!("{:.2} %", resolved as f64 / whole * 100.0);
+    let told = bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ");
+    CoverageRow { name, frames: t.frames, share, label: format!("{name}: {told}"), bars }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use super::*;
+
+    #[test]
+    fn nothing_from_a_trace_is_markup() {
+        let hostile = "</title><script>alert(1)</script>\" onload=x \u{202e}\u{1b}[31m".to_owned();
+        let finding = Finding {
+            rule: "file.damaged",
+            severity: Severity::Error,
+            answer: Answer::Undecided,
+            message: hostile.clone(),
+            because: Some(hostile.clone()),
+            pid: Some(7),
+            timestamp: None,
+        };
+        let report = Report {
+            file: hostile.clone(),
+            findings: vec![finding],
+            sessions: vec![SessionReport {
+                name: hostile.clone(),
+                kind: "session",
+                span_us: [0, 10],
+                events_lost: None,
+            }],
+            offenders: vec![Offender {
+                pid: 7,
+                name: hostile,
+                address: "0x1".to_owned(),
+                count: 1,
+                cause: "outside",
+            }],
+            ..Report::default()
+        };
+        let page = report.html();
+        assert!(!page.contains("<script>alert"));
+        assert!(!page.contains("\" onload="));
+        assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
+        assert!(page.contains("alert(1)"));
+        // One script of its own, and nothing to be loaded from elsewhere.
+        assert_eq!(page.matches("<script").count(), 1);
+        assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("url("));
+    }
+
+    #[test]
+    fn bars_stay_on_the_scale() {
+        let short = bar([1_000_000, 1_000_000], 1_000_000, "loss", (0, 1), String::new());
+        assert_eq!((short.x.as_str(), short.w.as_str()), ("998.00", "2.00"));
+        let row = coverage_row(
+            "samples",
+            CoverageTable {
+                frames: 4,
+                managed: 2,
+                named: 1,
+                image: 1,
+                unresolved: 1,
+                ..Default::default()
+            },
+        );
+        let widths: f64 = row.bars.iter().map(|b| b.w.parse::<f64>().unwrap()).sum();
+        assert_eq!((widths, row.share.as_str()), (1000.0, "75.00 %"));
+    }
+}

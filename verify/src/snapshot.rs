@@ -1,0 +1,378 @@
+//! A trace as text that does not change from run to run: for snapshot tests of decoders.
+//!
+//! A decoder's test wants to compare what the trace says, and not when and where it was recorded.
+//! [`Snapshot`] renders records in time order, one block of lines each, with what varies replaced:
+//! times by microseconds since the first record, processes and threads by ordinals (`P1`, `T1`),
+//! addresses by ordinals (`@1`), all in the order in which they appear. What it gives goes well with
+//! `insta::assert_snapshot!`, and two of them compare line by line.
+//!
+//! ```
+//! use etl_verify::snapshot::Snapshot;
+//!
+//! # fn trace() -> Vec<u8> { etl_verify::snapshot::example() }
+//! let trace: Vec<u8> = trace(); // or std::fs::read("trace.etl")?
+//! let text = Snapshot::new().render(trace.as_slice())?;
+//! assert_eq!(text, "\
+//! ##1 +0us P1/T1 Microsoft-Windows-DotNETRuntime AppDomainLoad_V1 id=156 v1 op=41 level=4 keywords=0x8
+//!   AppDomainID=@1
+//!   AppDomainFlags=2 (Executable)
+//!   AppDomainName=\"app.exe\"
+//!   AppDomainIndex=1
+//!   ClrInstanceID=9
+//! ");
+//! # Ok::<(), etl_format::Error>(())
+//! ```
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use etl_format::constants::PointerSize;
+use etl_format::read::{ExtendedItem, Header, Mode, Options, Record, Source, Trace};
+use etl_format::{Guid, Result};
+use etl_schema::decode::Value;
+use etl_schema::model::Field;
+use etl_schema::render;
+use etl_schema::store::SchemaStore;
+
+/// How to render a trace. By default everything that varies between recordings is replaced.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    providers: Vec<Guid>,
+    keep_times: bool,
+    keep_ids: bool,
+    keep_addresses: bool,
+    keep_order: bool,
+    limit: usize,
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Snapshot::new()
+    }
+}
+
+impl Snapshot {
+    /// Everything that varies is replaced; all events are rendered, kernel records are not.
+    #[must_use]
+    pub fn new() -> Self {
+        Snapshot {
+            providers: Vec::new(),
+            keep_times: false,
+            keep_ids: false,
+            keep_addresses: false,
+            keep_order: false,
+            limit: usize::MAX,
+        }
+    }
+
+    /// Only records of this provider, or class; may be called for several. Kernel records are rendered
+    /// only if their class is named.
+    #[must_use]
+    pub fn provider(mut self, provider: Guid) -> Self {
+        self.providers.push(provider);
+        self
+    }
+
+    /// Times as UTC.
+    #[must_use]
+    pub fn keep_times(mut self) -> Self {
+        self.keep_times = true;
+        self
+    }
+
+    /// Process and thread ids as they are.
+    #[must_use]
+    pub fn keep_ids(mut self) -> Self {
+        self.keep_ids = true;
+        self
+    }
+
+    /// Pointers, and ids as wide as pointers, as they are.
+    #[must_use]
+    pub fn keep_addresses(mut self) -> Self {
+        self.keep_addresses = true;
+        self
+    }
+
+    /// Without ordinals and times: what is left does not depend on what stands before it.
+    #[must_use]
+    pub fn without_places(mut self) -> Self {
+        self.keep_order = true;
+        self
+    }
+
+    /// At most so many records.
+    #[must_use]
+    pub fn limit(mut self, records: usize) -> Self {
+        self.limit = records;
+        self
+    }
+
+    /// Renders a trace. The same bytes always give the same text, on every system.
+    ///
+    /// # Errors
+    /// When the bytes are no trace, or the medium fails. Damage is read around, and told in a last line.
+    pub fn render<S: Source>(&self, source: S) -> Result<String> {
+        let options = Options { mode: Mode::Salvage, ..Options::default() };
+        let mut trace = Trace::open(source, &options)?;
+        let clock = trace.clock();
+        let mut records = trace.ordered()?;
+        let mut renderer = Renderer { how: self, ..Renderer::new(self) };
+        let mut out = String::new();
+        let mut rendered = 0;
+        while rendered < self.limit
+            && let Some(record) = records.next_record()?
+        {
+            renderer.store.learn(&record);
+            if renderer.wants(&record) {
+                rendered += 1;
+                let at = clock.filetime(record.stamp());
+                renderer.record(&mut out, &record, rendered, at);
+            }
+        }
+        if rendered < self.limit && !records.damage().is_empty() {
+            // Writing into a String does not fail.
+            let _ = writeln!(out, "## damaged in {} places", records.damage().len());
+        }
+        Ok(out)
+    }
+}
+
+/// Gives ordinals to what varies.
+#[derive(Debug, Default)]
+struct Ordinals(HashMap<u64, usize>);
+
+impl Ordinals {
+    fn of(&mut self, value: u64) -> usize {
+        let next = self.0.len() + 1;
+        *self.0.entry(value).or_insert(next)
+    }
+}
+
+struct Renderer<'s> {
+    how: &'s Snapshot,
+    store: SchemaStore,
+    first: Option<i64>,
+    processes: Ordinals,
+    threads: Ordinals,
+    addresses: Ordinals,
+}
+
+impl<'s> Renderer<'s> {
+    fn new(how: &'s Snapshot) -> Self {
+        Renderer {
+            how,
+            store: SchemaStore::default(),
+            first: None,
+            processes: Ordinals::default(),
+            threads: Ordinals::default(),
+            addresses: Ordinals::default(),
+        }
+    }
+
+    fn wants(&self, record: &Record<'_>) -> bool {
+        let Some(provider) = record.provider() else { return false };
+        match self.how.providers.as_slice() {
+            [] => !record.is_kernel(),
+            some => some.contains(&provider),
+        }
+    }
+
+    fn record(&mut self, out: &mut String, record: &Record<'_>, ordinal: usize, filetime: i64) {
+        // Writing into a String does not fail.
+        let _ = self.head(out, record, ordinal, filetime);
+        let store = std::mem::take(&mut self.store);
+        match store.fields(record) {
+            Some((_, fields)) => {
+                let mut fields = fields;
+                for (field, value) in fields.by_ref() {
+                    let _ = self.field(out, field, value);
+                }
+                if !fields.note().is_exact() {
+                    let note = fields.note();
+                    let _ = writeln!(
+                        out,
+                        "  ! {} fields missing, {} bytes left over",
+                        note.missing,
+                        note.trailing.len()
+                    );
+                }
+            }
+            None => {
+                let mut hex = Vec::new();
+                render::hex_bytes(&mut hex, record.payload());
+                let _ = writeln!(out, "  payload={}", String::from_utf8_lossy(&hex));
+            }
+        }
+        self.store = store;
+        self.extended(out, record);
+    }
+
+    fn head(
+        &mut self,
+        out: &mut String,
+        record: &Record<'_>,
+        ordinal: usize,
+        filetime: i64,
+    ) -> std::fmt::Result {
+        out.push_str("##");
+        if !self.how.keep_order {
+            write!(out, "{ordinal} ")?;
+            let first = *self.first.get_or_insert(filetime);
+            if self.how.keep_times {
+                write!(out, "{} ", etl_format::clock::iso_utc(filetime))?;
+            } else {
+                write!(out, "+{}us ", (filetime - first) / 10)?;
+            }
+        }
+        if let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) {
+            if self.how.keep_ids {
+                write!(out, "{pid}/{tid} ")?;
+            } else if self.how.keep_order {
+                out.push(' ');
+            } else {
+                let (p, t) = (self.processes.of(pid.into()), self.threads.of(tid.into()));
+                write!(out, "P{p}/T{t} ")?;
+            }
+        }
+        let id = record.identity();
+        match self.store.provider_name(id.provider) {
+            Some(name) => out.push_str(name),
+            None => write!(out, "{}", id.provider)?,
+        }
+        let name = self.store.decoder(record).map(|d| d.schema().name.to_string());
+        if let Some(name) = name.filter(|n| !n.is_empty()) {
+            write!(out, " {name}")?;
+        }
+        match record.header() {
+            Header::Event(h) => {
+                let d = h.descriptor;
+                write!(
+                    out,
+                    " id={} v{} op={} level={} keywords={:#x}",
+                    d.id, d.version, d.opcode, d.level, d.keyword
+                )?;
+                if h.activity != Guid::ZERO {
+                    write!(out, " activity={}", h.activity)?;
+                }
+            }
+            _ => write!(out, " v{} op={} level={}", id.version, id.opcode, id.level)?,
+        }
+        out.push('\n');
+        Ok(())
+    }
+
+    fn field(&mut self, out: &mut String, field: &Field, value: Value<'_>) -> std::fmt::Result {
+        write!(out, "  {}=", field.name)?;
+        match value {
+            Value::Pointer(address) if !self.how.keep_addresses => self.address(out, address),
+            Value::UInt(id) if !self.how.keep_addresses && is_identity(field) => {
+                self.address(out, id)
+            }
+            value => {
+                let mut text = Vec::new();
+                render::text_value(&mut text, field, value);
+                out.push_str(&String::from_utf8_lossy(&text));
+            }
+        }
+        out.push('\n');
+        Ok(())
+    }
+
+    fn address(&mut self, out: &mut String, address: u64) {
+        // Zero means none everywhere.
+        let _ = if address == 0 {
+            write!(out, "0")
+        } else if self.how.keep_order {
+            write!(out, "@")
+        } else {
+            write!(out, "@{}", self.addresses.of(address))
+        };
+    }
+
+    fn extended(&mut self, out: &mut String, record: &Record<'_>) {
+        for item in record.extended() {
+            let _ = match item {
+                ExtendedItem::Stack(stack) => writeln!(out, "  [stack] {} frames", stack.len()),
+                ExtendedItem::RelatedActivity(parent) => writeln!(out, "  [related] {parent}"),
+                _ => Ok(()),
+            };
+        }
+    }
+}
+
+/// Whether a field holds an id that is an address in the CLR: 64 bits wide and named so.
+fn is_identity(field: &Field) -> bool {
+    let name = &*field.name;
+    let wide = matches!(
+        field.kind,
+        etl_schema::FieldKind::Value(etl_schema::InType::UInt64 | etl_schema::InType::HexInt64)
+    );
+    wide && (name.ends_with("ID") || name.ends_with("Address"))
+}
+
+/// A trace of one event, for the examples.
+#[doc(hidden)]
+#[must_use]
+pub fn example() -> Vec<u8> {
+    use etl_format::constants::{EventFlags, EventProperties};
+    use etl_format::write::record::{Descriptor, Event};
+    use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+    use std::io::Cursor;
+
+    let mut payload = 0x7f00_1000u64.to_le_bytes().to_vec();
+    payload.extend(2u32.to_le_bytes());
+    payload.extend("app.exe\0".encode_utf16().flat_map(u16::to_le_bytes));
+    payload.extend(1u32.to_le_bytes());
+    payload.extend(9u16.to_le_bytes());
+    let event = Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0x40),
+        properties: EventProperties(0),
+        thread_id: 8,
+        process_id: 4,
+        stamp: 2_000,
+        provider: crate::facts::clr::RUNTIME,
+        descriptor: Descriptor {
+            id: 156,
+            version: 1,
+            channel: 0,
+            level: 4,
+            opcode: 41,
+            task: 10,
+            keyword: 8,
+        },
+        kernel_time: 0,
+        user_time: 0,
+        activity: Guid::ZERO,
+        extended: &[],
+        payload: &payload,
+    };
+    let header =
+        LogFileHeader { stamp: 1_000, start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+    let written = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))
+        .and_then(|mut session| {
+            session.write(0, &event)?;
+            session.close(None)
+        });
+    written.map(|(file, _)| file.into_inner().into_inner()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_varies_can_be_kept() {
+        let trace = example();
+        let kept = Snapshot::new().keep_times().keep_ids().keep_addresses();
+        let text = kept.render(trace.as_slice()).unwrap();
+        assert!(text.starts_with("##1 2019-04-17T18:40:00.0001000Z 4/8 Microsoft-"), "{text}");
+        assert!(text.contains("  AppDomainID=2130710528\n"), "{text}");
+        let bare = Snapshot::new().without_places().render(trace.as_slice()).unwrap();
+        assert!(bare.starts_with("## Microsoft-"), "{bare}");
+        let none = Snapshot::new().provider(Guid::ZERO).render(trace.as_slice()).unwrap();
+        assert_eq!(none, "");
+        assert_eq!(Snapshot::new().limit(0).render(trace.as_slice()).unwrap(), "");
+    }
+}
