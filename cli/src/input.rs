@@ -91,14 +91,31 @@ pub(crate) fn map(path: &Path) -> Result<Mapped, Failure> {
         // A named pipe or a device cannot be mapped; its bytes can.
         return Err(Failure::new(&name, "is not a regular file").hint("pipe it in and name `-`"));
     }
-    if metadata.len() == 0 {
+    map_file(&file, &name)
+}
+
+/// Maps a file, or standard input by way of a temporary file.
+pub(crate) fn map_any(path: &Path) -> Result<Mapped, Failure> {
+    if !is_stdin(path) {
+        return map(path);
+    }
+    let failure = |e: io::Error| Failure::new(STDIN, e.to_string());
+    let mut file = tempfile::tempfile().map_err(failure)?;
+    io::copy(&mut io::stdin().lock(), &mut file).map_err(failure)?;
+    map_file(&file, STDIN)
+}
+
+/// Maps an open file into memory.
+pub(crate) fn map_file(file: &File, name: &str) -> Result<Mapped, Failure> {
+    let failure = |e: io::Error| Failure::new(name, e.to_string());
+    if file.metadata().map_err(failure)?.len() == 0 {
         return Ok(Mapped(None));
     }
     // SAFETY: the map is only ever read. Should another process write to the file meanwhile, the
     // bytes change under the reader, which takes any bytes; should it cut the file short, the
     // process dies of the access, as documented for users in SECURITY.md.
     #[allow(unsafe_code)]
-    let mapped = unsafe { Mmap::map(&file) }.map_err(failure)?;
+    let mapped = unsafe { Mmap::map(file) }.map_err(failure)?;
     Ok(Mapped(Some(mapped)))
 }
 
@@ -117,6 +134,16 @@ pub(crate) fn not_a_trace(path: &str, error: &etl_format::Error, head: &[u8]) ->
             }
             _ => failure,
         },
+    }
+}
+
+/// The failure of a tool that needs a sound trace: what to do about a damaged one.
+pub(crate) fn not_sound(path: &str, error: &etl_format::Error, head: &[u8], hint: &str) -> Failure {
+    match error.code() {
+        "truncated" | "invalid" | "compression" if sniff(head).is_none() => {
+            Failure::trace(path, error).hint(hint)
+        }
+        _ => not_a_trace(path, error, head),
     }
 }
 

@@ -10,8 +10,8 @@ mod filter;
 mod input;
 mod names;
 mod output;
+mod problem;
 mod progress;
-#[allow(dead_code)] // The tools that make files come next.
 mod sink;
 
 use std::ffi::OsString;
@@ -69,6 +69,14 @@ enum Command {
     Spec(commands::spec::Args),
     /// List where reference pages and runtimes disagree.
     Errata(commands::errata::Args),
+    /// Make one trace of several.
+    Merge(commands::merge::Args),
+    /// Make a sound trace of a damaged or unclosed one.
+    Repair(commands::repair::Args),
+    /// Compress the buffers of a trace.
+    Compress(commands::repack::CompressArgs),
+    /// Decompress the buffers of a trace.
+    Decompress(commands::repack::DecompressArgs),
     /// Print shell completions.
     Completions(commands::completions::Args),
     /// Print the manual page.
@@ -87,6 +95,10 @@ impl Command {
             Command::Slice(args) => commands::slice::run(args),
             Command::Spec(args) => commands::spec::run(args),
             Command::Errata(args) => commands::errata::run(args),
+            Command::Merge(args) => commands::merge::run(args),
+            Command::Repair(args) => commands::repair::run(args),
+            Command::Compress(args) => commands::repack::compress(args),
+            Command::Decompress(args) => commands::repack::decompress(args),
             Command::Completions(args) => commands::completions::run(args, Etlkit::command()),
             Command::Man => commands::completions::man(Etlkit::command()),
         }

@@ -36,6 +36,14 @@ impl Output {
     }
 }
 
+/// A report as JSON, for people to read as well.
+pub(crate) fn json(report: &impl serde::Serialize) -> String {
+    // Strings, numbers and lists only: JSON can hold all of it.
+    let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
 /// Prints text and flushes it.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -7,10 +7,11 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use tempfile::NamedTempFile;
 
 use crate::error::Failure;
-use crate::input;
+use crate::input::{self, Mapped};
 
 /// The arguments of every tool that makes a file.
 #[derive(Debug, clap::Args)]
@@ -21,6 +22,16 @@ pub(crate) struct SinkArgs {
     /// Replace the output file if it is there
     #[arg(long)]
     force: bool,
+}
+
+/// How a tool that makes a file tells of its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object; see docs/files.md
+    Json,
 }
 
 /// A file in the making.
@@ -85,8 +96,10 @@ impl Sink {
         if let Some(permissions) = permissions(target.as_ref()) {
             builder.permissions(permissions);
         }
-        let file = builder.tempfile_in(directory).map_err(|e| {
-            Failure::new(&name, format!("no file can be made in its directory: {e}"))
+        let file = builder.tempfile_in(directory).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => Failure::new(&name, "its directory is not there"),
+            // The error's own text names the temporary file, which is nobody's business.
+            kind => Failure::new(&name, format!("no file can be made in its directory: {kind}")),
         })?;
         Ok(Sink { name, target: Target::Named { file, path, force: args.force } })
     }
@@ -112,6 +125,19 @@ impl Sink {
             Target::Named { file, .. } => file.as_file_mut(),
             Target::Stream { file, .. } => file,
         }
+    }
+
+    /// The bytes written so far.
+    pub fn map(&mut self) -> Result<Mapped, Failure> {
+        let name = self.name.clone();
+        input::map_file(self.file(), &name)
+    }
+
+    /// How many bytes were written.
+    pub fn size(&mut self) -> Result<u64, Failure> {
+        let name = self.name.clone();
+        let metadata = self.file().metadata();
+        metadata.map(|m| m.len()).map_err(|e| Failure::new(name, e.to_string()))
     }
 
     /// The failure of writing the output.
@@ -164,14 +190,20 @@ impl Sink {
         }
     }
 
-    /// Prints what the tool has to say of its work: on standard output, or on standard error when
-    /// the file itself goes there.
-    pub fn report(&self, text: &str) -> io::Result<()> {
-        if matches!(self.target, Target::Stream { path: None, .. }) {
-            io::Write::write_all(&mut io::stderr().lock(), text.as_bytes())
+    /// [`Sink::commit`], and then what the tool has to say of its work: on standard output, or on
+    /// standard error when the file itself goes there.
+    ///
+    /// # Errors
+    /// As [`Sink::commit`].
+    pub fn finish(self, report: &str) -> Result<(), Failure> {
+        let stream = matches!(self.target, Target::Stream { path: None, .. });
+        self.commit()?;
+        if stream {
+            io::Write::write_all(&mut io::stderr().lock(), report.as_bytes())?;
         } else {
-            crate::output::print(text)
+            crate::output::print(report)?;
         }
+        Ok(())
     }
 }
 

@@ -38,7 +38,19 @@ pub fn etlkit_piped(input: &[u8], args: &[&str]) -> Said {
     run(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input))
 }
 
+/// The same where a trace comes out: its bytes, and what was said on standard error.
+#[allow(dead_code)] // Not every test file pipes.
+pub fn etlkit_bytes(input: &[u8], args: &[&str]) -> (Vec<u8>, String) {
+    let output = output(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (output.stdout, String::from_utf8(output.stderr).unwrap())
+}
+
 fn run(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Said {
+    output(tool, directory, args, input).into()
+}
+
+fn output(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Output {
     let mut command = Command::new(tool);
     command.current_dir(directory).args(args).env("COLUMNS", "100");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -52,7 +64,7 @@ fn run(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Sai
             let _ = std::io::Write::write_all(&mut stdin, &input);
         });
     }
-    child.wait_with_output().unwrap().into()
+    child.wait_with_output().unwrap()
 }
 
 /// A directory with files in it.

@@ -45,6 +45,8 @@ mod pack;
 mod put;
 pub mod record;
 mod relog;
+pub mod repack;
+pub mod repair;
 mod session;
 
 pub use buffer::{BufferHeader, Processor, fill};

@@ -26,6 +26,9 @@ use super::pack::Packer;
 use super::record::{Raw, Record};
 use super::session::{Session, SessionConfig, Style, Summary};
 
+/// Windows' own limit to the size of a buffer.
+const LARGEST: u32 = 16 << 20;
+
 /// What the new file begins with: the header event and the records beside it in buffer 0.
 #[derive(Clone, Debug)]
 pub struct RelogPlan {
@@ -73,7 +76,9 @@ impl RelogPlan {
         header.processors =
             header.processors.max(most.saturating_add(1)).min(u32::from(PROCESSOR_INDEX_MASK) + 1);
         let largest = buffers.iter().map(|b| b.fill).max().unwrap_or(0);
-        header.buffer_size = header.buffer_size.max(largest).max(1024).next_multiple_of(1024);
+        // A size beyond what Windows takes is damage, and would be written as filler.
+        let stated = Some(header.buffer_size).filter(|size| *size <= LARGEST).unwrap_or(0x1_0000);
+        header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
         let mut extras = Vec::new();
         if from_header_buffer {

@@ -9,6 +9,7 @@ use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Options, Source,
 use serde::Serialize;
 
 use crate::names;
+use crate::problem::Problem;
 use crate::progress::Progress;
 
 /// Raised when a field changes its meaning or goes away.
@@ -93,25 +94,6 @@ pub(super) struct Span {
     pub to: Option<String>,
 }
 
-/// Something wrong, or worth knowing.
-#[derive(Debug, Serialize)]
-pub(super) struct Problem {
-    pub code: String,
-    pub offset: u64,
-    pub message: String,
-    /// For damage: where it ends, and the records before and behind it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub damage: Option<Extent>,
-}
-
-/// How far damage goes.
-#[derive(Debug, Serialize)]
-pub(super) struct Extent {
-    pub end: u64,
-    pub records_before: u64,
-    pub records_after: u64,
-}
-
 /// First and last stamp of a buffer.
 type Stamps = Option<(i64, i64)>;
 
@@ -171,18 +153,7 @@ impl Survey {
 
         let mut problems: Vec<_> = notes.iter().map(Problem::note).collect();
         let damaged = !records.damage().is_empty();
-        for damage in records.damage() {
-            problems.push(Problem {
-                code: format!("damage-{}", damage.error.code()),
-                offset: damage.range.start,
-                message: damage.error.kind.to_string(),
-                damage: Some(Extent {
-                    end: damage.range.end,
-                    records_before: damage.records_before,
-                    records_after: damage.records_after,
-                }),
-            });
-        }
+        problems.extend(records.damage().iter().map(Problem::damage));
         if broken_chains > 0 {
             problems.push(Problem {
                 code: "extended-items-broken".to_owned(),
@@ -243,17 +214,6 @@ impl Survey {
             problems,
             damaged,
         })
-    }
-}
-
-impl Problem {
-    fn note(note: &Note) -> Self {
-        Problem {
-            code: note.code().to_owned(),
-            offset: note.offset(),
-            message: note.to_string(),
-            damage: None,
-        }
     }
 }
 

@@ -76,12 +76,7 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
         writeln!(out, "\n  problems")?;
     }
     for p in s.problems.iter().take(MOST) {
-        write!(out, "    {} at {:#x}: {}", p.code, p.offset, Printable(&p.message))?;
-        if let Some(d) = &p.damage {
-            let (before, after) = (d.records_before, d.records_after);
-            write!(out, " (to {:#x}; {before} records before, {after} after)", d.end)?;
-        }
-        writeln!(out)?;
+        writeln!(out, "    {p}")?;
     }
     cut(out, s.problems.len(), "problems")
 }

@@ -206,7 +206,9 @@ impl<M: Medium> Session<M> {
             self.spare.push(held.bytes);
         }
         if self.medium.can_go_back() {
-            let end = end_time.unwrap_or_else(|| self.filetime(self.latest));
+            // An end behind the start is what tells a session without events from an unclosed one.
+            let least = self.config.header.start_time.saturating_add(1);
+            let end = end_time.unwrap_or_else(|| self.filetime(self.latest).max(least));
             let header = &mut self.config.header;
             header.end_time = end;
             header.buffers_written = self.buffers;

@@ -1,0 +1,243 @@
+//! `etlkit compress` and `etlkit decompress`.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use etl_format::compress::Effort;
+use etl_format::constants::CompressionFormat;
+use etl_format::read::{Options, PipeSource, Source};
+use etl_format::write::repack::{self, Repacked};
+use etl_format::write::{BufferPacker, Packer};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::error::Failure;
+use crate::input;
+use crate::output;
+use crate::progress::Progress;
+use crate::sink::{ReportFormat, Sink, SinkArgs};
+
+/// Raised when a field of the report changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Bytes gathered before they are written.
+const CHUNK: usize = 1 << 20;
+
+/// Arguments of `etlkit compress`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 done, 2 not readable, damaged, or not writable.
+
+Nothing but the compression of the buffers changes: `etlkit decompress` gives the same file again.
+
+Examples:
+  etlkit compress trace.etl -o small.etl
+  etlkit compress trace.etl -o small.etl --effort best --format json
+  cat trace.etl | etlkit compress - -o - > small.etl")]
+pub(crate) struct CompressArgs {
+    /// The trace; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    sink: SinkArgs,
+    #[command(flatten)]
+    how: CompressionArgs,
+    /// How to print the report
+    #[arg(long = "format", value_enum, default_value_t)]
+    report: ReportFormat,
+}
+
+/// Arguments of `etlkit decompress`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 done, 2 not readable, damaged, or not writable.
+
+Examples:
+  etlkit decompress merged.etl -o plain.etl
+  etlkit decompress merged.etl -o - | some-reader -")]
+pub(crate) struct DecompressArgs {
+    /// The trace; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    sink: SinkArgs,
+    /// How to print the report
+    #[arg(long = "format", value_enum, default_value_t)]
+    report: ReportFormat,
+}
+
+/// How buffers are compressed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompressionArgs {
+    /// Format of the compressed buffers; Windows writes and reads xpress
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    algorithm: Algorithm,
+    /// How much work to put into it
+    #[arg(long, value_enum, default_value_t)]
+    effort: Work,
+}
+
+impl CompressionArgs {
+    /// The format and the effort.
+    pub fn chosen(&self) -> (CompressionFormat, Effort) {
+        let format = match self.algorithm {
+            Algorithm::Xpress => CompressionFormat::XPRESS,
+            Algorithm::Lznt1 => CompressionFormat::LZNT1,
+            Algorithm::XpressHuff => CompressionFormat::XPRESS_HUFF,
+        };
+        let effort = match self.effort {
+            Work::Fast => Effort::Fast,
+            Work::Default => Effort::Default,
+            Work::Best => Effort::Best,
+        };
+        (format, effort)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Algorithm {
+    /// Plain LZ77
+    #[default]
+    Xpress,
+    /// LZ77 in chunks of 4 KB
+    Lznt1,
+    /// LZ77 with Huffman coding
+    XpressHuff,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Work {
+    /// Quick
+    Fast,
+    /// As small as is quick
+    #[default]
+    Default,
+    /// Small, and slow
+    Best,
+}
+
+pub(crate) fn compress(args: &CompressArgs) -> Result<Outcome, Failure> {
+    let (format, effort) = args.how.chosen();
+    let mut packer =
+        BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
+    run(&args.file, &args.sink, args.report, Some(&mut packer))
+}
+
+pub(crate) fn decompress(args: &DecompressArgs) -> Result<Outcome, Failure> {
+    run(&args.file, &args.sink, args.report, None)
+}
+
+fn run(
+    file: &Path,
+    sink: &SinkArgs,
+    report: ReportFormat,
+    packer: Option<&mut BufferPacker>,
+) -> Result<Outcome, Failure> {
+    let (name, compress) = (input::display(file), packer.is_some());
+    let mut sink = Sink::create(sink, [file])?;
+    let done = if input::is_stdin(file) {
+        let source = PipeSource::new(input::stdin_stream());
+        repacked(source, &name, &[], 0, &mut sink, packer)?
+    } else {
+        let mapped = input::map(file)?;
+        let bytes = mapped.bytes();
+        let head = bytes.get(..16).unwrap_or(bytes);
+        repacked(bytes, &name, head, bytes.len() as u64, &mut sink, packer)?
+    };
+    let report = Report::new(&name, sink.name(), &done, compress).render(report);
+    sink.finish(&report)?;
+    Ok(Outcome::Fine)
+}
+
+fn repacked<S: Source>(
+    source: S,
+    name: &str,
+    head: &[u8],
+    total: u64,
+    sink: &mut Sink,
+    packer: Option<&mut BufferPacker>,
+) -> Result<Repacked, Failure> {
+    let mut progress = Progress::new(total, false);
+    let watch = |bytes: u64| progress.pass(usize::try_from(bytes).unwrap_or(usize::MAX));
+    let options = Options::default();
+    let mut out = Watched { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
+    let done = match packer {
+        Some(packer) => {
+            let packer: &mut dyn Packer = packer;
+            repack::compress(source, &mut out, packer, &options, watch)
+        }
+        None => repack::decompress(source, &mut out, &options, watch),
+    };
+    let failed = out.failed;
+    drop(out);
+    done.map_err(|e| {
+        let hint = "the trace is damaged; `etlkit repair` makes a sound one of it";
+        if failed { sink.failure(&e) } else { input::not_sound(name, &e, head, hint) }
+    })
+}
+
+/// Tells a fault of the output from one of the input.
+struct Watched<W> {
+    out: W,
+    failed: bool,
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.out.write(bytes).inspect_err(|_| self.failed = true)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush().inspect_err(|_| self.failed = true)
+    }
+}
+
+/// What is told of the work; docs/files.md describes it.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    schema_version: u32,
+    input: &'a str,
+    output: &'a str,
+    action: &'static str,
+    was_compressed: bool,
+    buffers: u64,
+    buffers_compressed: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    bytes_used: u64,
+}
+
+impl<'a> Report<'a> {
+    fn new(input: &'a str, output: &'a str, done: &Repacked, compress: bool) -> Self {
+        Report {
+            schema_version: SCHEMA_VERSION,
+            input,
+            output,
+            action: if compress { "compress" } else { "decompress" },
+            was_compressed: done.was_compressed,
+            buffers: done.buffers,
+            buffers_compressed: done.compressed,
+            bytes_in: done.bytes_in,
+            bytes_out: done.bytes_out,
+            bytes_used: done.used,
+        }
+    }
+
+    fn render(&self, format: ReportFormat) -> String {
+        match format {
+            ReportFormat::Json => output::json(self),
+            ReportFormat::Text => {
+                let share = 100.0 * self.bytes_out as f64 / (self.bytes_in as f64).max(1.0);
+                format!(
+                    "{}: {} buffers, {} compressed; {} from {} ({share:.1}%)\n",
+                    crate::escape::Printable(self.output),
+                    self.buffers,
+                    self.buffers_compressed,
+                    output::size(self.bytes_out),
+                    output::size(self.bytes_in),
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The tools that make files: what they say, what they leave, and what they refuse.
+
+mod common;
+
+use common::{BUFFER, Said, buffer, directory, etlkit, etlkit_bytes, event, header_event, trace};
+use serde_json::Value;
+use std::path::Path;
+
+/// What was said, on both streams and with the exit code.
+fn all(said: &Said) -> String {
+    format!("{}--- stderr\n{}--- exit {}\n", said.out, said.err, said.code)
+}
+
+/// A trace with two events, on a clock of some frequency.
+fn other(frequency: u64, build: u32, start: u64) -> Vec<u8> {
+    let mut head = header_event(2);
+    head[0x20 + 8..0x20 + 12].copy_from_slice(&build.to_le_bytes());
+    head[0x20 + 0x100..0x20 + 0x108].copy_from_slice(&frequency.to_le_bytes());
+    head[0x20 + 0x108..0x20 + 0x110].copy_from_slice(&start.to_le_bytes());
+    let records = [event(1_015, 7, 4, 0x8, None), event(1_045, 8, 5, 0x10, None)];
+    [buffer(0, 0, 4, &[head]), buffer(1, 1, 0, &records)].concat()
+}
+
+const START: u64 = 133_000_000_000_000_000;
+
+fn names(here: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(here)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn stamps(here: &Path, file: &str) -> Vec<i64> {
+    let said = etlkit(here, &["dump", "--raw", "--format", "jsonl", file]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    said.out
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).unwrap()["stamp"].as_i64().unwrap())
+        .collect()
+}
+
+#[test]
+fn help_texts() {
+    let here = directory(&[]);
+    for name in ["merge", "repair", "compress", "decompress"] {
+        let said = etlkit(here.path(), &[name, "--help"]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        insta::assert_snapshot!(format!("help_{name}"), said.out);
+    }
+}
+
+#[test]
+fn merged_traces() {
+    let second = other(10_000_000, 19_045, START);
+    let here = directory(&[("a.etl", &trace()), ("b.etl", &second)]);
+    let said = etlkit(here.path(), &["merge", "a.etl", "b.etl", "-o", "m.etl"]);
+    insta::assert_snapshot!("merge", all(&said));
+    assert_eq!(
+        stamps(here.path(), "m.etl"),
+        [1_000, 1_010, 1_015, 1_020, 1_030, 1_040, 1_045, 1_050]
+    );
+    let json = ["merge", "b.etl", "a.etl", "-o", "m2.etl", "--compress", "--format", "json"];
+    let said = etlkit(here.path(), &json);
+    insta::assert_snapshot!("merge_json", all(&said));
+    assert_eq!(stamps(here.path(), "m2.etl"), stamps(here.path(), "m.etl"));
+    let info = etlkit(here.path(), &["info", "m.etl"]);
+    insta::assert_snapshot!("merge_info", info.out);
+    assert_eq!(names(here.path()), ["a.etl", "b.etl", "m.etl", "m2.etl"]);
+}
+
+#[test]
+fn refusals_to_merge_name_their_reason() {
+    let here = directory(&[
+        ("a.etl", &trace()),
+        ("machine.etl", &other(10_000_000, 9_600, START)),
+        ("boot.etl", &other(10_000_000, 19_045, START + 36_000_000_000)),
+        ("clock.etl", &other(0, 19_045, START)),
+        ("slow.etl", &other(1_000_000, 19_045, START)),
+        ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
+        ("zip.etl", b"PK\x03\x04and so on"),
+    ]);
+    let mut told = String::new();
+    for file in
+        ["machine.etl", "boot.etl", "clock.etl", "cut.etl", "zip.etl", "none.etl", "./a.etl"]
+    {
+        let said = etlkit(here.path(), &["merge", "a.etl", file, "-o", "m.etl"]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""));
+        told.push_str(&said.err);
+        assert!(!here.path().join("m.etl").exists());
+    }
+    insta::assert_snapshot!("merge_refusals", told);
+    for (reason, stamps_of) in [
+        ("machine", [1_015, 1_045]),
+        ("boot", [36_000_001_015, 36_000_001_045]),
+        ("clock", [1_015, 1_045]),
+    ] {
+        let file = format!("{reason}.etl");
+        let args = ["merge", "a.etl", &file, "-o", "m.etl", "--allow", reason, "--force"];
+        assert_eq!(etlkit(here.path(), &args).code, 0);
+        let found = stamps(here.path(), "m.etl");
+        assert!(stamps_of.iter().all(|s| found.contains(s)), "{reason}: {found:?}");
+    }
+    let said = etlkit(here.path(), &["merge", "a.etl", "slow.etl", "-o", "slower.etl"]);
+    insta::assert_snapshot!("merge_clocks", all(&said));
+    // 15 and 45 ticks of a microsecond.
+    assert_eq!(stamps(here.path(), "slower.etl")[6..], [1_150, 1_450]);
+    let salvage = ["merge", "a.etl", "cut.etl", "-o", "s.etl", "--salvage"];
+    let said = etlkit(here.path(), &salvage);
+    insta::assert_snapshot!("merge_salvage", all(&said));
+}
+
+#[test]
+fn compressed_and_back() {
+    let here = directory(&[("t.etl", &trace())]);
+    let said = etlkit(here.path(), &["compress", "t.etl", "-o", "c.etl"]);
+    insta::assert_snapshot!("compress", all(&said));
+    let said = etlkit(here.path(), &["decompress", "c.etl", "-o", "p.etl", "--format", "json"]);
+    insta::assert_snapshot!("decompress_json", all(&said));
+    assert_eq!(std::fs::read(here.path().join("p.etl")).unwrap(), trace());
+    for algorithm in ["lznt1", "xpress-huff"] {
+        for effort in ["fast", "best"] {
+            let how = ["--algorithm", algorithm, "--effort", effort, "--force"];
+            let args = [&["compress", "t.etl", "-o", "d.etl"][..], &how].concat();
+            assert_eq!(etlkit(here.path(), &args).code, 0);
+            assert_eq!(stamps(here.path(), "d.etl"), stamps(here.path(), "t.etl"));
+        }
+    }
+}
+
+#[test]
+fn pipes_carry_traces() {
+    let (small, err) = etlkit_bytes(&trace(), &["compress", "-", "-o", "-"]);
+    assert!(err.contains("(standard output): 3 buffers"), "{err}");
+    let (plain, _) = etlkit_bytes(&small, &["decompress", "-", "-o", "-"]);
+    assert_eq!(plain, trace());
+    let here = directory(&[("t.etl", &other(10_000_000, 19_045, START))]);
+    let path = here.path().join("t.etl");
+    let args = ["merge", "-", path.to_str().unwrap(), "-o", "-"];
+    let (merged, err) = etlkit_bytes(&trace(), &args);
+    assert!(err.contains("(standard input): 5 records"), "{err}");
+    std::fs::write(here.path().join("m.etl"), merged).unwrap();
+    assert_eq!(stamps(here.path(), "m.etl").len(), 8);
+    let (repaired, _) = etlkit_bytes(&trace(), &["repair", "-", "-o", "-"]);
+    std::fs::write(here.path().join("r.etl"), repaired).unwrap();
+    assert_eq!(stamps(here.path(), "r.etl").len(), 6);
+}
+
+#[test]
+fn repaired_traces() {
+    let mut broken = trace();
+    broken[BUFFER + 0x48..BUFFER + 0x4c].fill(0xab);
+    let here = directory(&[
+        ("t.etl", &trace()),
+        ("broken.etl", &broken),
+        ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
+        ("text.etl", &[b'x'; 9_000]),
+    ]);
+    let mut told = String::new();
+    for (file, code) in [("t.etl", 0), ("broken.etl", 1), ("cut.etl", 1), ("text.etl", 2)] {
+        let out = format!("new-{file}");
+        let said = etlkit(here.path(), &["repair", file, "-o", &out]);
+        assert_eq!(said.code, code);
+        told.push_str(&all(&said));
+        if code < 2 {
+            let strict = etlkit(here.path(), &["info", "--strict", &out]);
+            assert_eq!(
+                (strict.code, strict.out.contains("problems")),
+                (0, false),
+                "{}",
+                strict.out
+            );
+        }
+    }
+    insta::assert_snapshot!("repair", told);
+    let json = ["repair", "broken.etl", "-o", "j.etl", "--format", "json"];
+    insta::assert_snapshot!("repair_json", all(&etlkit(here.path(), &json)));
+}
+
+#[test]
+fn what_is_there_stays_as_it_is() {
+    let here = directory(&[("t.etl", &trace()), ("out.etl", b"mine")]);
+    let mut told = String::new();
+    for tool in ["merge", "repair", "compress", "decompress"] {
+        for args in
+            [&["-o", "out.etl"][..], &["-o", "t.etl", "--force"], &["-o", "no/such/place.etl"]]
+        {
+            let said = etlkit(here.path(), &[&[tool, "t.etl"], args].concat());
+            assert_eq!((said.code, said.out.as_str()), (2, ""));
+            if tool == "merge" {
+                told.push_str(&said.err);
+            }
+        }
+    }
+    assert_eq!(std::fs::read(here.path().join("t.etl")).unwrap(), trace());
+    assert_eq!(std::fs::read(here.path().join("out.etl")).unwrap(), b"mine");
+    assert_eq!(names(here.path()), ["out.etl", "t.etl"], "nothing half done is left");
+    insta::assert_snapshot!("clobber", told);
+    let said = etlkit(here.path(), &["merge", "t.etl", "-o", "out.etl", "--force"]);
+    assert_eq!(said.code, 0);
+    assert_eq!(stamps(here.path(), "out.etl").len(), 6);
+}
+
+#[test]
+fn the_documented_fields_are_the_fields() {
+    let here = directory(&[("t.etl", &trace()), ("cut.etl", &trace()[..2 * BUFFER + 0x60])]);
+    for (args, page) in [
+        (&["merge", "t.etl", "cut.etl", "--salvage"][..], include_str!("../../docs/merge.md")),
+        (&["repair", "cut.etl"], include_str!("../../docs/files.md")),
+        (&["compress", "t.etl"], include_str!("../../docs/files.md")),
+    ] {
+        let out = format!("{}.etl", args[0]);
+        let args = [args, &["-o", &out, "--format", "json"]].concat();
+        let said = etlkit(here.path(), &args);
+        let report: Value = serde_json::from_str(&said.out).unwrap();
+        let inner = report.get("inputs").map_or(&Value::Null, |inputs| &inputs[1]);
+        let fields = |value: &Value| -> Vec<String> {
+            value.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect()
+        };
+        for field in fields(&report).into_iter().chain(fields(inner)) {
+            assert!(page.contains(&format!("`{field}`")), "{} does not say {field}", args[0]);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Traces compressed and decompressed buffer by buffer: nothing else about them changes.
+//!
+//! Records are not looked at. Every buffer keeps its processor, numbers, stamps and flags but for the
+//! one that says whether it is compressed; the file headers say the mode and the version of the log
+//! format that go with it. Decompressing what was compressed gives the same bytes again, where the
+//! plain file was laid out as a session does it: buffers of one size, with filler, and nothing behind
+//! the last one.
+//!
+//! Both read forwards only and never go back, so a pipe will do on either side.
+
+use std::io::Write;
+
+use crate::constants::{
+    BUFFER_HEADER_SIZE, BufferFlags, BufferState, CompressionFormat, LogFileMode,
+};
+use crate::error::{Error, Result};
+use crate::read::{self, FileOrder, Options, Source};
+
+use super::buffer::{BufferHeader, fill};
+use super::header::LogFileHeader;
+use super::pack::Packer;
+use super::put::{overwrite, unwritable};
+
+/// Where the version of the log format stands in a buffer that begins with a header event.
+const LOG_VERSION_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 6;
+/// Where the mode stands there.
+const MODE_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 0x20;
+/// A short buffer 0 takes a multiple of this.
+const SHORT_BUFFER_UNIT: usize = 0x200;
+
+/// What compressing or decompressing came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repacked {
+    /// Buffers.
+    pub buffers: u64,
+    /// Buffers that are compressed now.
+    pub compressed: u64,
+    /// Bytes of the buffers read.
+    pub bytes_in: u64,
+    /// Bytes of the buffers written.
+    pub bytes_out: u64,
+    /// Bytes in use in the buffers, their headers included: what there is without filler and
+    /// compression.
+    pub used: u64,
+    /// Whether buffers were compressed before.
+    pub was_compressed: bool,
+}
+
+/// Compresses a trace. One that is compressed already is compressed anew. A buffer that does not
+/// shrink stays plain.
+///
+/// `watch` is told the bytes of each buffer that was read.
+///
+/// # Errors
+/// When the input is no trace, or its buffers are damaged; whatever the output reports.
+pub fn compress<S: Source, W: Write>(
+    input: S,
+    output: &mut W,
+    packer: &mut dyn Packer,
+    options: &Options,
+    watch: impl FnMut(u64),
+) -> Result<Repacked> {
+    repack(input, output, Some(packer), options, watch)
+}
+
+/// Decompresses a trace. One that is plain already comes out with its buffers laid out anew.
+///
+/// `watch` is told the bytes of each buffer that was read.
+///
+/// # Errors
+/// When the input is no trace, or its buffers are damaged; [`crate::ErrorKind::Unwritable`] when a
+/// buffer is larger than its file header says buffers are; whatever the output reports.
+pub fn decompress<S: Source, W: Write>(
+    input: S,
+    output: &mut W,
+    options: &Options,
+    watch: impl FnMut(u64),
+) -> Result<Repacked> {
+    repack(input, output, None, options, watch)
+}
+
+fn repack<S: Source, W: Write>(
+    input: S,
+    output: &mut W,
+    mut packer: Option<&mut dyn Packer>,
+    options: &Options,
+    mut watch: impl FnMut(u64),
+) -> Result<Repacked> {
+    let mut buffers = FileOrder::open(input, options)?;
+    let mut size = buffers.header().buffer_size;
+    let mut done = Repacked::default();
+    let mut out = Vec::new();
+    while let Some(&entry) = buffers.next_buffer()? {
+        let bytes = buffers.buffer_bytes();
+        let used = (entry.fill as usize).min(bytes.len());
+        let source = read::BufferHeader::parse(bytes, entry.offset)?;
+        let mut header = BufferHeader::from(&source);
+        header.flags = BufferFlags(header.flags.0 & !BufferFlags::COMPRESSED.0);
+        let records = bytes.get(BUFFER_HEADER_SIZE..used).unwrap_or_default();
+        let format = packer.as_ref().map(|p| p.format());
+        let event = read::FileHeader::parse(records, entry.offset);
+        if let Ok(event) = event.as_ref()
+            && entry.is_header()
+        {
+            size = event.buffer_size;
+            out.clear();
+            out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
+            header.state = turn(event, format, &mut out);
+            let whole = match format {
+                Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
+                None => size as usize,
+            };
+            finish(&mut header, &mut out, whole, entry.offset)?;
+        } else {
+            out.clear();
+            out.resize(BUFFER_HEADER_SIZE, 0);
+            if let Some(packer) = packer.as_mut() {
+                packer.pack(records, &mut out);
+            }
+            if format.is_some() && out.len() < used {
+                header.flags = header.flags | BufferFlags::COMPRESSED;
+                // What says how long the records are without compression.
+                (header.saved_offset, header.offset) = (entry.fill, entry.fill);
+                done.compressed += 1;
+            } else {
+                out.truncate(BUFFER_HEADER_SIZE);
+                out.extend_from_slice(records);
+            }
+            let whole = if format.is_some() { out.len() } else { size as usize };
+            finish(&mut header, &mut out, whole, entry.offset)?;
+        }
+        output.write_all(&out)?;
+        done.buffers += 1;
+        done.was_compressed |= entry.compressed;
+        done.bytes_in = done.bytes_in.saturating_add(entry.stored.into());
+        done.bytes_out = done.bytes_out.saturating_add(out.len() as u64);
+        done.used = done.used.saturating_add(used as u64);
+        watch(entry.stored.into());
+    }
+    output.flush()?;
+    Ok(done)
+}
+
+/// Turns the header event at the beginning of a buffer to the compression that comes behind it, and
+/// returns the state of its buffer.
+fn turn(
+    event: &read::FileHeader,
+    format: Option<CompressionFormat>,
+    buffer: &mut [u8],
+) -> BufferState {
+    let mut header = LogFileHeader::from(event);
+    header.mode = match format {
+        Some(_) => header.mode | LogFileMode::COMPRESSED,
+        None => LogFileMode(header.mode.0 & !LogFileMode::COMPRESSED.0),
+    };
+    header.set_log_version();
+    overwrite(buffer, LOG_VERSION_AT, &[header.log_major, header.log_minor]);
+    overwrite(buffer, MODE_AT, &header.mode.0.to_le_bytes());
+    match format {
+        Some(format) => BufferState(format.0.into()),
+        None if header.mode.has(LogFileMode::RELOG) => BufferState::FREE,
+        None => BufferState::FLUSH,
+    }
+}
+
+/// Brings a buffer to its size in the file and puts its header in place.
+fn finish(header: &mut BufferHeader, out: &mut Vec<u8>, whole: usize, offset: u64) -> Result<()> {
+    let larger = || Error {
+        offset,
+        ..unwritable("the buffer is larger than the file header says buffers are")
+    };
+    if out.len() > whole {
+        return Err(larger());
+    }
+    fill(out, whole);
+    header.buffer_size = u32::try_from(whole).map_err(|_| larger())?;
+    header.overwrite(out);
+    Ok(())
+}

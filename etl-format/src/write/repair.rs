@@ -1,0 +1,130 @@
+//! A sound trace from a damaged or unclosed one.
+//!
+//! What can be read is written anew, record by record in time order, as a relogger does; the header
+//! says what is true of the new file. What could not be read is told, not made up.
+
+use crate::compress::Effort;
+use crate::constants::{ClockType, LogFileMode};
+use crate::error::Result;
+use crate::read::{
+    Damage, FileHeader, Limits, Mode, Note, Options, OrderCheck, OrderReport, Record, Source, Trace,
+};
+
+use super::medium::Medium;
+use super::pack::{BufferPacker, Packer};
+use super::relog::{Relog, RelogPlan};
+use super::session::Summary;
+
+/// Ticks in a second that a trace without a header is taken to have: what Windows has used since
+/// version 10, release 1809.
+pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
+
+/// What repairing a trace came to.
+#[derive(Clone, Debug)]
+pub struct RepairReport {
+    /// What was written.
+    pub summary: Summary,
+    /// What could not be read, in file order.
+    pub damage: Vec<Damage>,
+    /// What else was found.
+    pub notes: Vec<Note>,
+    /// Whether the session had been closed: end time and counts were in the header.
+    pub closed: bool,
+    /// Whether there was a header event. Without one the new header is made up: stamps count from
+    /// the first record, and [`ASSUMED_FREQUENCY`] is its clock's.
+    pub header: bool,
+    /// What time order took.
+    pub order: OrderReport,
+    /// Records too long for a buffer, left out.
+    pub too_long: u64,
+}
+
+impl RepairReport {
+    /// Whether nothing was wrong with the trace.
+    #[must_use]
+    pub fn was_sound(&self) -> bool {
+        self.damage.is_empty()
+            && self.closed
+            && self.header
+            && self.too_long == 0
+            && self.order.late == 0
+            && self.order.sorted_buffers == 0
+            && !self.notes.iter().any(is_fault)
+    }
+}
+
+/// Whether a note tells of something that the new file does not have any more.
+fn is_fault(note: &Note) -> bool {
+    matches!(
+        note,
+        Note::Unclosed
+            | Note::BufferCount { .. }
+            | Note::UnusedTail { .. }
+            | Note::FillDiffers { .. }
+            | Note::SequenceTwice { .. }
+            | Note::CompressionUnnamed { .. }
+    )
+}
+
+/// Reads what can be read and writes it as a sound trace; compressed, if it was. `watch` sees every
+/// record.
+///
+/// # Errors
+/// When nothing in the input looks like a trace, or one is of Windows XP or 2003; whatever the input
+/// or the medium reports.
+pub fn repair<S: Source, M: Medium>(
+    input: S,
+    medium: M,
+    limits: Limits,
+    mut watch: impl FnMut(&Record<'_>),
+) -> Result<(M, RepairReport)> {
+    let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits };
+    let mut trace = Trace::open(input, &options)?;
+    let found = trace.header().clone();
+    let header = is_known(&found);
+    let closed = header && found.is_closed();
+    let mut plan = RelogPlan::copying(&mut trace)?;
+    if !closed || found.end_time <= found.start_time {
+        // Told by the latest record instead.
+        plan.header.end_time = 0;
+    }
+    if !header {
+        let data = trace.buffers().iter().filter(|b| !b.is_header());
+        let first = data.map(|b| b.first_stamp).filter(|stamp| *stamp > i64::MIN).min();
+        plan.header.stamp = first.unwrap_or(0);
+        (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
+        plan.header.log_minor = 5;
+        plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
+        plan.header.timer_resolution = 156_250;
+    }
+    let packer: Option<Box<dyn Packer>> = if found.mode.has(LogFileMode::COMPRESSED) {
+        Some(Box::new(BufferPacker::new(trace.compression(), Effort::default())?))
+    } else {
+        None
+    };
+    let mut notes = trace.notes().to_vec();
+    let mut relog = Relog::begin(plan, medium, packer)?;
+    let mut records = trace.ordered()?;
+    let mut too_long = 0;
+    while let Some(record) = records.next_record()? {
+        watch(&record);
+        // The header event of what was appended, or of a buffer 0 that lost its place.
+        if record.hook() == Some(crate::constants::hook::HEADER) {
+            continue;
+        }
+        match relog.copy(&record) {
+            Err(e) if !e.is_io() => too_long += 1,
+            done => done?,
+        }
+    }
+    let (damage, order) = (records.damage().to_vec(), records.report());
+    notes.sort_by_key(Note::offset);
+    let (medium, summary) = relog.finish()?;
+    Ok((medium, RepairReport { summary, damage, notes, closed, header, order, too_long }))
+}
+
+/// Whether the header is one that was read, not what stands in for it.
+fn is_known(header: &FileHeader) -> bool {
+    let unknown = FileHeader::unknown(header.buffer_size);
+    *header != FileHeader { mode: header.mode, ..unknown }
+}
