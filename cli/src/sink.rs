@@ -190,20 +190,33 @@ impl Sink {
         }
     }
 
-    /// [`Sink::commit`], and then what the tool has to say of its work: on standard output, or on
-    /// standard error when the file itself goes there.
+    /// Prints what the tool has to say of its work: on standard output, or on standard error when
+    /// the file itself goes there.
+    pub fn report(&self, text: &str) -> io::Result<()> {
+        tell(self.is_standard_output(), text)
+    }
+
+    /// [`Sink::commit`], and then [`Sink::report`].
     ///
     /// # Errors
     /// As [`Sink::commit`].
     pub fn finish(self, report: &str) -> Result<(), Failure> {
-        let stream = matches!(self.target, Target::Stream { path: None, .. });
+        let taken = self.is_standard_output();
         self.commit()?;
-        if stream {
-            io::Write::write_all(&mut io::stderr().lock(), report.as_bytes())?;
-        } else {
-            crate::output::print(report)?;
-        }
-        Ok(())
+        Ok(tell(taken, report)?)
+    }
+
+    fn is_standard_output(&self) -> bool {
+        matches!(self.target, Target::Stream { path: None, .. })
+    }
+}
+
+/// Prints a report, on standard error when standard output is taken.
+fn tell(taken: bool, text: &str) -> io::Result<()> {
+    if taken {
+        io::Write::write_all(&mut io::stderr().lock(), text.as_bytes())
+    } else {
+        crate::output::print(text)
     }
 }
 
