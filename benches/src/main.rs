@@ -3,6 +3,7 @@
 //! Every row is the best of several runs in one process, from the page cache, on one core. Ratios are
 //! to a plain pass over the same file: reading it into one reused buffer and looking at each word.
 
+mod decode;
 mod inputs;
 mod measure;
 mod table;
@@ -13,6 +14,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use etl_format::read::{FileOrder, FileSource, Options, OrderCheck, Record, Trace};
+use etl_schema::store::SchemaStore;
 
 use measure::{best, peak_memory, plain_pass};
 use table::Row;
@@ -32,12 +34,28 @@ struct Args {
     /// Measure this trace instead of the built-in choice
     #[arg(long)]
     file: Vec<PathBuf>,
+    /// Measure only rows with this text in their name; may be given again
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// Used by the program itself: read one trace in time order and print the peak memory
     #[arg(long, hide = true)]
     child: Option<PathBuf>,
+}
+
+const PLAIN: &str = "plain pass over the bytes";
+const LOOK_UP: &str = "file order, look-up";
+const LOOK_UP_FIELDS: &str = "file order, look-up, fields";
+const FIELDS: &str = "fields of known events";
+const DUMP: &str = "dump to JSON lines";
+
+impl Args {
+    /// Whether a row is to be measured.
+    fn wants(&self, row: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| row.contains(name.as_str()))
+    }
 }
 
 fn main() {
@@ -52,8 +70,9 @@ fn main() {
         println!("{}", peak_memory());
         return;
     }
-    build_the_tool();
-    let runs = if args.quick { 1 } else { args.runs };
+    if args.wants(DUMP) {
+        build_the_tool();
+    }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut files = args.file.clone();
     if files.is_empty() {
@@ -66,7 +85,7 @@ fn main() {
     }
     let mut rows = Vec::new();
     for file in &files {
-        rows.extend(measure_file(file, runs, args.quick));
+        rows.extend(measure_file(file, &args));
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are numbers and names"));
@@ -86,7 +105,8 @@ fn build_the_tool() {
     assert!(built.is_ok_and(|status| status.success()), "etlkit does not build");
 }
 
-fn measure_file(path: &Path, runs: usize, quick: bool) -> Vec<Row> {
+fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
+    let runs = if args.quick { 1 } else { args.runs };
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let bytes = std::fs::read(path).expect("the input is readable");
     let mut trace = Trace::open(bytes.as_slice(), &Options::default()).expect("it is a trace");
@@ -102,6 +122,7 @@ fn measure_file(path: &Path, runs: usize, quick: bool) -> Vec<Row> {
         .expect("it is whole");
 
     let limit = best(runs, || plain_pass(path));
+    let mut rows = Vec::new();
     let row = |what: &str, seconds: f64| Row {
         file: name.clone(),
         what: what.to_owned(),
@@ -113,26 +134,54 @@ fn measure_file(path: &Path, runs: usize, quick: bool) -> Vec<Row> {
         ratio: seconds / limit,
         peak: None,
     };
-    let mut rows = vec![row("plain pass over the bytes", limit)];
-    rows.push(row("file order, slice", best(runs, || file_order(&bytes))));
+    if args.wants(PLAIN) {
+        rows.push(row(PLAIN, limit));
+    }
+    if args.wants("file order, slice") {
+        rows.push(row("file order, slice", best(runs, || file_order(&bytes))));
+    }
     for (what, order) in [
         ("time order, slice", OrderCheck::Ahead),
         ("time order, heads only", OrderCheck::Heads),
         ("time order, all checked first", OrderCheck::Full),
     ] {
-        rows.push(row(what, best(runs, || time_order(&bytes, order))));
+        if args.wants(what) {
+            rows.push(row(what, best(runs, || time_order(&bytes, order))));
+        }
     }
-    let mut from_file = row("time order, file", best(runs, || time_order_of_file(path)));
-    from_file.peak = child_peak(path);
-    rows.push(from_file);
-    if let Some((seconds, output)) = dump(path, runs) {
-        rows.push(Row { output, ..row("dump to JSON lines", seconds) });
+    if args.wants("time order, file") {
+        let mut from_file = row("time order, file", best(runs, || time_order_of_file(path)));
+        from_file.peak = child_peak(path);
+        rows.push(from_file);
     }
-    if !quick && bytes.len() < 32 << 20 {
+    let store = SchemaStore::default();
+    if args.wants(LOOK_UP) {
+        rows.push(row(LOOK_UP, best(runs, || decode::look_up(&bytes, &store))));
+    }
+    if args.wants(LOOK_UP_FIELDS) {
+        rows.push(row(LOOK_UP_FIELDS, best(runs, || decode::look_up_and_decode(&bytes, &store))));
+    }
+    if args.wants(FIELDS) {
+        let payloads = decode::Payloads::of(&bytes, &store);
+        let seconds = best(runs, || payloads.decode());
+        rows.push(Row {
+            unpacked: payloads.bytes(),
+            records: payloads.len(),
+            ..row(FIELDS, seconds)
+        });
+    }
+    if args.wants(DUMP)
+        && let Some((seconds, output)) = dump(path, runs)
+    {
+        rows.push(Row { output, ..row(DUMP, seconds) });
+    }
+    if !args.quick && bytes.len() < 32 << 20 {
         for (what, script) in
             [("dissect.etl", "dissect_counts.py"), ("etl-parser", "etl_parser_counts.py")]
         {
-            rows.extend(foreign(path, script).map(|seconds| row(what, seconds)));
+            if args.wants(what) {
+                rows.extend(foreign(path, script).map(|seconds| row(what, seconds)));
+            }
         }
     }
     rows
