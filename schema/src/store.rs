@@ -21,8 +21,9 @@ use crate::tables::Registry;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
 use etl_format::read::{Header, Record};
+use rustc_hash::FxHashSet;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Events that a merge adds to tell the schemas of others: `TRACE_EVENT_INFO` and maps.
 const EVENT_METADATA: Guid =
@@ -107,7 +108,7 @@ impl SchemaStore {
             event_source: Known::new(),
             reassembler: Reassembler::new(limits.bytes),
             provider_names: HashMap::new(),
-            classic_providers: classic_of_tables(),
+            classic_providers: HashSet::new(),
             string_only: Decoder::new(Arc::new(text)),
         }
     }
@@ -175,7 +176,7 @@ impl SchemaStore {
         match record.header() {
             Header::Event(header) => {
                 if header.descriptor.id == MANIFEST_EVENT {
-                    self.learn_event_source(header.provider, record.payload());
+                    self.learn_event_source(header.provider, header.process_id, record.payload());
                 }
                 if header.flags.has(EventFlags::EXTENDED_INFO) {
                     self.learn_metadata(header.provider, record);
@@ -225,9 +226,9 @@ impl SchemaStore {
         known.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
     }
 
-    fn learn_event_source(&mut self, provider: Guid, payload: &[u8]) {
+    fn learn_event_source(&mut self, provider: Guid, process: u32, payload: &[u8]) {
         let Some(chunk) = Chunk::parse(payload) else { return };
-        let Some(text) = self.reassembler.add(provider, chunk) else { return };
+        let Some(text) = self.reassembler.add(provider, process, chunk) else { return };
         // A manifest that cannot be read tells nothing; its events stay without a schema.
         let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) else { return };
         for mut schema in schemas {
@@ -310,7 +311,9 @@ impl SchemaStore {
     /// A classic event: its own version, or the nearest older layout, which newer ones only extend.
     fn classic(&self, provider: Guid, opcode: u8, version: u16) -> Option<&Decoder> {
         // Without this most records of a kernel trace would be looked up in vain, version by version.
-        if !self.classic_providers.contains(&provider) {
+        if !classic_of_tables().contains(&provider)
+            && (self.classic_providers.is_empty() || !self.classic_providers.contains(&provider))
+        {
             return None;
         }
         let older = (0..version.min(16)).rev();
@@ -335,7 +338,8 @@ impl SchemaStore {
         if let Some(found) = tables.and_then(|tables| tables.decoder(provider, identity)) {
             return Some(found);
         }
-        self.merged.get(&key).or_else(|| self.event_source.get(&key)).map(|found| &**found)
+        let mut learned = [&self.merged, &self.event_source].into_iter().filter(|m| !m.is_empty());
+        learned.find_map(|known| known.get(&key)).map(|found| &**found)
     }
 
     /// The schema and the fields of a record's payload; pointers are as wide as the record says, or
@@ -348,12 +352,17 @@ impl SchemaStore {
     }
 }
 
-/// Providers whose tables describe classic events.
-fn classic_of_tables() -> HashSet<Guid> {
-    let providers = Registry::builtin().providers().iter().chain(Registry::classic().providers());
-    let events = providers.flat_map(|p| &p.events);
-    events
-        .filter(|e| matches!(e.schema.identity, Identity::Classic { .. }))
-        .map(|e| e.schema.provider)
-        .collect()
+/// Providers whose tables describe classic events. What stands in them is known, so that no trace can
+/// choose keys that collide: a fast hash will do.
+fn classic_of_tables() -> &'static FxHashSet<Guid> {
+    static PROVIDERS: OnceLock<FxHashSet<Guid>> = OnceLock::new();
+    PROVIDERS.get_or_init(|| {
+        let providers =
+            Registry::builtin().providers().iter().chain(Registry::classic().providers());
+        let events = providers.flat_map(|p| &p.events);
+        events
+            .filter(|e| matches!(e.schema.identity, Identity::Classic { .. }))
+            .map(|e| e.schema.provider)
+            .collect()
+    })
 }

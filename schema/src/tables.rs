@@ -3,10 +3,10 @@
 mod errata;
 mod parse;
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
+use rustc_hash::FxHashMap;
 
 use crate::decode::Decoder;
 use crate::model::{EventSchema, Identity};
@@ -119,7 +119,7 @@ impl Provider {
 pub struct Registry {
     providers: Vec<Provider>,
     /// Provider and event by what a record says.
-    events: HashMap<(Guid, Identity), (usize, usize)>,
+    events: FxHashMap<(Guid, Identity), (usize, usize)>,
     /// A decoder for each event of each provider.
     decoders: Vec<Vec<Decoder>>,
 }
@@ -167,7 +167,7 @@ impl Registry {
     /// A registry of providers. Of two events with one identity the later one counts.
     #[must_use]
     pub fn new(providers: Vec<Provider>) -> Self {
-        let mut events = HashMap::new();
+        let mut events = FxHashMap::default();
         for (p, provider) in providers.iter().enumerate() {
             for (e, event) in provider.events.iter().enumerate() {
                 events.insert((event.schema.provider, event.schema.identity), (p, e));
