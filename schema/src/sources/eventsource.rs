@@ -55,14 +55,27 @@ struct Pending {
     version: (u8, u8),
     total: u16,
     chunks: HashMap<u16, Box<[u8]>>,
-    /// The last manifest that was complete, to know its repetitions.
-    done: Option<Box<[u8]>>,
 }
 
+impl Pending {
+    /// Bytes that it counts for.
+    fn held(&self) -> usize {
+        self.chunks.values().map(|text| text.len().saturating_add(OVERHEAD)).sum()
+    }
+}
+
+/// Bytes that a chunk counts for beside its text.
+const OVERHEAD: usize = 64;
+
 /// Puts manifests together from their chunks, in any order.
+///
+/// Two processes may hold different versions of a source under one name, and their chunks may
+/// interleave: each process's are put together by themselves.
 #[derive(Debug)]
 pub struct Reassembler {
-    pending: HashMap<Guid, Pending>,
+    pending: HashMap<(Guid, u32), Pending>,
+    /// The last manifest of a provider that was complete, to know its repetitions.
+    done: HashMap<Guid, Box<[u8]>>,
     held: usize,
     limit: usize,
 }
@@ -71,27 +84,27 @@ impl Reassembler {
     /// Holds at most `limit` bytes of chunks and manifests; what would be more is dropped.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Reassembler { pending: HashMap::new(), held: 0, limit }
+        Reassembler { pending: HashMap::new(), done: HashMap::new(), held: 0, limit }
     }
 
-    /// Adds a chunk. Returns the manifest when it is complete and was not seen before.
+    /// Adds a chunk that a process wrote. Returns the manifest when it is complete and is not the
+    /// one that was complete before.
     ///
     /// A chunk that differs in version, number of chunks or text from what is held begins anew.
-    pub fn add(&mut self, provider: Guid, chunk: Chunk<'_>) -> Option<String> {
+    pub fn add(&mut self, provider: Guid, process: u32, chunk: Chunk<'_>) -> Option<String> {
         let room = self.limit.saturating_sub(self.held);
-        if chunk.text.len().saturating_add(64) > room {
+        if chunk.text.len().saturating_add(OVERHEAD) > room {
             return None;
         }
-        let pending = self.pending.entry(provider).or_default();
+        let pending = self.pending.entry((provider, process)).or_default();
         let other = pending.chunks.get(&chunk.number).is_some_and(|t| **t != *chunk.text);
         if pending.version != chunk.version || pending.total != chunk.total || other {
-            let dropped: usize = pending.chunks.values().map(|t| t.len() + 64).sum();
-            self.held = self.held.saturating_sub(dropped);
+            self.held = self.held.saturating_sub(pending.held());
             pending.chunks.clear();
             (pending.version, pending.total) = (chunk.version, chunk.total);
         }
         if pending.chunks.insert(chunk.number, chunk.text.into()).is_none() {
-            self.held = self.held.saturating_add(chunk.text.len() + 64);
+            self.held = self.held.saturating_add(chunk.text.len().saturating_add(OVERHEAD));
         }
         if pending.chunks.len() < usize::from(pending.total) {
             return None;
@@ -100,16 +113,17 @@ impl Reassembler {
         for number in 0..pending.total {
             whole.extend_from_slice(pending.chunks.get(&number)?);
         }
-        let dropped: usize = pending.chunks.values().map(|t| t.len() + 64).sum();
-        self.held = self.held.saturating_sub(dropped);
-        pending.chunks.clear();
-        if pending.done.as_deref() == Some(&whole) {
+        self.held = self.held.saturating_sub(pending.held());
+        self.pending.remove(&(provider, process));
+        if self.done.get(&provider).is_some_and(|done| **done == *whole) {
             return None;
         }
-        self.held = self.held.saturating_sub(pending.done.as_ref().map_or(0, |d| d.len()));
+        let text = String::from_utf8_lossy(&whole).into_owned();
         self.held = self.held.saturating_add(whole.len());
-        pending.done = Some(whole.clone().into());
-        Some(String::from_utf8_lossy(&whole).into_owned())
+        if let Some(before) = self.done.insert(provider, whole.into()) {
+            self.held = self.held.saturating_sub(before.len());
+        }
+        Some(text)
     }
 }
 
@@ -124,25 +138,36 @@ mod tests {
     #[test]
     fn chunks_come_in_any_order_and_again() {
         let mut r = Reassembler::new(1000);
-        assert_eq!(r.add(Guid::ZERO, chunk(3, 2, b"c")), None);
-        assert_eq!(r.add(Guid::ZERO, chunk(3, 0, b"a")), None);
-        assert_eq!(r.add(Guid::ZERO, chunk(3, 0, b"a")), None);
-        assert_eq!(r.add(Guid::ZERO, chunk(3, 1, b"b")).as_deref(), Some("abc"));
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 2, b"c")), None);
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 1, b"b")).as_deref(), Some("abc"));
         // The repetition tells nothing new; another manifest does.
         for (number, text) in [(0, b"a"), (1, b"b"), (2, b"c")] {
-            assert_eq!(r.add(Guid::ZERO, chunk(3, number, text)), None);
+            assert_eq!(r.add(Guid::ZERO, 1, chunk(3, number, text)), None);
         }
-        assert_eq!(r.add(Guid::ZERO, chunk(1, 0, b"x")).as_deref(), Some("x"));
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(1, 0, b"x")).as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn processes_with_different_versions_do_not_disturb_each_other() {
+        let mut r = Reassembler::new(1000);
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 0, b"a")), None);
+        assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 0, b"x")), None);
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 1, b"b")).as_deref(), Some("ab"));
+        assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 1, b"y")).as_deref(), Some("xy"));
+        assert_eq!(r.held, 2, "one manifest is held");
+        assert!(r.pending.is_empty());
     }
 
     #[test]
     fn a_lost_chunk_leaves_no_manifest_and_memory_is_bounded() {
         let mut r = Reassembler::new(300);
-        assert_eq!(r.add(Guid::ZERO, chunk(2, 0, &[b'a'; 100])), None);
-        assert_eq!(r.add(Guid::new(1, 0, 0, [0; 8]), chunk(1, 0, &[b'a'; 200])), None);
+        assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 0, &[b'a'; 100])), None);
+        assert_eq!(r.add(Guid::new(1, 0, 0, [0; 8]), 1, chunk(1, 0, &[b'a'; 200])), None);
         assert!(r.held <= 300);
         // The other half arrives with the repetition.
-        assert!(r.add(Guid::ZERO, chunk(2, 1, b"b")).is_some());
+        assert!(r.add(Guid::ZERO, 1, chunk(2, 1, b"b")).is_some());
     }
 
     #[test]

@@ -127,6 +127,17 @@ impl Names {
         Names(standard.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect())
     }
 
+    /// The number of a name. Those that Windows defines (winmeta) stand under the prefix `win:`
+    /// here, whatever prefix the manifest gives their namespace.
+    fn get(&self, event: Node<'_, '_>, name: &str) -> Option<u64> {
+        let predefined = || {
+            let (prefix, local) = name.split_once(':')?;
+            (event.lookup_namespace_uri(Some(prefix))? == WINMETA).then(|| format!("win:{local}"))
+        };
+        let found = self.0.get(name).copied();
+        found.or_else(|| self.0.get(&predefined()?).copied())
+    }
+
     /// What an event's attribute names, or the number that it is itself.
     fn of(
         &self,
@@ -134,7 +145,7 @@ impl Names {
         attribute: &'static str,
     ) -> Result<(u64, Text), ManifestError> {
         let Some(name) = event.attribute(attribute) else { return Ok((0, Text::Borrowed(""))) };
-        match self.0.get(name).copied().or_else(|| number(name)) {
+        match self.get(event, name).or_else(|| number(name)) {
             Some(value) => Ok((value, name.to_owned().into())),
             None => Err(ManifestError::Unknown {
                 line: line(event),
@@ -154,6 +165,9 @@ fn named<T: TryFrom<u64>>(
     Ok(Named { value, name })
 }
 
+/// The namespace of what Windows defines.
+const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
+
 const LEVELS: &[(&str, u64)] = &[
     ("win:LogAlways", 0),
     ("win:Critical", 1),
@@ -161,6 +175,16 @@ const LEVELS: &[(&str, u64)] = &[
     ("win:Warning", 3),
     ("win:Informational", 4),
     ("win:Verbose", 5),
+    ("win:ReservedLevel6", 6),
+    ("win:ReservedLevel7", 7),
+    ("win:ReservedLevel8", 8),
+    ("win:ReservedLevel9", 9),
+    ("win:ReservedLevel10", 10),
+    ("win:ReservedLevel11", 11),
+    ("win:ReservedLevel12", 12),
+    ("win:ReservedLevel13", 13),
+    ("win:ReservedLevel14", 14),
+    ("win:ReservedLevel15", 15),
 ];
 const OPCODES: &[(&str, u64)] = &[
     ("win:Info", 0),
@@ -174,6 +198,21 @@ const OPCODES: &[(&str, u64)] = &[
     ("win:Suspend", 8),
     ("win:Send", 9),
     ("win:Receive", 240),
+    ("win:ReservedOpcode241", 241),
+    ("win:ReservedOpcode242", 242),
+    ("win:ReservedOpcode243", 243),
+    ("win:ReservedOpcode244", 244),
+    ("win:ReservedOpcode245", 245),
+    ("win:ReservedOpcode246", 246),
+    ("win:ReservedOpcode247", 247),
+    ("win:ReservedOpcode248", 248),
+    ("win:ReservedOpcode249", 249),
+    ("win:ReservedOpcode250", 250),
+    ("win:ReservedOpcode251", 251),
+    ("win:ReservedOpcode252", 252),
+    ("win:ReservedOpcode253", 253),
+    ("win:ReservedOpcode254", 254),
+    ("win:ReservedOpcode255", 255),
 ];
 const TASKS: &[(&str, u64)] = &[("win:None", 0)];
 const KEYWORDS: &[(&str, u64)] = &[
@@ -186,6 +225,14 @@ const KEYWORDS: &[(&str, u64)] = &[
     ("win:AuditSuccess", 1 << 53),
     ("win:CorrelationHint", 1 << 54),
     ("win:EventlogClassic", 1 << 55),
+    ("win:ReservedKeyword56", 1 << 56),
+    ("win:ReservedKeyword57", 1 << 57),
+    ("win:ReservedKeyword58", 1 << 58),
+    ("win:ReservedKeyword59", 1 << 59),
+    ("win:ReservedKeyword60", 1 << 60),
+    ("win:ReservedKeyword61", 1 << 61),
+    ("win:ReservedKeyword62", 1 << 62),
+    ("win:ReservedKeyword63", 1 << 63),
 ];
 const CHANNELS: &[(&str, u64)] = &[
     ("TraceClassic", 0),
@@ -193,6 +240,7 @@ const CHANNELS: &[(&str, u64)] = &[
     ("Application", 9),
     ("Security", 10),
     ("TraceLogging", 11),
+    ("ProviderMetadata", 12),
 ];
 
 fn provider(
@@ -214,7 +262,7 @@ fn provider(
     // Opcodes of a task count for events of this task alone.
     let mut task_opcodes: HashMap<String, Names> = HashMap::new();
     let mut next_channel = 16;
-    for child in node.descendants() {
+    for child in parts(node) {
         let Some(name) = child.attribute("name").filter(|_| child.is_element()) else { continue };
         let key = name.to_owned();
         match child.tag_name().name() {
@@ -231,50 +279,98 @@ fn provider(
                 names.0.insert(key, value);
             }
             "channel" | "importChannel" => {
-                // Numbers that nobody gives are given out in order, from 16 on.
-                let value = child.attribute("value").and_then(number).unwrap_or(next_channel);
-                next_channel = value.saturating_add(1);
+                // Numbers that nobody gives are given out in order, from 16 on; the channels of
+                // Windows keep theirs.
+                let windows = CHANNELS.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
+                let windows = windows.filter(|_| is(&child, "importChannel"));
+                let value = child.attribute("value").and_then(number).or(windows);
+                let value = value.unwrap_or(next_channel);
+                if windows.is_none() {
+                    next_channel = value.saturating_add(1);
+                }
                 channels.0.insert(child.attribute("chid").unwrap_or(name).to_owned(), value);
                 channels.0.insert(key, value);
             }
             _ => {}
         }
     }
-    let templates = Templates::read(node, &maps(node, strings)?)?;
-    for event in node.descendants().filter(|n| is(n, "event") && n.has_attribute("value")) {
-        let id = need::<u16>(event, "value")?;
-        let version = match event.attribute("version") {
-            Some(_) => need::<u8>(event, "version")?,
-            None => 0,
-        };
-        let mut schema = EventSchema::new(guid, Identity::Modern { id, version }, source);
-        schema.provider_name = name.clone();
-        schema.name = event.attribute("symbol").unwrap_or_default().to_owned().into();
-        schema.level = named(event, "level", levels.of(event, "level")?)?;
-        schema.task = named(event, "task", tasks.of(event, "task")?)?;
-        let local = event.attribute("task").and_then(|t| task_opcodes.get(t));
-        let opcode = match local.map(|names| names.of(event, "opcode")) {
-            Some(Ok(opcode)) => opcode,
-            _ => opcodes.of(event, "opcode")?,
-        };
-        schema.opcode = named(event, "opcode", opcode)?;
-        schema.channel = named(event, "channel", channels.of(event, "channel")?)?;
-        for keyword in event.attribute("keywords").unwrap_or_default().split_whitespace() {
-            let mask = keywords.0.get(keyword).ok_or_else(|| ManifestError::Unknown {
-                line: line(event),
-                what: "keyword",
-                name: keyword.to_owned(),
-            })?;
-            schema.keywords |= mask;
-            schema.keyword_names.push(keyword.to_owned().into());
+    // What a source wrote about itself at run time is taken as far as it goes.
+    let lenient = source == SchemaSource::EventSource;
+    let templates = Templates::read(node, &maps(node, strings)?, lenient)?;
+    let names = Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels };
+    for node in parts(node).filter(|n| is(n, "event") && n.has_attribute("value")) {
+        match event(node, &names, &templates, strings) {
+            Ok(described) => {
+                let schema = EventSchema {
+                    provider: guid,
+                    provider_name: name.clone(),
+                    source,
+                    ..described
+                };
+                out.push(schema);
+            }
+            Err(_) if lenient => {}
+            Err(error) => return Err(error),
         }
-        schema.message = message(event, strings).map(Text::Owned);
-        if let Some(template) = event.attribute("template") {
-            schema.fields = templates.get(template, event)?;
-        }
-        out.push(schema);
     }
     Ok(())
+}
+
+/// All elements of a provider, but for what an event looks like as XML: elements of any name.
+fn parts<'a, 'i>(provider: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {
+    let foreign = |n: &Node<'_, '_>| n.ancestors().skip(1).any(|a| is(&a, "UserData"));
+    provider.descendants().filter(move |n| n.is_element() && !foreign(n))
+}
+
+/// Numbers of what events refer to by name.
+struct Numbers {
+    levels: Names,
+    tasks: Names,
+    opcodes: Names,
+    task_opcodes: HashMap<String, Names>,
+    keywords: Names,
+    channels: Names,
+}
+
+/// What one event says; its provider is filled in by who asks.
+fn event(
+    event: Node<'_, '_>,
+    names: &Numbers,
+    templates: &Templates,
+    strings: &HashMap<String, String>,
+) -> Result<EventSchema, ManifestError> {
+    let Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels } = names;
+    let id = need::<u16>(event, "value")?;
+    let version = match event.attribute("version") {
+        Some(_) => need::<u8>(event, "version")?,
+        None => 0,
+    };
+    let identity = Identity::Modern { id, version };
+    let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
+    schema.name = event.attribute("symbol").unwrap_or_default().to_owned().into();
+    schema.level = named(event, "level", levels.of(event, "level")?)?;
+    schema.task = named(event, "task", tasks.of(event, "task")?)?;
+    let local = event.attribute("task").and_then(|t| task_opcodes.get(t));
+    let opcode = match local.map(|names| names.of(event, "opcode")) {
+        Some(Ok(opcode)) => opcode,
+        _ => opcodes.of(event, "opcode")?,
+    };
+    schema.opcode = named(event, "opcode", opcode)?;
+    schema.channel = named(event, "channel", channels.of(event, "channel")?)?;
+    for keyword in event.attribute("keywords").unwrap_or_default().split_whitespace() {
+        let mask = keywords.get(event, keyword).ok_or_else(|| ManifestError::Unknown {
+            line: line(event),
+            what: "keyword",
+            name: keyword.to_owned(),
+        })?;
+        schema.keywords |= mask;
+        schema.keyword_names.push(keyword.to_owned().into());
+    }
+    schema.message = message(event, strings).map(Text::Owned);
+    if let Some(template) = event.attribute("template") {
+        schema.fields = templates.get(template, event)?;
+    }
+    Ok(schema)
 }
 
 /// The value maps and bit maps by name.
@@ -283,7 +379,7 @@ fn maps(
     strings: &HashMap<String, String>,
 ) -> Result<HashMap<String, Arc<ValueMap>>, ManifestError> {
     let mut out = HashMap::new();
-    for node in provider.descendants() {
+    for node in parts(provider) {
         let kind = match node.tag_name().name() {
             "valueMap" => MapKind::Values,
             "bitMap" => MapKind::Bits,

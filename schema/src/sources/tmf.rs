@@ -80,8 +80,6 @@ fn message(guid: Guid, rest: &str) -> Option<EventSchema> {
     let (format, comment) = (format.get(..end)?, format.get(end..)?);
     let mut schema = EventSchema::new(guid, Identity::Message { number }, SchemaSource::Tmf);
     schema.name = name.to_owned().into();
-    // %0 stands for the prefix that a formatter puts before the message.
-    schema.message = Some(format.trim_start_matches("%0").to_owned().into());
     for word in comment.split_whitespace() {
         match word.split_once('=') {
             Some(("LEVEL", level)) => schema.level.name = level.to_owned().into(),
@@ -90,7 +88,27 @@ fn message(guid: Guid, rest: &str) -> Option<EventSchema> {
             _ => {}
         }
     }
+    // %0 stands for the prefix that a formatter puts before the message.
+    schema.message = Some(known_words(format.trim_start_matches("%0"), &schema).into());
     Some(schema)
+}
+
+/// A format with `%!FUNC!` and its like replaced by what is said of the message behind it.
+fn known_words(format: &str, schema: &EventSchema) -> String {
+    let flags = schema.keyword_names.first().map_or("", |name| &**name);
+    let mut text = format.to_owned();
+    for (word, value) in [
+        ("%!FUNC!", &*schema.task.name),
+        ("%!LEVEL!", &*schema.level.name),
+        ("%!FLAGS!", flags),
+        // Parts of the prefix that a formatter puts before the message.
+        ("%!STDPREFIX!", ""),
+    ] {
+        if text.contains(word) {
+            text = text.replace(word, &value.replace('%', "%%"));
+        }
+    }
+    text
 }
 
 /// `NAME, ItemTYPE -- NUMBER`; `Some(None)` for what takes no bytes.
@@ -116,8 +134,10 @@ fn argument(line: &str) -> Option<Option<Field>> {
         "ItemChar" => plain(InType::Int8),
         "ItemUChar" => plain(InType::UInt8),
         "ItemLongLong" => plain(InType::Int64),
-        "ItemULongLong" | "ItemLongLongO" => plain(InType::UInt64),
-        "ItemLongLongX" | "ItemLongLongXX" | "ItemULongLongX" => plain(InType::HexInt64),
+        "ItemULongLong" | "ItemLongLongO" | "ItemULongLongO" => plain(InType::UInt64),
+        "ItemLongLongX" | "ItemLongLongXX" | "ItemULongLongX" | "ItemULongLongXX" => {
+            plain(InType::HexInt64)
+        }
         "ItemDouble" => plain(InType::Double),
         "ItemFloat" => plain(InType::Float),
         "ItemPtr" => plain(InType::Pointer),
@@ -125,9 +145,9 @@ fn argument(line: &str) -> Option<Option<Field>> {
         "ItemWString" | "ItemRWString" => plain(InType::Utf16),
         "ItemPString" | "ItemMLString" => counted(InType::Ansi),
         "ItemPWString" | "ItemNWString" => counted(InType::Utf16),
-        "ItemHexDump" => counted(InType::Binary),
+        "ItemHexDump" | "ItemHEXDump" => counted(InType::Binary),
         "ItemGuid" | "ItemCLSID" | "ItemIID" | "ItemLIBID" => plain(InType::Guid),
-        "ItemSid" => plain(InType::Sid),
+        "ItemSid" | "ItemKSid" => plain(InType::Sid),
         "ItemTimestamp" | "ItemTIMESTAMP" => plain(InType::FileTime),
         "ItemTimeDelta" | "ItemWaitTime" | "ItemDueTime" => plain(InType::Int64),
         "ItemIPAddr" => out(InType::UInt32, OutType::Ipv4),
@@ -135,10 +155,15 @@ fn argument(line: &str) -> Option<Option<Field>> {
         "ItemPort" => out(InType::UInt16, OutType::Port),
         "ItemMACAddr" => fixed(6),
         "ItemChar4" => fixed(4),
-        "ItemNTSTATUS" | "ItemNTerror" => out(InType::UInt32, OutType::NtStatus),
+        "ItemNTSTATUS" | "ItemNTerror" | "ItemNDIS_STATUS" => {
+            out(InType::UInt32, OutType::NtStatus)
+        }
+        // The names of these are in the PDB and not here.
+        "ItemEnum" => plain(InType::UInt32),
+        "ItemFlagsEnum" | "ItemNDIS_OID" => plain(InType::HexInt32),
         "ItemHRESULT" => out(InType::UInt32, OutType::HResult),
         "ItemWINERROR" => out(InType::UInt32, OutType::Win32Error),
-        "ItemListLong" | "ItemEnum" => plain(InType::UInt32).with_map(map(list, MapKind::Values)),
+        "ItemListLong" => plain(InType::UInt32).with_map(map(list, MapKind::Values)),
         "ItemListShort" => plain(InType::UInt16).with_map(map(list, MapKind::Values)),
         "ItemListByte" => plain(InType::UInt8).with_map(map(list, MapKind::Values)),
         "ItemSetLong" => plain(InType::UInt32).with_map(map(list, MapKind::Bits)),
@@ -150,21 +175,34 @@ fn argument(line: &str) -> Option<Option<Field>> {
     }))
 }
 
-/// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ...
+/// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name may bring its own number, `NAME=5`;
+/// those behind it count on from there.
 fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
-    let entries = list
-        .split(',')
-        .enumerate()
-        .filter_map(|(at, name)| {
-            let value = match kind {
-                MapKind::Values => at as u64,
-                MapKind::Bits => 1u64.checked_shl(u32::try_from(at).ok()?)?,
-            };
-            let name = name.split('=').next().unwrap_or_default().trim();
-            Some(MapEntry { value, name: name.to_owned().into() })
-        })
-        .collect();
+    let mut entries = Vec::new();
+    let mut next = 0u64;
+    for name in list.split(',') {
+        let (name, number) = match name.split_once('=') {
+            Some((name, number)) => (name, parse_number(number.trim())),
+            None => (name, None),
+        };
+        let number = number.unwrap_or(next);
+        next = number.saturating_add(1);
+        let value = match kind {
+            MapKind::Values => Some(number),
+            MapKind::Bits => u32::try_from(number).ok().and_then(|bit| 1u64.checked_shl(bit)),
+        };
+        if let Some(value) = value {
+            entries.push(MapEntry { value, name: name.trim().to_owned().into() });
+        }
+    }
     Arc::new(ValueMap::new("", kind, entries))
+}
+
+fn parse_number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +229,65 @@ mod tests {
         assert_eq!(first.fields[2].map.as_ref().and_then(|m| m.get(1)), Some("on"));
         let decoder = Decoder::new(Arc::new(first.clone()));
         assert!(decoder.check(b"\x05\0\0\0a\0\0\0\x01", PointerSize::P4).is_exact());
+    }
+
+    /// The message of one argument, as people read it.
+    fn shown(item: &str, payload: &[u8]) -> String {
+        let text = format!(
+            "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c\n\
+             #typev d_c1 10 \"%0%!FUNC!: %10!s!\" // LEVEL=INFO FLAGS=IO FUNC=Do%it\n\
+             {{\narg, {item} -- 10\n}}\n"
+        );
+        let schema = parse(&text).unwrap_or_else(|e| panic!("{item}: {e}")).remove(0);
+        let message = schema.message.clone().unwrap();
+        let decoder = Decoder::new(Arc::new(schema));
+        let note = decoder.check(payload, PointerSize::P8);
+        assert!(note.is_exact(), "{item}: {note:?}");
+        let mut out = Vec::new();
+        let fields = decoder.fields(payload, PointerSize::P8);
+        crate::render::message(&mut out, &message, SchemaSource::Tmf, &fields);
+        let out = String::from_utf8(out).unwrap();
+        out.strip_prefix("Do%it: ").unwrap_or_else(|| panic!("{out}")).to_owned()
+    }
+
+    #[test]
+    fn every_item_type_takes_its_bytes() {
+        for (item, payload, text) in [
+            ("ItemLong", &[0xff; 4][..], "-1"),
+            ("ItemULong", &[0xff; 4], "4294967295"),
+            ("ItemShort", &[0xfe, 0xff], "-2"),
+            ("ItemUShort", &[1, 1], "257"),
+            ("ItemChar", &[0xff], "-1"),
+            ("ItemUChar", &[7], "7"),
+            ("ItemLongLong", &[0xff; 8], "-1"),
+            ("ItemULongLong", &[1, 0, 0, 0, 0, 0, 0, 0], "1"),
+            ("ItemLongLongX", &[16, 0, 0, 0, 0, 0, 0, 0], "0x10"),
+            ("ItemULongLongXX", &[16, 0, 0, 0, 0, 0, 0, 0], "0x10"),
+            ("ItemDouble", &1.5f64.to_le_bytes(), "1.5"),
+            ("ItemPtr", &[1, 0, 0, 0, 0, 0, 0, 0], "0x1"),
+            ("ItemString", b"ab\0", "ab"),
+            ("ItemWString", b"a\0b\0\0\0", "ab"),
+            ("ItemPString", b"\x02\0ab", "ab"),
+            ("ItemPWString", b"\x04\0a\0b\0", "ab"),
+            ("ItemHEXDump", b"\x02\0\xab\xcd", "abcd"),
+            ("ItemIPAddr", &[127, 0, 0, 1], "127.0.0.1"),
+            ("ItemPort", &[0, 80], "80"),
+            ("ItemNTSTATUS", &[5, 0, 0, 0xc0], "0xc0000005"),
+            ("ItemNDIS_STATUS", &[5, 0, 0, 0xc0], "0xc0000005"),
+            ("ItemNDIS_OID", &[1, 1, 1, 0], "0x10101"),
+            ("ItemEnum(_STATE)", &[3, 0, 0, 0], "3"),
+            ("ItemFlagsEnum(_F)", &[3, 0, 0, 0], "0x3"),
+            ("ItemListByte(off,on)", &[1], "on"),
+            ("ItemListShort(a,b=5,c)", &[6, 0], "c"),
+            ("ItemListLong(a,b=0x10)", &[16, 0, 0, 0], "b"),
+            ("ItemSetByte(1,2,4)", &[5], "1|4"),
+            ("ItemSetLong(a,b=31)", &[0, 0, 0, 0x80], "b"),
+        ] {
+            let shown = shown(item, payload);
+            assert!(shown.contains(text), "{item}: {shown:?} has no {text:?}");
+        }
+        assert_eq!(shown("ItemGuid", &[0; 16]), "00000000-0000-0000-0000-000000000000");
+        assert!(!shown("ItemEnum(_STATE)", &[0; 4]).contains("STATE"), "its names are in the PDB");
     }
 
     #[test]

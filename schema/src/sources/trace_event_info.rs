@@ -59,17 +59,33 @@ impl Maps {
 /// One `EVENT_MAP_INFO` blob. Entries whose text lies outside are left out.
 fn parse_map(blob: &[u8]) -> Option<ValueMap> {
     const BITS: u32 = 2 | 0x10 | 0x20;
+    const WBEM: u32 = 8 | 0x10 | 0x20;
+    // The values of a map from MOF may be text: where it stands.
+    const TEXT_VALUES: u32 = 1;
     let name = string(blob, blob.u32_at(0)?)?;
-    let kind = if blob.u32_at(4)? & BITS != 0 { MapKind::Bits } else { MapKind::Values };
+    let flags = blob.u32_at(4)?;
+    let kind = if flags & BITS != 0 { MapKind::Bits } else { MapKind::Values };
+    let texts = flags & WBEM != 0 && blob.u32_at(12)? == TEXT_VALUES;
     let count = usize::try_from(blob.u32_at(8)?).ok()?;
     let mut entries = Vec::new();
     for entry in blob.get(16..)?.chunks_exact(8).take(count) {
         let (output, value) = (entry.u32_at(0)?, entry.u32_at(4)?);
-        if let Some(name) = string(blob, output) {
-            entries.push(MapEntry { value: value.into(), name: name.trim_end().to_owned().into() });
+        let value =
+            if texts { string(blob, value).and_then(|t| number(&t)) } else { Some(value.into()) };
+        if let (Some(value), Some(name)) = (value, string(blob, output)) {
+            entries.push(MapEntry { value, name: name.trim_end().to_owned().into() });
         }
     }
     Some(ValueMap::new(name.trim_end().to_owned(), kind, entries))
+}
+
+/// A number as MOF has it in text.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 /// The text at an offset; `None` for offset 0 and outside.

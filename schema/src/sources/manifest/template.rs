@@ -1,6 +1,6 @@
 //! Templates: the fields of events.
 
-use super::{ManifestError, bad, is, line, number};
+use super::{ManifestError, bad, is, line, number, parts};
 use crate::model::{Count, Field, FieldRef, InType, Length, OutType, ValueMap};
 use crate::sources::tdh;
 use roxmltree::Node;
@@ -13,11 +13,20 @@ type Maps = HashMap<String, Arc<ValueMap>>;
 pub(super) struct Templates(HashMap<String, Vec<Field>>);
 
 impl Templates {
-    pub(super) fn read(provider: Node<'_, '_>, maps: &Maps) -> Result<Self, ManifestError> {
+    /// Those of a provider; `lenient` leaves out what is unsound.
+    pub(super) fn read(
+        provider: Node<'_, '_>,
+        maps: &Maps,
+        lenient: bool,
+    ) -> Result<Self, ManifestError> {
         let mut out = HashMap::new();
-        for node in provider.descendants().filter(|n| is(n, "template")) {
-            let id = node.attribute("tid").ok_or_else(|| bad(node, "tid"))?;
-            out.insert(id.to_owned(), fields(node, &[], maps)?);
+        for node in parts(provider).filter(|n| is(n, "template")) {
+            let id = node.attribute("tid").ok_or_else(|| bad(node, "tid"));
+            match id.and_then(|id| Ok((id, fields(node, &[], maps)?))) {
+                Ok((id, fields)) => drop(out.insert(id.to_owned(), fields)),
+                Err(_) if lenient => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(Templates(out))
     }

@@ -97,3 +97,42 @@ fn mistakes_are_told_with_their_line() {
     assert_eq!(parse("<a/>", SchemaSource::Manifest), Err(ManifestError::NoProvider));
     assert!(matches!(parse("<a>", SchemaSource::Manifest), Err(ManifestError::Xml(_))));
 }
+
+/// Names of Windows under another prefix, reserved numbers, channels of Windows, and elements of any
+/// name in what an event looks like as XML.
+#[test]
+fn what_windows_defines_needs_no_definition() {
+    let text = MANIFEST
+        .replace(
+            "xmlns:win=",
+            "xmlns:wm=\"http://manifests.microsoft.com/win/2004/08/windows/events\" xmlns:win=",
+        )
+        .replace(
+            "level=\"win:Error\" opcode=\"win:Start\"",
+            "level=\"wm:Error\" opcode=\"win:ReservedOpcode241\" \
+          keywords=\"wm:ResponseTime win:ReservedKeyword63\" channel=\"APP\"",
+        )
+        .replace("<channels>", "<channels><importChannel chid=\"APP\" name=\"Application\"/>")
+        .replace("<x/>", "<event value=\"none\"/><level name=\"a\"/><template/>");
+    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
+    assert_eq!((plain.level.value, plain.opcode.value), (2, 241));
+    assert_eq!(plain.keywords, 1 << 63 | 1 << 48);
+    assert_eq!((plain.channel.value, stepped.channel.value), (9, 16));
+}
+
+/// A manifest from a file is told to be wrong; one that a source wrote is taken as far as it goes.
+#[test]
+fn sources_manifests_are_read_as_far_as_they_go() {
+    for (from, to) in [
+        ("keywords=\"K1 K8\"", "keywords=\"K2\""),
+        ("inType=\"win:UInt8\"", "inType=\"win:UInt9\""),
+    ] {
+        let text = MANIFEST.replace(from, to);
+        assert!(parse(&text, SchemaSource::Manifest).is_err());
+        let schemas = parse(&text, SchemaSource::EventSource).unwrap();
+        assert_eq!(schemas.len(), 1, "the event that is sound");
+        assert_eq!(schemas[0].source, SchemaSource::EventSource);
+        assert_eq!(schemas[0].provider_name, "Test-Provider");
+    }
+}

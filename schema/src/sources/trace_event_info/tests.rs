@@ -109,6 +109,28 @@ fn maps_are_read_and_found() {
     assert!(!needs(&schema, "Colors"), "told before");
 }
 
+/// A map from MOF may give its values as text.
+#[test]
+fn maps_of_mof_with_values_in_text_are_read() {
+    let mut record = vec![7; 16];
+    let mut map = vec![0; 16 + 3 * 8];
+    let mut put = |at: usize, v: u32| map[at..at + 4].copy_from_slice(&v.to_le_bytes());
+    // Its name, that it is of MOF, three entries, values in text; then each name and value.
+    for (at, value) in [(0, 40), (4, 8), (8, 3), (12, 1)] {
+        put(at, value);
+    }
+    for (entry, (output, input)) in [(44, 48), (52, 56), (44, 66)].into_iter().enumerate() {
+        put(16 + entry * 8, output);
+        put(20 + entry * 8, input);
+    }
+    map.extend("M\0A\u{0}7\u{0}B\u{0}0x1F\0?\0".encode_utf16().flat_map(u16::to_le_bytes));
+    record.extend(map);
+    let (_, map) = Maps::default().add(&record).unwrap();
+    assert_eq!((map.name(), map.kind()), ("M", MapKind::Values));
+    assert_eq!((map.get(7), map.get(0x1f)), (Some("A"), Some("B")));
+    assert_eq!(map.entries().len(), 2, "what is no number says nothing");
+}
+
 #[test]
 fn cut_and_hostile_blobs_are_refused() {
     let whole = sample();
