@@ -1,14 +1,14 @@
 //! `etlkit synth`.
 
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use etl_format::write::Medium;
+use etl_synth::model::Scenario;
 use etl_synth::scenario::{self, Mistakes, Settings};
-use etl_synth::{Store, truth};
+use etl_synth::{Memory, Store, truth};
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use std::io::IsTerminal;
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     /// Directory for the traces; it is made if it is not there
-    #[arg(short, long, value_name = "DIR", required_unless_present = "check")]
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "explain"])]
     out: Option<PathBuf>,
     /// Overwrite traces that are there
     #[arg(long)]
@@ -41,8 +41,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Only look for mistakes in the script
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["explain", "out"])]
     check: bool,
+    /// Print what happens when, and write nothing
+    #[arg(long, conflicts_with = "out")]
+    explain: bool,
+    /// Do not write truth.jsonl: every event that was raised, and what became of it
+    #[arg(long)]
+    no_truth: bool,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -63,19 +69,44 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Ok(scenario) => scenario,
         Err(mistakes) => return Err(explain(&name, &mistakes)),
     };
-    let Some(out) = args.out.as_ref().filter(|_| !args.check) else {
+    if args.explain {
+        let mut timeline = truth::Timeline::new(Vec::new());
+        etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline)
+            .map_err(|e| Failure::new(&name, e.to_string()))?;
+        output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
+        return Ok(Outcome::Fine);
+    }
+    let Some(out) = &args.out else {
         output::print(&format!("{name}: no mistakes\n"))?;
         return Ok(Outcome::Fine);
     };
-    let mut store = Directory::new(out)?;
-    etl_synth::simulate(&scenario, &mut store, &mut truth::Nobody)
-        .map_err(|e| Failure::new(&name, e.to_string()))?;
+    let store = synthesize(&scenario, &name, out, !args.no_truth)?;
     let mut said = String::new();
     for (file, size) in store.finish(args.force)? {
         said.push_str(&format!("{}  {}\n", out.join(file).display(), output::size(size)));
     }
     output::print(&said)?;
     Ok(Outcome::Fine)
+}
+
+/// Lets a scenario happen; its files wait in a directory of their own.
+fn synthesize(
+    scenario: &Scenario,
+    name: &str,
+    out: &Path,
+    with_truth: bool,
+) -> Result<Directory, Failure> {
+    let mut store = Directory::new(out)?;
+    let failure = |e: etl_synth::Error| Failure::new(name, e.to_string());
+    if with_truth {
+        let file = io::BufWriter::with_capacity(1 << 18, store.file("truth.jsonl")?);
+        let mut lines = truth::Lines::new(file);
+        etl_synth::simulate(scenario, &mut store, &mut lines).map_err(failure)?;
+        lines.into_inner().flush()?;
+    } else {
+        etl_synth::simulate(scenario, &mut store, &mut truth::Nobody).map_err(failure)?;
+    }
+    Ok(store)
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -129,6 +160,11 @@ impl Directory {
         Ok(Directory { target: target.to_owned(), temporary, files: Vec::new() })
     }
 
+    /// A file that is no trace.
+    fn file(&mut self, name: &str) -> io::Result<fs::File> {
+        fs::File::create(self.temporary.path().join(name))
+    }
+
     /// Puts the files in their places: names and sizes.
     fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
         let mut files = Vec::new();
@@ -167,6 +203,10 @@ impl Store for Directory {
         }
         // The session writes whole buffers: nothing is gained by another one.
         Ok(Box::new(etl_format::write::File::new(file)))
+    }
+
+    fn read(&mut self, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.temporary.path().join(name))
     }
 
     fn change(&mut self, name: &str, change: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()> {

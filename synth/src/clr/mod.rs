@@ -3,23 +3,28 @@
 //!
 //! `state` is what there is, `raise` how an event leaves, and each other file one occasion.
 
+mod gc;
+mod happenings;
 mod loader;
 mod method;
 mod names;
 mod present;
 mod raise;
 mod rundown;
+mod stack;
 mod start;
 mod state;
 
 pub(crate) use raise::{Ctx, values};
 pub(crate) use rundown::{Enumeration, Item};
+pub(crate) use stack::native_stack;
 pub(crate) use state::Clr;
 
 use etl_format::Guid;
 
 use crate::error::Result;
 use crate::machine::Nanos;
+use crate::model::GcPlan;
 
 /// Microsoft-Windows-DotNETRuntime.
 pub const RUNTIME: Guid =
@@ -71,6 +76,22 @@ pub(crate) enum ClrOp {
     UnloadAssembly(usize),
     /// A domain goes.
     UnloadDomain(usize),
+    /// The runtime's tick while something is allocated.
+    Allocate,
+    /// A collection.
+    Collect(GcPlan),
+    /// An exception is thrown and caught.
+    Throw,
+    /// A lock is waited for.
+    Contend,
+    /// The thread pool gets more threads, or fewer.
+    Pool(i32),
+    /// A thread is known from now on: its index and id.
+    ThreadCreated(usize, u32),
+    /// A thread has ended.
+    ThreadTerminated(usize),
+    /// A stub between managed and native code is made.
+    Stub,
     /// The runtime goes; its providers with it.
     Stop,
     /// An enumeration tells its next item.
@@ -107,6 +128,14 @@ impl Clr {
             ClrOp::Forget(method) => self.forget(*method, ctx),
             ClrOp::UnloadAssembly(assembly) => self.unload_assembly(*assembly, ctx),
             ClrOp::UnloadDomain(domain) => self.unload_domain(*domain, ctx),
+            ClrOp::Allocate => self.allocate(ctx),
+            ClrOp::Collect(plan) => self.collect(plan, ctx),
+            ClrOp::Throw => self.throw(ctx),
+            ClrOp::Contend => self.contend(ctx),
+            ClrOp::Pool(by) => self.resize_pool(*by, ctx),
+            ClrOp::ThreadCreated(thread, tid) => self.thread_created(*thread, *tid, ctx),
+            ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread, ctx),
+            ClrOp::Stub => self.make_stub(ctx),
             ClrOp::Stop => self.stop(ctx),
             ClrOp::Rundown(enumeration, item) => self.tell(*enumeration, item, ctx),
             ClrOp::Capture(item) => self.tell_state(item, ctx),

@@ -105,6 +105,13 @@ impl Clr {
         if !union.raises(raised.descriptor.level, raised.descriptor.keyword) {
             return Ok(());
         }
+        let frames = if ctx.etw.wants_stacks(provider) {
+            let runtime = ctx.dice.between(1, 4);
+            self.call_stack(runtime, ctx.process, ctx.dice)
+        } else {
+            Vec::new()
+        };
+        raised.stack = &frames;
         ctx.pass(RAISING);
         ctx.etw.raise(provider, &ctx.origin, &raised)?;
         if event.stack && union.raises(0, keyword::STACK) {
@@ -115,7 +122,8 @@ impl Clr {
 
     /// Where the thread is, told right after its event.
     fn raise_stack(&self, rundown: bool, ctx: &mut Ctx<'_, '_>) -> Result<()> {
-        let frames = self.call_stack(ctx);
+        let runtime = ctx.dice.between(1, 4);
+        let frames = self.call_stack(runtime, ctx.process, ctx.dice);
         let (guid, id, provider) =
             if rundown { (RUNDOWN, 0, self.rundown) } else { (RUNTIME, 82, self.runtime) };
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
@@ -124,37 +132,5 @@ impl Clr {
         ctx.pass(STACK_TAKING);
         let event = table(guid, id, 0)?;
         ctx.etw.raise(provider, &ctx.origin, &Event::new(&event.schema, &values))
-    }
-
-    /// A stack of the running thread: the runtime's own frames, methods that have code now, and the
-    /// system's frames below which every thread begins.
-    pub fn call_stack(&self, ctx: &mut Ctx<'_, '_>) -> Vec<u64> {
-        let mut frames = Vec::with_capacity(24);
-        let mut inside = |name: &str, many: u64, ctx: &mut Ctx<'_, '_>| {
-            let image = ctx.process.images.iter().find(|i| i.path.ends_with(name));
-            let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
-            for _ in 0..many {
-                frames.push(base + 0x1000 + ctx.dice.below(size.saturating_sub(0x1000)));
-            }
-        };
-        let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
-        let inner = ctx.dice.between(1, 4);
-        inside(own, inner, ctx);
-        let depth = ctx.dice.between(2, 14);
-        for _ in 0..depth {
-            let Some(&method) = self.live.get(ctx.dice.pick(self.live.len())) else { break };
-            let body = self.methods.get(method).and_then(|m| m.bodies.last());
-            if let Some(body) = body {
-                frames.push(body.start + ctx.dice.below(body.size.into()));
-            }
-        }
-        let mut inside = |name: &str, ctx: &mut Ctx<'_, '_>| {
-            let image = ctx.process.images.iter().find(|i| i.path.ends_with(name));
-            let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
-            frames.push(base + 0x1000 + ctx.dice.below(size.saturating_sub(0x1000)));
-        };
-        inside("\\kernel32.dll", ctx);
-        inside("\\ntdll.dll", ctx);
-        frames
     }
 }

@@ -135,6 +135,9 @@ pub(crate) struct Clr {
     pub code: CodeHeap,
     pub dll: String,
     pub next_rejit: u64,
+    pub heap: super::gc::Heap,
+    /// Threads of the pool.
+    pub workers: u32,
     /// Managed threads told of, by index of the thread.
     pub threads: Vec<usize>,
 }
@@ -167,6 +170,8 @@ impl Clr {
             code: CodeHeap::default(),
             dll: String::new(),
             next_rejit: 1,
+            heap: super::gc::Heap::default(),
+            workers: 0,
             threads: Vec::new(),
         };
         clr.dll = match plan.sku {

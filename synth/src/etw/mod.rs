@@ -2,6 +2,7 @@
 //! routed to the buffers of every session that admits them, and lost where no buffer is free.
 
 mod event;
+mod merge;
 mod route;
 mod session;
 mod store;
@@ -147,6 +148,11 @@ impl<'s> Etw<'s> {
     /// What a provider sees of its sessions in a process.
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> Union {
         self.providers.get(provider.0).map(|p| p.seen(pid)).unwrap_or_default()
+    }
+
+    /// Whether any session takes a stack with each event of a provider.
+    pub fn wants_stacks(&self, provider: ProviderIndex) -> bool {
+        self.providers.get(provider.0).is_some_and(|p| p.enables.iter().any(|(_, e)| e.stacks))
     }
 
     /// The running session of this name.
@@ -322,7 +328,8 @@ impl<'s> Etw<'s> {
         }
     }
 
-    fn stamp(&self, session: usize, at: Nanos) -> i64 {
+    /// The raw stamp of a moment in a session.
+    pub fn stamp(&self, session: usize, at: Nanos) -> i64 {
         self.sessions.get(session).map_or(0, |s| s.stamp(&self.clock, at))
     }
 

@@ -145,19 +145,19 @@ impl Etw<'_> {
         let bare = items.get(..plain).unwrap_or_default();
 
         let len = |items: &[Extended<'_>]| length(event.form, items, self.payload.len());
-        let pick = |sessions: &[super::Session], index: usize| {
-            let wants = sessions.get(index).is_some_and(|s| {
-                s.plan.providers.iter().any(|e| e.provider == provider && e.stacks)
+        let asking = self.providers.iter().find(|p| p.guid == provider);
+        let asking: Vec<usize> =
+            asking.filter(|_| !event.stack.is_empty()).map_or_else(Vec::new, |p| {
+                p.enables.iter().filter(|(_, e)| e.stacks).map(|(s, _)| *s).collect()
             });
-            if wants { full } else { bare }
-        };
+        let pick = |index: usize| if asking.contains(&index) { full } else { bare };
         // All or nothing: where one session has no room, none of those that stand together gets it.
         let mut together = true;
         for (session, outcome) in &mut self.outcomes {
             if *outcome != Outcome::Recorded {
                 continue;
             }
-            let items = pick(&self.sessions, *session);
+            let items = pick(*session);
             let Some(target) = self.sessions.get(*session) else { continue };
             if !target.has_room(origin.processor, len(items)) {
                 if target.is_independent() {
@@ -171,7 +171,7 @@ impl Etw<'_> {
         let mut writes = 0;
         for at in 0..self.outcomes.len() {
             let Some(&(session, outcome)) = self.outcomes.get(at) else { continue };
-            let items = pick(&self.sessions, session);
+            let items = pick(session);
             let Some(target) = self.sessions.get_mut(session) else { continue };
             match outcome {
                 Outcome::Recorded if together || target.is_independent() => {

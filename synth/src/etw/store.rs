@@ -14,6 +14,12 @@ pub trait Store {
     /// Whatever the place reports.
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>>;
 
+    /// The bytes of a finished file.
+    ///
+    /// # Errors
+    /// Whatever the place reports, and when there is no such file.
+    fn read(&mut self, name: &str) -> io::Result<Vec<u8>>;
+
     /// Changes the bytes of a finished file; the whole file is in memory meanwhile.
     ///
     /// # Errors
@@ -41,6 +47,11 @@ impl Store for Memory {
         self.files.retain(|(n, _)| n != name);
         self.files.push((name.to_owned(), Rc::clone(&bytes)));
         Ok(Box::new(Growing(bytes)))
+    }
+
+    fn read(&mut self, name: &str) -> io::Result<Vec<u8>> {
+        let found = self.files.iter().find(|(n, _)| n == name).map(|(_, b)| b.borrow().clone());
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such file"))
     }
 
     fn change(&mut self, name: &str, change: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()> {

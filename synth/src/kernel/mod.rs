@@ -223,3 +223,49 @@ pub(crate) fn rundown(
     }
     Ok(())
 }
+
+const PERF_INFO: Guid =
+    Guid::new(0xce1d_bfb4, 0x137e, 0x4da6, [0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc]);
+const STACK_WALK: Guid =
+    Guid::new(0xdef2_fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3]);
+
+/// A sample of a processor, and the stack that goes with it.
+pub(crate) fn sample(
+    etw: &mut Etw<'_>,
+    session: usize,
+    frames: &[u64],
+    stack: bool,
+    origin: &Origin,
+) -> Result<()> {
+    let Some(&address) = frames.first() else { return Ok(()) };
+    let table = layout(PERF_INFO, 46, 2)?;
+    let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
+    let event = classic(table, Form::PerfInfo(0x0f2e), 46, 2, &values);
+    tell(etw, To::One(session), origin, &event, |k| k.profile)?;
+    if !stack {
+        return Ok(());
+    }
+    let table = layout(STACK_WALK, 32, 0)?;
+    let stamp = etw.stamp(session, origin.at);
+    let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
+    let values = values![stamp.cast_unsigned(), origin.pid, origin.tid, addresses];
+    let event = classic(table, Form::PerfInfo(0x1820), 32, 2, &values);
+    tell(etw, To::One(session), origin, &event, |k| k.stacks)
+}
+
+/// How often samples are taken: 73 when that begins, 74 when it ends.
+pub(crate) fn interval(
+    etw: &mut Etw<'_>,
+    session: usize,
+    opcode: u8,
+    origin: &Origin,
+) -> Result<()> {
+    let Some(every) = etw.sessions.get(session).map(|s| s.plan.sample_interval) else {
+        return Ok(());
+    };
+    let table = layout(PERF_INFO, opcode, 3)?;
+    let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
+    let values = values![0u32, units, units, "Timer"];
+    let form = Form::PerfInfo(0x0f00 | u16::from(opcode));
+    tell(etw, To::One(session), origin, &classic(table, form, opcode, 3, &values), |k| k.profile)
+}

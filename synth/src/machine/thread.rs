@@ -13,6 +13,8 @@ pub(crate) struct Processor {
     pub horizon: Nanos,
     /// The thread it ran last.
     pub running: Option<usize>,
+    /// Until when that thread computes; idle behind that.
+    pub busy_until: Nanos,
 }
 
 /// A thread: operations one after the other, each with its duration.

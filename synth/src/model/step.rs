@@ -61,6 +61,13 @@ pub enum Action {
         /// Its name.
         session: String,
     },
+    /// Files are merged into one.
+    Merge {
+        /// The files.
+        inputs: Vec<String>,
+        /// The file that is made.
+        output: String,
+    },
     /// A process does something.
     Work {
         /// The process, by its place in [`super::Scenario::processes`].
@@ -109,6 +116,10 @@ pub enum Work {
     UnloadDomain(String),
     /// Lets go of this many dynamic methods.
     Forget(u32),
+    /// Makes this many stubs between managed and native code.
+    Stub(u32),
+    /// Computes for this long.
+    Run(Nanos),
     /// Starts a thread.
     StartThread,
     /// Ends a thread.

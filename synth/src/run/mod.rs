@@ -7,6 +7,7 @@
 
 mod ending;
 mod process;
+mod sample;
 mod steps;
 mod work;
 
@@ -34,8 +35,17 @@ enum Task {
     Exit(usize),
     /// A thread does its next operation.
     Thread(usize),
+    /// The profiler looks what the processors do, for a session.
+    Sample(usize),
     /// ETW does what is due.
     Etw(Duty),
+}
+
+impl Task {
+    /// Whether it comes again and again by itself, so that it keeps nothing alive.
+    fn is_service(self) -> bool {
+        matches!(self, Task::Etw(_) | Task::Sample(_))
+    }
 }
 
 /// A simulation.
@@ -96,7 +106,7 @@ impl<'s> Simulation<'s> {
     }
 
     fn plan(&mut self, at: Nanos, task: Task) {
-        if !matches!(task, Task::Etw(_)) {
+        if !task.is_service() {
             self.alive += 1;
         }
         self.queue.push(at.max(self.now), task);
@@ -113,9 +123,10 @@ impl<'s> Simulation<'s> {
                 Task::Begin(process) => self.begin(process)?,
                 Task::Exit(process) => self.exit(process),
                 Task::Thread(thread) => self.thread(thread)?,
+                Task::Sample(session) => self.sample(session)?,
                 Task::Etw(duty) => self.etw.attend(duty, at)?,
             }
-            if !matches!(task, Task::Etw(_)) {
+            if !task.is_service() {
                 self.alive -= 1;
             }
             for (at, duty) in std::mem::take(&mut self.etw.duties) {
@@ -166,6 +177,7 @@ impl<'s> Simulation<'s> {
         if let Some(processor) = self.machine.processors.get_mut(processor) {
             processor.horizon = processor.horizon.max(until);
             processor.running = Some(index);
+            processor.busy_until = until.saturating_add(cost);
         }
         if !idle {
             self.plan(until.saturating_add(cost), Task::Thread(index));

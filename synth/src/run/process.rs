@@ -22,6 +22,8 @@ pub(crate) enum Op {
     BeginThread(usize),
     /// Another thread of the process ends.
     EndThread(usize),
+    /// The processor is kept busy.
+    Compute(Nanos),
     /// The process is gone.
     EndProcess,
     /// Something inside a CLR.
@@ -128,6 +130,8 @@ impl Simulation<'_> {
         let Some(plan) = self.scenario.processes.get(place) else { return Ok(()) };
         let Some(process) = self.machine.processes.get(index) else { return Ok(()) };
         let threads = process.threads.clone();
+        let what = format!("process {} \"{}\" begins", process.pid, process.name);
+        self.etw.witness().happened(self.now, &what)?;
         let mut ops = vec![Op::BeginProcess];
         let exe = ImagePlan {
             size: 0x2_8000,
@@ -155,10 +159,9 @@ impl Simulation<'_> {
             }));
             ops.push(Op::LoadImage(ImagePlan { size: 0x12_0000, ..ImagePlan::new(jit) }));
             ops.push(Op::Clr(clr, ClrOp::Start));
-        }
-        for &clr in &process.clrs {
-            if let Some(runtime) = self.clrs.get_mut(clr) {
-                runtime.threads = threads.clone();
+            for &thread in &threads {
+                let tid = self.machine.threads.get(thread).map_or(0, |t| t.tid);
+                ops.push(Op::Clr(clr, ClrOp::ThreadCreated(thread, tid)));
             }
         }
         if let Some(&first) = threads.first() {
@@ -245,6 +248,7 @@ impl Simulation<'_> {
                 self.end_process(index, origin)?;
                 MILLISECOND
             }
+            Op::Compute(time) => time,
             Op::Clr(..) => 0,
         };
         Ok((cost, Vec::new()))
@@ -276,6 +280,8 @@ impl Simulation<'_> {
             kernel::image(&mut self.etw, To::All, Change::End, origin.pid, &image, origin)?;
         }
         process.exited = Some(origin.at);
+        let what = format!("process {} \"{}\" is gone", process.pid, process.name);
+        self.etw.witness().happened(origin.at, &what)?;
         kernel::process(&mut self.etw, To::All, Change::End, process, origin)?;
         for thread in threads {
             self.end_thread(thread, origin)?;

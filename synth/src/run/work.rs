@@ -7,6 +7,11 @@ use crate::model::{CodeKind, Work};
 
 use super::{Op, Simulation};
 
+/// So many operations may come of one step.
+fn limited(count: u32) -> usize {
+    count.min(1_000_000) as usize
+}
+
 impl Simulation<'_> {
     /// A process does something: the next of its threads in turn, in its first CLR.
     pub(super) fn work(&mut self, place: usize, work: &Work) -> Result<()> {
@@ -26,6 +31,7 @@ impl Simulation<'_> {
                 self.exit(place);
                 return Ok(());
             }
+            Work::Run(time) => self.give(thread, [Op::Compute(*time)]),
             Work::LoadImage(plan) => self.give(thread, [Op::LoadImage(plan.clone())]),
             Work::StartThread => {
                 let new = self.machine.add_thread(index);
@@ -34,12 +40,10 @@ impl Simulation<'_> {
                     let last = process.threads.len().saturating_sub(1);
                     process.threads.swap(last.saturating_sub(1), last);
                 }
-                for clr in clrs {
-                    if let Some(runtime) = self.clrs.get_mut(clr) {
-                        runtime.threads.push(new);
-                    }
-                }
-                self.give(thread, [Op::BeginThread(new)]);
+                let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
+                let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadCreated(new, tid)));
+                let ops: Vec<Op> = std::iter::once(Op::BeginThread(new)).chain(told).collect();
+                self.give(thread, ops);
             }
             Work::EndThread => {
                 // Not the first, whose end is the process's, and not the callback thread.
@@ -47,17 +51,14 @@ impl Simulation<'_> {
                 let Some(process) = process.filter(|p| p.threads.len() > 2) else { return Ok(()) };
                 let at = process.threads.len() - 2;
                 let old = process.threads.remove(at);
-                for clr in clrs {
-                    if let Some(runtime) = self.clrs.get_mut(clr) {
-                        runtime.threads.retain(|t| *t != old);
-                    }
-                }
                 let Some(&first) =
                     self.machine.processes.get(index).and_then(|p| p.threads.first())
                 else {
                     return Ok(());
                 };
-                self.give(first, [Op::EndThread(old)]);
+                let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
+                let ops: Vec<Op> = told.chain([Op::EndThread(old)]).collect();
+                self.give(first, ops);
             }
             Work::UnloadImage(path) => self.give(thread, [Op::UnloadImage(path.clone())]),
             _ => {
@@ -86,6 +87,12 @@ impl Simulation<'_> {
                 let many = runtime.quick.len().min(*count as usize);
                 runtime.quick.drain(..many).map(ClrOp::Tier).collect()
             }
+            Work::Allocate(count) => vec![ClrOp::Allocate; limited(*count)],
+            Work::Throw(count) => vec![ClrOp::Throw; limited(*count)],
+            Work::Contend(count) => vec![ClrOp::Contend; limited(*count)],
+            Work::Stub(count) => vec![ClrOp::Stub; limited(*count)],
+            Work::Pool(by) => vec![ClrOp::Pool(*by)],
+            Work::Gc(plan) => vec![ClrOp::Collect(*plan)],
             Work::Forget(count) => {
                 let dynamic = runtime.live.iter().filter(|m| {
                     runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Dynamic)

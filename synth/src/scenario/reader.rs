@@ -31,6 +31,8 @@ pub(super) struct Reader<'s> {
     known_settings: Vec<String>,
     nodes: u64,
     depth: usize,
+    /// What command lines leave behind.
+    pub controllers: super::controller::Controllers,
 }
 
 impl<'s> Reader<'s> {
@@ -43,6 +45,7 @@ impl<'s> Reader<'s> {
             known_settings: Vec::new(),
             nodes: 0,
             depth: 0,
+            controllers: super::controller::Controllers::default(),
         }
     }
 

@@ -61,6 +61,19 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             steps.extend(args.text(reader, "a session").map(|session| Action::Flush { session }));
             args.finish(reader);
         }
+        "run" => super::controller::run(reader, args, steps),
+        "merge" => {
+            args.leaf();
+            let inputs =
+                args.text(reader, "the files, with blanks between them").unwrap_or_default();
+            let inputs = inputs.split_whitespace().map(str::to_owned).collect();
+            if let Some(output) = args.opt_text(reader, "into") {
+                steps.push(Action::Merge { inputs, output });
+            } else {
+                reader.wrong(args.span(), "merge needs a file to make", "into is missing", None);
+            }
+            args.finish(reader);
+        }
         "enable" => {
             // Named as in a session, and the session besides.
             let session = args.opt_text(reader, "in");
@@ -109,7 +122,7 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             });
         }
         _ => {
-            let known = "session, stop, enable, disable, capture-state, flush, in";
+            let known = "run, session, stop, merge, enable, disable, capture-state, flush, in";
             unknown(reader, node, "a moment", known);
         }
     }
@@ -146,11 +159,13 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Work> {
         "unload-domain" => Work::UnloadDomain(args.text(reader, "an app domain")?),
         "load-image" => return process::image(reader, args).map(Work::LoadImage),
         "unload-image" => Work::UnloadImage(args.text(reader, "a path")?),
+        "stub" => Work::Stub(count(&mut args, reader)),
+        "run" => Work::Run(args.time(reader, "how long")?),
         "start-thread" => Work::StartThread,
         "end-thread" => Work::EndThread,
         "exit" => Work::Exit,
         _ => {
-            let known = "jit, tier, forget, allocate, throw, contend, gc, grow-pool, shrink-pool, load, \
+            let known = "jit, tier, forget, allocate, throw, contend, stub, run, gc, grow-pool, shrink-pool, load, \
                          unload, load-domain, unload-domain, load-image, unload-image, start-thread, \
                          end-thread, exit";
             unknown(reader, node, "a process at a moment", known);

@@ -95,6 +95,10 @@ impl Witness for Gathered {
         Ok(())
     }
 
+    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
     fn present(&mut self, thing: &Present<'_>) -> Result<()> {
         let mut line = Vec::new();
         super::lines::present(thing, &mut line);

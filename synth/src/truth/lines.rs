@@ -115,6 +115,21 @@ impl<W: Write> Witness for Lines<W> {
         self.end()
     }
 
+    fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
+        let out = &mut self.line;
+        out.extend(b"{\"kind\":\"merge\",\"file\":");
+        string(out, output);
+        out.extend(b",\"of\":[");
+        for (n, input) in inputs.iter().enumerate() {
+            if n > 0 {
+                out.push(b',');
+            }
+            string(out, input);
+        }
+        out.extend(b"]}");
+        self.end()
+    }
+
     fn present(&mut self, thing: &Present<'_>) -> Result<()> {
         present(thing, &mut self.line);
         self.end()

@@ -7,9 +7,11 @@
 mod gathered;
 mod json;
 mod lines;
+mod timeline;
 
 pub use gathered::{Gathered, KnownEvent};
 pub use lines::Lines;
+pub use timeline::Timeline;
 
 use etl_format::Guid;
 
@@ -25,7 +27,7 @@ pub trait Witness {
     /// Whatever keeps it from noting that.
     fn event(&mut self, event: &Raised<'_>) -> Result<()>;
 
-    /// A session has started: its index, name and file.
+    /// A session has started: its index, name, and file.
     ///
     /// # Errors
     /// Whatever keeps it from noting that.
@@ -36,6 +38,21 @@ pub trait Witness {
     /// # Errors
     /// Whatever keeps it from noting that.
     fn session(&mut self, session: &SessionReport) -> Result<()>;
+
+    /// Somebody did something that is no event: a controller, or the system.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn happened(&mut self, at: Nanos, what: &str) -> Result<()> {
+        let _ = (at, what);
+        Ok(())
+    }
+
+    /// Files were merged into one.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()>;
 
     /// Something is there at the end.
     ///
@@ -149,6 +166,10 @@ impl Witness for Nobody {
     }
 
     fn session(&mut self, _: &SessionReport) -> Result<()> {
+        Ok(())
+    }
+
+    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
         Ok(())
     }
 

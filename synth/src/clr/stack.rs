@@ -1,0 +1,46 @@
+//! Where a thread of a managed process is.
+
+use super::state::Clr;
+use crate::machine::{Dice, Process};
+use crate::model::Sku;
+
+impl Clr {
+    /// A stack of a running thread, innermost first: `runtime` frames of the runtime's own, methods
+    /// that have code now, and the system's frames below which every thread begins.
+    pub fn call_stack(&self, runtime: u64, process: &Process, dice: &mut Dice) -> Vec<u64> {
+        let mut frames = Vec::with_capacity(24);
+        let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
+        native(own, runtime, process, dice, &mut frames);
+        let depth = dice.between(2, 14);
+        for _ in 0..depth {
+            let Some(&method) = self.live.get(dice.pick(self.live.len())) else { break };
+            let body = self.methods.get(method).and_then(|m| m.bodies.last());
+            if let Some(body) = body {
+                frames.push(body.start + dice.below(body.size.into()));
+            }
+        }
+        native("\\kernel32.dll", 1, process, dice, &mut frames);
+        native("\\ntdll.dll", 1, process, dice, &mut frames);
+        frames
+    }
+}
+
+/// Addresses in an image of a process, if it has that image.
+fn native(name: &str, many: u64, process: &Process, dice: &mut Dice, frames: &mut Vec<u64>) {
+    let image = process.images.iter().find(|i| i.path.ends_with(name));
+    let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
+    for _ in 0..many {
+        frames.push(base + 0x1000 + dice.below(size.saturating_sub(0x1000)));
+    }
+}
+
+/// A stack of a thread of a process without managed code.
+pub(crate) fn native_stack(process: &Process, dice: &mut Dice) -> Vec<u64> {
+    let mut frames = Vec::new();
+    let exe = process.images.first().map(|i| i.path.clone()).unwrap_or_default();
+    let depth = dice.between(1, 6);
+    native(&exe, depth, process, dice, &mut frames);
+    native("\\kernel32.dll", 1, process, dice, &mut frames);
+    native("\\ntdll.dll", 1, process, dice, &mut frames);
+    frames
+}

@@ -1,0 +1,40 @@
+//! The profiler: at each interval it looks where every busy processor is.
+
+use crate::clr::native_stack;
+use crate::error::Result;
+use crate::kernel;
+
+use super::{Simulation, Task};
+
+impl Simulation<'_> {
+    pub(super) fn sample(&mut self, session: usize) -> Result<()> {
+        let Some(found) = self.etw.sessions.get(session).filter(|s| s.is_running()) else {
+            return Ok(());
+        };
+        let (interval, stacks) = (found.plan.sample_interval, found.plan.kernel.stacks);
+        for processor in 0..self.machine.processors.len() {
+            let Some(state) = self.machine.processors.get(processor).copied() else { continue };
+            // An operation is not interrupted: the sample waits until it is through.
+            let at = self.now.max(state.horizon);
+            let Some(thread) = state.running.filter(|_| state.busy_until > at) else { continue };
+            let Some(process) = self.machine.threads.get(thread).map(|t| t.process) else {
+                continue;
+            };
+            let Some(process) = self.machine.processes.get(process).filter(|p| p.is_alive()) else {
+                continue;
+            };
+            let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
+            let frames = match runtime {
+                Some(runtime) => runtime.call_stack(0, process, &mut self.dice),
+                None => native_stack(process, &mut self.dice),
+            };
+            let origin = self.origin(thread, at);
+            kernel::sample(&mut self.etw, session, &frames, stacks, &origin)?;
+            if let Some(state) = self.machine.processors.get_mut(processor) {
+                state.horizon = at;
+            }
+        }
+        self.plan(self.now.saturating_add(interval), Task::Sample(session));
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! What happened when, for people.
+
+use std::io::Write;
+
+use super::{Present, Witness};
+use crate::error::Result;
+use crate::etw::{Outcome, Raised, SessionReport};
+use crate::machine::Nanos;
+use crate::text::duration;
+
+/// Writes a line for each thing that happens; events of one name that follow each other in one
+/// process share a line.
+#[derive(Debug)]
+pub struct Timeline<W> {
+    out: W,
+    names: Vec<String>,
+    run: Option<Run>,
+}
+
+/// Events of one kind that follow each other.
+#[derive(Debug)]
+struct Run {
+    pid: u32,
+    name: String,
+    outcomes: Vec<(usize, Outcome)>,
+    first: Nanos,
+    last: Nanos,
+    count: u64,
+}
+
+impl<W: Write> Timeline<W> {
+    /// Writes to `out`, which should have a buffer of its own.
+    pub fn new(out: W) -> Self {
+        Timeline { out, names: Vec::new(), run: None }
+    }
+
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn end_run(&mut self) -> Result<()> {
+        let Some(run) = self.run.take() else { return Ok(()) };
+        let mut to = String::new();
+        for (session, outcome) in &run.outcomes {
+            let name = self.names.get(*session).map_or("", String::as_str);
+            to.push_str(&format!("  {name}: {outcome}"));
+        }
+        let many = if run.count > 1 {
+            format!(" x{} until {}", run.count, duration(run.last))
+        } else {
+            String::new()
+        };
+        writeln!(self.out, "{:>16}  {:>6}  {}{many}{to}", duration(run.first), run.pid, run.name)?;
+        Ok(())
+    }
+}
+
+impl<W: Write> Witness for Timeline<W> {
+    fn event(&mut self, e: &Raised<'_>) -> Result<()> {
+        if let Some(run) = &mut self.run
+            && run.pid == e.pid
+            && run.name == e.schema.name
+            && run.outcomes == e.outcomes
+        {
+            run.count += 1;
+            run.last = e.at;
+            return Ok(());
+        }
+        self.end_run()?;
+        self.run = Some(Run {
+            pid: e.pid,
+            name: e.schema.name.to_string(),
+            outcomes: e.outcomes.to_vec(),
+            first: e.at,
+            last: e.at,
+            count: 1,
+        });
+        Ok(())
+    }
+
+    fn session_started(&mut self, index: usize, name: &str, _: Option<&str>) -> Result<()> {
+        self.names.resize(self.names.len().max(index + 1), String::new());
+        if let Some(slot) = self.names.get_mut(index) {
+            name.clone_into(slot);
+        }
+        Ok(())
+    }
+
+    fn session(&mut self, s: &SessionReport) -> Result<()> {
+        self.end_run()?;
+        let end = s.stopped.map_or("never stopped".to_owned(), duration);
+        writeln!(
+            self.out,
+            "{end:>16}  session \"{}\": {} events recorded, {} lost, {} lost with {} buffers",
+            s.name, s.recorded, s.lost, s.lost_with_buffers, s.buffers_lost
+        )?;
+        Ok(())
+    }
+
+    fn happened(&mut self, at: Nanos, what: &str) -> Result<()> {
+        self.end_run()?;
+        writeln!(self.out, "{:>16}  {what}", duration(at))?;
+        Ok(())
+    }
+
+    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn present(&mut self, _: &Present<'_>) -> Result<()> {
+        self.end_run()
+    }
+}
