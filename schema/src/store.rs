@@ -21,8 +21,9 @@ use crate::tables::Registry;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
 use etl_format::read::{Header, Record};
+// Keys of the trace are hashed with a seed, those of the tables need none.
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use rustc_hash::FxHashSet;
-use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// Events that a merge adds to tell the schemas of others: `TRACE_EVENT_INFO` and maps.

@@ -2,29 +2,14 @@
 
 /// Appends a number in decimal.
 #[inline]
-pub fn decimal(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        if let Some(digit) = digits.get_mut(at) {
-            *digit = b'0' + (n % 10) as u8;
-        }
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(digits.get(at..).unwrap_or_default());
+pub fn decimal(out: &mut Vec<u8>, n: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
 /// Appends a signed number in decimal.
 #[inline]
 pub fn signed(out: &mut Vec<u8>, n: i64) {
-    if n < 0 {
-        out.push(b'-');
-    }
-    decimal(out, n.unsigned_abs());
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
 /// A number with at least `width` digits.
@@ -48,11 +33,32 @@ const fn digit(nibble: u8) -> u8 {
 /// Appends `0x` and the number in hexadecimal, without leading zeros.
 #[inline]
 pub fn hexadecimal(out: &mut Vec<u8>, n: u64) {
-    out.extend_from_slice(b"0x");
-    let places = (64 - n.leading_zeros()).div_ceil(4).max(1);
-    for place in (0..places).rev() {
-        out.push(digit((n >> (place * 4)) as u8 & 15));
+    let places = (64 - n.leading_zeros()).div_ceil(4).max(1) as usize;
+    let [high, low] = [(n >> 32) as u32, n as u32].map(digits);
+    let mut text = [0u8; 18];
+    if let Some((_, places)) = text.split_first_chunk_mut::<2>()
+        && let Some((first, rest)) = places.split_first_chunk_mut::<8>()
+    {
+        *first = high;
+        rest.copy_from_slice(&low);
     }
+    let text = text.get_mut(16 - places..).unwrap_or_default();
+    if let Some(prefix) = text.first_chunk_mut() {
+        *prefix = *b"0x";
+    }
+    out.extend_from_slice(text);
+}
+
+/// The eight hexadecimal digits of a number, all made at once: its half bytes are spread over the
+/// bytes of a word.
+#[inline]
+const fn digits(n: u32) -> [u8; 8] {
+    let n = n as u64;
+    let n = (n << 16 | n) & 0x0000_ffff_0000_ffff;
+    let n = (n << 8 | n) & 0x00ff_00ff_00ff_00ff;
+    let n = (n << 4 | n) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = ((n + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+    (n + 0x3030_3030_3030_3030 + letters * (b'a' - b'0' - 10) as u64).to_be_bytes()
 }
 
 /// Appends two hexadecimal digits for each byte.
@@ -68,7 +74,7 @@ mod tests {
 
     #[test]
     fn numbers_print_as_the_standard_library_does() {
-        for value in [0, 1, 9, 10, 15, 16, 255, 256, 1 << 40, u64::MAX] {
+        for value in [0, 1, 9, 10, 15, 16, 255, 256, 1 << 40, 0x0123_4567_89ab_cdef, u64::MAX] {
             let mut out = Vec::new();
             decimal(&mut out, value);
             out.push(b' ');
