@@ -22,6 +22,7 @@ The language of scenarios is described in docs/scenario.md; corpus/ has examples
 
 Examples:
   etlkit synth corpus/recipe.kdl -o out
+  etlkit synth corpus/recipe.kdl -o out --force --verify
   etlkit synth --seed 7 --set processes=40 many.kdl -o out --force
   etlkit synth --check mine.kdl")]
 pub(crate) struct Args {
@@ -40,6 +41,9 @@ pub(crate) struct Args {
     /// Give a parameter of the script a value
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
+    /// Judge the traces as etlverify does, and print its reports; the exit code is that of etlverify
+    #[arg(long, conflicts_with = "check")]
+    verify: bool,
     /// Only look for mistakes in the script
     #[arg(long, conflicts_with_all = ["explain", "out"])]
     check: bool,
@@ -82,11 +86,20 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     let store = synthesize(&scenario, &name, out, !args.no_truth)?;
     let mut said = String::new();
+    let mut traces = Vec::new();
     for (file, size) in store.finish(args.force)? {
-        said.push_str(&format!("{}  {}\n", out.join(file).display(), output::size(size)));
+        let path = out.join(file);
+        said.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
+        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) {
+            traces.push(path);
+        }
     }
     output::print(&said)?;
-    Ok(Outcome::Fine)
+    if !args.verify || traces.is_empty() {
+        return Ok(Outcome::Fine);
+    }
+    output::print("\n")?;
+    super::verify::report_on(&traces)
 }
 
 /// Lets a scenario happen; its files wait in a directory of their own.

@@ -109,14 +109,25 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         judge_all(&files, usize::from(args.jobs), &settings)?
     };
     output::print(&render(args.format, &reports))?;
+    Ok(outcome(&reports))
+}
+
+/// Judges files as they are and prints the reports, for commands that have just made them.
+pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
+    let reports = judge_all(files, 1, &Settings::default())?;
+    output::print(&render(Format::Text, &reports))?;
+    Ok(outcome(&reports))
+}
+
+fn outcome(reports: &[Report]) -> Outcome {
     let any = |verdict| reports.iter().any(|r| r.verdict == verdict);
-    Ok(if any(Verdict::Broken) {
+    if any(Verdict::Broken) {
         Outcome::Findings
     } else if any(Verdict::Undecided) {
         Outcome::Undecided
     } else {
         Outcome::Fine
-    })
+    }
 }
 
 fn render(format: Format, reports: &[Report]) -> String {
