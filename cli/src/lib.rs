@@ -65,6 +65,8 @@ enum Command {
     Synth(commands::synth::Args),
     /// Cut a piece out of a trace, with everything that it needs.
     Slice(Box<commands::slice::Args>),
+    /// Replace names, paths, command lines and listed texts in a trace.
+    Scrub(commands::scrub::Args),
     /// Say what the tables know of providers, keywords, events and masks.
     Spec(commands::spec::Args),
     /// List where reference pages and runtimes disagree.
@@ -93,6 +95,7 @@ impl Command {
             Command::Diff(args) => commands::diff::run(args),
             Command::Synth(args) => commands::synth::run(args),
             Command::Slice(args) => commands::slice::run(args),
+            Command::Scrub(args) => commands::scrub::run(args),
             Command::Spec(args) => commands::spec::run(args),
             Command::Errata(args) => commands::errata::run(args),
             Command::Merge(args) => commands::merge::run(args),

@@ -190,13 +190,8 @@ impl Sink {
         }
     }
 
-    /// Prints what the tool has to say of its work: on standard output, or on standard error when
-    /// the file itself goes there.
-    pub fn report(&self, text: &str) -> io::Result<()> {
-        tell(self.is_standard_output(), text)
-    }
-
-    /// [`Sink::commit`], and then [`Sink::report`].
+    /// [`Sink::commit`], and then what the tool has to say of its work: on standard output, or on
+    /// standard error when the file itself goes there.
     ///
     /// # Errors
     /// As [`Sink::commit`].

@@ -14,6 +14,7 @@ fn help_texts() {
         ("verify", &["verify", "--help"]),
         ("diff", &["diff", "--help"]),
         ("slice", &["slice", "--help"]),
+        ("scrub", &["scrub", "--help"]),
         ("spec", &["spec", "--help"]),
         ("spec_mask", &["spec", "mask", "--help"]),
         ("spec_line", &["spec", "line", "--help"]),

@@ -1,11 +1,13 @@
 //! What is done to traces whole: comparing two, and cutting or scrubbing one.
 //!
 //! * [`diff`]: what differs between two traces, event by event, in bounded memory.
+//! * [`scrub`](mod@scrub): a trace without names, paths, and whatever else is to stay private.
 //! * [`slice`](mod@slice): a piece of a trace, with everything that the piece needs.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod diff;
+pub mod scrub;
 pub mod slice;
 
 /// Why a trace could not be made from another.

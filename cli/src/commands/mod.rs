@@ -8,6 +8,7 @@ pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod repack;
 pub(crate) mod repair;
+pub(crate) mod scrub;
 pub(crate) mod slice;
 pub(crate) mod spec;
 pub(crate) mod synth;

@@ -134,8 +134,7 @@ impl WithSource for Slice<'_> {
         for d in &summary.damage {
             eprintln!("warning: {}: {} (to {:#x})", Printable(name), d.error, d.range.end);
         }
-        sink.report(&report)?;
-        sink.commit()?;
+        sink.finish(&report)?;
         Ok(if summary.damage.is_empty() { Outcome::Fine } else { Outcome::Findings })
     }
 }

@@ -19,6 +19,12 @@ pub struct StructView<'a> {
 }
 
 impl<'a> StructView<'a> {
+    /// The bytes of the struct.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.data
+    }
+
     /// The members in order.
     #[must_use]
     pub fn fields(&self) -> Fields<'a> {

@@ -23,6 +23,7 @@ mod needs;
 mod subject;
 
 pub use needs::Why;
+pub(crate) use needs::is_clr_stack;
 pub use subject::Subject;
 
 use std::collections::HashMap;
@@ -33,7 +34,7 @@ use etl_format::write::{Medium, Packer, Relog, RelogPlan};
 
 use crate::Failed;
 use moments::Moments;
-use needs::{Needs, is_clr, is_clr_stack};
+use needs::{Needs, is_clr};
 use subject::{Kernel, Threads};
 
 /// Selected events that are remembered for their stacks.

@@ -310,7 +310,7 @@ pub(super) fn is_runtime_state(id: u16) -> bool {
 }
 
 /// Whether an event is the stack of the CLR's event before it on the same thread.
-pub(super) fn is_clr_stack(record: &Record<'_>) -> bool {
+pub(crate) fn is_clr_stack(record: &Record<'_>) -> bool {
     is_clr(record)
         && record
             .event()

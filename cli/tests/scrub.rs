@@ -1,0 +1,92 @@
+//! Scrubbing traces, as people do it.
+
+mod common;
+
+use common::{directory, etlkit, etlkit_piped, etlverify, real, trace, trace_of};
+
+/// A trace with an exception of the CLR whose message tells more than it should.
+fn exception() -> Vec<u8> {
+    let provider: etl_format::Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+    let mut payload: Vec<u8> = ["My.Exception", "C:\\Users\\Jane\\Falcon.txt of JANE is missing"]
+        .iter()
+        .flat_map(|t| t.encode_utf16().chain([0]))
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    payload.extend([0; 8 + 4 + 2 + 2]);
+    trace_of(provider.to_bytes(), 80, 1, &payload)
+}
+
+#[test]
+fn what_is_private_goes_and_the_report_says_what_it_was() {
+    let here = directory(&[("t.etl", &exception()), ("list.txt", b"Falcon\n\n")]);
+    let usual = ["scrub", "t.etl", "-o", "s.etl", "--salt", "x", "--secrets-file", "list.txt"];
+    let said = etlkit(here.path(), &usual);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    insta::assert_snapshot!("scrub_text", said.out);
+    let said = etlkit(here.path(), &["dump", "s.etl"]);
+    insta::assert_snapshot!("scrub_dumped", said.out);
+    let json = ["scrub", "t.etl", "-o", "j.etl", "--salt", "x", "--secret", "falcon"];
+    let rest = ["--format", "json", "--field", "ExceptionMessage=drop", "--profile", "none"];
+    let said = etlkit(here.path(), &[&json[..], &rest].concat());
+    assert_eq!(said.code, 0);
+    insta::assert_snapshot!("scrub_json", said.out);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let here = directory(&[("t.etl", &trace())]);
+    let mut said = String::new();
+    for args in [
+        &["--set", "user=hash"][..],
+        &["--set", "users=hide"],
+        &["--field", "=drop"],
+        &["--secret", "ab"],
+        &["--secrets-file", "missing.txt"],
+    ] {
+        let one = etlkit(here.path(), &[&["scrub", "t.etl", "-o", "s.etl"], args].concat());
+        assert_eq!((one.code, one.out.as_str()), (2, ""), "{args:?}");
+        said.push_str(&one.err);
+    }
+    insta::assert_snapshot!("scrub_mistakes", said);
+    assert!(!here.path().join("s.etl").exists());
+    let said = etlkit(here.path(), &["scrub", "t.etl", "-o", "t.etl", "--force"]);
+    assert_eq!(said.code, 2);
+    assert_eq!(std::fs::read(here.path().join("t.etl")).unwrap(), trace());
+}
+
+#[test]
+fn salts_decide_and_pipes_work() {
+    let here = directory(&[("t.etl", &exception())]);
+    let made = |name: &str, more: &[&str]| {
+        let args = [&["scrub", "t.etl", "-o", name], more].concat();
+        assert_eq!(etlkit(here.path(), &args).code, 0);
+        std::fs::read(here.path().join(name)).unwrap()
+    };
+    let one = made("1.etl", &["--salt", "x"]);
+    assert_eq!(made("2.etl", &["--salt", "x"]), one);
+    assert_ne!(made("3.etl", &["--salt", "y"]), one);
+    assert_ne!(made("4.etl", &[]), made("5.etl", &[]));
+    assert!(made("6.etl", &["--salt", "x", "--compress"]).len() < one.len());
+    let file = here.path().join("7.etl");
+    let args = ["scrub", "-", "--salt", "x", "-o", file.to_str().unwrap()];
+    assert_eq!(etlkit_piped(&exception(), &args).code, 0);
+    assert_eq!(std::fs::read(file).unwrap(), one);
+}
+
+#[test]
+fn the_real_trace_resolves_as_before_without_its_names_and_addresses() {
+    let Some(net) = real("perfview/net.4.5.2.x64.etl") else { return };
+    let here = directory(&[]);
+    let net = net.to_str().unwrap();
+    let args = ["scrub", net, "-o", "s.etl", "--profile", "strict", "--set", "addresses=hash"];
+    let said = etlkit(here.path(), &[&args[..], &["--salt", "x", "--compress"]].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    insta::assert_snapshot!("scrub_real", said.out);
+    let report = |name: &str| {
+        let said = etlverify(here.path(), &["--format", "json", name]);
+        serde_json::from_str::<serde_json::Value>(&said.out).unwrap()
+    };
+    let (before, after) = (report(net), report("s.etl"));
+    assert_eq!(before["verdict"], after["verdict"]);
+    assert_eq!(before["coverage"], after["coverage"]);
+}

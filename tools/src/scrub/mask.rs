@@ -1,0 +1,140 @@
+//! Replacements: the same value gets the same one, and nobody without the salt finds the value.
+
+use sha2::{Digest, Sha256};
+
+/// What replaced text is made of.
+const LETTERS: [u8; 36] = *b"abcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Makes replacements from a salt.
+#[derive(Clone)]
+pub struct Mask {
+    key: [u8; 32],
+}
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The salt is a secret.
+        f.write_str("Mask")
+    }
+}
+
+impl Mask {
+    /// The replacements that go with a salt.
+    #[must_use]
+    pub fn new(salt: &[u8]) -> Self {
+        Mask {
+            key: Sha256::new().chain_update(b"etlkit scrub\0").chain_update(salt).finalize().into(),
+        }
+    }
+
+    /// Endless bytes that stand for a value.
+    pub(super) fn stream(&self, domain: &str, value: &[u8]) -> impl Iterator<Item = u8> + use<> {
+        // The value is hashed by itself, so that no other value continues it.
+        let inner: [u8; 32] = Sha256::new()
+            .chain_update(self.key)
+            .chain_update([1])
+            .chain_update(domain)
+            .chain_update([0])
+            .chain_update(value)
+            .finalize()
+            .into();
+        let key = self.key;
+        (0u64..).flat_map(move |block| {
+            let digest: [u8; 32] = Sha256::new()
+                .chain_update(key)
+                .chain_update([2])
+                .chain_update(inner)
+                .chain_update(block.to_le_bytes())
+                .finalize()
+                .into();
+            digest
+        })
+    }
+
+    /// Endless letters and digits that stand for a text, whatever its case. Another `attempt` gives
+    /// others.
+    pub(super) fn letters(&self, text: &str, attempt: u32) -> impl Iterator<Item = u8> + use<> {
+        let mut value = text.to_lowercase().into_bytes();
+        if attempt > 0 {
+            value.push(0);
+            value.extend(attempt.to_le_bytes());
+        }
+        // 252 is the largest multiple of 36 in a byte: no letter is likelier than another.
+        self.stream("text", &value)
+            .filter(|byte| *byte < 252)
+            .map(|byte| LETTERS.get(usize::from(byte % 36)).copied().unwrap_or(b'x'))
+    }
+
+    /// A number that stands for another, below a limit.
+    pub(super) fn number(&self, domain: &str, value: u64, below: u64) -> u64 {
+        let mut bytes = self.stream(domain, &value.to_le_bytes());
+        let mut word = [0; 8];
+        word.iter_mut().for_each(|b| *b = bytes.next().unwrap_or(0));
+        u64::from_le_bytes(word) % below.max(1)
+    }
+
+    /// A number with as many decimal digits, so that its text is as long.
+    pub(super) fn same_digits(&self, value: u32) -> u32 {
+        let digits = value.checked_ilog10().unwrap_or(0);
+        let low = if digits == 0 { 0 } else { 10u64.pow(digits) };
+        let high = 10u64.pow(digits + 1).min(1 << 32);
+        let number = low + self.number("number", value.into(), high - low);
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// An address that stands for another: all of a zone are moved by the same distance, so that
+    /// what contained an address still does. The low 16 bits stay.
+    ///
+    /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. The lowest
+    /// 64 KB, where nothing is, stay.
+    pub(super) fn address(&self, value: u64) -> u64 {
+        const ZONES: [(u64, u64); 3] = [
+            (0x1_0000, (1 << 32) - 0x1_0000),
+            (1 << 32, (1 << 47) - (1 << 32)),
+            (0xffff_8000_0000_0000, 1 << 47),
+        ];
+        for (low, size) in ZONES {
+            let Some(at) = value.checked_sub(low).filter(|at| *at < size) else { continue };
+            let distance = self.number("zone", low, size >> 16) << 16;
+            return low + (at + distance) % size;
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn salts_and_cases() {
+        let text = |salt: &[u8], text| {
+            String::from_utf8(Mask::new(salt).letters(text, 0).take(12).collect()).unwrap()
+        };
+        assert_eq!(text(b"a", "John"), text(b"a", "JOHN"));
+        assert_ne!(text(b"a", "John"), text(b"b", "John"));
+        assert_ne!(text(b"a", "John"), text(b"a", "Jane"));
+        // Replacements do not change between versions.
+        assert_eq!(text(b"salt", "john"), "gcbpvpusfco6");
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_keep_their_digits(value: u32) {
+            let other = Mask::new(b"x").same_digits(value);
+            prop_assert_eq!(other.to_string().len(), value.to_string().len());
+        }
+
+        #[test]
+        fn addresses_keep_their_distance(value: u64, step in 0u64..0x1000) {
+            let mask = Mask::new(b"x");
+            let (a, b) = (mask.address(value), mask.address(value.saturating_add(step)));
+            prop_assert_eq!(a & 0xffff, value & 0xffff);
+            // But at the two ends of a zone.
+            if b >= a && value < u64::MAX - 0x1000 {
+                prop_assert!(b - a == step || (b - a) > 0x1000);
+            }
+        }
+    }
+}

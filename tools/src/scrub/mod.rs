@@ -1,0 +1,255 @@
+//! A trace without names, paths, and whatever else is to stay private.
+//!
+//! Replacements are as long as what they replace, and the same value gets the same one, so that
+//! everything that resolved before resolves after. What is replaced:
+//!
+//! * **Fields** that a schema is known for, by their names ([`Policy::with_field`]) and by what they hold
+//!   ([`Category`]).
+//! * **Forms**, wherever they stand behind the header of a record, decoded or not, in 8-bit text and
+//!   UTF-16: owners of home directories, SIDs written as text, and the names of users and machines
+//!   that the trace told anywhere, as whole words.
+//! * **Listed texts** ([`Options::secrets`]), in any byte of any record, the header event and extended
+//!   items included, in UTF-8, Windows-1252 and UTF-16, in any case: none survives, not even one that
+//!   two fields spell together. Where a text stands in bytes that cannot be changed without breaking
+//!   the record, [`Summary::left`] counts it.
+//!
+//! The trace is read twice: once for names and schemas, once to write. Memory grows with the names,
+//! up to [`MOST_NAMES`], and the schemas.
+
+mod mask;
+mod needle;
+mod patterns;
+mod policy;
+mod record;
+
+pub use mask::Mask;
+pub use policy::{Action, Category, Policy};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etl_format::constants::PointerSize;
+use etl_format::read::{Damage, Record, Source, Trace};
+use etl_format::write::record::Record as _;
+use etl_format::write::{LogFileHeader, Medium, Packer, Relog, RelogPlan};
+use etl_schema::decode::Value;
+use etl_schema::store::SchemaStore;
+
+use crate::Failed;
+use needle::Needles;
+use record::Scrubber;
+
+/// Names that a trace may tell; beyond, they are replaced only where they stand as such.
+pub const MOST_NAMES: usize = 1 << 10;
+
+/// Fields whose names are counted one by one.
+const MOST_FIELDS: usize = 1 << 12;
+
+/// Shorter names are words of their own too often.
+const SHORTEST_NAME: usize = 3;
+
+/// What is replaced, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What becomes of fields and forms.
+    pub policy: Policy,
+    /// Texts that must not survive.
+    pub secrets: Vec<String>,
+    /// The replacements.
+    pub mask: Mask,
+}
+
+/// What scrubbing came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Records read.
+    pub records: u64,
+    /// Records that were changed.
+    pub changed: u64,
+    /// Records with a payload that no schema is known for: only forms and listed texts were looked for.
+    pub undecoded: u64,
+    /// Values replaced by category, by [`Category::ALL`].
+    pub categories: [u64; Category::ALL.len()],
+    /// Values replaced by the name of their field.
+    pub fields: BTreeMap<String, u64>,
+    /// Places where names that the trace told were replaced as words.
+    pub names: u64,
+    /// Places where each of the listed texts was removed.
+    pub secrets: Vec<u64>,
+    /// Places where a listed text stands in bytes that cannot be changed.
+    pub left: u64,
+    /// Damage of the source, around which it was read.
+    pub damage: Vec<Damage>,
+}
+
+impl Summary {
+    fn count(&mut self, category: Category) {
+        if let Some(count) = self.categories.get_mut(category as usize) {
+            *count += 1;
+        }
+    }
+}
+
+/// Writes a trace anew without what is private. `watch` is shown every record that is read, those of the
+/// second pass included.
+///
+/// # Errors
+/// Whatever reading or writing reports.
+pub fn scrub<S: Source, M: Medium>(
+    trace: &mut Trace<S>,
+    options: &Options,
+    medium: M,
+    packer: Option<Box<dyn Packer>>,
+    mut watch: impl FnMut(&Record<'_>),
+) -> Result<(M, Summary), Failed> {
+    let mut secrets = Needles::new();
+    options.secrets.iter().for_each(|secret| secrets.add(secret, false));
+    let (mut store, names) = learn(trace, &options.policy, &mut watch).map_err(Failed::Reading)?;
+    let scrubber =
+        Scrubber { policy: &options.policy, mask: &options.mask, secrets: &secrets, names: &names };
+    let mut summary = Summary { secrets: vec![0; secrets.len()], ..Summary::default() };
+    let mut plan = RelogPlan::changing(trace, |record, out| {
+        scrubber.record(record, &store, out, &mut summary);
+        true
+    })
+    .map_err(Failed::Reading)?;
+    header(&scrubber, &mut plan.header, &mut summary);
+    let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
+    let mut records = trace.ordered().map_err(Failed::Reading)?;
+    let mut bytes = Vec::new();
+    while let Some(record) = records.next_record().map_err(Failed::Reading)? {
+        watch(&record);
+        if relog.is_written(&record) {
+            continue;
+        }
+        store.learn(&record);
+        bytes.clear();
+        scrubber.record(&record, &store, &mut bytes, &mut summary);
+        relog.put(&record, &bytes).map_err(Failed::Writing)?;
+    }
+    while summary.fields.len() > MOST_FIELDS {
+        summary.fields.pop_last();
+    }
+    summary.damage = records.damage().to_vec();
+    let (medium, _) = relog.finish().map_err(Failed::Writing)?;
+    Ok((medium, summary))
+}
+
+/// The first pass: schemas, and the names of users and machines.
+fn learn<S: Source>(
+    trace: &mut Trace<S>,
+    policy: &Policy,
+    watch: &mut impl FnMut(&Record<'_>),
+) -> etl_format::Result<(SchemaStore, Needles)> {
+    let mut store = SchemaStore::default();
+    let mut found = BTreeSet::new();
+    let users = policy.of(Category::Users) != Action::Keep;
+    let machines = policy.of(Category::Machines) != Action::Keep;
+    let mut records = trace.ordered()?;
+    while let Some(record) = records.next_record()? {
+        watch(&record);
+        store.learn(&record);
+        if found.len() >= MOST_NAMES {
+            continue;
+        }
+        if users {
+            let payload = record.payload();
+            let mut from = 0;
+            while let Some(home) = patterns::home(payload, from) {
+                from = home.end.max(from + 1);
+                found.insert(home.name.to_lowercase());
+            }
+        }
+        if users || machines {
+            told(&record, &store, users, machines, &mut found);
+        }
+    }
+    let mut names = Needles::new();
+    for name in found.iter().filter(|name| is_telling(name)).take(MOST_NAMES) {
+        names.add(name, true);
+    }
+    Ok((store, names))
+}
+
+/// Names in fields of their own.
+fn told(
+    record: &Record<'_>,
+    store: &SchemaStore,
+    users: bool,
+    machines: bool,
+    found: &mut BTreeSet<String>,
+) {
+    let Some(decoder) = store.decoder(record) else { return };
+    let wanted = |field: &etl_schema::Field| match policy::category(field) {
+        Some(Category::Users) => users,
+        Some(Category::Machines) => machines,
+        _ => false,
+    };
+    if !decoder.schema_fields().iter().any(wanted) {
+        return;
+    }
+    let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+    for (field, value) in decoder.fields(record.payload(), pointers) {
+        if !wanted(field) {
+            continue;
+        }
+        let text = match value {
+            Value::Utf16(text) => text.before_nul().to_string(),
+            Value::Ansi(bytes) | Value::Utf8(bytes) => {
+                let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+                bytes.iter().take(end).map(|b| char::from(*b)).collect()
+            }
+            _ => continue,
+        };
+        // `DOMAIN\user` tells two names.
+        found.extend(text.split(['\\', '@']).map(str::to_lowercase));
+    }
+}
+
+/// Whether a name is somebody's, and no word that stands everywhere.
+fn is_telling(name: &str) -> bool {
+    const COMMON: [&str; 16] = [
+        "system",
+        "user",
+        "users",
+        "admin",
+        "administrator",
+        "guest",
+        "public",
+        "default",
+        "service",
+        "local",
+        "network",
+        "workgroup",
+        "localhost",
+        "nt authority",
+        "builtin",
+        "none",
+    ];
+    name.chars().count() >= SHORTEST_NAME
+        && !COMMON.contains(&name)
+        && name.chars().any(char::is_alphabetic)
+}
+
+/// The names in the header event. Its numbers stay; should they spell a listed text, that is counted.
+fn header(scrubber: &Scrubber<'_>, header: &mut LogFileHeader, summary: &mut Summary) {
+    let mut text = |units: &mut [u16]| {
+        let mut bytes: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
+        scrubber.free_text(&mut bytes, summary);
+        scrubber.erase(&mut bytes, &[], summary);
+        for (unit, pair) in units.iter_mut().zip(bytes.as_chunks::<2>().0) {
+            *unit = u16::from_le_bytes(*pair);
+        }
+    };
+    text(&mut header.logger_name);
+    text(&mut header.log_file_name);
+    text(&mut header.time_zone.standard_name);
+    text(&mut header.time_zone.daylight_name);
+    let mut bytes = Vec::new();
+    if header.encode(&mut bytes).is_ok() {
+        let mut from = 0;
+        while let Some(found) = scrubber.secrets.find(&bytes, from) {
+            summary.left += 1;
+            from = found.start + 1;
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What is replaced, and how.
+
+use std::collections::BTreeMap;
+
+use etl_schema::{Field, InType};
+
+/// What becomes of a value. Lengths stay in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It is replaced by what salt and value give: the same value by the same.
+    Hash,
+    /// It is replaced by filler: `*` in text, 0 elsewhere.
+    Drop,
+}
+
+/// Kinds of private data that are known by their form or by the names of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Category {
+    /// Owners of home directories, and fields that hold names of users.
+    Users,
+    /// Names of the machine and its domain.
+    Machines,
+    /// Command lines behind the program.
+    CommandLines,
+    /// SIDs of accounts.
+    Sids,
+    /// Directories of paths; file names stay.
+    Paths,
+    /// IP addresses.
+    Ips,
+    /// Addresses of memory.
+    Addresses,
+}
+
+impl Category {
+    /// All of them, in the order of the report.
+    pub const ALL: [Category; 7] = [
+        Category::Users,
+        Category::Machines,
+        Category::CommandLines,
+        Category::Sids,
+        Category::Paths,
+        Category::Ips,
+        Category::Addresses,
+    ];
+
+    /// The name that users give.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Category::Users => "users",
+            Category::Machines => "machines",
+            Category::CommandLines => "command-lines",
+            Category::Sids => "sids",
+            Category::Paths => "paths",
+            Category::Ips => "ips",
+            Category::Addresses => "addresses",
+        }
+    }
+}
+
+/// Actions by category and by field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    categories: [Action; Category::ALL.len()],
+    /// By name in lower case; goes before the categories.
+    fields: BTreeMap<String, Action>,
+}
+
+impl Policy {
+    /// Nothing is replaced but what is asked for.
+    #[must_use]
+    pub fn none() -> Self {
+        Policy::default()
+    }
+
+    /// What a person would not want to send to a stranger: users, machines, arguments, SIDs.
+    #[must_use]
+    pub fn usual() -> Self {
+        use Category::{CommandLines, Machines, Sids, Users};
+        [Users, Machines, CommandLines, Sids]
+            .into_iter()
+            .fold(Policy::none(), |policy, category| policy.with(category, Action::Hash))
+    }
+
+    /// The usual, and directories and IP addresses; command lines are dropped.
+    #[must_use]
+    pub fn strict() -> Self {
+        use Category::{CommandLines, Ips, Paths};
+        Policy::usual()
+            .with(CommandLines, Action::Drop)
+            .with(Paths, Action::Hash)
+            .with(Ips, Action::Hash)
+    }
+
+    /// With another action for a category.
+    #[must_use]
+    pub fn with(mut self, category: Category, action: Action) -> Self {
+        if let Some(slot) = self.categories.get_mut(category as usize) {
+            *slot = action;
+        }
+        self
+    }
+
+    /// With an action for the fields of this name, whatever their case.
+    #[must_use]
+    pub fn with_field(mut self, name: &str, action: Action) -> Self {
+        self.fields.insert(name.to_lowercase(), action);
+        self
+    }
+
+    /// The action for a category.
+    #[must_use]
+    pub fn of(&self, category: Category) -> Action {
+        self.categories.get(category as usize).copied().unwrap_or_default()
+    }
+
+    /// The action for a field by its name, where one was given.
+    pub(super) fn named(&self, field: &Field) -> Option<Action> {
+        if self.fields.is_empty() {
+            return None;
+        }
+        self.fields.get(&field.name.to_lowercase()).copied()
+    }
+}
+
+/// What a field holds, by its name and type.
+pub(super) fn category(field: &Field) -> Option<Category> {
+    const USERS: [&str; 8] = [
+        "username",
+        "user",
+        "accountname",
+        "subjectusername",
+        "targetusername",
+        "callername",
+        "loginname",
+        "owner",
+    ];
+    const MACHINES: [&str; 10] = [
+        "computername",
+        "machinename",
+        "hostname",
+        "domainname",
+        "domain",
+        "servername",
+        "computer",
+        "clientname",
+        "workstationname",
+        "dnshostname",
+    ];
+    const PATHS: [&str; 6] = ["filename", "imagename", "path", "openpath", "modulepath", "ntpath"];
+    let name = field.name.to_lowercase();
+    let is = |names: &[&str]| names.iter().any(|n| name == *n);
+    match field.in_type()? {
+        InType::Sid | InType::WbemSid => Some(Category::Sids),
+        InType::Pointer => Some(Category::Addresses),
+        InType::UInt64 | InType::HexInt64 if is_address(&name) => Some(Category::Addresses),
+        InType::Utf16 | InType::Ansi => {
+            if name.ends_with("commandline") || name == "cmdline" || name == "arguments" {
+                Some(Category::CommandLines)
+            } else if is(&USERS) {
+                Some(Category::Users)
+            } else if is(&MACHINES) {
+                Some(Category::Machines)
+            } else if is(&PATHS) || name.ends_with("filename") || name.ends_with("path") {
+                Some(Category::Paths)
+            } else {
+                None
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether a 64-bit integer is an address: the CLR's are, and its ids of modules and methods.
+fn is_address(name: &str) -> bool {
+    const ENDS: [&str; 5] = ["address", "base", "methodid", "moduleid", "assemblyid"];
+    ENDS.iter().any(|end| name.ends_with(end))
+}
