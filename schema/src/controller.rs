@@ -72,20 +72,28 @@ impl FromStr for CommandLine {
 }
 
 /// The tool that a program's name or path names.
-fn tool(program: &str) -> Option<Tool> {
-    let name = program.rsplit(['\\', '/']).next().unwrap_or_default().to_ascii_lowercase();
-    let name = name.strip_suffix(".exe").unwrap_or(&name);
+fn tool(path: &str) -> Option<Tool> {
+    let name = program(path);
     [Tool::Xperf, Tool::Logman, Tool::Tracelog].into_iter().find(|tool| tool.name() == name)
+}
+
+/// A program's name without its directory and `.exe`, in lower case.
+fn program(path: &str) -> String {
+    let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_ascii_lowercase();
+    name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 
 /// A list of providers without a tool.
 fn plain(first: &Word, more: Option<&Word>) -> Result<CommandLine, LineError> {
     let expected = "xperf, logman, tracelog, or a list of providers NAME:MASK:LEVEL";
-    if !first.text.contains(':') && first.text.parse::<etl_format::Guid>().is_err() {
-        return Err(args::wrong(first, expected));
-    }
-    if let Some(word) = more {
-        return Err(args::wrong(word, "nothing after a list of providers"));
+    let list = first.text.contains(':') || first.text.parse::<etl_format::Guid>().is_ok();
+    if !list || more.is_some() {
+        let error = args::wrong(first, expected);
+        return Err(if program(&first.text) == "wpr" {
+            error.hint("wpr records by profiles: its lines name no providers")
+        } else {
+            error
+        });
     }
     let providers = xperf::providers(first)?;
     let action = Action::Enable { session: String::new(), providers, kernel: Vec::new() };

@@ -156,6 +156,7 @@ fn mistakes_are_told_where_they_are() {
     for (line, at, expected) in [
         ("", "", "a command of"),
         ("perf record", "perf", "xperf, logman, tracelog"),
+        ("C:\\wpt\\wpr.exe -start GeneralProfile", "C:\\wpt\\wpr.exe", "xperf, logman, tracelog"),
         ("xperf", "", "-start, -on"),
         ("xperf clr", "clr", "a switch of xperf"),
         ("xperf -start -on A", "-on", "the session's name"),
@@ -199,6 +200,8 @@ fn mistakes_are_told_where_they_are() {
         assert!(error.expected.contains(expected), "{line}: {error}");
         assert_eq!(line.get(error.span.clone()), Some(at), "{line}: {error}");
     }
+    let wpr = "wpr -stop a.etl".parse::<CommandLine>().unwrap_err();
+    assert!(wpr.hint.is_some_and(|hint| hint.contains("profiles")));
     let slip = "xperf -start a -Buffersze 3".parse::<CommandLine>().unwrap_err();
     assert_eq!(slip.hint.as_deref(), Some("did you mean -buffersize?"));
 }
