@@ -1,4 +1,4 @@
-//! Measures reading side by side and prints a table: `cargo run --release -p etl-bench`.
+//! Measures reading and writing side by side and prints a table: `cargo run --release -p etl-bench`.
 //!
 //! Every row is the best of several runs in one process, from the page cache, on one core. Ratios are
 //! to a plain pass over the same file: reading it into one reused buffer and looking at each word.
@@ -7,6 +7,7 @@ mod decode;
 mod inputs;
 mod measure;
 mod table;
+mod writing;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,6 +88,15 @@ fn main() {
     for file in &files {
         rows.extend(measure_file(file, &args));
     }
+    if args.file.is_empty() {
+        // Three traces whose records take turns.
+        let plain =
+            inputs::unpacked(directory.path(), if args.quick { 4 } else { args.megabytes / 4 });
+        let plain: Vec<&Path> = plain.iter().flat_map(|p| [p.as_path(); 3]).collect();
+        let real = inputs::real("perfview/net.4.5.2.x64.etl");
+        let megabytes = if args.quick { 4 } else { args.megabytes };
+        rows.extend(writing::rows(&plain, real.as_deref(), megabytes, runs));
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are numbers and names"));
     } else {
@@ -131,7 +141,7 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
         unpacked,
         output: 0,
         records,
-        ratio: seconds / limit,
+        ratio: Some(seconds / limit),
         peak: None,
     };
     if args.wants(PLAIN) {

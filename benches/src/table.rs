@@ -19,8 +19,8 @@ pub struct Row {
     pub output: u64,
     /// Records.
     pub records: u64,
-    /// Time as a multiple of the plain pass's.
-    pub ratio: f64,
+    /// Time as a multiple of the plain pass's; none where that is no measure.
+    pub ratio: Option<f64>,
     /// Peak memory of a process that does only this.
     pub peak: Option<u64>,
 }
@@ -39,7 +39,7 @@ pub fn print(rows: &[Row]) {
                 row.records
             );
             println!(
-                "  {:<28}{:>12}{:>12}{:>14}{:>12}{:>9}{:>11}",
+                "  {:<44}{:>12}{:>12}{:>14}{:>12}{:>9}{:>11}",
                 "", "seconds", "MB/s", "M records/s", "out MB/s", "ratio", "peak MiB"
             );
         }
@@ -48,13 +48,13 @@ pub fn print(rows: &[Row]) {
             if row.output > 0 { format!("{:.0}", per_second(row.output)) } else { String::new() };
         let peak =
             row.peak.map_or(String::new(), |p| format!("{:.1}", p as f64 / f64::from(1 << 20)));
+        let ratio = row.ratio.map_or(String::new(), |r| format!("{r:.2}"));
         println!(
-            "  {:<28}{:>12.6}{:>12.0}{:>14.2}{output:>12}{:>9.2}{peak:>11}",
+            "  {:<44}{:>12.6}{:>12.0}{:>14.2}{output:>12}{ratio:>9}{peak:>11}",
             row.what,
             row.seconds,
             per_second(row.unpacked),
-            per_second(row.records),
-            row.ratio
+            per_second(row.records)
         );
     }
     println!(

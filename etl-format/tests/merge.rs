@@ -265,7 +265,7 @@ fn the_header_is_that_of_a_merger() {
         let (file, _) = merged(&inputs, &MergeOptions::default());
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let h = trace.header();
-        assert_eq!((h.stamp, h.start_time, h.end_time), (1_000, START, START + 8_500));
+        assert_eq!((h.stamp, h.start_time, h.end_time), (1_000, START, START + 99));
         assert_eq!(h.mode, LogFileMode::RELOG | LogFileMode::SEQUENTIAL);
         assert_eq!((h.log_major, h.log_minor, h.buffer_size, h.processors), (1, 5, 0x1_0000, 4));
         assert_eq!(

@@ -36,7 +36,7 @@ impl Chains {
     pub(super) fn new(effort: Effort) -> Self {
         let (depth, enough, lazy) = match effort {
             Effort::Fast => (4, 32, false),
-            Effort::Default => (16, 64, true),
+            Effort::Default => (8, 32, true),
             Effort::Best => (256, 1024, true),
         };
         Chains { head: vec![0; 1 << HASH_BITS], previous: vec![0; RING], depth, enough, lazy }

@@ -3,7 +3,8 @@
 //! # What comes out
 //! * The header is that of the input that began first, as mergers write it: the session's name is
 //!   `Relogger`, that of the file `[multiple files]` (with one input it stays), the mode is RELOG and
-//!   SEQUENTIAL, lost events and buffers are those of all inputs together, the end is the latest of all.
+//!   SEQUENTIAL, lost events and buffers are those of all inputs together, the end is the latest that
+//!   any states (records may come behind it, as in real merges).
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the same
 //!   stamp on one processor come in the order of the inputs.
 //! * The inputs' header events are gone. What else stood in their buffers 0 (group masks, partition,
@@ -150,6 +151,7 @@ pub fn merge_with<S: Source, M: Medium>(
     let inputs = Input::open_all(inputs, &options.read)?;
     let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
     let clocks = Clocks::relate(&headers, options.allow)?;
+    let closed = headers.iter().all(|h| h.is_closed());
     let (header, end) = header(&inputs, &clocks, options);
     let mut config = SessionConfig::new(header);
     config.logger_id = 0;
@@ -170,8 +172,12 @@ pub fn merge_with<S: Source, M: Medium>(
         latest = latest.max(raw.stamp.unwrap_or(i64::MIN));
         session.write(record.processor(), raw)
     })?;
-    let end = end.max(if latest > i64::MIN { clocks.clock.filetime(latest) } else { end });
-    let (medium, summary) = session.close(Some(end)).map_err(MergeError::Output)?;
+    // The rundown of a merger comes behind the end that the sessions state, and stays there. Where
+    // one was not closed, its last record tells.
+    let end =
+        if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
+    let end = Some(end).filter(|end| *end > 0);
+    let (medium, summary) = session.close(end).map_err(MergeError::Output)?;
     Ok((medium, MergeReport { summary, inputs: all.report() }))
 }
 
