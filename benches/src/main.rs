@@ -95,7 +95,9 @@ fn main() {
         let plain: Vec<&Path> = plain.iter().flat_map(|p| [p.as_path(); 3]).collect();
         let real = inputs::real("perfview/net.4.5.2.x64.etl");
         let megabytes = if args.quick { 4 } else { args.megabytes };
-        rows.extend(writing::rows(&plain, real.as_deref(), megabytes, runs));
+        let runs = if args.quick { 1 } else { args.runs };
+        let wants = |row: &str| args.wants(row);
+        rows.extend(writing::rows(&plain, real.as_deref(), megabytes, runs, wants));
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are numbers and names"));

@@ -54,7 +54,13 @@ impl std::io::Write for Nowhere {
 
 /// The rows of writing: of a generated session, of a merge of plain traces, and of the real merged
 /// trace compressed.
-pub fn rows(plain: &[&Path], real: Option<&Path>, megabytes: usize, runs: usize) -> Vec<Row> {
+pub fn rows(
+    plain: &[&Path],
+    real: Option<&Path>,
+    megabytes: usize,
+    runs: usize,
+    wants: impl Fn(&str) -> bool,
+) -> Vec<Row> {
     let mut rows = Vec::new();
     let row = |file: &str, what: &str, seconds: f64, stored: u64, output: u64, records: u64| Row {
         file: file.to_owned(),
@@ -67,11 +73,13 @@ pub fn rows(plain: &[&Path], real: Option<&Path>, megabytes: usize, runs: usize)
         ratio: None,
         peak: None,
     };
-    let (records, bytes) = session(megabytes);
-    let seconds = best(runs, || session(megabytes));
-    rows.push(row("generated session", "session writer", seconds, bytes, bytes, records));
+    if wants("session writer") {
+        let (records, bytes) = session(megabytes);
+        let seconds = best(runs, || session(megabytes));
+        rows.push(row("generated session", "session writer", seconds, bytes, bytes, records));
+    }
 
-    if !plain.is_empty() {
+    if !plain.is_empty() && wants("merge") {
         let inputs: Vec<Vec<u8>> =
             plain.iter().map(|p| std::fs::read(p).expect("the input is readable")).collect();
         let slices = || inputs.iter().map(Vec::as_slice).collect::<Vec<_>>();
@@ -84,7 +92,7 @@ pub fn rows(plain: &[&Path], real: Option<&Path>, megabytes: usize, runs: usize)
         rows.push(row(&name, "merge", seconds, total, medium.end, report.records()));
     }
 
-    if let Some(path) = real {
+    if let Some(path) = real.filter(|_| wants("XPRESS")) {
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let packed = std::fs::read(path).expect("the input is readable");
         let mut plain = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_format::read::{Mode, Options};
+use etl_format::read::{Mode, Options, OrderCheck};
 use etl_format::write::File;
 use etl_format::write::merge::{
     Allow, MergeError, MergeOptions, MergeReport, Relation, merge_with,
@@ -113,7 +113,7 @@ fn options(args: &Args) -> MergeOptions {
     let mode = if args.salvage { Mode::Salvage } else { Mode::Strict };
     let allows = |why| args.allow.contains(&why);
     MergeOptions {
-        read: Options { mode, ..Options::default() },
+        read: Options { mode, order: OrderCheck::Full, ..Options::default() },
         allow: Allow {
             machine: allows(Why::Machine),
             boot: allows(Why::Boot),

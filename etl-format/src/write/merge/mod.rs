@@ -60,9 +60,10 @@ use inputs::{Input, Inputs};
 const BUFFER: u32 = 0x1_0000;
 
 /// How traces are to be merged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MergeOptions {
-    /// How the inputs are read: in [`read::Mode::Strict`] a damaged one is an error.
+    /// How the inputs are read: in [`read::Mode::Strict`] a damaged one is an error. By default every
+    /// record is looked at beforehand, so that time order is exact.
     pub read: read::Options,
     /// Reasons to refuse that do not count.
     pub allow: Allow,
@@ -71,6 +72,13 @@ pub struct MergeOptions {
     /// When the merge is made, in FILETIME units: what the buffers bear. By default the end of the
     /// merged trace, so that the same inputs give the same bytes.
     pub now: Option<i64>,
+}
+
+impl Default for MergeOptions {
+    fn default() -> Self {
+        let read = read::Options { order: read::OrderCheck::Full, ..read::Options::default() };
+        MergeOptions { read, allow: Allow::default(), compression: None, now: None }
+    }
 }
 
 /// What a merge came to.
