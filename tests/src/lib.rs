@@ -136,3 +136,8 @@ pub fn baseline_counts(path: &Path) -> BTreeMap<String, u64> {
         .filter_map(|(name, count)| Some((name.to_owned(), count.parse().ok()?)))
         .collect()
 }
+
+/// The code of the format chapter runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/format.md")]
+pub struct FormatChapter;
