@@ -9,6 +9,8 @@ use std::io;
 use common::packed::xpress;
 use common::{File, run, system};
 use etl_format::read::{Options, OrderCheck, Source, Trace};
+use etl_format::write::Medium;
+use etl_format::write::merge::{MergeOptions, merge};
 
 thread_local! {
     static LIVE: Cell<usize> = const { Cell::new(0) };
@@ -96,4 +98,49 @@ fn a_small_buffer_does_not_keep_the_memory_of_a_large_one() {
     let (peak, held) = peak(&bytes, OrderCheck::Heads);
     assert!(held < 0x20_0000, "{held:#x}");
     assert!(peak < 0x20_0000, "{peak:#x}");
+}
+
+/// Takes what is written and keeps nothing of it.
+struct Nowhere(u64);
+
+impl Medium for Nowhere {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
+        self.0 = self.0.max(at + bytes.len() as u64);
+        Ok(())
+    }
+
+    fn can_go_back(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> etl_format::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_merge_holds_a_buffer_a_processor_of_each_input() {
+    let input = |rounds: i64| {
+        let mut file = File::new(0x1_0000);
+        for round in 0..rounds {
+            for cpu in 0..4 {
+                file = file.buffer(cpu, &run(1000 + round * 100, 50));
+            }
+        }
+        file.bytes()
+    };
+    // However long the inputs are.
+    for rounds in [5, 60] {
+        let bytes = input(rounds);
+        let options = MergeOptions::default();
+        PEAK.set(LIVE.get());
+        let before = LIVE.get();
+        let inputs = (0..6).map(|_| Counting(&bytes)).collect();
+        let (medium, report) = merge(inputs, Nowhere(0), &options).unwrap();
+        assert_eq!(report.records(), 6 * 4 * 50 * rounds as u64);
+        assert!(medium.0 > 0x1_0000);
+        // And one for looking at every record beforehand.
+        let peak = PEAK.get() - before;
+        assert!(peak <= (6 * 4 + 1) * 0x1_0000, "{peak:#x} for {rounds} rounds");
+    }
 }

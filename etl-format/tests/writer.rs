@@ -468,3 +468,93 @@ fn a_buffer_that_does_not_shrink_stays_plain() {
     assert!(BufferPacker::new(CompressionFormat::NONE, Effort::Fast).is_err());
     assert!(BufferPacker::new(CompressionFormat(9), Effort::Fast).is_err());
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// In every mode: events come back whole and in their processor's order; what is missing is what
+    /// the mode gives up (the oldest of a circular file, the latest of a full one), and it is counted.
+    #[test]
+    fn every_mode_keeps_what_it_promises(
+        events in prop::collection::vec((0..3_u16, 0..9_i64, 0..700_usize), 0..150),
+        mode in prop_oneof![
+            Just(LogFileMode::SEQUENTIAL),
+            Just(LogFileMode::CIRCULAR),
+            Just(LogFileMode::NEWFILE),
+            Just(LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE),
+            Just(LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING),
+            Just(LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED),
+            Just(LogFileMode::NEWFILE | LogFileMode::COMPRESSED),
+        ],
+        buffer in 1..4_u32,
+        most in 3..12_u32,
+        flush_ticks in prop_oneof![Just(0_u64), 1..99_u64],
+        legacy: bool,
+    ) {
+        let mut config = SessionConfig::new(LogFileHeader {
+            maximum_file_size: most * buffer,
+            ..header(buffer * 1024, 3, mode | LogFileMode::USE_KBYTES_FOR_SIZE)
+        });
+        config.flush_ticks = flush_ticks;
+        config.style = if legacy { Style::LegacyKernel } else { Style::Kernel };
+        let mut session = if mode.has(LogFileMode::COMPRESSED) {
+            let packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
+            Session::create_packed(memory(), config, Box::new(packer)).unwrap()
+        } else {
+            Session::create(memory(), config).unwrap()
+        };
+        let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+        let done = Rc::clone(&files);
+        session.set_next_file(Box::new(move |medium, _| {
+            done.borrow_mut().push(bytes(std::mem::replace(medium, memory())));
+            Ok(())
+        }));
+        let one = mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        let lane = |processor: u16| if one { 0 } else { processor };
+        let (mut now, mut given) = (1_000, vec![Vec::new(); 3]);
+        for (number, &(processor, ticks, len)) in events.iter().enumerate() {
+            now += ticks;
+            let payload = [number as u8; 700];
+            session.write(processor, &event(number as u32, now, &payload[..len])).unwrap();
+            given[usize::from(lane(processor))].push(number as u32);
+        }
+        let (last, summary) = session.close(None).unwrap();
+        files.borrow_mut().push(bytes(last));
+        prop_assert_eq!(
+            summary.events_written + summary.events_in_lost_buffers, events.len() as u64);
+        let limit = u64::from(most * buffer) * 1024;
+        let mut found = vec![Vec::new(); 3];
+        for file in files.borrow().iter() {
+            prop_assert!(file.len() as u64 <= limit, "{} of {}", file.len(), limit);
+            let trace = Trace::open(&file[..], &Options::default()).unwrap();
+            prop_assert!(trace.buffers().iter().all(|b| b.fill <= buffer * 1024));
+            prop_assert!(trace.header().is_closed());
+            let (mut stamp, mut counts) = (i64::MIN, 0);
+            for (at, processor, number) in ordered(file) {
+                prop_assert!(at >= stamp);
+                stamp = at;
+                found[usize::from(processor)].push(number);
+                counts += 1;
+            }
+            if files.borrow().len() == 1 && !mode.has(LogFileMode::CIRCULAR) {
+                prop_assert_eq!(counts, summary.events_written);
+                prop_assert_eq!(u64::from(trace.header().buffers_lost), summary.buffers_lost);
+            }
+        }
+        for (found, given) in found.iter().zip(&given) {
+            if mode.has(LogFileMode::CIRCULAR) {
+                // Each processor's latest are there, without a hole.
+                prop_assert!(given.ends_with(found), "{:?} of {:?}", found, given);
+            } else if mode.has(LogFileMode::NEWFILE) {
+                prop_assert_eq!(found, given);
+            } else {
+                // A full file takes no more; a later, smaller compressed buffer may still fit.
+                let mut rest = given.iter();
+                prop_assert!(found.iter().all(|n| rest.any(|g| g == n)), "{:?} of {:?}", found, given);
+                if !mode.has(LogFileMode::COMPRESSED) {
+                    prop_assert!(given.starts_with(found));
+                }
+            }
+        }
+    }
+}
