@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# Makes .venv with the foreign readers that tests and benchmarks compare against.
+# Makes .venv with the foreign readers that tests and benchmarks compare against, at the versions that
+# scripts/requirements.txt pins; brings an older .venv up to them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if ! .venv/bin/python -c 'import dissect.etl, etl' 2>/dev/null; then
-  python3 -m venv .venv
+
+ready() { .venv/bin/python scripts/check_pins.py scripts/requirements.txt; }
+
+if ! ready >/dev/null 2>&1; then
+  [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check -r scripts/requirements.txt
 fi
+ready
 .venv/bin/python -c 'import dissect.etl, etl; print("foreign readers are ready")'

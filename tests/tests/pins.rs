@@ -1,0 +1,32 @@
+//! The foreign readers are of the versions that are pinned, and others are told.
+
+use std::process::{Command, Output};
+
+fn check(list: &std::path::Path) -> Option<Output> {
+    let script = etl_tests::root().join("scripts/check_pins.py");
+    let output = Command::new(etl_tests::python()?).arg(script).arg(list).output();
+    Some(output.expect("the interpreter runs"))
+}
+
+#[test]
+fn the_readers_are_of_the_pinned_versions() {
+    let Some(output) = check(&etl_tests::root().join("scripts/requirements.txt")) else { return };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "make the environment anew with scripts/venv.sh:\n{said}");
+}
+
+#[test]
+fn other_versions_are_told() {
+    let list = std::env::temp_dir().join(format!("etlkit-pins-{}.txt", std::process::id()));
+    let pins = "# a comment\ndissect.etl==0.0.1\nno-such-package-at-all==1.0\nconstruct\n";
+    std::fs::write(&list, pins).unwrap();
+    let output = check(&list);
+    std::fs::remove_file(&list).unwrap();
+    let Some(output) = output else { return };
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(lines[0].starts_with("dissect.etl: pinned to 0.0.1, there is "), "{said}");
+    assert_eq!(lines[1], "no-such-package-at-all: pinned to 1.0, there is nothing");
+    assert_eq!(lines[2..], ["construct: not pinned to a version"]);
+}
