@@ -148,7 +148,8 @@ impl Default for Code {
 }
 
 impl Code {
-    /// Fills the table from the lengths of the codes; `None` when they make no code.
+    /// Fills the table from the lengths of the codes; `None` when they make no complete code, which
+    /// the publication refuses.
     fn build(&mut self, lengths: &[u8]) -> Option<()> {
         let length_of = |symbol: usize| {
             let pair = lengths.u8_at(symbol / 2).unwrap_or(0);
@@ -163,9 +164,7 @@ impl Code {
                 at += run;
             }
         }
-        // A code of one symbol leaves part of the table unused; those bits mean nothing.
-        self.table.get_mut(at..)?.fill((0, 0));
-        (at > 0).then_some(())
+        (at == self.table.len()).then_some(())
     }
 
     fn next(&self, bits: &mut Bits<'_>) -> Option<u16> {

@@ -17,14 +17,36 @@ mod tests;
 use crate::constants::CompressionFormat;
 
 /// Compressed bytes that do not stand for as many bytes as were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("damaged after {consumed} bytes, which give {produced}")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeFault {
+    /// The format that was asked for.
+    pub format: CompressionFormat,
     /// Sound bytes at the start of the output.
     pub produced: usize,
     /// Bytes of the input that were used for them.
     pub consumed: usize,
 }
+
+impl DecodeFault {
+    /// Whether the format is one that is decoded here, so that the bytes are damaged.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.format.name().is_some()
+    }
+}
+
+impl core::fmt::Display for DecodeFault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let DecodeFault { format, produced, consumed } = *self;
+        if self.is_known() {
+            write!(f, "{format} data is damaged after {consumed} bytes, which give {produced}")
+        } else {
+            write!(f, "{}", UnknownFormat(format))
+        }
+    }
+}
+
+impl core::error::Error for DecodeFault {}
 
 /// Fills `output` from `input`, and ignores what is left of `input` then: a shorter output takes
 /// just the beginning of what the input stands for.
@@ -50,7 +72,7 @@ pub fn decompress(
         _ => None,
     };
     let Progress { produced, consumed } = progress;
-    whole.ok_or(DecodeFault { produced, consumed })
+    whole.ok_or(DecodeFault { format, produced, consumed })
 }
 
 /// How much work an encoder puts into finding repetitions.

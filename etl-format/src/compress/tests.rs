@@ -169,6 +169,38 @@ fn an_unknown_format_is_refused() {
     let format = CompressionFormat(9);
     assert_eq!(compress(format, b"abc", Effort::Fast, &mut out), Err(UnknownFormat(format)));
     assert!(out.is_empty());
+    let fault = decompress(format, b"abc", &mut [0; 3]).unwrap_err();
+    assert_eq!(fault, DecodeFault { format, produced: 0, consumed: 0 });
+    assert!(!fault.is_known() && fault.to_string() == UnknownFormat(format).to_string(), "{fault}");
+    let fault = decompress(CompressionFormat::LZNT1, b"", &mut [0; 3]).unwrap_err();
+    assert!(fault.is_known() && fault.to_string().starts_with("LZNT1 data is damaged"), "{fault}");
+}
+
+/// A code that leaves bits without a meaning is none, even where those bits never come.
+#[test]
+fn incomplete_huffman_codes_are_refused() {
+    let format = CompressionFormat::XPRESS_HUFF;
+    let table = |lengths: &[(usize, u8)]| {
+        let mut input = vec![0u8; 256];
+        for &(symbol, length) in lengths {
+            input[symbol / 2] |= length << (4 * (symbol % 2));
+        }
+        input.extend([0; 8]);
+        input
+    };
+    let a = usize::from(b'a');
+    for (lengths, sound) in [
+        (&[][..], false),
+        (&[(a, 1)], false),
+        (&[(a, 1), (256, 2)], false),
+        (&[(a, 1), (b'b'.into(), 1), (256, 15)], false),
+        (&[(a, 1), (256, 1)], true),
+        (&[(a, 1), (b'b'.into(), 2), (256, 2)], true),
+    ] {
+        let input = table(lengths);
+        assert_eq!(decoded(format, &input, 3).is_ok(), sound, "{lengths:?}");
+        assert_eq!(naively(format, &input, 3).is_ok(), sound, "{lengths:?}");
+    }
 }
 
 #[test]

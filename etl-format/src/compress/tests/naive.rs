@@ -141,7 +141,7 @@ pub fn huffman(input: &[u8], len: usize, out: &mut Vec<u8>) -> Option<()> {
             code <<= 1;
         }
         let used: u64 = codes.iter().map(|&(_, length, _)| 1u64 << (15 - length)).sum();
-        if used == 0 || used > 1 << 15 {
+        if used != 1 << 15 {
             return None;
         }
         let mut words = Words { input, at, queue: Vec::new(), missing: 0 };
