@@ -42,16 +42,6 @@ fn stamps(here: &Path, file: &str) -> Vec<i64> {
 }
 
 #[test]
-fn help_texts() {
-    let here = directory(&[]);
-    for name in ["merge", "repair", "compress", "decompress"] {
-        let said = etlkit(here.path(), &[name, "--help"]);
-        assert_eq!((said.code, said.err.as_str()), (0, ""));
-        insta::assert_snapshot!(format!("help_{name}"), said.out);
-    }
-}
-
-#[test]
 fn merged_traces() {
     let second = other(10_000_000, 19_045, START);
     let here = directory(&[("a.etl", &trace()), ("b.etl", &second)]);

@@ -5,31 +5,6 @@ mod common;
 use common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
 
 #[test]
-fn help_texts() {
-    let here = directory(&[]);
-    for (name, args) in [
-        ("etlkit", &["--help"][..]),
-        ("info", &["info", "--help"]),
-        ("dump", &["dump", "--help"]),
-        ("verify", &["verify", "--help"]),
-        ("diff", &["diff", "--help"]),
-        ("slice", &["slice", "--help"]),
-        ("scrub", &["scrub", "--help"]),
-        ("spec", &["spec", "--help"]),
-        ("spec_mask", &["spec", "mask", "--help"]),
-        ("spec_line", &["spec", "line", "--help"]),
-        ("errata", &["errata", "--help"]),
-        ("completions", &["completions", "--help"]),
-    ] {
-        let said = etlkit(here.path(), args);
-        assert_eq!((said.code, said.err.as_str()), (0, ""));
-        insta::assert_snapshot!(format!("help_{name}"), said.out);
-    }
-    let said = etlverify(here.path(), &["--help"]);
-    insta::assert_snapshot!("help_etlverify", said.out);
-}
-
-#[test]
 fn info_of_a_whole_trace() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(here.path(), &["info", "t.etl"]);

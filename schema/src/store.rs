@@ -17,7 +17,7 @@ use crate::model::{EventSchema, Field, Identity, InType, Length, SchemaSource};
 use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::tracelogging::{self, ProviderTraits};
 use crate::sources::{manifest, trace_event_info};
-use crate::tables::Registry;
+use crate::tables::{Profile, Registry};
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
 use etl_format::read::{Header, Record};
@@ -112,6 +112,14 @@ impl SchemaStore {
             classic_providers: HashSet::new(),
             string_only: Decoder::new(Arc::new(text)),
         }
+    }
+
+    /// With the CLR's tables as this profile has them. Before this, and after
+    /// [`SchemaStore::new`], they are those of the shipped runtimes.
+    #[must_use]
+    pub fn with_profile(mut self, profile: Profile) -> Self {
+        self.tables = Some(Registry::profile(profile));
+        self
     }
 
     /// Without the tables: only what is given and what the trace says.

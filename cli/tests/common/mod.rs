@@ -22,6 +22,7 @@ impl From<Output> for Said {
 }
 
 /// Runs `etlkit` in a directory, so that file names in its output are short.
+#[allow(dead_code)] // Not every test file runs it.
 pub fn etlkit(directory: &Path, args: &[&str]) -> Said {
     run(env!("CARGO_BIN_EXE_etlkit"), directory, args, None)
 }

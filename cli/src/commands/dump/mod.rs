@@ -17,6 +17,7 @@ use etl_schema::sources::{manifest, tmf};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
+use crate::commands::spec::ProfileArg;
 use crate::error::Failure;
 use crate::filter::{Filter, FilterArgs};
 use crate::input::{self, Input, WithSource};
@@ -61,6 +62,9 @@ pub(crate) struct Args {
     /// Stop at the first fault of the file, with exit code 2
     #[arg(long)]
     strict: bool,
+    /// Whose word counts where reference pages and runtimes disagree about the CLR's events
+    #[arg(long, value_enum, default_value_t)]
+    profile: ProfileArg,
     /// Describe events by this XML instrumentation manifest. May be given more than once
     #[arg(long, value_name = "FILE")]
     manifest: Vec<PathBuf>,
@@ -89,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
     if args.file_order && input::is_stdin(&args.file) {
         let source = PipeSource::new(input::stdin_stream());
-        let failure = |e: &Error| input::not_a_trace(&name, e, &[]);
+        let failure = |e: &Error| unreadable(args, &name, e, &[]);
         let mut records = FileOrder::open(source, &options(args)).map_err(|e| failure(&e))?;
         return Dump { args, name: &name }.file_order(&mut records);
     }
@@ -100,6 +104,15 @@ fn options(args: &Args) -> Options {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     // What is printed cannot be taken back, so the order must be sure before the first line.
     Options { mode, order: OrderCheck::Full, ..Options::default() }
+}
+
+/// The failure of opening a trace, or of reading on in it.
+fn unreadable(args: &Args, name: &str, error: &Error, head: &[u8]) -> Failure {
+    if args.strict {
+        input::not_whole(name, error, head)
+    } else {
+        input::not_a_trace(name, error, head)
+    }
 }
 
 struct Dump<'a> {
@@ -130,7 +143,7 @@ impl WithSource for Dump<'_> {
 impl Dump<'_> {
     fn unreadable<S: Source>(&self, error: Option<Error>, source: &mut S) -> Failure {
         match error {
-            Some(error) => input::not_a_trace(self.name, &error, &input::head(source)),
+            Some(error) => unreadable(self.args, self.name, &error, &input::head(source)),
             None => Failure::new(self.name, "cannot be read"),
         }
     }
@@ -205,7 +218,7 @@ fn columns(args: &Args) -> Result<Columns, Failure> {
 
 /// The tables, and what the files that were named describe.
 fn store(args: &Args) -> Result<SchemaStore, Failure> {
-    let mut store = SchemaStore::default();
+    let mut store = SchemaStore::default().with_profile(args.profile.into());
     let read = |path: &PathBuf| {
         let name = input::display(path);
         let text = std::fs::read(path).map_err(|e| Failure::new(&name, e.to_string()))?;
@@ -250,6 +263,7 @@ struct Printer {
     out: Output,
     left: u64,
     progress: Progress,
+    strict: bool,
 }
 
 impl Printer {
@@ -263,6 +277,7 @@ impl Printer {
             lines,
             out,
             left: args.limit.unwrap_or(u64::MAX),
+            strict: args.strict,
             progress: Progress::new(total, true),
         })
     }
@@ -298,6 +313,10 @@ impl Printer {
     /// What was printed so far stands; then the fault.
     fn fail(&mut self, name: &str, error: &Error) -> Result<Outcome, Failure> {
         self.finish()?;
-        Err(Failure::trace(name, error))
+        Err(if self.strict {
+            input::not_whole(name, error, &[])
+        } else {
+            Failure::trace(name, error)
+        })
     }
 }

@@ -70,8 +70,13 @@ fn survey(path: &Path, mode: Mode) -> Result<Survey, Failure> {
         type Output = Result<Survey, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
             let options = Options { mode: self.1, ..Options::default() };
-            Survey::new(&mut source, &self.0, &options)
-                .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))
+            Survey::new(&mut source, &self.0, &options).map_err(|e| {
+                let head = input::head(&mut source);
+                match self.1 {
+                    Mode::Strict => input::not_whole(&self.0, &e, &head),
+                    Mode::Salvage => input::not_a_trace(&self.0, &e, &head),
+                }
+            })
         }
     }
     Input::open(path)?.with(Look(input::display(path), mode))

@@ -52,12 +52,21 @@ pub(crate) enum Format {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum ProfileArg {
+pub(crate) enum ProfileArg {
     /// The runtimes', as real traces show it
     #[default]
     Shipped,
     /// The reference pages', as printed
     Documented,
+}
+
+impl From<ProfileArg> for Profile {
+    fn from(profile: ProfileArg) -> Self {
+        match profile {
+            ProfileArg::Shipped => Profile::Shipped,
+            ProfileArg::Documented => Profile::Documented,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -106,10 +115,7 @@ enum What {
 type Printed = (String, Value);
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let profile = match args.profile {
-        ProfileArg::Shipped => Profile::Shipped,
-        ProfileArg::Documented => Profile::Documented,
-    };
+    let profile = args.profile.into();
     let search = |s: &Option<String>| s.as_deref().map(str::to_ascii_lowercase);
     let printed = match &args.what {
         What::Providers { search: s } => list::providers(profile, search(s).as_deref())?,
