@@ -63,6 +63,8 @@ enum Command {
     Diff(commands::diff::Args),
     /// Make the traces that a scenario's machine would have recorded.
     Synth(commands::synth::Args),
+    /// Build, list and check a directory of scenarios.
+    Corpus(commands::corpus::Args),
     /// Cut a piece out of a trace, with everything that it needs.
     Slice(Box<commands::slice::Args>),
     /// Replace names, paths, command lines and listed texts in a trace.
@@ -94,6 +96,7 @@ impl Command {
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),
             Command::Synth(args) => commands::synth::run(args),
+            Command::Corpus(args) => commands::corpus::run(args),
             Command::Slice(args) => commands::slice::run(args),
             Command::Scrub(args) => commands::scrub::run(args),
             Command::Spec(args) => commands::spec::run(args),

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub(crate) mod completions;
+pub(crate) mod corpus;
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod errata;

@@ -61,18 +61,12 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let text = read(&args.script)?;
-    let directory = args.script.parent().unwrap_or(Path::new("")).to_owned();
-    let include = |name: &str| {
-        let path = directory.join(name);
-        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
-    };
-    let settings = Settings { set: &args.set, seed: args.seed, include: &include };
     let name = input::display(&args.script);
-    let scenario = match scenario::parse_with(&name, &text, settings) {
-        Ok(scenario) => scenario,
-        Err(mistakes) => return Err(explain(&name, &mistakes)),
-    };
+    let scenario = parse(&args.script, &args.set, args.seed)?;
+    if args.check {
+        output::print(&format!("{name}: no mistakes\n"))?;
+        return Ok(Outcome::Fine);
+    }
     if args.explain {
         let mut timeline = truth::Timeline::new(Vec::new());
         etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline)
@@ -80,10 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
         return Ok(Outcome::Fine);
     }
-    let Some(out) = &args.out else {
-        output::print(&format!("{name}: no mistakes\n"))?;
-        return Ok(Outcome::Fine);
-    };
+    let Some(out) = &args.out else { return Ok(Outcome::Fine) };
     let store = synthesize(&scenario, &name, out, !args.no_truth)?;
     let mut said = String::new();
     let mut traces = Vec::new();
@@ -102,8 +93,25 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     super::verify::report_on(&traces)
 }
 
+/// Reads a script; its mistakes are shown.
+pub(super) fn parse(
+    script: &Path,
+    set: &[(String, String)],
+    seed: Option<u64>,
+) -> Result<Scenario, Failure> {
+    let text = read(script)?;
+    let directory = script.parent().unwrap_or(Path::new("")).to_owned();
+    let include = |name: &str| {
+        let path = directory.join(name);
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let settings = Settings { set, seed, include: &include };
+    let name = input::display(script);
+    scenario::parse_with(&name, &text, settings).map_err(|mistakes| explain(&name, &mistakes))
+}
+
 /// Lets a scenario happen; its files wait in a directory of their own.
-fn synthesize(
+pub(super) fn synthesize(
     scenario: &Scenario,
     name: &str,
     out: &Path,
@@ -154,7 +162,7 @@ fn explain(name: &str, mistakes: &Mistakes) -> Failure {
 }
 
 /// A directory that gets its files all at once: until then they are in a directory beside it.
-struct Directory {
+pub(super) struct Directory {
     target: PathBuf,
     temporary: tempfile::TempDir,
     files: Vec<String>,
@@ -179,7 +187,7 @@ impl Directory {
     }
 
     /// Puts the files in their places: names and sizes.
-    fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
+    pub fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
         let mut files = Vec::new();
         let entries = fs::read_dir(self.temporary.path())?;
         let mut names: Vec<String> = Vec::new();

@@ -94,10 +94,13 @@ impl Clr {
             return Ok(());
         };
         for method in found.methods.clone() {
-            self.unload_method(method, ctx)?;
+            self.unload_method(method, false, ctx)?;
         }
-        let values = self.module_values(module);
-        self.raise(153, 2, &values, ctx)?;
+        // Loads are told for PerfTrack as well, unloads are not.
+        if self.asked(ctx).raises(4, keyword::LOADER) {
+            let values = self.module_values(module);
+            self.raise(153, 2, &values, ctx)?;
+        }
         if let Some(found) = self.modules.get_mut(module) {
             found.loaded = false;
             let image = std::mem::take(&mut found.image);

@@ -102,7 +102,7 @@ impl Clr {
         ctx: &mut Ctx<'_, '_>,
     ) -> Result<Nanos> {
         let Some(method) = self.methods.get(index) else { return Ok(0) };
-        let (size, has_cold) = (method.size, method.has_cold);
+        let (size, has_cold, kind) = (method.size, method.has_cold, method.kind);
         let asked = self.asked(ctx);
         if method.kind != CodeKind::Helper && asked.raises(5, keyword::JIT) && is_verbose(&asked) {
             let values = values![
@@ -130,7 +130,7 @@ impl Clr {
         if asked.raises(4, keyword::JIT) {
             self.tell_method(index, &body, LOAD, false, ctx)?;
         }
-        if asked.raises(5, keyword::IL_MAP) {
+        if kind != CodeKind::Helper && asked.raises(5, keyword::IL_MAP) {
             let values = self.map_values(index, &body);
             self.raise(190, 0, &values, ctx)?;
         }
@@ -165,15 +165,20 @@ impl Clr {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
             return Ok(Done::default());
         }
-        self.unload_method(index, ctx)?;
+        self.unload_method(index, true, ctx)?;
         self.live.retain(|m| *m != index);
         // It can be emitted again.
         self.waiting.push_back(index);
         Ok(Done::after(5 * MICROSECOND))
     }
 
-    /// A method loses its code.
-    pub(super) fn unload_method(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    /// A method loses its code: it is `destroyed` by itself, or goes with its module.
+    pub(super) fn unload_method(
+        &mut self,
+        index: usize,
+        destroyed: bool,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
         let Some(method) = self.methods.get_mut(index) else { return Ok(()) };
         let bodies = std::mem::take(&mut method.bodies);
         let (kind, place) = (method.kind, method.precompiled.take());
@@ -183,8 +188,9 @@ impl Clr {
             let told = if precompiled(body) {
                 tells_precompiled(&asked, keyword::END_ENUMERATION)
             } else {
-                asked.raises(4, keyword::JIT)
-                    && (kind == CodeKind::Dynamic || asked.raises(4, keyword::END_ENUMERATION))
+                kind != CodeKind::Helper
+                    && asked.raises(4, keyword::JIT)
+                    && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
             };
             if told {
                 self.tell_method(index, body, UNLOAD, false, ctx)?;
@@ -255,10 +261,11 @@ impl Clr {
         let kind = match method.kind {
             CodeKind::Jitted | CodeKind::Precompiled => compiled,
             CodeKind::Dynamic => flag::DYNAMIC | flag::JITTED,
-            CodeKind::Generic => flag::GENERIC | flag::SHARED | flag::JITTED,
+            CodeKind::Generic => flag::JITTED,
             CodeKind::Helper => flag::HELPER,
         };
-        kind | body.tier << flag::TIER_SHIFT
+        let generic = if method.generic { flag::GENERIC | flag::SHARED } else { 0 };
+        kind | generic | body.tier << flag::TIER_SHIFT
     }
 
     /// Fields of a map from IL to native code.

@@ -8,6 +8,7 @@ use super::raise::{Ctx, values};
 use super::state::Clr;
 use super::{ClrOp, Done, keyword};
 use crate::error::Result;
+use crate::model::CodeKind;
 
 /// Which enumeration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +221,10 @@ impl Clr {
         ctx: &mut Ctx<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
+        // Helpers are the runtime's own: nobody enumerates them.
+        if method.kind == CodeKind::Helper {
+            return Ok(());
+        }
         let asked = self.asked_rundown(ctx);
         for body in &method.bodies {
             let precompiled = method.precompiled.is_some_and(|p| p.start == body.start);
@@ -228,18 +233,26 @@ impl Clr {
             } else {
                 asked.raises(4, keyword::JIT)
             };
+            let mapped = !precompiled && asked.raises(5, keyword::IL_MAP);
+            // The map comes behind the method at the start, and before it at the end.
+            if mapped && end {
+                self.raise_rundown(150, 0, &self.map_values(index, body), ctx)?;
+            }
             if told {
                 self.tell_method(index, body, ids, true, ctx)?;
             }
-            if !precompiled && asked.raises(5, keyword::IL_MAP) {
-                let values = self.map_values(index, body);
-                self.raise_rundown(if end { 150 } else { 149 }, 0, &values, ctx)?;
+            if mapped && !end {
+                self.raise_rundown(149, 0, &self.map_values(index, body), ctx)?;
             }
         }
         Ok(())
     }
 
     fn tell_threads(&self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        // The event has the keyword of app domain resources as well, which enumerates nothing.
+        if !self.asked_rundown(ctx).raises(4, keyword::THREADING) {
+            return Ok(());
+        }
         let domain = self.domains.iter().find(|d| d.loaded && !d.shared).map_or(0, |d| d.id);
         let threads: Vec<(usize, u32)> = ctx.threads.to_vec();
         for (number, thread) in self.threads.iter().enumerate() {

@@ -86,6 +86,7 @@ pub(crate) struct Method {
     pub module: usize,
     pub token: u32,
     pub kind: CodeKind,
+    pub generic: bool,
     pub namespace: String,
     pub name: String,
     pub signature: String,
@@ -102,7 +103,7 @@ pub(crate) struct Method {
 impl Method {
     /// Whether its events carry names whatever the level (rule E4).
     pub fn always_verbose(&self) -> bool {
-        matches!(self.kind, CodeKind::Dynamic | CodeKind::Generic | CodeKind::Helper)
+        self.generic || matches!(self.kind, CodeKind::Dynamic | CodeKind::Helper)
     }
 
     pub fn is_precompiled(&self) -> bool {
@@ -342,6 +343,7 @@ impl Clr {
                 module,
                 token,
                 kind: plan.kind,
+                generic: plan.generic || plan.kind == CodeKind::Generic,
                 namespace,
                 name,
                 signature,

@@ -35,6 +35,7 @@ impl<'a> Event<'a> {
     pub fn new(schema: &'a EventSchema, values: &'a [OwnedValue]) -> Self {
         let (id, version) = match schema.identity {
             etl_schema::Identity::Modern { id, version } => (id, version),
+            etl_schema::Identity::Classic { version, .. } => (0, version as u8),
             _ => (0, 0),
         };
         let descriptor = Descriptor {

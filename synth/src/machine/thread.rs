@@ -36,6 +36,8 @@ pub(crate) struct Thread {
     pub ended: bool,
     /// How long it has computed.
     pub used: Nanos,
+    /// Activities that were started and not stopped, the current one last.
+    pub activities: Vec<etl_format::Guid>,
 }
 
 impl Thread {
@@ -60,6 +62,7 @@ impl Thread {
             started: false,
             ended: false,
             used: 0,
+            activities: Vec::new(),
         }
     }
 

@@ -194,6 +194,9 @@ pub struct MethodPlan {
     pub kind: CodeKind,
     /// Least and largest size of their code in bytes.
     pub size: (u32, u32),
+    /// Whether they, or their types, are instances of generic ones, which their events name at every
+    /// level.
+    pub generic: bool,
     /// Whether the code has a cold part far from the hot one.
     pub cold: bool,
 }
@@ -202,7 +205,15 @@ impl MethodPlan {
     /// `count` methods of drawn names, all of them ready.
     #[must_use]
     pub fn many(count: u32, kind: CodeKind) -> Self {
-        MethodPlan { name: String::new(), count, ready: count, kind, size: (32, 2048), cold: false }
+        MethodPlan {
+            name: String::new(),
+            count,
+            ready: count,
+            kind,
+            generic: kind == CodeKind::Generic,
+            size: (32, 2048),
+            cold: false,
+        }
     }
 
     /// One method of this name, ready.

@@ -5,6 +5,7 @@
 
 mod managed;
 mod process;
+mod provider;
 mod session;
 mod step;
 
@@ -13,6 +14,7 @@ pub use managed::{
     Sku,
 };
 pub use process::{ImagePlan, ProcessPlan};
+pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, KernelFlags, SessionPlan};
 pub use step::{Action, GcPlan, Repeat, Step, Work};
 
@@ -71,6 +73,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The computer.
     pub machine: MachinePlan,
+    /// Providers beside those of the CLR and the kernel.
+    pub providers: Vec<ProviderPlan>,
     /// What runs on it.
     pub processes: Vec<ProcessPlan>,
     /// What happens, in any order; what is due at one moment happens in the order given here.

@@ -89,7 +89,7 @@ pub struct GcPlan {
 }
 
 /// What a process does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// Runs this many methods for the first time: the JIT compiles them, or their precompiled code
     /// is prepared.
@@ -118,6 +118,8 @@ pub enum Work {
     Forget(u32),
     /// Makes this many stubs between managed and native code.
     Stub(u32),
+    /// Raises an event of a provider of the scenario's own.
+    Raise(Box<super::RaisePlan>),
     /// Computes for this long.
     Run(Nanos),
     /// Starts a thread.

@@ -7,6 +7,7 @@
 
 mod ending;
 mod process;
+mod provider;
 mod sample;
 mod steps;
 mod work;
@@ -61,6 +62,8 @@ pub(crate) struct Simulation<'s> {
     places: Vec<usize>,
     /// Tasks that are not ETW's own: when none is left, nothing will happen any more.
     alive: usize,
+    /// Providers of the scenario's own, by place.
+    sources: Vec<provider::Source>,
 }
 
 /// Lets a scenario happen: files go to `store`, `witness` is told of every event.
@@ -96,6 +99,7 @@ impl<'s> Simulation<'s> {
             dice,
             places: Vec::new(),
             alive: 0,
+            sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
         };
         simulation.system();
         simulation.populate()?;
@@ -251,7 +255,7 @@ impl<'s> Simulation<'s> {
             tid: found.map_or(0, |t| t.tid),
             pointer_size: process
                 .map_or(etl_format::constants::PointerSize::P8, |p| p.pointer_size),
-            activity: Guid::ZERO,
+            activity: found.and_then(|t| t.activities.last().copied()).unwrap_or(Guid::ZERO),
             user_time: found.map_or(0, crate::machine::Thread::user_time),
         }
     }
@@ -267,6 +271,12 @@ impl<'s> Simulation<'s> {
                 continue;
             };
             let Some(thread) = callback else { continue };
+            if let Some(source) =
+                self.event_source(notice.provider).filter(|_| notice.union.enabled)
+            {
+                self.give(thread, [Op::TellManifest(source)]);
+                continue;
+            }
             for clr in clrs {
                 let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
                 let ops = if notice.provider == RUNDOWN && !notice.capture_state {

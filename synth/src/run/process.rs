@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::etw::{Origin, impossible};
 use crate::kernel::{self, Change, To};
 use crate::machine::{Dice, Image, MICROSECOND, MILLISECOND, Nanos, Process};
-use crate::model::{ImagePlan, ProcessPlan, Sku};
+use crate::model::{ImagePlan, ProcessPlan, RaisePlan, Sku};
 
 use super::{Simulation, Task};
 
@@ -24,6 +24,10 @@ pub(crate) enum Op {
     EndThread(usize),
     /// The processor is kept busy.
     Compute(Nanos),
+    /// An event of a provider of the scenario's own is raised.
+    Raise(Box<RaisePlan>),
+    /// An `EventSource` writes its manifest.
+    TellManifest(usize),
     /// The process is gone.
     EndProcess,
     /// Something inside a CLR.
@@ -207,6 +211,7 @@ impl Simulation<'_> {
                     kernel::process(&mut self.etw, To::All, Change::Start, process, origin)?;
                 }
                 self.begin_thread(thread, origin)?;
+                self.register_providers(index, origin)?;
                 500 * MICROSECOND
             }
             Op::BeginThread(other) => {
@@ -249,6 +254,11 @@ impl Simulation<'_> {
                 MILLISECOND
             }
             Op::Compute(time) => time,
+            Op::Raise(plan) => self.raise(thread, &plan, origin)?,
+            Op::TellManifest(provider) => {
+                self.tell_manifest(provider, origin)?;
+                10 * MICROSECOND
+            }
             Op::Clr(..) => 0,
         };
         Ok((cost, Vec::new()))

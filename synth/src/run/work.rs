@@ -32,6 +32,11 @@ impl Simulation<'_> {
                 return Ok(());
             }
             Work::Run(time) => self.give(thread, [Op::Compute(*time)]),
+            Work::Raise(plan) => {
+                let threads = self.machine.processes.get(index).map(|p| &p.threads);
+                let thread = threads.and_then(|t| t.get(plan.thread % workers)).copied();
+                self.give(thread.unwrap_or_default(), [Op::Raise(plan.clone())]);
+            }
             Work::LoadImage(plan) => self.give(thread, [Op::LoadImage(plan.clone())]),
             Work::StartThread => {
                 let new = self.machine.add_thread(index);

@@ -173,6 +173,8 @@ fn methods(reader: &mut Reader<'_>, mut args: Args<'_>, module: ModuleKind) -> O
         let help = Some("a module of kind \"ngen\" or \"r2r\"".to_owned());
         reader.wrong(at, "precompiled code is in native images only", "here", help);
     }
+    plan.generic |=
+        args.opt_bool(reader, "generic").unwrap_or(false) || plan.kind == CodeKind::Generic;
     if one {
         plan.ready = u32::from(args.opt_bool(reader, "ready").unwrap_or(true));
     } else {

@@ -6,6 +6,7 @@
 mod controller;
 mod managed;
 mod process;
+mod provider;
 mod reader;
 mod session;
 mod step;

@@ -31,6 +31,8 @@ pub(super) struct Reader<'s> {
     known_settings: Vec<String>,
     nodes: u64,
     depth: usize,
+    /// Providers that the script has declared so far.
+    pub providers: Vec<(String, Guid)>,
     /// What command lines leave behind.
     pub controllers: super::controller::Controllers,
 }
@@ -45,6 +47,7 @@ impl<'s> Reader<'s> {
             known_settings: Vec::new(),
             nodes: 0,
             depth: 0,
+            providers: Vec::new(),
             controllers: super::controller::Controllers::default(),
         }
     }
@@ -432,7 +435,10 @@ impl<'k> Args<'k> {
             return None;
         };
         let text = as_text(entry, reader);
-        let guid = text.parse().ok().or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
+        let declared = reader.providers.iter().find(|(name, _)| *name == text).map(|(_, g)| *g);
+        let guid = declared
+            .or_else(|| text.parse().ok())
+            .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
         if guid.is_none() {
             let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
             let message = format!("no provider is called \"{text}\"");

@@ -4,7 +4,7 @@ use kdl::KdlNode;
 
 use super::reader::{Args, Reader, unknown};
 use super::{process, session};
-use crate::model::{Action, GcPlan, Repeat, Scenario, Step, Work};
+use crate::model::{Action, GcPlan, ProviderPlan, Repeat, Scenario, Step, Work};
 
 /// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside a process what happens
 /// is what the process does.
@@ -35,7 +35,7 @@ pub(super) fn moment(
     let mut steps = Vec::new();
     reader.below(node, &mut |reader, node| match place {
         Some(place) => {
-            if let Some(work) = work(reader, node) {
+            if let Some(work) = work(reader, node, &scenario.providers) {
                 steps.push(Action::Work { process: place, work });
             }
         }
@@ -116,7 +116,8 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             }
             args.finish(reader);
             reader.below(node, &mut |reader, node| {
-                if let (Some(work), Some(process)) = (work(reader, node), found) {
+                let work = work(reader, node, &scenario.providers);
+                if let (Some(work), Some(process)) = (work, found) {
                     steps.push(Action::Work { process, work });
                 }
             });
@@ -129,7 +130,10 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
 }
 
 /// What a process does.
-fn work(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Work> {
+fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> Option<Work> {
+    if node.name().value() == "raise" {
+        return super::provider::raise(reader, node, providers);
+    }
     let mut args = Args::new(node);
     args.leaf();
     let count = |args: &mut Args<'_>, reader: &mut Reader<'_>| {
@@ -165,7 +169,7 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Work> {
         "end-thread" => Work::EndThread,
         "exit" => Work::Exit,
         _ => {
-            let known = "jit, tier, forget, allocate, throw, contend, stub, run, gc, grow-pool, shrink-pool, load, \
+            let known = "jit, tier, forget, allocate, throw, contend, stub, run, raise, gc, grow-pool, shrink-pool, load, \
                          unload, load-domain, unload-domain, load-image, unload-image, start-thread, \
                          end-thread, exit";
             unknown(reader, node, "a process at a moment", known);

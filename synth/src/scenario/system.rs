@@ -27,6 +27,7 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
             args.finish(reader);
         }
         "machine" => machine(reader, args, &mut scenario.machine),
+        "provider" => scenario.providers.extend(super::provider::provider(reader, args)),
         "process" => process::process(reader, args, scenario),
         "at" | "every" => step::moment(reader, args, scenario, None),
         "session" => {
@@ -41,8 +42,7 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
             args.finish(reader);
         }
         _ => {
-            let known =
-                "scenario, machine, process, session, at, every, end; param, repeat, include";
+            let known = "scenario, machine, provider, process, session, at, every, end; param, repeat, include";
             unknown(reader, node, "a script", known);
         }
     }

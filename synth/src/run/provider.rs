@@ -1,0 +1,273 @@
+//! Providers of the scenario's own: they register with their process and raise what the script says.
+
+use etl_format::Guid;
+use etl_format::write::record::Descriptor;
+use etl_schema::encode::OwnedValue;
+use etl_schema::sources::eventsource::Chunk;
+use etl_schema::sources::tracelogging::{self, ProviderTraits};
+use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
+
+use crate::error::Result;
+use crate::etw::{Event, Form, Origin, impossible};
+use crate::machine::{Dice, MICROSECOND, Nanos};
+use crate::model::{Action, ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
+
+use super::Simulation;
+
+/// Channel of TraceLogging events.
+const TRACE_LOGGING_CHANNEL: u8 = 11;
+/// Id, task and opcode of the events that carry a manifest.
+const MANIFEST_EVENT: (u16, u16, u8) = (0xfffe, 0xfffe, 0xfe);
+/// Bytes of a manifest in one event.
+const MANIFEST_PIECE: usize = 0xff00;
+
+/// A provider, ready to raise.
+#[derive(Debug)]
+pub(super) struct Source {
+    traits: Vec<u8>,
+    /// TraceLogging metadata of each event.
+    metadata: Vec<Vec<u8>>,
+    /// The manifest of an `EventSource`, in pieces.
+    manifest: Vec<Vec<u8>>,
+    manifest_schema: EventSchema,
+}
+
+impl Source {
+    pub fn new(plan: &ProviderPlan) -> Result<Self> {
+        let named = ProviderTraits { name: plan.name.as_str().into(), ..ProviderTraits::default() };
+        let mut source = Source {
+            traits: Vec::new(),
+            metadata: Vec::new(),
+            manifest: Vec::new(),
+            manifest_schema: manifest_schema(plan.guid),
+        };
+        match plan.kind {
+            ProviderKind::TraceLogging => {
+                source.traits = named.build();
+                for event in &plan.events {
+                    let built = tracelogging::build(event);
+                    source.metadata.push(built.map_err(|e| impossible(0, e.to_string()))?);
+                }
+            }
+            ProviderKind::EventSource => {
+                source.traits = named.build();
+                let text = manifest(plan);
+                let pieces: Vec<&[u8]> = text.as_bytes().chunks(MANIFEST_PIECE).collect();
+                let total = u16::try_from(pieces.len()).unwrap_or(u16::MAX);
+                for (number, text) in (0u16..).zip(pieces) {
+                    let chunk = Chunk { version: (1, 0), total, number, text };
+                    source.manifest.push(chunk.build());
+                }
+            }
+            ProviderKind::Manifest | ProviderKind::Classic => {}
+        }
+        Ok(source)
+    }
+}
+
+/// The events that carry a manifest are bytes to everybody but those who put it together.
+fn manifest_schema(provider: Guid) -> EventSchema {
+    let identity = Identity::Modern { id: MANIFEST_EVENT.0, version: 1 };
+    let mut schema = EventSchema::new(provider, identity, SchemaSource::EventSource);
+    schema.name = "ManifestData".into();
+    schema.fields = vec![Field::new("Manifest", InType::Binary).with_length(Length::Rest)];
+    schema
+}
+
+impl Simulation<'_> {
+    /// Providers that the process of this place raises events of, once each.
+    fn used_providers(&self, place: usize) -> Vec<usize> {
+        let mut used: Vec<usize> = Vec::new();
+        for step in &self.scenario.steps {
+            if let Action::Work { process, work: Work::Raise(plan) } = &step.action
+                && *process == place
+                && !used.contains(&plan.provider)
+            {
+                used.push(plan.provider);
+            }
+        }
+        used
+    }
+
+    /// The process registers its providers.
+    pub(super) fn register_providers(&mut self, process: usize, origin: &Origin) -> Result<()> {
+        let Some(place) = self.places.iter().position(|p| *p == process) else { return Ok(()) };
+        for provider in self.used_providers(place) {
+            let Some(plan) = self.scenario.providers.get(provider) else { continue };
+            let classic = plan.kind == ProviderKind::Classic;
+            let (_, notice) = self.etw.register(plan.guid, classic, origin.pid);
+            if notice.is_some() {
+                self.tell_manifest(provider, origin)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An `EventSource` writes its manifest for whoever enabled it.
+    pub(super) fn tell_manifest(&mut self, provider: usize, origin: &Origin) -> Result<()> {
+        let Some(plan) = self.scenario.providers.get(provider) else { return Ok(()) };
+        let index = self.etw.provider(plan.guid, false);
+        let Some(source) = self.sources.get(provider) else { return Ok(()) };
+        let (id, task, opcode) = MANIFEST_EVENT;
+        for piece in &source.manifest {
+            let values = [OwnedValue::Binary(piece.clone())];
+            let descriptor = Descriptor { id, version: 1, opcode, task, ..Descriptor::default() };
+            let event = Event {
+                descriptor,
+                traits: &source.traits,
+                ..Event::new(&source.manifest_schema, &values)
+            };
+            self.etw.raise(index, origin, &event)?;
+        }
+        Ok(())
+    }
+
+    /// The provider of the scenario with this GUID, if it is an `EventSource`.
+    pub(super) fn event_source(&self, guid: Guid) -> Option<usize> {
+        let providers = &self.scenario.providers;
+        providers.iter().position(|p| p.guid == guid && p.kind == ProviderKind::EventSource)
+    }
+
+    /// An event is raised: when it was, and what it costs.
+    pub(super) fn raise(&mut self, thread: usize, plan: &RaisePlan, at: &Origin) -> Result<Nanos> {
+        let Some(provider) = self.scenario.providers.get(plan.provider) else { return Ok(0) };
+        let Some(schema) = provider.events.get(plan.event) else { return Ok(0) };
+        let mut origin = *at;
+        let mut related = None;
+        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(0) };
+        match plan.activity {
+            ActivityWork::None => {}
+            ActivityWork::Start => {
+                related = found.activities.last().copied();
+                let activity = self.dice.guid();
+                found.activities.push(activity);
+                origin.activity = activity;
+            }
+            ActivityWork::Stop => {
+                found.activities.pop();
+            }
+        }
+        let index = self.etw.provider(provider.guid, provider.kind == ProviderKind::Classic);
+        let union = self.etw.seen(index, origin.pid);
+        let classic = provider.kind == ProviderKind::Classic;
+        // A classic provider looks at level and flags itself; a flag of 0 is not "all" to it.
+        let wanted = if classic {
+            union.enabled && (schema.level.value <= union.level || schema.level.value == 0)
+        } else {
+            union.raises(schema.level.value, schema.keywords)
+        };
+        if !wanted {
+            return Ok(MICROSECOND / 10);
+        }
+        let values: Vec<OwnedValue> = schema
+            .fields
+            .iter()
+            .map(|field| {
+                let given = plan.values.iter().find(|(name, _)| *name == field.name);
+                given.map_or_else(|| drawn(field, &mut self.dice), |(_, value)| value.clone())
+            })
+            .collect();
+        let mut event = Event { related, ..Event::new(schema, &values) };
+        let empty = Vec::new();
+        let source = self.sources.get(plan.provider);
+        let metadata = source.and_then(|s| s.metadata.get(plan.event)).unwrap_or(&empty);
+        event.traits = source.map_or(&[], |s| &s.traits);
+        event.metadata = metadata;
+        match provider.kind {
+            ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
+            ProviderKind::Classic => event.form = Form::Full,
+            ProviderKind::Manifest | ProviderKind::EventSource => {}
+        }
+        if event.descriptor.opcode == 0 && !classic {
+            event.descriptor.opcode = match plan.activity {
+                ActivityWork::None => 0,
+                ActivityWork::Start => 1,
+                ActivityWork::Stop => 2,
+            };
+        }
+        self.etw.raise(index, &origin, &event)?;
+        Ok(MICROSECOND)
+    }
+}
+
+/// A value for a field that the script says nothing of.
+fn drawn(field: &Field, dice: &mut Dice) -> OwnedValue {
+    const WORDS: [&str; 6] = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
+    let word = |dice: &mut Dice| WORDS.get(dice.pick(WORDS.len())).copied().unwrap_or_default();
+    if field.count != Count::One {
+        return OwnedValue::Auto;
+    }
+    let FieldKind::Value(ty) = field.kind else { return OwnedValue::Auto };
+    match ty {
+        InType::Utf16 | InType::Ansi => OwnedValue::Text(word(dice).to_owned()),
+        InType::Boolean => OwnedValue::Bool(dice.below(2) == 1),
+        InType::Guid => OwnedValue::Guid(dice.guid()),
+        InType::Float => OwnedValue::Float(dice.below(1000) as f32 / 8.0),
+        InType::Double => OwnedValue::Double(dice.below(1_000_000) as f64 / 64.0),
+        InType::Pointer => OwnedValue::Pointer(0x7ff0_0000 + dice.below(0x1000) * 16),
+        InType::Binary => OwnedValue::Binary(dice.bits().to_le_bytes().to_vec()),
+        ty if ty.is_integer() => OwnedValue::UInt(dice.below(100)),
+        _ => OwnedValue::Auto,
+    }
+}
+
+/// The manifest that an `EventSource` writes.
+fn manifest(plan: &ProviderPlan) -> String {
+    let escape =
+        |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let mut mask = plan.events.iter().fold(0, |mask, e| mask | e.keywords);
+    let mut keywords = String::new();
+    while mask != 0 {
+        let bit = mask & mask.wrapping_neg();
+        keywords.push_str(&format!("   <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>\n"));
+        mask &= !bit;
+    }
+    let (mut events, mut templates) = (String::new(), String::new());
+    for event in &plan.events {
+        let Identity::Modern { id, version } = event.identity else { continue };
+        let bits: Vec<String> = (0..64)
+            .map(|n| 1u64 << n)
+            .filter(|bit| event.keywords & bit != 0)
+            .map(|bit| format!("K{bit:x}"))
+            .collect();
+        let name = escape(&event.name);
+        events.push_str(&format!(
+            "   <event value=\"{id}\" version=\"{version}\" level=\"{}\" symbol=\"{name}\" keywords=\"{}\"{}/>\n",
+            level(event.level.value),
+            bits.join(" "),
+            if event.fields.is_empty() { String::new() } else { format!(" template=\"T{id}v{version}\"") },
+        ));
+        if event.fields.is_empty() {
+            continue;
+        }
+        templates.push_str(&format!("   <template tid=\"T{id}v{version}\">\n"));
+        for field in &event.fields {
+            let ty = field.in_type().map_or("UInt32", InType::name);
+            let name = escape(&field.name);
+            templates.push_str(&format!("    <data name=\"{name}\" inType=\"win:{ty}\"/>\n"));
+        }
+        templates.push_str("   </template>\n");
+    }
+    format!(
+        "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n \
+         <instrumentation xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\">\n  \
+         <events xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n  \
+         <provider name=\"{}\" guid=\"{{{}}}\" symbol=\"Source\">\n  \
+         <keywords>\n{keywords}  </keywords>\n  <events>\n{events}  </events>\n  \
+         <templates>\n{templates}  </templates>\n  </provider></events></instrumentation>\n\
+         </instrumentationManifest>",
+        escape(&plan.name),
+        plan.guid,
+    )
+}
+
+fn level(level: u8) -> &'static str {
+    match level {
+        1 => "win:Critical",
+        2 => "win:Error",
+        3 => "win:Warning",
+        4 => "win:Informational",
+        5 => "win:Verbose",
+        _ => "win:LogAlways",
+    }
+}

@@ -1,0 +1,150 @@
+//! Providers of the script's own, and events that are raised of them.
+
+use etl_schema::encode::OwnedValue;
+use etl_schema::sources::provider_guid;
+use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
+use kdl::{KdlNode, KdlValue};
+
+use super::reader::{Args, Reader, unknown};
+use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
+
+const KINDS: [(&str, ProviderKind); 4] = [
+    ("manifest", ProviderKind::Manifest),
+    ("tracelogging", ProviderKind::TraceLogging),
+    ("eventsource", ProviderKind::EventSource),
+    ("classic", ProviderKind::Classic),
+];
+
+/// `provider "Contoso-Orders" kind="tracelogging" { event "Placed" level=4 { field "Id" "UInt32" } }`
+pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<ProviderPlan> {
+    let node = args.node;
+    let name = args.text(reader, "a name")?;
+    let kind = args.opt_choice(reader, "kind", &KINDS).unwrap_or_default();
+    let mut guid = provider_guid(&name);
+    if let Some(text) = args.opt_text(reader, "guid") {
+        match text.parse() {
+            Ok(given) => guid = given,
+            Err(_) => reader.wrong(args.span(), "guid: not a GUID", text, None),
+        }
+    }
+    args.finish(reader);
+    reader.providers.push((name.clone(), guid));
+    let mut plan = ProviderPlan { name, guid, kind, events: Vec::new() };
+    reader.below(node, &mut |reader, node| {
+        let args = Args::new(node);
+        match args.name() {
+            "event" => {
+                if let Some(event) = event(reader, args, &plan) {
+                    plan.events.push(event);
+                }
+            }
+            _ => unknown(reader, node, "a provider", "event"),
+        }
+    });
+    Some(plan)
+}
+
+fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Option<EventSchema> {
+    let node = args.node;
+    let name = args.text(reader, "a name")?;
+    let next = u16::try_from(plan.events.len()).unwrap_or(u16::MAX).saturating_add(1);
+    let id = args.opt_small(reader, "id").unwrap_or(next);
+    let version: u8 = args.opt_small(reader, "version").unwrap_or(0);
+    let opcode = args.opt_small(reader, "opcode").unwrap_or(0);
+    let (identity, source) = match plan.kind {
+        ProviderKind::Manifest => (Identity::Modern { id, version }, SchemaSource::Manifest),
+        ProviderKind::EventSource => (Identity::Modern { id, version }, SchemaSource::EventSource),
+        ProviderKind::TraceLogging => (Identity::SelfDescribing, SchemaSource::TraceLogging),
+        ProviderKind::Classic => {
+            (Identity::Classic { opcode, version: version.into() }, SchemaSource::Manifest)
+        }
+    };
+    let mut schema = EventSchema::new(plan.guid, identity, source);
+    schema.provider_name = plan.name.clone().into();
+    schema.name = name.into();
+    schema.opcode.value = opcode;
+    schema.level.value = args.opt_small(reader, "level").unwrap_or(4);
+    schema.task.value = args.opt_small(reader, "task").unwrap_or(0);
+    schema.keywords = args.opt_number(reader, "keywords").unwrap_or(0);
+    args.finish(reader);
+    reader.below(node, &mut |reader, node| {
+        let mut args = Args::new(node);
+        if args.name() != "field" {
+            unknown(reader, node, "an event", "field");
+            return;
+        }
+        args.leaf();
+        let at = args.span();
+        let (name, ty) = (args.text(reader, "a name"), args.text(reader, "a type"));
+        args.finish(reader);
+        let (Some(name), Some(ty)) = (name, ty) else { return };
+        match InType::from_name(&ty) {
+            Some(ty) => schema.fields.push(Field::new(name, ty)),
+            None => {
+                let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();
+                let help = Some(names.join(", "));
+                reader.wrong(at, format!("there is no type \"{ty}\""), "unknown", help);
+            }
+        }
+    });
+    Some(schema)
+}
+
+/// `raise "Contoso-Orders" "Placed" activity="start" thread=0 { Id 7 }`
+pub(super) fn raise(
+    reader: &mut Reader<'_>,
+    node: &KdlNode,
+    providers: &[ProviderPlan],
+) -> Option<Work> {
+    let mut args = Args::new(node);
+    let at = args.span();
+    let provider_name = args.text(reader, "a provider")?;
+    let event_name = args.text(reader, "an event")?;
+    let kinds = [
+        ("none", ActivityWork::None),
+        ("start", ActivityWork::Start),
+        ("stop", ActivityWork::Stop),
+    ];
+    let activity = args.opt_choice(reader, "activity", &kinds).unwrap_or_default();
+    let thread = args.opt_small(reader, "thread").unwrap_or(0);
+    args.finish(reader);
+    let Some(provider) = providers.iter().position(|p| p.name == provider_name) else {
+        let names: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
+        let help = Some(format!("providers declared so far: {}", names.join(", ")));
+        reader.wrong(at, format!("no provider \"{provider_name}\" is declared"), "here", help);
+        return None;
+    };
+    let plan = providers.get(provider)?;
+    let Some(event) = plan.events.iter().position(|e| e.name == event_name) else {
+        let names: Vec<&str> = plan.events.iter().map(|e| &*e.name).collect();
+        let help = Some(format!("its events: {}", names.join(", ")));
+        reader.wrong(at, format!("the provider has no event \"{event_name}\""), "here", help);
+        return None;
+    };
+    let fields = plan.events.get(event).map(|e| e.fields.clone()).unwrap_or_default();
+    let mut values = Vec::new();
+    reader.below(node, &mut |reader, node| {
+        let name = node.name().value();
+        let Some(field) = fields.iter().find(|f| f.name == name) else {
+            let names: Vec<&str> = fields.iter().map(|f| &*f.name).collect();
+            unknown(reader, node, "the event", &names.join(", "));
+            return;
+        };
+        let value = node.entries().first().map(|e| match e.value() {
+            KdlValue::String(text) => match field.in_type() {
+                Some(InType::Guid) => text.parse().map_or(OwnedValue::Auto, OwnedValue::Guid),
+                _ => OwnedValue::Text(text.clone()),
+            },
+            KdlValue::Integer(n) => match (u64::try_from(*n), i64::try_from(*n)) {
+                (Ok(n), _) => OwnedValue::UInt(n),
+                (_, Ok(n)) => OwnedValue::Int(n),
+                _ => OwnedValue::Auto,
+            },
+            KdlValue::Float(n) => OwnedValue::Double(*n),
+            KdlValue::Bool(b) => OwnedValue::Bool(*b),
+            KdlValue::Null => OwnedValue::Auto,
+        });
+        values.push((name.to_owned(), value.unwrap_or(OwnedValue::Auto)));
+    });
+    Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
+}
