@@ -1,0 +1,105 @@
+//! Broken traces: every tool ends, does not panic, and writes what can be read again.
+
+mod common;
+
+use std::io::Cursor;
+
+use common::{Made, trace};
+use etl_format::Guid;
+use etl_format::read::{self, Trace};
+use etl_format::write::File;
+use etl_tools::scrub::{Action, Category, Mask, Policy, scrub};
+use etl_tools::slice::slice;
+use etl_tools::{diff, scrub, slice};
+use proptest::prelude::*;
+
+/// Kernel events, events of the CLR, stacks, and one that no schema is known for.
+fn sound() -> Vec<u8> {
+    let words = |words: &[u64]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+    let sid =
+        [1, 5, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 233, 3, 0, 0];
+    let process = [&words(&[7, 100, 1, 0, 0]), &words(&[1, 1])[..], &sid, b"tool.exe\0"].concat();
+    let thrown = wide("Type\0C:\\Users\\jane\\x S-1-5-21-1-2-3-1001\0________");
+    let mut stack = Made::new(2_005, 9, b"jane was here");
+    stack.stack = vec![0x7fff_0000_1000, 0xffff_8000_0000_1000];
+    trace(&[
+        Made::kernel(2_001, 0x0301, &process),
+        Made::kernel(2_002, 0x1403, &words(&[0x10_0000, 0x1000, 100, 0, 0, 0, 0])),
+        Made { provider: clr, version: 1, ..Made::new(2_003, 80, &thrown) },
+        Made { provider: clr, ..Made::new(2_004, 82, &words(&[1, 0x10_0010, 0x10_0020])) },
+        stack,
+        Made::kernel(2_006, 0x1820, &words(&[2_005, 0x65_0000_0064, 0x10_0010])),
+        Made { processor: 1, ..Made::kernel(2_007, 0x0f2e, &words(&[0x10_0010, 101])) },
+    ])
+}
+
+fn open(file: &[u8]) -> Option<Trace<&[u8]>> {
+    Trace::open(file, &read::Options::salvage()).ok()
+}
+
+fn count(file: &[u8]) -> u64 {
+    let mut trace = open(file).expect("what a tool writes can be read");
+    let mut records = trace.ordered().unwrap();
+    let mut count = 0;
+    while let Ok(Some(_)) = records.next_record() {
+        count += 1;
+    }
+    count
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_bytes_upset_the_tools(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+        cut in any::<prop::sample::Index>(),
+        whole: bool,
+    ) {
+        let mut file = sound();
+        // Most of a buffer is filler; changes there say nothing.
+        let used: Vec<usize> = (0..file.len()).filter(|at| at % 0x1000 < 0x400).collect();
+        for (at, byte) in changes {
+            let at = used[at.index(used.len())];
+            file[at] = byte;
+        }
+        if !whole {
+            file.truncate(cut.index(file.len()));
+        }
+        let Some(mut trace) = open(&file) else { return Ok(()) };
+        let mut policy = Policy::strict().with_field("ExceptionMessage", Action::Drop);
+        for category in Category::ALL {
+            policy = policy.with(category, Action::Hash);
+        }
+        let options = scrub::Options {
+            policy,
+            secrets: vec!["jane".to_owned()],
+            mask: Mask::new(b"salt"),
+        };
+        let medium = || File::new(Cursor::new(Vec::new()));
+        // What cannot be read or written is an error; what was written is a trace.
+        if let Ok((out, summary)) = scrub(&mut trace, &options, medium(), None, |_| {}) {
+            let records = count(out.into_inner().get_ref());
+            prop_assert!(records >= summary.records);
+        }
+        let kept = slice(
+            &mut trace,
+            |record, _| record.stamp() % 2 == 0,
+            slice::Options::default(),
+            medium(),
+            None,
+            |_| {},
+        );
+        if let Ok((out, summary)) = kept {
+            prop_assert!(count(out.into_inner().get_ref()) >= summary.selected);
+        }
+        let mut other = open(&file).unwrap();
+        let mut differences = 0u64;
+        let options = diff::Options::default();
+        if let Ok(summary) = diff::diff(&mut trace, &mut other, &options, |_| differences += 1, |_| {}) {
+            prop_assert!(!summary.differs() && differences == 0);
+        }
+    }
+}
