@@ -1,7 +1,6 @@
 //! `etlkit synth`, as a person runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[allow(dead_code)] // It is shared with tests that read traces.
 mod common;
 
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Runs the tools, and builds tiny traces for them to read.
+#![allow(dead_code)] // Not every test file needs all of it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What a tool said and how it ended.
-#[allow(dead_code)] // Not every test file looks at all of it.
 pub struct Said {
     pub out: String,
     pub err: String,
@@ -22,25 +22,21 @@ impl From<Output> for Said {
 }
 
 /// Runs `etlkit` in a directory, so that file names in its output are short.
-#[allow(dead_code)] // Not every test file runs it.
 pub fn etlkit(directory: &Path, args: &[&str]) -> Said {
     run(env!("CARGO_BIN_EXE_etlkit"), directory, args, None)
 }
 
 /// Runs `etlverify`.
-#[allow(dead_code)] // Not every test file judges.
 pub fn etlverify(directory: &Path, args: &[&str]) -> Said {
     run(env!("CARGO_BIN_EXE_etlverify"), directory, args, None)
 }
 
 /// Runs `etlkit` with bytes on standard input.
-#[allow(dead_code)] // Not every test file pipes.
 pub fn etlkit_piped(input: &[u8], args: &[&str]) -> Said {
     run(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input))
 }
 
 /// The same where a trace comes out: its bytes, and what was said on standard error.
-#[allow(dead_code)] // Not every test file pipes.
 pub fn etlkit_bytes(input: &[u8], args: &[&str]) -> (Vec<u8>, String) {
     let output = output(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -78,7 +74,6 @@ pub fn directory(files: &[(&str, &[u8])]) -> tempfile::TempDir {
 }
 
 /// Where the real traces are, if they are.
-#[allow(dead_code)] // Not every test file reads real traces.
 pub fn real(name: &str) -> Option<PathBuf> {
     let shared = std::env::var_os("ETLKIT_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
@@ -107,7 +102,6 @@ pub fn trace() -> Vec<u8> {
 }
 
 /// A trace with one manifest event.
-#[allow(dead_code)] // Not every test file needs one.
 pub fn trace_of(provider: [u8; 16], id: u16, version: u8, payload: &[u8]) -> Vec<u8> {
     let mut record = event(1_010, id, 4, 0x30, None);
     record.truncate(0x50);
