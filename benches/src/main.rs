@@ -41,6 +41,9 @@ struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Used by the program itself: put so many methods in a symbol index and print the peak memory
+    #[arg(long, hide = true)]
+    index: Option<u64>,
     /// Used by the program itself: read one trace in time order and print the peak memory
     #[arg(long, hide = true)]
     child: Option<PathBuf>,
@@ -51,6 +54,8 @@ const LOOK_UP: &str = "file order, look-up";
 const LOOK_UP_FIELDS: &str = "file order, look-up, fields";
 const FIELDS: &str = "fields of known events";
 const DUMP: &str = "dump to JSON lines";
+const VERIFY: &str = "etlverify, slice";
+const INDEX: &str = "symbol index";
 
 impl Args {
     /// Whether a row is to be measured.
@@ -69,6 +74,11 @@ fn main() {
         let mut records = trace.ordered().expect("it is in order");
         while records.next_record().expect("it reads").is_some() {}
         println!("{}", peak_memory());
+        return;
+    }
+    if let Some(methods) = args.index {
+        let seconds = index(methods);
+        println!("{} {seconds}", peak_memory());
         return;
     }
     if args.wants(DUMP) {
@@ -98,6 +108,9 @@ fn main() {
         let runs = if args.quick { 1 } else { args.runs };
         let wants = |row: &str| args.wants(row);
         rows.extend(writing::rows(&plain, real.as_deref(), megabytes, runs, wants));
+    }
+    if args.wants(INDEX) {
+        rows.extend(symbol_index(if args.quick { 100_000 } else { 10_000_000 }));
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are numbers and names"));
@@ -161,6 +174,10 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
             rows.push(row(what, best(runs, || time_order(&bytes, order))));
         }
     }
+    if args.wants(VERIFY) {
+        let judge = || etl_verify::verify(bytes.as_slice(), &name).expect("it is a trace").records;
+        rows.push(row(VERIFY, best(runs, judge)));
+    }
     if args.wants("time order, file") {
         let mut from_file = row("time order, file", best(runs, || time_order_of_file(path)));
         from_file.peak = child_peak(path);
@@ -197,6 +214,45 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Puts methods into a symbol index, in no order of their addresses, and finds them all again; seconds.
+fn index(methods: u64) -> f64 {
+    let start = Instant::now();
+    let mut ranges = etl_verify::facts::Ranges::default();
+    // A step that has no factor in common with the number visits each place once.
+    let place = |i: u64| i.wrapping_mul(7_368_787) % methods * 256;
+    for i in 0..methods {
+        let tag = etl_verify::facts::Tag { id: i, ..Default::default() };
+        ranges.add(0x7ff0_0000_0000 + place(i), 200, Some(1), tag);
+    }
+    let history = ranges.history();
+    for i in 0..methods {
+        let found = history.owner(0x7ff0_0000_0000 + place(i) + 100, 2, 2);
+        assert_eq!(found.map(|tag| tag.id), Some(i), "an address finds its method");
+    }
+    start.elapsed().as_secs_f64()
+}
+
+/// Time and peak memory of a symbol index, in a process of its own.
+fn symbol_index(methods: u64) -> Option<Row> {
+    let child = Command::new(std::env::current_exe().ok()?)
+        .args(["--index", &methods.to_string()])
+        .output()
+        .ok()?;
+    let said = String::from_utf8(child.stdout).ok()?;
+    let (peak, seconds) = said.trim().split_once(' ')?;
+    Some(Row {
+        file: INDEX.to_owned(),
+        what: format!("{methods} methods put in and found again"),
+        seconds: seconds.parse().ok()?,
+        stored: 0,
+        unpacked: 0,
+        output: 0,
+        records: methods,
+        ratio: None,
+        peak: peak.parse().ok(),
+    })
 }
 
 /// What a reader does with every record here: enough that nothing can be left out.

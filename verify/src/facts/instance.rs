@@ -45,6 +45,8 @@ pub struct Listing {
     pub twice: bool,
     /// It came before what has to come before it, or behind what has to come behind.
     pub disordered: bool,
+    /// It is loaded though it was there.
+    pub again: bool,
 }
 
 /// Things of one kind, by id.
@@ -95,10 +97,11 @@ impl Things {
         match via {
             Via::Load => {
                 self.loaded += 1;
+                let again = known.has(Tag::LOADED) && known.to.is_none();
                 known.bits |= Tag::LOADED;
                 known.from = Some(stamp);
                 known.to = None;
-                Listing::default()
+                Listing { again, ..Listing::default() }
             }
             Via::Unload => {
                 self.unloaded += 1;
@@ -115,7 +118,7 @@ impl Things {
                 known.mark = mark;
                 // A start rundown lists the whole before its parts.
                 let disordered = kind == Rundown::Start && known.parts == mark && !twice;
-                Listing { twice, disordered }
+                Listing { twice, disordered, again: false }
             }
         }
     }
@@ -213,7 +216,7 @@ pub struct Clr {
     pub domains: Things,
     /// What else is known of the modules.
     pub module_facts: BTreeMap<u64, ModuleFacts>,
-    /// Modules that methods name, 0 left out.
+    /// Modules that methods and domains name, 0 left out.
     pub method_modules: BTreeSet<u64>,
     /// Modules of methods that no event names.
     pub unnamed_modules: BTreeSet<u64>,
@@ -229,7 +232,7 @@ impl Clr {
         self.module_facts.entry(module.id).or_default().learn(module);
     }
 
-    /// Modules that methods name and nothing tells of.
+    /// Modules that methods or domains name and nothing tells of.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {
         self.method_modules.iter().copied().filter(|&id| !self.modules.contains(id))
     }

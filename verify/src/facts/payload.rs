@@ -8,6 +8,7 @@ use etl_format::read::{EventDescriptor, Record};
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::Registry;
 
+use super::clr;
 use super::process::Counted;
 
 /// Provider, id and version of an event.
@@ -22,6 +23,8 @@ pub struct Payloads {
     pub long: BTreeMap<EventId, Counted>,
     /// Versions of events that the tables have other versions of.
     pub unknown_version: BTreeMap<EventId, Counted>,
+    /// Events of the CLR whose level and keywords are not those of the tables.
+    pub descriptor: BTreeMap<EventId, Counted>,
     /// Payloads that were compared.
     pub checked: u64,
     store: SchemaStore,
@@ -46,6 +49,11 @@ impl Payloads {
             return;
         };
         self.checked += 1;
+        let schema = decoder.schema();
+        let clr = provider == clr::RUNTIME || provider == clr::RUNDOWN;
+        if clr && (schema.level.value, schema.keywords) != (d.level, keyword(d)) && !was(id, d) {
+            count(&mut self.descriptor, id, stamp);
+        }
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         let note = decoder.check(record.payload(), pointers);
         let list = if note.is_short() {
@@ -75,6 +83,18 @@ impl Payloads {
     pub fn store(&self) -> &SchemaStore {
         &self.store
     }
+}
+
+/// Whether an older runtime gave the event this level and these keywords.
+fn was((provider, id, version): EventId, d: EventDescriptor) -> bool {
+    let key = etl_schema::Identity::Modern { id, version };
+    let event = Registry::builtin().event(provider, key);
+    event.is_some_and(|e| e.older == Some((d.level, keyword(d))))
+}
+
+/// The keywords of the provider's own; the upper 16 bits are for channels and the like.
+fn keyword(d: EventDescriptor) -> u64 {
+    d.keyword & 0x0000_ffff_ffff_ffff
 }
 
 fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, stamp: i64) {

@@ -208,6 +208,8 @@ pub struct Process {
     pub signs: MethodSigns,
     /// Methods being compiled, by CLR and id: since when and on which thread.
     pub jitting: HashMap<u64, (i64, u32)>,
+    /// Stamp of the last load of method code, by thread.
+    pub last_load: HashMap<u32, i64>,
     /// Managed code by address.
     pub code: Ranges,
     /// Native images by address.
@@ -276,10 +278,15 @@ impl Process {
                 if let Via::Enumerated(kind) = via {
                     listing.disordered |= clr.assemblies.part_of(module.assembly, kind, mark);
                 }
+                self.again(listing, stamp);
                 self.list(mark, stamp, listing, |counts| &mut counts.modules);
             }
-            ClrEvent::DomainModule(via, _) => {
+            ClrEvent::DomainModule(via, part) => {
                 self.inside(via, instance, stamp, tid);
+                if part.module != 0 {
+                    let clr = self.clrs.entry(instance).or_default();
+                    clr.method_modules.insert(part.module);
+                }
             }
             ClrEvent::Assembly(via, assembly) => {
                 let mark = self.inside(via, instance, stamp, tid);
@@ -291,12 +298,14 @@ impl Process {
                 if let Via::Enumerated(kind) = via {
                     listing.disordered |= clr.domains.part_of(assembly.domain, kind, mark);
                 }
+                self.again(listing, stamp);
                 self.list(mark, stamp, listing, |counts| &mut counts.assemblies);
             }
             ClrEvent::AppDomain(via, domain) => {
                 let mark = self.inside(via, instance, stamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
                 let listing = clr.domains.note(via, domain, stamp, mark);
+                self.again(listing, stamp);
                 self.list(mark, stamp, listing, |counts| &mut counts.domains);
             }
             ClrEvent::JitStart(id) => {
@@ -337,6 +346,7 @@ impl Process {
                     &mut signs.precompiled_loads
                 } += 1;
                 self.jitting.remove(&method.id);
+                self.last_load.insert(tid, stamp);
                 tag.bits |= Tag::LOADED;
                 let added = self.code.add(start, size, Some(stamp), tag);
                 self.added(added, start, stamp);
@@ -357,9 +367,16 @@ impl Process {
                 self.added(added, start, stamp);
                 let twice =
                     matches!(added, Added::Known(before) if mark != 0 && before.mark == mark);
-                let listing = Listing { twice, disordered: false };
+                let listing = Listing { twice, ..Listing::default() };
                 self.list(mark, stamp, listing, |counts| &mut counts.methods);
             }
+        }
+    }
+
+    /// Counts what is loaded though it was there.
+    fn again(&mut self, listing: Listing, stamp: i64) {
+        if listing.again {
+            self.loaded_twice.add(stamp);
         }
     }
 
@@ -368,7 +385,7 @@ impl Process {
             Added::New => self.methods += 1,
             Added::Again => self.loaded_twice.add(stamp),
             Added::Overlaps(other) => {
-                self.methods += 1;
+                self.methods += u64::from(other != start);
                 self.overlap.get_or_insert((stamp, start, other));
             }
             Added::Empty | Added::Known(_) => {}

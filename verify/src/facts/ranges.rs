@@ -144,7 +144,13 @@ impl Ranges {
             known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
             if from.is_none() {
                 known.bits |= tag.bits;
+                // Another one has moved in, and the unload in between was not seen.
+                let another = known.id != tag.id;
                 known.id = tag.id;
+                if another {
+                    self.overlaps += 1;
+                    return Added::Overlaps(start);
+                }
                 return Added::Known(before);
             }
             // Loaded again at the same place: the unload in between was not seen.
@@ -332,9 +338,13 @@ mod tests {
         assert!(ranges.history().owner(0x1000, i64::MIN, i64::MIN).is_some());
         // A load that was seen says since when, and the rundown after it does not change that.
         let mut ranges = Ranges::default();
-        ranges.add(0x1000, 0x100, Some(10), Tag::default());
-        assert_eq!(ranges.add(0x1000, 0x100, None, named(1)), Added::Known(Tag::default()));
+        ranges.add(0x1000, 0x100, Some(10), Tag { id: 1, ..Tag::default() });
+        let before = Tag { id: 1, ..Tag::default() };
+        assert_eq!(ranges.add(0x1000, 0x100, None, named(1)), Added::Known(before));
         assert!(ranges.history().owner(0x1000, 1, 9).is_none());
+        // Told of as another method's, it is another's.
+        assert_eq!(ranges.add(0x1000, 0x100, None, named(2)), Added::Overlaps(0x1000));
+        ranges.add(0x1000, 0x100, None, named(1));
         assert_eq!(ranges.now(0x1000), Some(named(1)));
     }
 

@@ -179,7 +179,7 @@ rules! {
         "Things are listed more than once in one bracket: two enumerations ran into each other, or events were doubled.",
         "Enable the rundown provider once per recording.";
     RUNDOWN_INCOMPLETE = "rundown.incomplete", Warning,
-        "A whole end rundown lists everything that was loaded before it and is still there.",
+        "A whole end rundown lists everything that was loaded, or listed at the start, before it and is still there.",
         "CLR rundown protocol, R3",
         "Events inside the rundown are missing, though it has a beginning and an end.",
         "More buffers for the rundown session: it writes everything at once.";
@@ -214,7 +214,7 @@ rules! {
         "The trace does not reach the gate that was set for it.",
         "See the other findings for the reasons.";
     SYMBOLS_MODULE_UNKNOWN = "symbols.module-unknown", Warning,
-        "Every module that a method names is told of.",
+        "Every module that a method or a domain names is told of.",
         "symbol resolution, S4",
         "Methods of these modules have no module name, and no PDB can be found for them.",
         "Enable LoaderKeyword (0x8) in both sessions.";
@@ -249,9 +249,9 @@ rules! {
         "Code was told of where other code still was: an unload was not seen.",
         "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told.";
     SYMBOLS_LOADED_TWICE = "symbols.loaded-twice", Note,
-        "Code is loaded where no code is.",
+        "What is loaded is not there already.",
         "symbol resolution, S2",
-        "Code was loaded at the same place twice without an unload between: the unload was not told, or the load was doubled.",
+        "Code, a module, an assembly or a domain was loaded twice without an unload between: the unload was not told, or the load was doubled.",
         "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told.";
     SYMBOLS_UNLOAD_UNKNOWN = "symbols.unload-unknown", Note,
         "Code that is unloaded was loaded or listed before.",
@@ -343,6 +343,11 @@ rules! {
         "the schemas of the tables and of the trace",
         "Payloads go on behind what is known of their event: a newer provider added fields without a new version.",
         "Nothing; the fields known are read.";
+    PAYLOAD_DESCRIPTOR = "payload.descriptor", Note,
+        "A CLR event has the level and keywords that its manifest gives it.",
+        "the tables, and what real traces hold",
+        "The event's header was altered, or a runtime that is not known here gives it others: filters that go by them see something else.",
+        "Nothing, if the runtime is new.";
     PAYLOAD_VERSION = "payload.version", Note,
         "The version of a CLR event is one that is known.",
         "the tables",

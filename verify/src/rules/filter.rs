@@ -122,11 +122,13 @@ fn window(facts: &Facts, process: &Process, instance: u16, kind: usize) -> Optio
     }
     let listed = |b: &&crate::facts::Bracket| {
         let l = b.listed;
-        let counts = [l.methods, l.modules, l.assemblies, l.domains];
+        // Modules, assemblies and domains come with one keyword, methods with others.
+        let lists =
+            if kind == 0 { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
         b.kind == crate::facts::clr::Rundown::Start
             && b.instance == instance
             && b.is_whole()
-            && counts.get(kind).is_some_and(|&n| n > 0)
+            && lists
     };
     let bracket = process.brackets.iter().find(listed)?;
     let from = bracket.opened?;

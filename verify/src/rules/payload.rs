@@ -6,7 +6,7 @@ use crate::facts::payload::EventId;
 use crate::facts::{Counted, Facts};
 use crate::report::Finding;
 
-use super::catalogue::{PAYLOAD_LONG, PAYLOAD_SHORT, PAYLOAD_VERSION, Rule};
+use super::catalogue::{PAYLOAD_DESCRIPTOR, PAYLOAD_LONG, PAYLOAD_SHORT, PAYLOAD_VERSION, Rule};
 use super::plural;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
@@ -21,5 +21,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     let payloads = &facts.payloads;
     tell(&PAYLOAD_SHORT, &payloads.short, "the payload ends before its last field");
     tell(&PAYLOAD_LONG, &payloads.long, "the payload goes on behind its last field");
+    let what = "level and keywords are not those of its manifest";
+    tell(&PAYLOAD_DESCRIPTOR, &payloads.descriptor, what);
     tell(&PAYLOAD_VERSION, &payloads.unknown_version, "the version is not known");
 }

@@ -1,6 +1,6 @@
 //! The rundown protocol (rules R1 to R7 of the CLR): brackets, what is in them, and who has none.
 
-use crate::facts::clr::Rundown;
+use crate::facts::clr::{RUNTIME, Rundown};
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::Finding;
 
@@ -18,6 +18,9 @@ const MANY_BRACKETS: usize = 16;
 /// events on.
 const MANY_TIMES: u64 = 8;
 const MANY_EVENTS: u64 = 10_000;
+
+const LOADER: u64 = 0x8;
+const END_ENUMERATION: u64 = 0x80;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for process in &facts.processes {
@@ -218,18 +221,21 @@ fn incomplete(facts: &Facts, process: &Process, instance: u16, findings: &mut Ve
     for (kind, (one, many)) in kinds.into_iter().enumerate() {
         let lists = |b: &&Bracket| {
             let l = b.listed;
-            let counts = [l.methods, l.modules, l.assemblies, l.domains];
-            b.kind == Rundown::End
-                && b.instance == instance
-                && b.is_whole()
-                && counts.get(kind).is_some_and(|&n| n > 0)
+            // Modules, assemblies and domains come with one keyword, methods with others.
+            let lists =
+                if kind == 0 { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
+            b.kind == Rundown::End && b.instance == instance && b.is_whole() && lists
         };
         let Some(bracket) = process.brackets.iter().rfind(lists) else { continue };
         let Some(opened) = bracket.opened else { continue };
+        // What the start rundown lists may have been unloaded in silence, unless unloads were told.
+        let told =
+            |keyword| facts.admission.on_since(RUNTIME, keyword).is_some_and(|on| on < opened);
+        let (loader, unloads) = (told(LOADER), told(END_ENUMERATION));
         let left_out = |known: &Known| {
-            known.has(Tag::LOADED)
+            let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
+            (loaded || (loader && known.has(Tag::AT_START)))
                 && known.to.is_none()
-                && known.from.is_some_and(|from| from < opened)
                 && !known.has(Tag::AT_END)
         };
         let things = [None, Some(&clr.modules), Some(&clr.assemblies), Some(&clr.domains)];
@@ -240,23 +246,32 @@ fn incomplete(facts: &Facts, process: &Process, instance: u16, findings: &mut Ve
                 .alive()
                 .filter(|r| {
                     let tag = r.tag;
+                    let loaded = tag.has(Tag::LOADED) && r.from.is_some_and(|from| from < opened);
                     tag.instance == instance
-                        && tag.has(Tag::LOADED | Tag::JITTED)
+                        && (loaded || (unloads && tag.has(Tag::AT_START)))
+                        && tag.has(Tag::JITTED)
                         && tag.bits & (Tag::AT_END | Tag::DYNAMIC) == 0
-                        && r.from.is_some_and(|from| from < opened)
                 })
                 .map(|r| r.start)
                 .collect(),
         };
         let Some(example) = missing.first() else { continue };
         let message = format!(
-            "{} loaded and not unloaded before the end rundown of CLR {instance}, which does not list \
-             {} (the first is {example:#x})",
+            "{} there before the end rundown of CLR {instance}, and not unloaded, and it does not list {} \
+             (the first is {example:#x})",
             plural(missing.len() as u64, &format!("{one} was"), &format!("{many} were")),
             if missing.len() == 1 { "it" } else { "them" },
         );
         let finding = Finding::new(&RUNDOWN_INCOMPLETE, message).of(facts, process, Some(opened));
-        findings.push(finding.unless_lost(facts, None, bracket.closed));
+        let finding = finding.unless_lost(facts, None, bracket.closed);
+        // Methods go with their assembly, and that is told only with EndEnumeration.
+        findings.push(if kind == 0 && !unloads && finding.is_decided() {
+            finding.undecided(
+                "unloads of methods are told with EndEnumeration (0x80), which is not known to have been on",
+            )
+        } else {
+            finding
+        });
     }
 }
 

@@ -1,5 +1,7 @@
 //! Addresses that belong to nothing, methods that belong to no module, modules without identity.
 
+use etl_format::constants::FILETIME_PER_SECOND;
+
 use crate::facts::{Cause, Facts, Origin, Process};
 use crate::report::{Finding, Severity};
 
@@ -98,7 +100,7 @@ fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let unknown = process.unknown_modules();
     if unknown > 0 {
         let message = format!(
-            "{} named by methods and never told of: methods without a module name (Loader keyword \
+            "{} named by methods or domains and never told of: methods without a module name (Loader keyword \
              missing, or their events lost)",
             plural(unknown as u64, "module is", "modules are")
         );
@@ -131,8 +133,8 @@ fn ranges(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let twice = process.loaded_twice;
     if twice.count > 0 {
         let message = format!(
-            "{} loaded where it was already",
-            plural(twice.count, "piece of code was", "pieces of code were")
+            "{} loaded that had been loaded already",
+            plural(twice.count, "thing was", "things were")
         );
         let finding = Finding::new(&SYMBOLS_LOADED_TWICE, message).of(facts, process, twice.first);
         findings.push(finding.unless_lost(facts, None, twice.first));
@@ -177,19 +179,19 @@ fn identities(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Compiling takes milliseconds; what began longer before the process's last word is not under way.
+const UNDER_WAY: i64 = FILETIME_PER_SECOND / 2;
+
 fn jitting(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    // What began after the thread's, or the process's, last word may still have been under way.
-    let end = process.ended.or(process.last_runtime);
-    let mut begun: Vec<_> = process
-        .jitting
-        .iter()
-        .filter(|(_, (stamp, _))| end.is_some_and(|end| *stamp < end))
-        .map(|(&id, &(stamp, tid))| (stamp, id, tid))
-        .collect();
-    begun.sort_unstable();
-    // The last one of each thread may have been under way at the end.
-    let last_of = |tid: u32| begun.iter().rev().find(|b| b.2 == tid).map(|b| b.1);
-    let stuck: Vec<_> = begun.iter().filter(|b| last_of(b.2) != Some(b.1)).collect();
+    let Some(last) = process.last_runtime.map(|last| facts.clock.filetime(last)) else { return };
+    // A thread that has loaded something since is done with it, or it was nested.
+    let stuck = process.jitting.iter().filter(|(_, (stamp, tid))| {
+        let since = last.saturating_sub(facts.clock.filetime(*stamp));
+        let done = process.last_load.get(tid).is_some_and(|load| load > stamp);
+        since > 4 * UNDER_WAY || (done && since > UNDER_WAY)
+    });
+    let mut stuck: Vec<_> = stuck.map(|(&id, &(stamp, tid))| (stamp, id, tid)).collect();
+    stuck.sort_unstable();
     let Some((stamp, id, _)) = stuck.first() else { return };
     let message = format!(
         "{} begun to be compiled and never loaded (the first is {id:#x})",

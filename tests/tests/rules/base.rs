@@ -1,0 +1,114 @@
+//! Sound traces, simulated.
+
+use etl_synth::scenario::{Settings as ScriptSettings, parse_with};
+use etl_verify::{Report, Settings, verify_together};
+
+use super::edit::{records, write};
+
+/// A recording of two processes with stacks: a start rundown, work, and an end rundown while the runtime
+/// session still runs.
+const SOUND: &str = r#"
+scenario "sound" seed=7
+machine processors=2 start="2026-01-05T08:30:00Z"
+process "First.exe" pid=100 threads=2 {
+    clr "core" version="6.0.100" {
+        assembly "Core" {
+            module "C:\\App\\Core.dll" { methods 6 ready=4 }
+        }
+        assembly "Late" late=#true {
+            module "C:\\App\\Late.dll" { methods 4 }
+        }
+    }
+    every "100ms" from="2.3s" until="3.2s" { jit 1 }
+    at "2.8s" { load "Late" }
+    at "3s" { throw 2 }
+    at "3.3s" { jit 2 }
+}
+process "Second.exe" pid=200 threads=2 {
+    clr "desktop" version="4.8.4000.0" {
+        assembly "Lib" {
+            module "C:\\App\\Lib.dll" { methods 5 ready=2 }
+        }
+    }
+    every "200ms" from="2.4s" until="3.2s" { jit 1 }
+    at "5.2s" { jit 1 }
+}
+at "2s" {
+    session "clr" file="sound.etl" { enable "runtime" keywords=0x4001CCBD level=5 }
+}
+at "2.1s" { enable "rundown" in="clr" keywords=0x78 level=5 }
+at "4.5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
+at "5.5s" { stop "clr" }
+"#;
+
+/// A runtime session and a rundown session, each with its file.
+const TWO_FILES: &str = r#"
+scenario "two" seed=8
+machine processors=2 start="2026-01-05T08:30:00Z"
+process "App.exe" pid=100 threads=2 {
+    clr "core" version="6.0.100" {
+        assembly "Core" { module "C:\\App\\Core.dll" { methods 6 ready=4 } }
+    }
+    every "100ms" from="2.2s" until="2.5s" { jit 1 }
+    at "4.8s" { jit 1 }
+}
+at "2s" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x1CCBD level=5 } }
+at "4s" { session "rundown" file="clr2.etl" { enable "rundown" keywords=0x138 level=5 } }
+at "5s" { stop "rundown"; stop "clr" }
+"#;
+
+fn files(script: &str) -> Vec<Vec<u8>> {
+    let include = |file: &str| Err(format!("{file} is not here"));
+    let settings = ScriptSettings { set: &[], seed: None, include: &include };
+    let scenario = parse_with("base", script, settings).unwrap_or_else(|e| panic!("{:#?}", e.0));
+    let files = etl_synth::in_memory(&scenario).unwrap();
+    files.into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+pub fn sound() -> Vec<u8> {
+    managed_frames(&files(SOUND).remove(0))
+}
+
+/// Without the native frames of stacks: nothing tells of their images where no kernel session runs.
+fn managed_frames(file: &[u8]) -> Vec<u8> {
+    let mut all = records(file);
+    let code: Vec<(u32, u64, u64)> = all
+        .iter()
+        .filter(|r| r.is_event() && r.name.starts_with("Method") && r.payload().len() > 40)
+        .filter(|r| !r.name.contains("Jitting") && !r.name.contains("Map"))
+        .map(|r| (r.pid(), r.u64(16), r.u64(24) & 0xffff_ffff))
+        .collect();
+    for record in all.iter_mut().filter(|r| r.is_event() && r.id() == 82) {
+        let frames = record.payload()[8..].chunks_exact(8);
+        let frames = frames.map(|f| u64::from_le_bytes(f.try_into().unwrap()));
+        let pid = record.pid();
+        let managed = |a: &u64| code.iter().any(|&(p, s, n)| p == pid && s <= *a && *a < s + n);
+        let frames: Vec<u64> = frames.filter(managed).collect();
+        let mut payload = record.payload()[..4].to_vec();
+        payload.extend((frames.len() as u32).to_le_bytes());
+        frames.iter().for_each(|f| payload.extend(f.to_le_bytes()));
+        *record = record.clone().with_payload(&payload);
+    }
+    write(file, &all)
+}
+
+/// The same at level 4: methods are told without their names.
+pub fn unnamed() -> Vec<u8> {
+    managed_frames(&files(&SOUND.replace("level=5", "level=4")).remove(0))
+}
+
+pub fn two_files() -> Vec<Vec<u8>> {
+    files(TWO_FILES)
+}
+
+/// The runtime session stopped before the rundown begins.
+pub fn two_files_with_a_gap() -> Vec<Vec<u8>> {
+    let script = TWO_FILES.replace("stop \"rundown\"; stop \"clr\"", "stop \"rundown\"");
+    files(&script.replace("at \"4s\"", "at \"3.5s\" { stop \"clr\" }\nat \"4s\""))
+}
+
+pub fn judge(files: &[Vec<u8>], settings: &Settings) -> Report {
+    let names: Vec<_> = (1..=files.len()).map(|n| format!("{n}.etl")).collect();
+    let sources = files.iter().zip(&names).map(|(f, n)| (f.as_slice(), n.as_str())).collect();
+    verify_together(sources, settings, |_| {}).unwrap()
+}

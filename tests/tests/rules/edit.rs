@@ -1,0 +1,176 @@
+//! A trace as a list of records that can be changed, and written again.
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::cursor::Bytes;
+use etl_format::read::{Options, Trace};
+use etl_format::write::record::{Full, PerfInfo, Raw, Record as _, System};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_schema::store::SchemaStore;
+
+/// Bytes before the payload of an event without extended items.
+pub const HEADER: usize = 0x50;
+
+/// A record: its bytes, and what the edits ask of it.
+#[derive(Clone, Debug)]
+pub struct Rec {
+    pub bytes: Vec<u8>,
+    pub processor: u16,
+    pub name: String,
+}
+
+impl Rec {
+    pub fn is_event(&self) -> bool {
+        matches!(self.bytes[2], 0x12 | 0x13) && self.bytes[3] == 0xc0
+    }
+
+    pub fn stamp(&self) -> i64 {
+        let perfinfo = matches!(self.bytes[2], 0x10 | 0x11) && self.bytes[3] == 0xc0;
+        self.bytes.i64_at(if perfinfo { 8 } else { 16 }).unwrap()
+    }
+
+    pub fn at(mut self, stamp: i64) -> Self {
+        let perfinfo = matches!(self.bytes[2], 0x10 | 0x11);
+        let place = if perfinfo { 8 } else { 16 };
+        self.bytes[place..place + 8].copy_from_slice(&stamp.to_le_bytes());
+        self
+    }
+
+    pub fn put(&mut self, place: usize, bytes: &[u8]) {
+        self.bytes[place..place + bytes.len()].copy_from_slice(bytes);
+    }
+
+    pub fn provider(&self) -> Guid {
+        self.bytes.guid_at(0x18).unwrap()
+    }
+
+    pub fn id(&self) -> u16 {
+        self.bytes.u16_at(0x28).unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.bytes.u32_at(0x0c).unwrap()
+    }
+
+    pub fn tid(&self) -> u32 {
+        self.bytes.u32_at(8).unwrap()
+    }
+
+    pub fn payload(&self) -> &[u8] {
+        let size = usize::from(self.bytes.u16_at(0).unwrap());
+        &self.bytes[HEADER..size]
+    }
+
+    /// The same event with another payload.
+    pub fn with_payload(mut self, payload: &[u8]) -> Self {
+        self.bytes.truncate(HEADER);
+        self.bytes.extend(payload);
+        let size = self.bytes.len() as u16;
+        self.put(0, &size.to_le_bytes());
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        self
+    }
+
+    pub fn u64(&self, place: usize) -> u64 {
+        self.payload().u64_at(place).unwrap()
+    }
+
+    pub fn set_u64(&mut self, place: usize, value: u64) {
+        self.put(HEADER + place, &value.to_le_bytes());
+    }
+}
+
+/// All records behind buffer 0, in time order; and the header event.
+pub fn records(file: &[u8]) -> Vec<Rec> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut store = SchemaStore::default();
+    let mut records = trace.ordered().unwrap();
+    let mut all = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.place().buffer_offset == 0 {
+            continue;
+        }
+        store.learn(&record);
+        let name = store.decoder(&record).map(|d| d.schema().name.to_string());
+        let (bytes, processor) = (record.bytes().to_vec(), record.processor());
+        let mut bytes = bytes;
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        all.push(Rec { bytes, processor, name: name.unwrap_or_default() });
+    }
+    all
+}
+
+/// Writes records after the header of a file, in the order given.
+pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
+    let trace = Trace::open(file, &Options::default()).unwrap();
+    let header = LogFileHeader::from(trace.header());
+    let end = header.end_time;
+    let medium = File::new(Cursor::new(Vec::new()));
+    let mut session = Session::create(medium, SessionConfig::new(header)).unwrap();
+    for record in records {
+        let size = usize::from(record.size());
+        let raw = Raw { bytes: &record.bytes[..size], stamp: Some(record.stamp()) };
+        session.write(record.processor, &raw).unwrap();
+    }
+    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+}
+
+impl Rec {
+    fn size(&self) -> u16 {
+        let system = matches!(self.bytes[2], 1..=4 | 0x10 | 0x11);
+        self.bytes.u16_at(if system { 4 } else { 0 }).unwrap()
+    }
+}
+
+/// A kernel record with a thread and a process of its own.
+pub fn system(hook: u16, version: u16, stamp: i64, payload: &[u8]) -> Rec {
+    let record = System {
+        pointer_size: PointerSize::P8,
+        version,
+        hook,
+        thread_id: 1,
+        process_id: 4,
+        stamp,
+        kernel_time: 0,
+        user_time: 0,
+        payload,
+    };
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes).unwrap();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    Rec { bytes, processor: 0, name: String::new() }
+}
+
+/// A kernel record with nothing but a stamp.
+pub fn perfinfo(hook: u16, stamp: i64, payload: &[u8]) -> Rec {
+    let (pebs_index, counters) = (None, &[][..]);
+    let pointer_size = PointerSize::P8;
+    let record = PerfInfo { pointer_size, version: 2, hook, stamp, pebs_index, counters, payload };
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes).unwrap();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    Rec { bytes, processor: 0, name: String::new() }
+}
+
+/// A classic record, as a merge adds them.
+pub fn full(class: Guid, opcode: u8, stamp: i64, payload: &[u8]) -> Rec {
+    let record = Full {
+        pointer_size: PointerSize::P8,
+        opcode,
+        level: 0,
+        version: 2,
+        thread_id: u32::MAX,
+        process_id: 4,
+        stamp,
+        class,
+        kernel_time: 0,
+        user_time: 0,
+        payload,
+    };
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes).unwrap();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    Rec { bytes, processor: 0, name: String::new() }
+}
