@@ -161,3 +161,47 @@ fn errata_are_found_by_mask_and_keyword() {
     assert_eq!(of("runtime", Erratum::is_of_mask, 0xb8), [""; 0]);
     assert_eq!(of("runtime", Erratum::is_of_keyword, 0x4000_1000), ["X06", "X34"]);
 }
+
+#[test]
+fn every_event_that_the_pages_name_is_there() {
+    // By page; GCSetting is an event of another provider (X37), and SuspendThread and ResumeThread
+    // are printed twice, under two names (X33).
+    let runtime = "\
+        RuntimeInformationEvent Exception ContentionStart_V1 ContentionStop \
+        ThreadpoolSuspensionSuspendThread ThreadpoolSuspensionResumeThread \
+        ThreadPoolWorkerThreadStart ThreadPoolWorkerThreadStop \
+        ThreadPoolWorkerThreadRetirementStart ThreadPoolWorkerThreadRetirementStop \
+        ThreadPoolWorkerThreadAdjustmentSample ThreadPoolWorkerThreadAdjustmentAdjustment \
+        AppDomainLoad AppDomainUnLoad AssemblyLoad AssemblyUnload ModuleLoad ModuleUnload \
+        DomainModuleLoad MethodLoad MethodUnLoad GCStart GCEnd GCHeapStats CreateSegment \
+        FreeSegment ResumeFromSuspension EndResumeFromSuspension SuspendEE_V1 SuspendEEEnd \
+        AllocationTick BeginFinalizers EndFinalizers CreateConcurrentThread \
+        TerminateConcurrentThread CreateWorkerThread TerminateWorkerThread CreateIOThread \
+        RetireWorkerThread UnretireWorkerThread RetireIOThread UnretireIOThread \
+        MethodJitInliningFailed MethodJitInliningSucceeded ILStubGenerated ILStubCacheHit \
+        ThreadCreated AppDomainMemAllocated AppDomainMemSurvived ThreadAppDomainEnter \
+        ThreadTerminated StrongNameVerificationStart_V1 StrongNameVerificationStop_V1 \
+        AuthenticodeVerificationStart_V1 AuthenticodeVerificationStop_V1 StackTrace \
+        MethodLoad_V1 MethodUnLoad_V1 MethodLoadVerbose_V1 MethodUnLoadVerbose_V1 \
+        MethodJittingStarted AppDomainLoad_V1 AppDomainUnLoad_V1 AssemblyLoad_V1 \
+        AssemblyUnload_V1 ModuleLoad_V2 ModuleUnload_V2 DomainModuleLoad_V1 ModuleRange";
+    let rundown = "\
+        RuntimeInformationDCStart AppDomainDCStart AppDomainDCEnd AssemblyDCStart AssemblyDCEnd \
+        ModuleDCStart ModuleDCEnd DomainModuleDCStart DomainModuleDCEnd MethodDCStart MethodDCEnd \
+        DCStartComplete DCEndInit DCEndComplete ThreadDC StackTrace \
+        MethodDCStart_V1 MethodDCEnd_V1 MethodDCStartVerbose_V1 MethodDCEndVerbose_V1 \
+        DCStartInit_V1 DCStartComplete_V1 DCEndInit_V1 DCEndComplete_V1 \
+        AppDomainDCStart_V1 AppDomainDCEnd_V1 AssemblyDCStart_V1 AssemblyDCEnd_V1 \
+        ModuleDCStart_V2 ModuleDCEnd_V2 DomainModuleDCStart_V1 DomainModuleDCEnd_V1 \
+        ModuleRangeDCStart ModuleRangeDCEnd";
+    for (provider, names) in [("runtime", runtime), ("rundown", rundown)] {
+        let pages = Registry::profile(Profile::Documented).find(provider).unwrap();
+        let mut there: Vec<&str> = pages.events.iter().map(|e| &*e.schema.name).collect();
+        let mut named: Vec<&str> = names.split_whitespace().collect();
+        // The page calls two events CreateIOThread (X19).
+        there.sort_unstable();
+        there.dedup();
+        named.sort_unstable();
+        assert_eq!(there, named, "{provider}");
+    }
+}
