@@ -7,7 +7,6 @@ use etl_schema::store::SchemaStore;
 
 /// Kinds that no table describes: class, types, and why.
 const NOT_DESCRIBED: &[(&str, &[u8], &str)] = &[
-    ("01853a65-418f-4f36-aefc-dc0f1d2fd235", &[18], "optical drives: no public description"),
     ("9b79ee91-b5fd-41c0-a243-4248e266e9d0", &[36, 37], "what a merge adds: no public description"),
     ("bbccf6c1-6cd1-48c4-80ff-839482e37671", &[32, 33], "schemas, which the store learns instead"),
     ("ed54dff8-c409-4cf6-bf83-05e1e61a09c4", &[33, 35, 37], "compressed XML of an assessment"),

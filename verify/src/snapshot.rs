@@ -13,9 +13,9 @@
 //! let trace: Vec<u8> = trace(); // or std::fs::read("trace.etl")?
 //! let text = Snapshot::new().render(trace.as_slice())?;
 //! assert_eq!(text, "\
-//! ##1 +0us P1/T1 Microsoft-Windows-DotNETRuntime AppDomainLoad_V1 id=156 v1 op=41 level=4 keywords=0x8
+//! ###1 +0us P1/T1 Microsoft-Windows-DotNETRuntime AppDomainLoad_V1 id=156 v1 op=41 level=4 keywords=0x8
 //!   AppDomainID=@1
-//!   AppDomainFlags=2 (Executable)
+//!   AppDomainFlags=Executable
 //!   AppDomainName=\"app.exe\"
 //!   AppDomainIndex=1
 //!   ClrInstanceID=9
