@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::PointerSize;
-use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Options, Source, Trace};
+use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Options, Record, Source, Trace};
+use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
 use crate::names;
@@ -66,11 +67,14 @@ pub(super) struct Survey {
 pub(super) struct EventCount {
     pub provider: String,
     pub name: Option<String>,
+    /// The event's name in the tables.
+    pub event: Option<String>,
     pub hook: Option<u16>,
     pub id: u16,
     pub version: u16,
     pub opcode: u8,
     pub task: u16,
+    pub task_name: Option<String>,
     pub level: u8,
     pub keyword: u64,
     /// The keyword once more, for readers whose numbers are not 64 bits wide.
@@ -112,7 +116,9 @@ impl Survey {
         let compression = entries.iter().any(|b| b.compressed).then(|| trace.compression());
 
         let mut kinds = BTreeMap::new();
-        let mut events: HashMap<Identity, (u64, Option<String>)> = HashMap::new();
+        // What the trace itself would teach is left to a dump: names here are those of the tables.
+        let tables = SchemaStore::default();
+        let mut events: HashMap<Identity, (u64, Told)> = HashMap::new();
         let mut stamps: HashMap<u64, Stamps> = HashMap::new();
         let mut span: Stamps = None;
         let mut uncounted = 0u64;
@@ -129,7 +135,7 @@ impl Survey {
             match events.entry(identity) {
                 std::collections::hash_map::Entry::Occupied(mut e) => e.get_mut().0 += 1,
                 std::collections::hash_map::Entry::Vacant(e) if known < MOST_IDENTITIES => {
-                    e.insert((1, names::from_traits(&record).map(str::to_owned)));
+                    e.insert((1, Told::by(&record, &tables)));
                 }
                 std::collections::hash_map::Entry::Vacant(_) => uncounted += 1,
             }
@@ -234,20 +240,42 @@ fn os(header: &FileHeader) -> String {
     format!("Windows {name}, {}.{}.{}", header.os_major, header.os_minor, header.build)
 }
 
+/// The names that go with an identity.
+#[derive(Debug, Default)]
+struct Told {
+    provider: Option<String>,
+    event: Option<String>,
+    task: Option<String>,
+}
+
+impl Told {
+    fn by(record: &Record<'_>, tables: &SchemaStore) -> Self {
+        let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        let schema = tables.fields(record).map(|(schema, _)| schema);
+        Told {
+            provider: names::from_traits(record).map(str::to_owned),
+            event: schema.and_then(|s| named(&s.name)),
+            task: schema.and_then(|s| named(&s.task.name)),
+        }
+    }
+}
+
 /// The most frequent first; equals by identity, so that the order is the same every time.
-fn event_counts(events: HashMap<Identity, (u64, Option<String>)>) -> Vec<EventCount> {
+fn event_counts(events: HashMap<Identity, (u64, Told)>) -> Vec<EventCount> {
     let mut counts: Vec<_> = events.into_iter().collect();
     counts.sort_by(|(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
     counts
         .into_iter()
         .map(|(i, (count, told))| EventCount {
             provider: i.provider.to_string(),
-            name: names::provider(i.provider).map(str::to_owned).or(told),
+            name: names::provider(i.provider).map(str::to_owned).or(told.provider),
+            event: told.event,
             hook: i.hook,
             id: i.id,
             version: i.version,
             opcode: i.opcode,
             task: i.task,
+            task_name: told.task,
             level: i.level,
             keyword: i.keyword,
             keyword_hex: format!("{:#x}", i.keyword),

@@ -51,10 +51,12 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
     }
     for e in s.events.iter().take(MOST) {
         let provider = e.name.as_deref().unwrap_or(&e.provider);
+        let event = e.event.as_deref().map_or_else(String::new, |name| format!("{name} "));
+        let task = e.task_name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
         let what = match e.hook {
-            Some(hook) => format!("hook {hook:#06x} v{}", e.version),
+            Some(hook) => format!("{event}hook {hook:#06x} v{}", e.version),
             None => format!(
-                "id {} v{} opcode {} task {} level {} keyword {}",
+                "{event}id {} v{} opcode {} task {}{task} level {} keyword {}",
                 e.id, e.version, e.opcode, e.task, e.level, e.keyword_hex
             ),
         };
