@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use etl_format::write::Medium;
 use etl_synth::truth::Nobody;
-use etl_synth::{Store, scenario, simulate};
+use etl_synth::{Reading, Store, scenario, simulate};
 
 /// Counts what is written, and forgets it.
 #[derive(Default)]
@@ -36,12 +36,16 @@ impl Store for Counting {
         Ok(Box::new(Counting(Rc::clone(&self.0))))
     }
 
-    fn read(&mut self, _: &str) -> io::Result<Vec<u8>> {
-        Ok(Vec::new())
+    fn open(&mut self, _: &str) -> io::Result<Box<dyn Reading>> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn change(&mut self, _: &str, _: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()> {
-        Ok(())
+    fn cut(&mut self, _: &str, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn overwrite(&mut self, _: &str, _: u64, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 

@@ -1,40 +1,72 @@
-//! What can go wrong with a finished file, by name.
+//! What can go wrong with a finished file, by name. Only the bytes that change are touched, so that
+//! files may be of any size.
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use crate::etw::Store;
 use crate::machine::Dice;
 use crate::model::{Fault, SessionPlan};
 
-/// Applies a fault to a file. Those that are no matter of the file (a clock that runs ahead, a
-/// session that nobody stops) are the session's own and leave it alone here.
+/// Zeros that are written at a time.
+const PIECE: usize = 1 << 16;
+
+/// Applies a fault to a file: the bytes that are no longer what was written. Those faults that are no
+/// matter of the file (a clock that runs ahead, a session that nobody stops) are the session's own
+/// and leave it alone here.
 pub(crate) fn apply(
     fault: &Fault,
     file: &str,
     plan: &SessionPlan,
     dice: &mut Dice,
     store: &mut dyn Store,
-) -> io::Result<()> {
-    let buffer = plan.buffer_size as usize;
+) -> io::Result<Vec<Range<u64>>> {
+    let buffer = u64::from(plan.buffer_size);
     match *fault {
-        Fault::Truncated(percent) => store.change(file, &mut |bytes| {
-            let keep = bytes.len() as u128 * u128::from(percent.min(100)) / 100;
-            bytes.truncate(usize::try_from(keep).unwrap_or(usize::MAX));
-        }),
-        Fault::Flipped(bits) => store.change(file, &mut |bytes| {
-            let behind = bytes.len().saturating_sub(buffer);
+        Fault::Truncated(percent) => {
+            let len = length(file, store)?;
+            let keep = u128::from(len) * u128::from(percent.min(100)) / 100;
+            let keep = u64::try_from(keep).unwrap_or(len);
+            store.cut(file, keep)?;
+            Ok(some(keep..len))
+        }
+        Fault::Flipped(bits) => {
+            let len = length(file, store)?;
+            let mut places = Vec::new();
             for _ in 0..bits {
-                let (at, bit) = (buffer + dice.pick(behind), dice.below(8));
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte ^= 1 << bit;
+                let at = buffer.saturating_add(dice.below(len.saturating_sub(buffer)));
+                let bit = dice.below(8);
+                let mut byte = [0];
+                let mut reader = store.open(file)?;
+                reader.seek(SeekFrom::Start(at))?;
+                if reader.read(&mut byte)? == 1 {
+                    drop(reader);
+                    store.overwrite(file, at, &byte.map(|b| b ^ 1 << bit))?;
+                    places.push(at..at.saturating_add(1));
                 }
             }
-        }),
-        Fault::Torn => store.change(file, &mut |bytes| {
+            Ok(places)
+        }
+        Fault::Torn => {
             // Only half of the last buffer reached the disk; the file has its length all the same.
-            let from = bytes.len().saturating_sub(buffer / 2).max(buffer.min(bytes.len()));
-            bytes.iter_mut().skip(from).for_each(|byte| *byte = 0);
-        }),
-        Fault::NotClosed | Fault::LostBuffers(_) | Fault::Skew(_) => Ok(()),
+            let len = length(file, store)?;
+            let from = len.saturating_sub(buffer / 2).max(buffer.min(len));
+            let mut at = from;
+            while at < len {
+                let piece = usize::try_from(len - at).unwrap_or(PIECE).min(PIECE);
+                store.overwrite(file, at, &vec![0; piece])?;
+                at += piece as u64;
+            }
+            Ok(some(from..len))
+        }
+        Fault::NotClosed | Fault::LostBuffers(_) | Fault::Skew(_) => Ok(Vec::new()),
     }
+}
+
+fn length(file: &str, store: &mut dyn Store) -> io::Result<u64> {
+    store.open(file)?.seek(SeekFrom::End(0))
+}
+
+fn some(range: Range<u64>) -> Vec<Range<u64>> {
+    if range.is_empty() { Vec::new() } else { vec![range] }
 }

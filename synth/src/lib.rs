@@ -55,7 +55,7 @@ pub mod truth;
 
 pub use clr::{RUNDOWN, RUNTIME};
 pub use error::{Error, Result};
-pub use etw::{Form, Memory, Outcome, Raised, SessionReport, Store};
+pub use etw::{BufferReport, Fate, Form, Memory, Outcome, Raised, Reading, SessionReport, Store};
 pub use machine::{Clock, Dice, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use run::simulate;
 

@@ -1,13 +1,13 @@
 //! `etlkit synth`.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use etl_format::write::Medium;
 use etl_synth::model::Scenario;
 use etl_synth::scenario::{self, Mistakes, Settings};
-use etl_synth::{Memory, Store, truth};
+use etl_synth::{Memory, Reading, Store, truth};
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
 use crate::Outcome;
@@ -226,14 +226,19 @@ impl Store for Directory {
         Ok(Box::new(etl_format::write::File::new(file)))
     }
 
-    fn read(&mut self, name: &str) -> io::Result<Vec<u8>> {
-        fs::read(self.temporary.path().join(name))
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
+        Ok(Box::new(fs::File::open(self.temporary.path().join(name))?))
     }
 
-    fn change(&mut self, name: &str, change: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()> {
+    fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
         let path = self.temporary.path().join(name);
-        let mut bytes = fs::read(&path)?;
-        change(&mut bytes);
-        fs::write(&path, bytes)
+        fs::File::options().write(true).open(path)?.set_len(len)
+    }
+
+    fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let path = self.temporary.path().join(name);
+        let mut file = fs::File::options().write(true).open(path)?;
+        file.seek(io::SeekFrom::Start(at))?;
+        file.write_all(bytes)
     }
 }

@@ -1,5 +1,6 @@
-//! Merging: the files of several sessions become one.
+//! Merging: the files of several sessions become one. They are read piece by piece.
 
+use etl_format::read::FileSource;
 use etl_format::write::merge::{MergeOptions, merge};
 
 use super::store::Boxed;
@@ -9,7 +10,11 @@ use crate::machine::Nanos;
 
 impl Etw<'_> {
     /// Merges files that are there into a new one.
-    pub fn merge(&mut self, inputs: &[String], output: &str, at: Nanos) -> Result<()> {
+    pub fn merge(&mut self, inputs: &[String], output: &String, at: Nanos) -> Result<()> {
+        if inputs.contains(output) {
+            let what = format!("{output} is one of the files to merge: name another output");
+            return Err(impossible(at, what));
+        }
         let mut files = Vec::with_capacity(inputs.len());
         for input in inputs {
             let running = self
@@ -20,14 +25,13 @@ impl Etw<'_> {
                 let what = format!("{input} is still being written: stop its session first");
                 return Err(impossible(at, what));
             }
-            let bytes = self.store.read(input);
-            files.push(bytes.map_err(|e| impossible(at, format!("{input}: {e}")))?);
+            let file = self.store.open(input).and_then(FileSource::new);
+            files.push(file.map_err(|e| impossible(at, format!("{input}: {e}")))?);
         }
         let medium = self.store.create(output)?;
         let options =
             MergeOptions { now: Some(self.clock.filetime(at)), ..MergeOptions::default() };
-        let sources = files.iter().map(Vec::as_slice).collect();
-        merge(sources, Boxed(medium), &options)
+        merge(files, Boxed(medium), &options)
             .map_err(|e| impossible(at, format!("merging into {output}: {e}")))?;
         self.witness.merged(output, inputs)
     }

@@ -2,6 +2,7 @@
 //! routed to the buffers of every session that admits them, and lost where no buffer is free.
 
 mod event;
+mod ledger;
 mod merge;
 mod route;
 mod session;
@@ -9,10 +10,11 @@ mod store;
 
 pub(crate) use event::Origin;
 pub use event::{Form, Outcome, Raised};
+pub use ledger::{BufferReport, Fate};
 pub(crate) use route::Event;
 pub(crate) use session::Session;
 pub use session::SessionReport;
-pub use store::{Memory, Store};
+pub use store::{Memory, Reading, Store};
 
 use etl_format::Guid;
 use etl_schema::enable::Union;
@@ -277,10 +279,31 @@ impl<'s> Etw<'s> {
         session.close(at, abandon, &self.clock)?;
         if let Some(file) = &session.plan.file {
             for fault in &session.plan.faults {
-                crate::faults::apply(fault, file, &session.plan, &mut self.dice, self.store)?;
+                let hit =
+                    crate::faults::apply(fault, file, &session.plan, &mut self.dice, self.store)?;
+                for bytes in hit {
+                    self.witness.fault(index, fault, file, &bytes)?;
+                    let gone = matches!(fault, Fault::Truncated(_));
+                    session.ledger.damaged(file, &bytes, gone);
+                }
             }
         }
-        self.witness.session(&session.report(index))?;
+        self.tell_buffers(index)?;
+        let Some(session) = self.sessions.get(index) else { return Ok(()) };
+        self.witness.session(&session.report(index))
+    }
+
+    /// Tells what became of buffers of a session.
+    fn tell_buffers(&mut self, index: usize) -> Result<()> {
+        let Some(session) = self.sessions.get_mut(index) else { return Ok(()) };
+        // A session without a file has none that could be written or lost.
+        if session.ledger.has_news() {
+            for report in session.ledger.take() {
+                if session.plan.file.is_some() {
+                    self.witness.buffer(index, &report)?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -291,7 +314,7 @@ impl<'s> Etw<'s> {
         if let Some(session) = self.sessions.get_mut(session) {
             session.flush_now(stamp)?;
         }
-        Ok(())
+        self.tell_buffers(session)
     }
 
     /// Does what was due.
@@ -311,6 +334,7 @@ impl<'s> Etw<'s> {
                 if let Some(session) = self.sessions.get_mut(index) {
                     session.written(stamp)?;
                 }
+                self.tell_buffers(index)?;
                 self.keep_writing(index, at);
             }
         }

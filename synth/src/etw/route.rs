@@ -178,8 +178,9 @@ impl Etw<'_> {
                 Outcome::Recorded if together || target.is_independent() => {
                     let stamp = target.stamp(&self.clock, origin.at);
                     let size = len(items);
-                    let sealed =
-                        write(target, origin, event, provider, stamp, items, &self.payload, size)?;
+                    let payload = &self.payload;
+                    let record = RecordOf { origin, event, provider, stamp, items, payload };
+                    let sealed = target.write(origin.processor, self.raised, &record, size)?;
                     if sealed && let Some(slot) = to_write.get_mut(writes) {
                         *slot = Some(session);
                         writes += 1;
@@ -256,21 +257,6 @@ fn length(form: Form, items: &[Extended<'_>], payload: usize) -> usize {
         8 + data.next_multiple_of(8)
     };
     (header + items.iter().map(item).sum::<usize>() + payload).next_multiple_of(8)
-}
-
-#[expect(clippy::too_many_arguments, reason = "one record, taken apart")]
-fn write(
-    target: &mut super::Session,
-    origin: &Origin,
-    event: &Event<'_>,
-    provider: Guid,
-    stamp: i64,
-    items: &[Extended<'_>],
-    payload: &[u8],
-    len: usize,
-) -> Result<bool> {
-    let record = RecordOf { origin, event, provider, stamp, items, payload };
-    target.write(origin.processor, &record, len)
 }
 
 /// The record of an event in one session.

@@ -2,13 +2,14 @@
 
 use core::fmt;
 
-use etl_format::constants::{LogFileMode, PointerSize};
+use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_format::write::record::Record;
 use etl_format::write::{
     HeaderGroup, LogFileHeader, Session as Writer, SessionConfig, Summary, TimeZone,
 };
 
-use super::store::{Boxed, Nowhere, Store};
+use super::ledger::{Ledger, Watched};
+use super::store::{Nowhere, Store};
 use crate::error::{Error, Result};
 use crate::machine::{Clock, Nanos};
 use crate::model::{Fault, MachinePlan, SessionPlan};
@@ -22,7 +23,9 @@ pub(crate) struct Session {
     pub id: u16,
     pub started: Nanos,
     pub stopped: Option<Nanos>,
-    writer: Option<Writer<Boxed>>,
+    writer: Option<Writer<Watched>>,
+    /// What becomes of its buffers.
+    pub(super) ledger: Ledger,
     summary: Summary,
     /// Events put into its buffers, and events lost before.
     pub recorded: u64,
@@ -46,6 +49,10 @@ pub struct SessionReport {
     pub started: Nanos,
     /// When it was stopped; `None` when nobody did.
     pub stopped: Option<Nanos>,
+    /// The clock of its stamps.
+    pub clock: ClockType,
+    /// Ticks by which its stamps run ahead of that clock.
+    pub skew: i64,
     /// Events put into its buffers.
     pub recorded: u64,
     /// Events lost because no buffer was free.
@@ -84,14 +91,16 @@ impl Session {
         };
         let config = config(plan, id, at, controller, machine, clock)
             .map_err(|source| failed(plan, source))?;
-        let writer =
-            Writer::create(Boxed(medium), config).map_err(|source| failed(plan, source))?;
+        let ledger = Ledger::new(may_change(plan));
+        let medium = ledger.watch(plan.file.as_deref().unwrap_or_default(), medium);
+        let writer = Writer::create(medium, config).map_err(|source| failed(plan, source))?;
         Ok(Session {
             plan: plan.clone(),
             id,
             started: at,
             stopped: None,
             writer: Some(writer),
+            ledger,
             summary: Summary::default(),
             recorded: 0,
             lost: 0,
@@ -106,11 +115,7 @@ impl Session {
 
     /// The raw stamp of a moment in this session.
     pub fn stamp(&self, clock: &Clock, at: Nanos) -> i64 {
-        let stamp = clock.stamp(self.plan.clock, at);
-        self.plan.faults.iter().fold(stamp, |stamp, fault| match fault {
-            Fault::Skew(ticks) => stamp.saturating_add(*ticks),
-            _ => stamp,
-        })
+        clock.stamp(self.plan.clock, at).saturating_add(skew(&self.plan))
     }
 
     /// Whether a record of this length finds room, in the current buffer of its processor or in a
@@ -134,8 +139,16 @@ impl Session {
         self.plan.mode.has(LogFileMode::INDEPENDENT_SESSION)
     }
 
-    /// Puts a record into the buffer of its processor; says whether a buffer was sealed.
-    pub fn write(&mut self, processor: u16, record: &impl Record, len: usize) -> Result<bool> {
+    /// Puts the record of an event into the buffer of its processor; says whether a buffer was
+    /// sealed.
+    pub fn write(
+        &mut self,
+        processor: u16,
+        number: u64,
+        record: &impl Record,
+        len: usize,
+    ) -> Result<bool> {
+        let lane = self.lane(processor);
         let Some(writer) = &mut self.writer else { return Ok(false) };
         let mut run = || {
             let full = len > writer.room(processor);
@@ -147,14 +160,24 @@ impl Session {
                 });
                 if lost {
                     writer.lose_buffer(processor)?;
+                    self.ledger.lose(lane);
+                } else {
+                    self.ledger.seal(lane);
                 }
             }
             writer.write(processor, record)?;
+            self.ledger.event(lane, number);
             Ok(full)
         };
         let sealed = run().map_err(|source| failed(&self.plan, source))?;
         self.recorded += 1;
         Ok(sealed)
+    }
+
+    /// The processor whose buffer one writes to.
+    fn lane(&self, processor: u16) -> u16 {
+        let one = self.plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        if one { 0 } else { processor }
     }
 
     /// An event did not get in.
@@ -170,6 +193,7 @@ impl Session {
         // What is only in memory stays there until somebody asks for it.
         if let Some(writer) = self.writer.as_mut().filter(|_| self.plan.file.is_some()) {
             writer.seal_all();
+            self.ledger.seal_all();
         }
     }
 
@@ -187,7 +211,7 @@ impl Session {
     pub fn written(&mut self, stamp: i64) -> Result<()> {
         self.disk_busy = false;
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.flush_one(stamp).map_err(|source| failed(&self.plan, source))?;
+        flush_one(writer, &mut self.ledger, stamp).map_err(|source| failed(&self.plan, source))?;
         Ok(())
     }
 
@@ -195,7 +219,11 @@ impl Session {
     pub fn flush_now(&mut self, stamp: i64) -> Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.seal_all();
-        writer.flush(stamp).map_err(|source| failed(&self.plan, source))
+        self.ledger.seal_all();
+        while flush_one(writer, &mut self.ledger, stamp)
+            .map_err(|source| failed(&self.plan, source))?
+        {}
+        Ok(())
     }
 
     pub fn close(&mut self, at: Nanos, abandon: bool, clock: &Clock) -> Result<()> {
@@ -205,9 +233,15 @@ impl Session {
             writer.abandon()
         } else {
             writer.seal_all();
-            writer.flush(stamp).and_then(|()| writer.close(Some(clock.filetime(at))))
+            self.ledger.seal_all();
+            let mut write_all = || {
+                while flush_one(&mut writer, &mut self.ledger, stamp)? {}
+                Ok(())
+            };
+            write_all().and_then(|()| writer.close(Some(clock.filetime(at))))
         };
         let (_, summary) = ended.map_err(|source| failed(&self.plan, source))?;
+        self.ledger.end();
         self.summary = summary;
         self.stopped = (!abandon).then_some(at);
         Ok(())
@@ -220,6 +254,8 @@ impl Session {
             file: self.plan.file.clone(),
             started: self.started,
             stopped: self.stopped,
+            clock: self.plan.clock,
+            skew: skew(&self.plan),
             recorded: self.recorded,
             lost: self.lost,
             lost_with_buffers: self.summary.events_in_lost_buffers,
@@ -229,6 +265,33 @@ impl Session {
             files: self.summary.files,
         }
     }
+}
+
+/// Ticks by which the stamps of a session run ahead.
+fn skew(plan: &SessionPlan) -> i64 {
+    plan.faults.iter().fold(0, |sum: i64, fault| match fault {
+        Fault::Skew(ticks) => sum.saturating_add(*ticks),
+        _ => sum,
+    })
+}
+
+/// Whether something may happen to buffers of this session that stand in its file.
+fn may_change(plan: &SessionPlan) -> bool {
+    plan.mode.has(LogFileMode::CIRCULAR) || plan.faults.iter().any(Fault::is_of_the_file)
+}
+
+/// Writes the buffer that was sealed first; `false` when there is none.
+fn flush_one(
+    writer: &mut Writer<Watched>,
+    ledger: &mut Ledger,
+    stamp: i64,
+) -> etl_format::Result<bool> {
+    let lost = writer.summary().buffers_lost;
+    let any = writer.flush_one(stamp)?;
+    if any {
+        ledger.flushed(writer.summary().buffers_lost == lost);
+    }
+    Ok(any)
 }
 
 fn failed(plan: &SessionPlan, source: etl_format::Error) -> Error {
@@ -246,10 +309,6 @@ fn config(
 ) -> etl_format::Result<SessionConfig> {
     let (os_major, os_minor, build) = machine.os;
     let large = plan.buffer_size > 1 << 20;
-    let skew = plan.faults.iter().fold(0i64, |sum, fault| match fault {
-        Fault::Skew(ticks) => sum.saturating_add(*ticks),
-        _ => sum,
-    });
     let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
     for (slot, unit) in time_zone.standard_name.iter_mut().zip(machine.zone.encode_utf16().take(31))
     {
@@ -259,7 +318,7 @@ fn config(
     let header = LogFileHeader {
         thread_id: tid,
         process_id: pid,
-        stamp: clock.stamp(plan.clock, at).saturating_add(skew),
+        stamp: clock.stamp(plan.clock, at).saturating_add(skew(plan)),
         buffer_size: plan.buffer_size,
         os_major,
         os_minor,

@@ -1,7 +1,7 @@
 //! Where the files go.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use etl_format::write::Medium;
@@ -14,18 +14,29 @@ pub trait Store {
     /// Whatever the place reports.
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>>;
 
-    /// The bytes of a finished file.
+    /// A finished file, to read it piece by piece.
     ///
     /// # Errors
     /// Whatever the place reports, and when there is no such file.
-    fn read(&mut self, name: &str) -> io::Result<Vec<u8>>;
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>>;
 
-    /// Changes the bytes of a finished file; the whole file is in memory meanwhile.
+    /// Cuts a finished file off behind `len` bytes.
     ///
     /// # Errors
-    /// Whatever the place reports.
-    fn change(&mut self, name: &str, change: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()>;
+    /// Whatever the place reports, and when there is no such file.
+    fn cut(&mut self, name: &str, len: u64) -> io::Result<()>;
+
+    /// Writes bytes over those of a finished file, from an offset on.
+    ///
+    /// # Errors
+    /// Whatever the place reports, and when there is no such file.
+    fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
+
+/// What a finished file is read through.
+pub trait Reading: Read + Seek {}
+
+impl<R: Read + Seek> Reading for R {}
 
 /// Files in memory, in the order in which they were made.
 #[derive(Debug, Default)]
@@ -39,6 +50,11 @@ impl Memory {
     pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
         self.files.into_iter().map(|(name, bytes)| (name, bytes.take())).collect()
     }
+
+    fn find(&self, name: &str) -> io::Result<&Rc<RefCell<Vec<u8>>>> {
+        let found = self.files.iter().find(|(n, _)| n == name).map(|(_, bytes)| bytes);
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such file"))
+    }
 }
 
 impl Store for Memory {
@@ -49,16 +65,49 @@ impl Store for Memory {
         Ok(Box::new(Growing(bytes)))
     }
 
-    fn read(&mut self, name: &str) -> io::Result<Vec<u8>> {
-        let found = self.files.iter().find(|(n, _)| n == name).map(|(_, b)| b.borrow().clone());
-        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such file"))
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
+        Ok(Box::new(Shared { file: Rc::clone(self.find(name)?), at: 0 }))
     }
 
-    fn change(&mut self, name: &str, change: &mut dyn FnMut(&mut Vec<u8>)) -> io::Result<()> {
-        if let Some((_, bytes)) = self.files.iter().find(|(n, _)| n == name) {
-            change(&mut bytes.borrow_mut());
-        }
+    fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        self.find(name)?.borrow_mut().truncate(len);
         Ok(())
+    }
+
+    fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = Rc::clone(self.find(name)?);
+        Growing(file).write_at(at, bytes).map_err(io::Error::other)
+    }
+}
+
+/// A file in memory that is read.
+struct Shared {
+    file: Rc<RefCell<Vec<u8>>>,
+    at: u64,
+}
+
+impl Read for Shared {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let file = self.file.borrow();
+        let at = usize::try_from(self.at).unwrap_or(usize::MAX);
+        let read = file.get(at..).unwrap_or_default().read(into)?;
+        self.at = self.at.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for Shared {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let end = self.file.borrow().len() as u64;
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => end.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        let before = || io::Error::new(io::ErrorKind::InvalidInput, "before the first byte");
+        self.at = at.ok_or_else(before)?;
+        Ok(self.at)
     }
 }
 

@@ -62,6 +62,27 @@ pub enum Fault {
     Skew(i64),
 }
 
+impl Fault {
+    /// Whether it changes bytes that were written.
+    #[must_use]
+    pub const fn is_of_the_file(&self) -> bool {
+        matches!(self, Fault::Truncated(_) | Fault::Flipped(_) | Fault::Torn)
+    }
+
+    /// Its word in a script.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Fault::Truncated(_) => "truncated",
+            Fault::Flipped(_) => "flipped",
+            Fault::Torn => "torn",
+            Fault::NotClosed => "not-closed",
+            Fault::LostBuffers(_) => "lost-buffers",
+            Fault::Skew(_) => "skew",
+        }
+    }
+}
+
 /// A session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionPlan {

@@ -76,6 +76,7 @@ pub fn simulate(
     store: &mut dyn Store,
     witness: &mut dyn Witness,
 ) -> Result<()> {
+    witness.begins(scenario)?;
     Simulation::new(scenario, store, witness)?.run()
 }
 

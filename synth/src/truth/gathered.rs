@@ -1,5 +1,7 @@
 //! The truth in memory.
 
+use core::ops::Range;
+
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::write::record::Descriptor;
@@ -7,12 +9,15 @@ use etl_schema::encode::OwnedValue;
 
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{Form, Outcome, Raised, SessionReport};
+use crate::etw::{BufferReport, Form, Outcome, Raised, SessionReport};
 use crate::machine::Nanos;
+use crate::model::Fault;
 
 /// An event that was raised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownEvent {
+    /// Counts from 0 in the order in which events are raised.
+    pub number: u64,
     /// When.
     pub at: Nanos,
     /// The performance counter then.
@@ -50,6 +55,13 @@ pub struct KnownEvent {
 pub struct Gathered {
     /// The events, in the order in which they were raised.
     pub events: Vec<KnownEvent>,
+    /// What became of buffers: the index of the session, and the buffer. The last word on a buffer
+    /// is what counts.
+    pub buffers: Vec<(usize, BufferReport)>,
+    /// What faults did to files: the index of the session, the fault, the file, the bytes.
+    pub faults: Vec<(usize, Fault, String, Range<u64>)>,
+    /// Files that were merged: what came out, and of what.
+    pub merges: Vec<(String, Vec<String>)>,
     /// How the sessions ended.
     pub sessions: Vec<SessionReport>,
     /// What is there at the end, a line of JSON for each thing.
@@ -67,6 +79,7 @@ impl Witness for Gathered {
     fn event(&mut self, e: &Raised<'_>) -> Result<()> {
         let names = e.schema.fields.iter().map(|f| f.name.to_string());
         self.events.push(KnownEvent {
+            number: e.number,
             at: e.at,
             stamp: e.stamp,
             processor: e.processor,
@@ -95,7 +108,24 @@ impl Witness for Gathered {
         Ok(())
     }
 
-    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
+    fn buffer(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
+        self.buffers.push((session, buffer.clone()));
+        Ok(())
+    }
+
+    fn fault(
+        &mut self,
+        session: usize,
+        fault: &Fault,
+        file: &str,
+        bytes: &Range<u64>,
+    ) -> Result<()> {
+        self.faults.push((session, *fault, file.to_owned(), bytes.clone()));
+        Ok(())
+    }
+
+    fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
+        self.merges.push((output.to_owned(), inputs.to_vec()));
         Ok(())
     }
 

@@ -1,11 +1,15 @@
 //! The truth as JSON lines: `truth.jsonl`.
 
 use std::io::Write;
+use std::ops::Range;
+
+use etl_format::constants::ClockType;
 
 use super::json::{put, string, value};
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{Form, Raised, SessionReport};
+use crate::etw::{BufferReport, Form, Raised, SessionReport};
+use crate::model::{Fault, Scenario};
 
 /// Writes a line for each thing.
 #[derive(Debug)]
@@ -26,6 +30,12 @@ impl<W: Write> Lines<W> {
         self.out
     }
 
+    /// Begins the line of something that a session has.
+    fn of_session(&mut self, kind: &str, session: usize) {
+        put(&mut self.line, format_args!("{{\"kind\":\"{kind}\",\"session\":"));
+        string(&mut self.line, self.names.get(session).map_or("", String::as_str));
+    }
+
     fn end(&mut self) -> Result<()> {
         self.line.push(b'\n');
         self.out.write_all(&self.line)?;
@@ -35,6 +45,15 @@ impl<W: Write> Lines<W> {
 }
 
 impl<W: Write> Witness for Lines<W> {
+    fn begins(&mut self, scenario: &Scenario) -> Result<()> {
+        let out = &mut self.line;
+        put(out, format_args!("{{\"kind\":\"truth\",\"version\":{}", super::VERSION));
+        out.extend(b",\"scenario\":");
+        string(out, &scenario.name);
+        put(out, format_args!(",\"seed\":{}}}", scenario.seed));
+        self.end()
+    }
+
     fn event(&mut self, e: &Raised<'_>) -> Result<()> {
         let out = &mut self.line;
         let form = match e.form {
@@ -96,6 +115,39 @@ impl<W: Write> Witness for Lines<W> {
         Ok(())
     }
 
+    fn buffer(&mut self, session: usize, b: &BufferReport) -> Result<()> {
+        self.of_session("buffer", session);
+        let out = &mut self.line;
+        put(out, format_args!(",\"sequence\":{},\"cpu\":{}", b.sequence, b.processor));
+        put(
+            out,
+            format_args!(",\"first\":{},\"last\":{},\"events\":{}", b.first, b.last, b.events),
+        );
+        put(out, format_args!(",\"fate\":\"{}\"", b.fate));
+        if let Some(file) = &b.file {
+            out.extend(b",\"file\":");
+            string(out, file);
+            put(out, format_args!(",\"from\":{},\"to\":{}", b.place.start, b.place.end));
+        }
+        out.push(b'}');
+        self.end()
+    }
+
+    fn fault(
+        &mut self,
+        session: usize,
+        fault: &Fault,
+        file: &str,
+        bytes: &Range<u64>,
+    ) -> Result<()> {
+        self.of_session("fault", session);
+        let out = &mut self.line;
+        put(out, format_args!(",\"fault\":\"{}\",\"file\":", fault.name()));
+        string(out, file);
+        put(out, format_args!(",\"from\":{},\"to\":{}}}", bytes.start, bytes.end));
+        self.end()
+    }
+
     fn session(&mut self, s: &SessionReport) -> Result<()> {
         let out = &mut self.line;
         out.extend(b"{\"kind\":\"session\",\"name\":");
@@ -108,6 +160,7 @@ impl<W: Write> Witness for Lines<W> {
         if let Some(stopped) = s.stopped {
             put(out, format_args!(",\"stopped\":{stopped}"));
         }
+        put(out, format_args!(",\"clock\":\"{}\",\"skew\":{}", clock(s.clock), s.skew));
         put(out, format_args!(",\"recorded\":{},\"lost\":{}", s.recorded, s.lost));
         put(out, format_args!(",\"lostWithBuffers\":{}", s.lost_with_buffers));
         put(out, format_args!(",\"buffersLost\":{},\"written\":{}", s.buffers_lost, s.written));
@@ -133,6 +186,15 @@ impl<W: Write> Witness for Lines<W> {
     fn present(&mut self, thing: &Present<'_>) -> Result<()> {
         present(thing, &mut self.line);
         self.end()
+    }
+}
+
+/// A word for a session's clock.
+const fn clock(clock: ClockType) -> &'static str {
+    match clock {
+        ClockType::SYSTEM_TIME => "system",
+        ClockType::CPU_CYCLE => "cycle",
+        _ => "qpc",
     }
 }
 

@@ -13,14 +13,29 @@ pub use gathered::{Gathered, KnownEvent};
 pub use lines::Lines;
 pub use timeline::Timeline;
 
+use core::ops::Range;
+
 use etl_format::Guid;
 
 use crate::error::Result;
-use crate::etw::{Raised, SessionReport};
+use crate::etw::{BufferReport, Raised, SessionReport};
 use crate::machine::Nanos;
+use crate::model::{Fault, Scenario};
+
+/// Version of what [`Lines`] writes; it grows when a field changes its meaning or goes away.
+pub const VERSION: u32 = 1;
 
 /// Watches a simulation.
 pub trait Witness {
+    /// It begins: this is what is simulated.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn begins(&mut self, scenario: &Scenario) -> Result<()> {
+        let _ = scenario;
+        Ok(())
+    }
+
     /// An event was raised; the sessions have got it or not.
     ///
     /// # Errors
@@ -38,6 +53,32 @@ pub trait Witness {
     /// # Errors
     /// Whatever keeps it from noting that.
     fn session(&mut self, session: &SessionReport) -> Result<()>;
+
+    /// Something became of a buffer of a session, by its index. A buffer in a file is told of again
+    /// when it is overwritten or damaged later.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn buffer(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
+        let _ = (session, buffer);
+        Ok(())
+    }
+
+    /// A fault changed bytes of a file of a session, by its index; behind the new end of a file that
+    /// was cut off, they are gone.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn fault(
+        &mut self,
+        session: usize,
+        fault: &Fault,
+        file: &str,
+        bytes: &Range<u64>,
+    ) -> Result<()> {
+        let _ = (session, fault, file, bytes);
+        Ok(())
+    }
 
     /// Somebody did something that is no event: a controller, or the system.
     ///

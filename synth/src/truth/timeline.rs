@@ -1,11 +1,13 @@
 //! What happened when, for people.
 
 use std::io::Write;
+use std::ops::Range;
 
 use super::{Present, Witness};
 use crate::error::Result;
 use crate::etw::{Outcome, Raised, SessionReport};
 use crate::machine::Nanos;
+use crate::model::Fault;
 use crate::text::duration;
 
 /// Writes a line for each thing that happens; events of one name that follow each other in one
@@ -15,6 +17,9 @@ pub struct Timeline<W> {
     out: W,
     names: Vec<String>,
     run: Option<Run>,
+    /// What faults did to the file of a session that ends.
+    faults: Vec<String>,
+    flipped: u64,
 }
 
 /// Events of one kind that follow each other.
@@ -31,7 +36,7 @@ struct Run {
 impl<W: Write> Timeline<W> {
     /// Writes to `out`, which should have a buffer of its own.
     pub fn new(out: W) -> Self {
-        Timeline { out, names: Vec::new(), run: None }
+        Timeline { out, names: Vec::new(), run: None, faults: Vec::new(), flipped: 0 }
     }
 
     /// What was written to.
@@ -79,6 +84,23 @@ impl<W: Write> Witness for Timeline<W> {
         Ok(())
     }
 
+    fn fault(&mut self, _: usize, fault: &Fault, file: &str, bytes: &Range<u64>) -> Result<()> {
+        self.end_run()?;
+        match fault {
+            Fault::Flipped(_) => self.flipped += 1,
+            _ => self.faults.push(format!(
+                "{file} is {}: bytes {} to {}",
+                fault.name(),
+                bytes.start,
+                bytes.end
+            )),
+        }
+        if self.flipped == 1 {
+            self.faults.push(format!("bits of {file} flip, the first in byte {}", bytes.start));
+        }
+        Ok(())
+    }
+
     fn session_started(&mut self, index: usize, name: &str, _: Option<&str>) -> Result<()> {
         self.names.resize(self.names.len().max(index + 1), String::new());
         if let Some(slot) = self.names.get_mut(index) {
@@ -95,6 +117,10 @@ impl<W: Write> Witness for Timeline<W> {
             "{end:>16}  session \"{}\": {} events recorded, {} lost, {} lost with {} buffers",
             s.name, s.recorded, s.lost, s.lost_with_buffers, s.buffers_lost
         )?;
+        self.flipped = 0;
+        for fault in self.faults.drain(..) {
+            writeln!(self.out, "{end:>16}  {fault}")?;
+        }
         Ok(())
     }
 
