@@ -50,7 +50,7 @@ impl fmt::Display for Failure {
         }
         write!(f, "{}", crate::escape::Printable(&self.message))?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", crate::escape::Printable(hint)),
             None => Ok(()),
         }
     }

@@ -15,6 +15,7 @@ mod progress;
 mod sink;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -131,6 +132,19 @@ pub fn etlverify_main() -> ExitCode {
     run_with(std::env::args_os(), |tool: &Etlverify| commands::verify::run(&tool.args))
 }
 
+/// The file that was named where a command belongs.
+fn file_for_command(error: &clap::Error) -> Option<String> {
+    if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    match error.get(clap::error::ContextKind::InvalidSubcommand) {
+        Some(clap::error::ContextValue::String(word)) if Path::new(word).exists() => {
+            Some(word.clone())
+        }
+        _ => None,
+    }
+}
+
 fn run_with<T: Parser>(
     args: impl IntoIterator<Item = OsString>,
     run: impl FnOnce(&T) -> Result<Outcome, Failure>,
@@ -140,6 +154,14 @@ fn run_with<T: Parser>(
         Err(error) => {
             // Help and version are no failures; clap knows where each belongs.
             let code = if error.use_stderr() { 2 } else { 0 };
+            if let Some(file) = file_for_command(&error) {
+                let failure = Failure::new(&file, "a command goes before the file");
+                eprintln!(
+                    "error: {}",
+                    failure.hint(format!("etlkit info {file}; --help lists all"))
+                );
+                return ExitCode::from(code);
+            }
             let _ = error.print();
             return ExitCode::from(code);
         }

@@ -97,7 +97,8 @@ impl Sink {
             builder.permissions(permissions);
         }
         let file = builder.tempfile_in(directory).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => Failure::new(&name, "its directory is not there"),
+            io::ErrorKind::NotFound => Failure::new(&name, "its directory is not there")
+                .hint("make it first, or name another file with -o"),
             // The error's own text names the temporary file, which is nobody's business.
             kind => Failure::new(&name, format!("no file can be made in its directory: {kind}")),
         })?;
@@ -130,7 +131,7 @@ impl Sink {
     /// The bytes written so far.
     pub fn map(&mut self) -> Result<Mapped, Failure> {
         let name = self.name.clone();
-        input::map_file(self.file(), &name)
+        Mapped::new(self.file(), &name)
     }
 
     /// How many bytes were written.

@@ -100,54 +100,6 @@ fn a_damaged_trace_is_read_around() {
 }
 
 #[test]
-fn what_is_no_trace_is_named() {
-    let mut said = String::new();
-    let here = directory(&[
-        ("empty", b""),
-        (
-            "text",
-            b"this is a text file, and long enough to hold a buffer header or so, we hope; it is",
-        ),
-        ("log.evtx", b"ElfFile\0 and more of it"),
-        ("run.nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1"),
-        ("net.pcapng", b"\x0a\x0d\x0d\x0a and more of it"),
-        ("trace.etl.zip", b"PK\x03\x04 and more of it"),
-        ("trace.etl.gz", b"\x1f\x8b\x08 and more of it"),
-        ("xp.etl", &windows_xp()),
-    ]);
-    std::fs::create_dir(here.path().join("directory")).unwrap();
-    for name in [
-        "empty",
-        "text",
-        "log.evtx",
-        "run.nettrace",
-        "net.pcapng",
-        "trace.etl.zip",
-        "trace.etl.gz",
-        "xp.etl",
-        "directory",
-        "missing",
-    ] {
-        for tool in ["info", "dump", "verify"] {
-            let one = etlkit(here.path(), &[tool, name]);
-            assert_eq!((one.code, one.out.as_str()), (2, ""), "{tool} {name}");
-            if tool == "info" {
-                said.push_str(&one.err);
-            }
-        }
-    }
-    insta::assert_snapshot!("no_trace", said);
-}
-
-/// A trace as Windows XP wrote it: version 1 of the marker, log version 1.0.
-fn windows_xp() -> Vec<u8> {
-    let mut bytes = trace();
-    bytes[0x48] = 1;
-    bytes[0x48 + 0x20 + 4..][..4].copy_from_slice(&[5, 1, 1, 0]);
-    bytes
-}
-
-#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     use std::process::{Command, Stdio};
     let here = directory(&[("t.etl", &trace().repeat(1))]);

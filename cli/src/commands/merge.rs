@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::commands::repack::CompressionArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
-use crate::input::{self, Mapped};
+use crate::input::{self, Input, InputArgs};
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -57,6 +57,8 @@ pub(crate) struct Args {
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,15 +77,17 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let names: Vec<String> = args.files.iter().map(|f| input::display(f)).collect();
     once_each(args)?;
     let mut sink = Sink::create(&args.sink, args.files.iter().map(PathBuf::as_path))?;
-    let inputs: Vec<Mapped> =
-        args.files.iter().map(|f| input::map_any(f)).collect::<Result<_, _>>()?;
-    let bytes: Vec<&[u8]> = inputs.iter().map(Mapped::bytes).collect();
-    let mut progress = Progress::new(bytes.iter().map(|b| b.len() as u64).sum(), false);
+    let mut inputs: Vec<Input> =
+        args.files.iter().map(|f| Input::open(f, &args.input)).collect::<Result<_, _>>()?;
+    let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
+    let sources: Vec<_> = inputs.iter_mut().map(Input::any).collect();
+    let total = sources.iter().filter_map(etl_format::read::Source::size).sum();
+    let mut progress = Progress::new(total, false);
     let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
-    let merged = merge_with(bytes.clone(), File::new(sink.file()), &options(args), watch);
+    let merged = merge_with(sources, File::new(sink.file()), &options(args), watch);
     let done = match merged {
         Ok((_, done)) => done,
-        Err(error) => return Err(failure(&error, &names, &bytes, &sink)),
+        Err(error) => return Err(failure(&error, &names, &heads, &sink)),
     };
     drop(progress);
     let size = sink.size()?;
@@ -125,12 +129,11 @@ fn options(args: &Args) -> MergeOptions {
     }
 }
 
-fn failure(error: &MergeError, names: &[String], bytes: &[&[u8]], sink: &Sink) -> Failure {
+fn failure(error: &MergeError, names: &[String], heads: &[Vec<u8>], sink: &Sink) -> Failure {
     let name = |input: usize| names.get(input).map_or("", String::as_str);
     match error {
         MergeError::Input { input, error } => {
-            let head = bytes.get(*input).copied().unwrap_or_default();
-            let head = head.get(..16).unwrap_or(head);
+            let head = heads.get(*input).map_or(&[][..], Vec::as_slice);
             let hint = "the trace is damaged; --salvage merges what can be read, and `etlkit repair` says what cannot";
             input::not_sound(name(*input), error, head, hint)
         }

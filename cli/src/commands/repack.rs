@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input;
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
 use crate::progress::Progress;
 use crate::sink::{ReportFormat, Sink, SinkArgs};
@@ -46,6 +46,8 @@ pub(crate) struct CompressArgs {
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 /// Arguments of `etlkit decompress`.
@@ -65,6 +67,8 @@ pub(crate) struct DecompressArgs {
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 /// How buffers are compressed.
@@ -121,15 +125,16 @@ pub(crate) fn compress(args: &CompressArgs) -> Result<Outcome, Failure> {
     let (format, effort) = args.how.chosen();
     let mut packer =
         BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
-    run(&args.file, &args.sink, args.report, Some(&mut packer))
+    run(&args.file, &args.input, &args.sink, args.report, Some(&mut packer))
 }
 
 pub(crate) fn decompress(args: &DecompressArgs) -> Result<Outcome, Failure> {
-    run(&args.file, &args.sink, args.report, None)
+    run(&args.file, &args.input, &args.sink, args.report, None)
 }
 
 fn run(
     file: &Path,
+    input: &InputArgs,
     sink: &SinkArgs,
     report: ReportFormat,
     packer: Option<&mut BufferPacker>,
@@ -137,17 +142,30 @@ fn run(
     let (name, compress) = (input::display(file), packer.is_some());
     let mut sink = Sink::create(sink, [file])?;
     let done = if input::is_stdin(file) {
-        let source = PipeSource::new(input::stdin_stream());
+        let source = PipeSource::new(input::stdin_stream(input)?);
         repacked(source, &name, &[], 0, &mut sink, packer)?
     } else {
-        let mapped = input::map(file)?;
-        let bytes = mapped.bytes();
-        let head = bytes.get(..16).unwrap_or(bytes);
-        repacked(bytes, &name, head, bytes.len() as u64, &mut sink, packer)?
+        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, packer })?
     };
     let report = Report::new(&name, sink.name(), &done, compress).render(report);
     sink.finish(&report)?;
     Ok(Outcome::Fine)
+}
+
+struct Repack<'a> {
+    name: &'a str,
+    sink: &'a mut Sink,
+    packer: Option<&'a mut BufferPacker>,
+}
+
+impl WithSource for Repack<'_> {
+    type Output = Result<Repacked, Failure>;
+
+    fn with<S: Source>(self, mut source: S) -> Self::Output {
+        let head = input::head(&mut source);
+        let total = source.size().unwrap_or(0);
+        repacked(source, self.name, &head, total, self.sink, self.packer)
+    }
 }
 
 fn repacked<S: Source>(

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::escape::Printable;
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -44,12 +44,14 @@ pub(crate) struct Args {
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
     let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
-    let source = Input::open(&args.file)?;
+    let source = Input::open(&args.file, &args.input)?;
     let done = source.with(Repair { name: &name, sink: &mut sink })?;
     check(&mut sink, &done)?;
     let outcome = if done.was_sound() { Outcome::Fine } else { Outcome::Findings };

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::escape::Printable;
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 
@@ -78,6 +78,8 @@ pub(crate) struct Args {
     /// How to print the report, which does not repeat what was removed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -145,7 +147,7 @@ struct Report<'a> {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
     let options = options(args)?;
-    Input::open(&args.file)?.with(Scrub { args, options, name: &name })
+    Input::open(&args.file, &args.input)?.with(Scrub { args, options, name: &name })
 }
 
 fn options(args: &Args) -> Result<scrub::Options, Failure> {

@@ -17,7 +17,7 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::filter::FilterArgs;
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 
@@ -59,6 +59,8 @@ pub(crate) struct Args {
     format: Format,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -84,7 +86,7 @@ struct Report<'a> {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
-    Input::open(&args.file)?.with(Slice { args, name: &name })
+    Input::open(&args.file, &args.input)?.with(Slice { args, name: &name })
 }
 
 struct Slice<'a> {

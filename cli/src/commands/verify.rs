@@ -9,7 +9,7 @@ use etl_verify::{Enabled, Report, Rule, Settings, Verdict};
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
 use crate::progress::Progress;
 
@@ -27,7 +27,8 @@ Examples:
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
   etlverify --format html merged.etl > report.html
   etlverify --explain rundown.unclosed
-  gunzip -c merged.etl.gz | etlverify -")]
+  etlverify merged.etl.zip
+  ssh box cat merged.etl.gz | etlverify -")]
 pub(crate) struct Args {
     /// Traces, or directories of traces; `-` reads standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["explain", "rules"])]
@@ -68,6 +69,8 @@ pub(crate) struct Args {
     /// Print the catalogue of rules
     #[arg(long, conflicts_with = "files")]
     rules: bool,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -104,9 +107,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let settings = settings(args)?;
     let files = expand(&args.files)?;
     let reports = if args.together && files.len() > 1 {
-        vec![judge_together(&files, &settings)?]
+        vec![judge_together(&files, &settings, &args.input)?]
     } else {
-        judge_all(&files, usize::from(args.jobs), &settings)?
+        judge_all(&files, usize::from(args.jobs), &settings, &args.input)?
     };
     output::print(&render(args.format, &reports))?;
     Ok(outcome(&reports))
@@ -114,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Judges files as they are and prints the reports, for commands that have just made them.
 pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
-    let reports = judge_all(files, 1, &Settings::default())?;
+    let reports = judge_all(files, 1, &Settings::default(), &InputArgs::default())?;
     output::print(&render(Format::Text, &reports))?;
     Ok(outcome(&reports))
 }
@@ -167,18 +170,26 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(file).map_err(failure)? {
             let path = entry.map_err(failure)?.path();
-            if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) && path.is_file() {
+            if is_trace(&path) && path.is_file() {
                 found.push(path);
             }
         }
         if found.is_empty() {
-            return Err(Failure::new(input::display(file), "holds no .etl file")
+            return Err(Failure::new(input::display(file), "holds no .etl file, packed or not")
                 .hint("name the traces, or the directory they are in"));
         }
         found.sort();
         out.extend(found);
     }
     Ok(out)
+}
+
+/// Whether a file's name is that of a trace, packed or not.
+fn is_trace(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let name =
+        [".zip", ".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
+    name.ends_with(".etl")
 }
 
 /// The settings of the file, and those of the command line on top.
@@ -238,10 +249,15 @@ fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {
 }
 
 /// Judges files one by one, several at a time; the reports come in the order of the files.
-fn judge_all(files: &[PathBuf], jobs: usize, settings: &Settings) -> Result<Vec<Report>, Failure> {
+fn judge_all(
+    files: &[PathBuf],
+    jobs: usize,
+    settings: &Settings,
+    input: &InputArgs,
+) -> Result<Vec<Report>, Failure> {
     let jobs = jobs.min(files.len());
     if jobs <= 1 {
-        return files.iter().map(|f| judge(f, settings, false)).collect();
+        return files.iter().map(|f| judge(f, settings, input, false)).collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
@@ -250,7 +266,7 @@ fn judge_all(files: &[PathBuf], jobs: usize, settings: &Settings) -> Result<Vec<
             let at = next.fetch_add(1, Ordering::Relaxed);
             files.get(at).map(|file| (at, file))
         } {
-            done.push((at, judge(file, settings, true)));
+            done.push((at, judge(file, settings, input, true)));
         }
         done
     };
@@ -267,7 +283,12 @@ fn judge_all(files: &[PathBuf], jobs: usize, settings: &Settings) -> Result<Vec<
 }
 
 /// Judges one file. `quiet` keeps the progress to itself: several files at a time would overwrite it.
-fn judge(path: &Path, settings: &Settings, quiet: bool) -> Result<Report, Failure> {
+fn judge(
+    path: &Path,
+    settings: &Settings,
+    input: &InputArgs,
+    quiet: bool,
+) -> Result<Report, Failure> {
     struct Judge<'a>(String, &'a Settings, bool);
     impl WithSource for Judge<'_> {
         type Output = Result<Report, Failure>;
@@ -283,24 +304,29 @@ fn judge(path: &Path, settings: &Settings, quiet: bool) -> Result<Report, Failur
                 .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))
         }
     }
-    Input::open(path)?.with(Judge(input::display(path), settings, quiet))
+    Input::open(path, input)?.with(Judge(input::display(path), settings, quiet))
 }
 
 /// Judges several files as one recording.
-fn judge_together(files: &[PathBuf], settings: &Settings) -> Result<Report, Failure> {
+fn judge_together(
+    files: &[PathBuf],
+    settings: &Settings,
+    args: &InputArgs,
+) -> Result<Report, Failure> {
     if let Some(stdin) = files.iter().find(|f| input::is_stdin(f)) {
         return Err(Failure::new(input::display(stdin), "cannot be read beside other files")
             .hint("write it to a file first"));
     }
-    let maps = files.iter().map(|f| input::map(f)).collect::<Result<Vec<_>, _>>()?;
+    let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<_> = files.iter().map(|f| input::display(f)).collect();
-    let sources: Vec<_> = maps.iter().zip(&names).map(|(m, n)| (m.bytes(), n.as_str())).collect();
-    let all = maps.iter().map(|m| m.bytes().len() as u64).sum();
+    let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
+    let sources: Vec<_> =
+        inputs.iter_mut().map(Input::any).zip(names.iter().map(String::as_str)).collect();
+    let all = sources.iter().filter_map(|(source, _)| source.size()).sum();
     let mut progress = Progress::new(all, false);
     let watch = |r: &etl_format::read::Record<'_>| progress.pass(r.bytes().len());
     etl_verify::verify_together(sources, settings, watch).map_err(|(at, e)| {
         let name = names.get(at).map_or("", String::as_str);
-        let head = maps.get(at).map_or(&[][..], |m| m.bytes());
-        input::not_a_trace(name, &e, head.get(..16).unwrap_or(head))
+        input::not_a_trace(name, &e, heads.get(at).map_or(&[], Vec::as_slice))
     })
 }

@@ -11,7 +11,7 @@ use etl_tools::diff::{self, Difference, Event, Ignore, Summary, Which, diff};
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::names;
 use crate::output;
 use crate::progress::Progress;
@@ -58,6 +58,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = diff::Options::default().window,
         value_parser = window)]
     window: usize,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -91,8 +93,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("`etlkit diff --help` lists what can be; an unknown provider by its GUID")
         })?;
     }
-    let second = Input::open(&args.second)?;
-    Input::open(&args.first)?.with(First { args, ignore, second })
+    let second = Input::open(&args.second, &args.input)?;
+    Input::open(&args.first, &args.input)?.with(First { args, ignore, second })
 }
 
 struct First<'a> {

@@ -20,7 +20,7 @@ use crate::Outcome;
 use crate::commands::spec::ProfileArg;
 use crate::error::Failure;
 use crate::filter::{Filter, FilterArgs};
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -73,6 +73,8 @@ pub(crate) struct Args {
     tmf: Vec<PathBuf>,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -92,12 +94,12 @@ pub(crate) enum Format {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
     if args.file_order && input::is_stdin(&args.file) {
-        let source = PipeSource::new(input::stdin_stream());
+        let source = PipeSource::new(input::stdin_stream(&args.input)?);
         let failure = |e: &Error| unreadable(args, &name, e, &[]);
         let mut records = FileOrder::open(source, &options(args)).map_err(|e| failure(&e))?;
         return Dump { args, name: &name }.file_order(&mut records);
     }
-    Input::open(&args.file)?.with(Dump { args, name: &name })
+    Input::open(&args.file, &args.input)?.with(Dump { args, name: &name })
 }
 
 fn options(args: &Args) -> Options {

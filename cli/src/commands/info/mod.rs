@@ -10,7 +10,7 @@ use etl_format::read::{Mode, Options, Source};
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input::{self, Input, WithSource};
+use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
 
 use survey::Survey;
@@ -34,6 +34,8 @@ pub(crate) struct Args {
     /// Stop at the first fault of the file, with exit code 2
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -47,7 +49,8 @@ enum Format {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
-    let surveys = args.files.iter().map(|f| survey(f, mode)).collect::<Result<Vec<_>, _>>()?;
+    let surveys =
+        args.files.iter().map(|f| survey(f, mode, &args.input)).collect::<Result<Vec<_>, _>>()?;
     let text = match (args.format, surveys.as_slice()) {
         (Format::Json, [one]) => json(one),
         (Format::Json, many) => json(&many),
@@ -64,7 +67,7 @@ fn json(value: &impl serde::Serialize) -> String {
     text
 }
 
-fn survey(path: &Path, mode: Mode) -> Result<Survey, Failure> {
+fn survey(path: &Path, mode: Mode, args: &InputArgs) -> Result<Survey, Failure> {
     struct Look(String, Mode);
     impl WithSource for Look {
         type Output = Result<Survey, Failure>;
@@ -79,5 +82,5 @@ fn survey(path: &Path, mode: Mode) -> Result<Survey, Failure> {
             })
         }
     }
-    Input::open(path)?.with(Look(input::display(path), mode))
+    Input::open(path, args)?.with(Look(input::display(path), mode))
 }

@@ -1,0 +1,70 @@
+//! A source whose kind is known only when the program runs: for tools that read several at once.
+
+use std::fs::File;
+use std::io;
+
+use etl_format::read::{FileSource, Reused, Source};
+
+/// Bytes in memory, or a file that is read piece by piece.
+#[derive(Debug)]
+pub(crate) enum AnySource<'s> {
+    /// Bytes in memory or mapped.
+    Bytes(&'s [u8]),
+    /// A file.
+    File(&'s mut FileSource<File>),
+}
+
+/// What holds the bytes of one read.
+#[derive(Debug)]
+pub(crate) enum AnyBlock<'s> {
+    Bytes(&'s [u8]),
+    Reused(Reused),
+}
+
+impl Default for AnyBlock<'_> {
+    fn default() -> Self {
+        AnyBlock::Bytes(&[])
+    }
+}
+
+impl AsRef<[u8]> for AnyBlock<'_> {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            AnyBlock::Bytes(bytes) => bytes,
+            AnyBlock::Reused(reused) => reused.as_ref(),
+        }
+    }
+}
+
+impl<'s> Source for AnySource<'s> {
+    type Block = AnyBlock<'s>;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut AnyBlock<'s>) -> io::Result<()> {
+        match self {
+            AnySource::Bytes(bytes) => {
+                let mut piece = &[][..];
+                bytes.read(offset, len, &mut piece)?;
+                *block = AnyBlock::Bytes(piece);
+                Ok(())
+            }
+            AnySource::File(file) => {
+                // Memory of an earlier read is used again.
+                if let AnyBlock::Bytes(_) = block {
+                    *block = AnyBlock::Reused(Reused::default());
+                }
+                match block {
+                    AnyBlock::Reused(reused) => file.read(offset, len, reused),
+                    AnyBlock::Bytes(_) => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn size(&self) -> Option<u64> {
+        match self {
+            AnySource::Bytes(bytes) => Some(bytes.len() as u64),
+            AnySource::File(file) => file.size(),
+        }
+    }
+}

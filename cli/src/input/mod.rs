@@ -1,0 +1,173 @@
+//! Opening what the user named: a file or standard input, packed or not.
+
+mod any;
+mod args;
+mod map;
+mod sniff;
+mod unpack;
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use etl_format::read::{FileSource, Source, Spooled};
+
+use crate::error::Failure;
+
+pub(crate) use any::AnySource;
+pub(crate) use args::InputArgs;
+pub(crate) use map::Mapped;
+pub(crate) use sniff::{not_a_trace, not_sound, not_whole};
+use unpack::Packing;
+
+/// Bytes of a pipe, or of unpacked input, that are kept in memory; beyond, they go to a temporary file.
+const SPOOL: usize = 64 << 20;
+
+/// What `-` is called in messages and reports.
+const STDIN: &str = "(standard input)";
+
+/// Bytes that tell what a file is.
+const HEAD: usize = 512;
+
+/// An opened input.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// All its bytes at once: mapped, or in memory.
+    Bytes(Mapped),
+    /// A file, read piece by piece.
+    File(FileSource<File>),
+}
+
+/// Does something with any source: what differs between bytes and a file is only its type.
+pub(crate) trait WithSource {
+    type Output;
+    fn with<S: Source>(self, source: S) -> Self::Output;
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`, to be read in any order; what is packed is unpacked.
+    ///
+    /// # Errors
+    /// When there is no such file, it may not be read, or cannot be unpacked.
+    pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
+        let name = display(path);
+        if is_stdin(path) {
+            let stream = stdin_stream(args)?;
+            return Self::spooled(unpack::spool(stream, &name)?, &name, args);
+        }
+        let mut file = open_file(path)?;
+        if !file.metadata().is_ok_and(|m| m.is_file()) {
+            // A named pipe has no end to look for: it is read as standard input is.
+            let stream = unpacked(file, &name, args)?;
+            return Self::spooled(unpack::spool(stream, &name)?, &name, args);
+        }
+        let failure = |e: io::Error| Failure::new(&name, e.to_string());
+        let mut head = Vec::new();
+        (&mut file).take(HEAD as u64).read_to_end(&mut head).map_err(failure)?;
+        file.seek(SeekFrom::Start(0)).map_err(failure)?;
+        match Packing::of(&head) {
+            Some(packing) => Self::spooled(unpack::file(file, packing, &name, args)?, &name, args),
+            None if args.no_mmap => FileSource::new(file).map(Input::File).map_err(failure),
+            None => Mapped::new(&file, &name).map(Input::Bytes),
+        }
+    }
+
+    fn spooled(spooled: Spooled<File>, name: &str, args: &InputArgs) -> Result<Self, Failure> {
+        match spooled {
+            Spooled::Memory(bytes) => Ok(Input::Bytes(Mapped::Memory(bytes))),
+            Spooled::File(file) if args.no_mmap => Ok(Input::File(file)),
+            Spooled::File(file) => Mapped::new(&file.into_inner(), name).map(Input::Bytes),
+        }
+    }
+
+    /// Hands the bytes to `f`.
+    pub fn with<F: WithSource>(self, f: F) -> F::Output {
+        match self {
+            Input::Bytes(mapped) => f.with(mapped.bytes()),
+            Input::File(file) => f.with(file),
+        }
+    }
+
+    /// The bytes, for tools that read several inputs at once.
+    pub fn any(&mut self) -> AnySource<'_> {
+        match self {
+            Input::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
+            Input::File(file) => AnySource::File(file),
+        }
+    }
+
+    /// The first bytes, for telling what it is.
+    pub fn head(&mut self) -> Vec<u8> {
+        head(&mut self.any())
+    }
+}
+
+/// Whether the user means standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// How a file is called in messages and reports.
+pub(crate) fn display(path: &Path) -> String {
+    if is_stdin(path) { STDIN.to_owned() } else { path.display().to_string() }
+}
+
+/// Standard input as it comes, unpacked, for reading in file order.
+///
+/// # Errors
+/// When it cannot be read or unpacked.
+pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Box<dyn Read>, Failure> {
+    unpacked(io::stdin().lock(), STDIN, args)
+}
+
+/// A stream, unpacked if it is packed.
+fn unpacked(
+    stream: impl Read + 'static,
+    name: &str,
+    args: &InputArgs,
+) -> Result<Box<dyn Read>, Failure> {
+    let (head, stream) =
+        unpack::peek(stream, HEAD).map_err(|e| Failure::new(name, e.to_string()))?;
+    match Packing::of(&head) {
+        Some(packing) => unpack::pipe(stream, packing, name, args),
+        None => Ok(Box::new(stream)),
+    }
+}
+
+/// Opens a file for reading.
+fn open_file(path: &Path) -> Result<File, Failure> {
+    let name = display(path);
+    let failure = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => {
+            Failure::new(&name, "there is no such file").hint("`-` reads standard input")
+        }
+        io::ErrorKind::PermissionDenied => {
+            Failure::new(&name, "you may not read this file").hint("check its permissions")
+        }
+        _ => Failure::new(&name, e.to_string()),
+    };
+    // On Windows a directory cannot be opened at all.
+    if path.is_dir() {
+        return Err(Failure::new(&name, "is a directory").hint("name the .etl files in it"));
+    }
+    let file = File::open(path).map_err(failure)?;
+    let kind = file.metadata().map_err(failure)?.file_type();
+    #[cfg(unix)]
+    let pipe = std::os::unix::fs::FileTypeExt::is_fifo(&kind);
+    #[cfg(not(unix))]
+    let pipe = false;
+    if !kind.is_file() && !pipe {
+        return Err(Failure::new(&name, "is neither a file nor a pipe")
+            .hint("name an .etl file; `-` reads standard input"));
+    }
+    Ok(file)
+}
+
+/// The first bytes of a source, for telling what it is.
+pub(crate) fn head<S: Source>(source: &mut S) -> Vec<u8> {
+    let mut block = S::Block::default();
+    match source.read(0, HEAD, &mut block) {
+        Ok(()) => block.as_ref().to_vec(),
+        Err(_) => Vec::new(),
+    }
+}

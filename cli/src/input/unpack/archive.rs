@@ -1,0 +1,142 @@
+//! The trace in a ZIP archive, as PerfView makes them.
+
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::guard::{Count, Guard};
+use crate::error::Failure;
+use crate::input::InputArgs;
+
+/// Files of an archive that a message lists.
+const MOST: usize = 12;
+
+const FORM: &str = "ZIP archive";
+
+/// Hands the bytes of the archive's trace to `f`.
+///
+/// # Errors
+/// When it holds none or several and none is named, or cannot be read; or those of `f`.
+pub(super) fn with_member<R: Read + Seek, T>(
+    mut archive: R,
+    name: &str,
+    args: &InputArgs,
+    f: impl FnOnce(&mut dyn Read) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failure = |e: &ZipError| Failure::new(name, problem(e)).hint(next(e));
+    let size = archive.seek(SeekFrom::End(0)).map_err(|e| Failure::new(name, e.to_string()))?;
+    let mut archive = ZipArchive::new(BufReader::new(archive)).map_err(|e| failure(&e))?;
+    let names: Vec<String> = (0..archive.len())
+        .map(|i| match archive.name_for_index(i) {
+            Some(Ok(name)) => name.into_owned(),
+            _ => String::new(),
+        })
+        .collect();
+    let chosen = choose(&names, args.member.as_deref())
+        .map_err(|(what, hint)| Failure::new(name, what).hint(hint))?;
+    let member = archive.by_index(chosen).map_err(|e| failure(&e))?;
+    f(&mut Guard::new(member, FORM, Count::known(size), args.max_unpacked))
+}
+
+fn problem(error: &ZipError) -> String {
+    match error {
+        ZipError::Io(e) => e.to_string(),
+        ZipError::UnsupportedArchive(why) if *why == ZipError::PASSWORD_REQUIRED => {
+            "the file in the ZIP archive is encrypted".to_owned()
+        }
+        ZipError::UnsupportedArchive(why) => format!("this ZIP archive cannot be read: {why}"),
+        ZipError::CompressionMethodNotSupported(method) => {
+            format!("the file in the ZIP archive is packed by method {method}, which is not read")
+        }
+        _ => "the ZIP archive is damaged or cut off".to_owned(),
+    }
+}
+
+fn next(error: &ZipError) -> &'static str {
+    match error {
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
+            "unpack it with its own tool, and name the .etl file"
+        }
+        _ => "was the whole of the file copied? its directory stands at its end",
+    }
+}
+
+/// The file that is meant.
+fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, (String, String)> {
+    let files = || {
+        let files = names.iter().enumerate();
+        files.filter(|(_, n)| !n.is_empty() && !n.ends_with('/') && !n.starts_with("__MACOSX/"))
+    };
+    let is_trace = |name: &str| name.to_ascii_lowercase().ends_with(".etl");
+    let last = |name: &str| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let found: Vec<_> = match wanted {
+        Some(wanted) => {
+            if let Some((at, _)) = files().find(|(_, name)| *name == wanted) {
+                return Ok(at);
+            }
+            files().filter(|(_, name)| last(name) == wanted).collect()
+        }
+        None => {
+            let traces: Vec<_> = files().filter(|(_, name)| is_trace(name)).collect();
+            if traces.is_empty() && files().count() == 1 { files().collect() } else { traces }
+        }
+    };
+    match (found.as_slice(), wanted) {
+        ([(at, _)], _) => Ok(*at),
+        ([], Some(wanted)) => Err((
+            format!("the ZIP archive holds no {wanted}"),
+            format!("it holds {}", list(files().map(|(_, n)| n))),
+        )),
+        ([], None) => Err((
+            "the ZIP archive holds no .etl file".to_owned(),
+            match files().next() {
+                None => "it is empty".to_owned(),
+                Some(_) => format!(
+                    "it holds {}; --member NAME reads one of them",
+                    list(files().map(|(_, n)| n))
+                ),
+            },
+        )),
+        (several, _) => Err((
+            format!("the ZIP archive holds {} traces", several.len()),
+            format!("--member NAME reads one of {}", list(several.iter().map(|(_, n)| *n))),
+        )),
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let mut names: Vec<&str> = names.map(String::as_str).collect();
+    let all = names.len();
+    names.truncate(MOST);
+    let more = if all > MOST { format!(" and {} more", all - MOST) } else { String::new() };
+    names.join(", ") + &more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(names: &[&str], wanted: Option<&str>) -> Result<usize, String> {
+        let names: Vec<_> = names.iter().map(|&n| n.to_owned()).collect();
+        choose(&names, wanted).map_err(|(what, hint)| format!("{what}; {hint}"))
+    }
+
+    #[test]
+    fn the_trace_of_an_archive_is_found() {
+        assert_eq!(chosen(&["a.etl"], None), Ok(0));
+        assert_eq!(chosen(&["x/", "x/readme.txt", "x/A.ETL"], None), Ok(2));
+        assert_eq!(chosen(&["__MACOSX/._a.etl", "a.etl"], None), Ok(1));
+        assert_eq!(chosen(&["trace"], None), Ok(0));
+        assert_eq!(chosen(&["x/a.etl", "y/b.etl"], Some("b.etl")), Ok(1));
+        assert_eq!(chosen(&["a.etl", "x/a.etl"], Some("a.etl")), Ok(0));
+        let said = chosen(&["a.etl", "b.etl"], None).unwrap_err();
+        assert_eq!(said, "the ZIP archive holds 2 traces; --member NAME reads one of a.etl, b.etl");
+        assert!(chosen(&["x/a.etl", "y/a.etl"], Some("a.etl")).is_err());
+        assert!(chosen(&["a.txt", "b.txt"], None).unwrap_err().contains("a.txt, b.txt"));
+        assert!(chosen(&["a.etl"], Some("c.etl")).unwrap_err().contains("holds no c.etl"));
+        assert!(chosen(&[], None).unwrap_err().contains("is empty"));
+        let many: Vec<_> = (0..20).map(|i| format!("{i}.etl")).collect();
+        assert!(choose(&many, None).unwrap_err().1.ends_with(" and 8 more"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Zstandard data as a stream: frame after frame, as `pzstd` and `cat a.zst b.zst` leave them.
+
+use std::io::{self, BufRead, Read};
+
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+/// Reads what frames hold, one behind the other.
+///
+/// A frame may ask for a window of as much memory as ruzstd allows by itself, 128 MiB.
+pub(super) struct Frames<R> {
+    source: R,
+    decoder: FrameDecoder,
+    inside: bool,
+}
+
+impl<R: BufRead> Frames<R> {
+    pub fn new(source: R) -> Self {
+        Frames { source, decoder: FrameDecoder::new(), inside: false }
+    }
+
+    /// Goes to the next frame that holds something; `false` at the end.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        loop {
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(false);
+            }
+            match self.decoder.init(&mut self.source) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let length = u64::from(length);
+                    if io::copy(&mut (&mut self.source).take(length), &mut io::sink())? < length {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if out.is_empty() || (!self.inside && !self.next_frame()?) {
+                return Ok(0);
+            }
+            self.inside = true;
+            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                self.decoder
+                    .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
+                    .map_err(io::Error::other)?;
+            }
+            let got = self.decoder.read(out)?;
+            if got > 0 {
+                return Ok(got);
+            }
+            self.inside = false;
+            let stored = self.decoder.get_checksum_from_data();
+            if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum is wrong"));
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Errors as a new user makes them: each names what is wrong, and what to do next.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Said, directory, etlkit, etlkit_piped, etlverify, trace};
+
+/// A trace as Windows XP wrote it: version 1 of the marker, log version 1.0.
+fn windows_xp() -> Vec<u8> {
+    let mut bytes = trace();
+    bytes[0x48] = 1;
+    bytes[0x48 + 0x20 + 4..][..4].copy_from_slice(&[5, 1, 1, 0]);
+    bytes
+}
+
+/// Files that are taken for traces, by name and first bytes.
+fn files() -> Vec<(&'static str, Vec<u8>)> {
+    let with = |head: &[u8]| [head, &[0x11, 0, 0xfe, 7].repeat(200)].concat();
+    let mut tar = vec![0; 1024];
+    tar[..4].copy_from_slice(b"a/b\0");
+    tar[257..262].copy_from_slice(b"ustar");
+    let utf16 = "<Events>\r\n".repeat(9).encode_utf16().flat_map(u16::to_le_bytes).collect();
+    vec![
+        ("empty.etl", Vec::new()),
+        (
+            "notes.txt",
+            b"this is a text file, and long enough for the header of a buffer or so; it is".into(),
+        ),
+        (
+            "speedscope.json",
+            b"{\"traceEvents\": [1, 2, 3]}, and on and on, long enough for a buffer's header"
+                .into(),
+        ),
+        (
+            "events.xml",
+            b"<?xml version=\"1.0\"?><Events><Event>and on and on, long enough for a header".into(),
+        ),
+        ("tracerpt.xml", utf16),
+        ("app.evtx", with(b"ElfFile\0")),
+        ("app.evt", with(b"\x30\0\0\0LfLe")),
+        ("run.nettrace", with(b"Nettrace\x14\0\0\0!FastSerialization.1")),
+        ("run.etlx", with(b"\x14\0\0\0!FastSerialization.1")),
+        ("net.pcapng", with(b"\x0a\x0d\x0d\x0a")),
+        ("net.pcap", with(b"\xd4\xc3\xb2\xa1")),
+        ("big-endian.pcap", with(b"\xa1\xb2\xc3\xd4")),
+        ("nanoseconds.pcap", with(b"\x4d\x3c\xb2\xa1")),
+        ("netmon.cap", with(b"GMBU")),
+        ("perf.data", with(b"PERFILE2")),
+        ("trace.dat", with(b"\x17\x08Dtracing")),
+        ("ctf-stream", with(b"\xc1\x1f\xfc\xc1")),
+        ("metadata", with(b"\x57\x1d\xd1\x75")),
+        ("run.jfr", with(b"FLR\0")),
+        ("boot.pml", with(b"PML_")),
+        ("app.exe", with(b"MZ\x90\0")),
+        ("app.pdb", with(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0")),
+        ("portable.pdb", with(b"BSJB")),
+        ("app.dmp", with(b"MDMP\x93\xa7")),
+        ("core", with(b"\x7fELF")),
+        ("trace.etl.xz", with(b"\xfd7zXZ\0")),
+        ("trace.7z", with(b"7z\xbc\xaf\x27\x1c")),
+        ("trace.tar", tar),
+        ("random", (0..3000u32).map(|i| ((i * i * 7) >> 5) as u8 | 1).collect()),
+        ("zeros", vec![0; 3000]),
+        ("cut.etl", trace()[..0x60].to_vec()),
+        ("xp.etl", windows_xp()),
+    ]
+}
+
+/// Every command that reads a trace, by its arguments before the file.
+const COMMANDS: [&[&str]; 10] = [
+    &["info"],
+    &["info", "--format", "json"],
+    &["dump"],
+    &["verify", "--format", "json"],
+    &["merge", "-o", "out.etl"],
+    &["repair", "-o", "out.etl"],
+    &["compress", "-o", "out.etl"],
+    &["decompress", "-o", "out.etl"],
+    &["slice", "-o", "out.etl"],
+    &["scrub", "-o", "out.etl"],
+];
+
+/// Nothing was done, and the first line says why, the second what to do.
+fn refused(said: &Said, what: &str) {
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{what}: {}", said.err);
+    let lines: Vec<_> = said.err.lines().collect();
+    assert!(lines[0].starts_with("error: ") && lines[0].len() > 20, "{what}: {}", said.err);
+    assert!(lines.get(1).is_some_and(|l| l.starts_with("hint: ")), "{what}: {}", said.err);
+    assert_eq!(lines.len(), 2, "{what}: {}", said.err);
+}
+
+#[test]
+fn every_command_says_what_is_wrong_and_what_to_do() {
+    let here = directory(&[("good.etl", &trace())]);
+    std::fs::create_dir(here.path().join("directory")).unwrap();
+    let mut names = vec!["directory", "missing.etl"];
+    let files = files();
+    for (name, bytes) in &files {
+        std::fs::write(here.path().join(name), bytes).unwrap();
+        names.push(name);
+    }
+    let mut transcript = String::new();
+    let mut others = String::new();
+    for name in names {
+        let info = etlkit(here.path(), &["info", name]);
+        transcript += &info.err;
+        for command in COMMANDS {
+            let said = etlkit(here.path(), &[command, &[name]].concat());
+            if name == "cut.etl" && said.code < 2 {
+                // Some read what is left of it.
+                let _ = std::fs::remove_file(here.path().join("out.etl"));
+                continue;
+            }
+            refused(&said, &format!("{command:?} {name}"));
+            // What differs from what info says of it is shown as well.
+            if said.err != info.err && command[0] != "info" {
+                others += &format!("{}: {}", command[0], said.err);
+            }
+            assert!(!Path::new(&here.path().join("out.etl")).exists(), "{command:?} {name}");
+        }
+        let verify = etlkit(here.path(), &["verify", name]).err;
+        assert_eq!(etlverify(here.path(), &[name]).err, verify);
+        if name != "cut.etl" {
+            refused(&etlkit(here.path(), &["diff", "good.etl", name]), &format!("diff {name}"));
+            refused(&etlkit(here.path(), &["merge", "good.etl", name, "-o", "o.etl"]), name);
+            refused(&etlverify(here.path(), &["--together", "good.etl", name]), name);
+        }
+    }
+    insta::assert_snapshot!("no_traces", transcript);
+    insta::assert_snapshot!("no_traces_elsewhere", others);
+    // The same on standard input.
+    for (name, bytes) in files.iter().filter(|(name, _)| *name != "cut.etl") {
+        for command in COMMANDS {
+            let output = command.contains(&"out.etl");
+            let args: Vec<_> =
+                command.iter().map(|a| if *a == "out.etl" { "-" } else { a }).collect();
+            let said = etlkit_piped(bytes, &[&args[..], &["-"]].concat());
+            assert_eq!(said.code, 2, "{command:?} < {name}");
+            assert!(said.err.contains("(standard input)"), "{command:?} < {name}: {}", said.err);
+            assert!(!output || said.out.is_empty(), "{command:?} < {name}");
+        }
+    }
+}
+
+/// As somebody who may not read the file: root may read everything, so the tool runs as another user then.
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let here = directory(&[("secret.etl", &trace())]);
+    let file = here.path().join("secret.etl");
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(here.path(), 0o755);
+    set(&file, 0);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
+    command.args(["info", "secret.etl"]).current_dir(here.path());
+    if std::fs::File::open(&file).is_ok() {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("\n*** SKIPPED: the tool cannot run as another user: {error} ***\n");
+            return;
+        }
+    };
+    let said = Said::from(output);
+    refused(&said, "secret.etl");
+    assert!(said.err.contains("you may not read this file"), "{}", said.err);
+    assert!(said.err.contains("check its permissions"), "{}", said.err);
+}
+
+#[test]
+fn mistakes_on_the_command_line() {
+    let here = directory(&[("t.etl", &trace())]);
+    let mut transcript = String::new();
+    for args in [
+        &["inof", "t.etl"][..],
+        &["t.etl"],
+        &["info"],
+        &["info", "--fromat", "json", "t.etl"],
+        &["info", "--format", "yaml", "t.etl"],
+        &["dump", "t.etl", "--id", "x"],
+        &["dump", "t.etl", "--from", "yesterday"],
+        &["dump", "t.etl", "--columns", "time"],
+        &["dump", "t.etl", "t.etl"],
+        &["merge", "t.etl"],
+        &["merge", "t.etl", "t.etl", "-o", "o.etl"],
+        &["repair", "t.etl", "-o", "t.etl"],
+        &["repair", "t.etl", "-o", "nowhere/o.etl"],
+        &["verify", "--explain", "rundown.none-such"],
+        &["spec", "mask", "rundown", "lots"],
+        &["completions", "tcsh"],
+        &["info", "t.etl", "--max-unpacked", "lots"],
+    ] {
+        let said = etlkit(here.path(), args);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}");
+        transcript += &format!("$ etlkit {}\n{}\n", args.join(" "), said.err);
+    }
+    insta::assert_snapshot!("command_line", transcript);
+}

@@ -1,0 +1,223 @@
+//! Traces that are packed as files: `.etl.zip`, `.gz` and `.zst` are read as the traces in them.
+
+mod common;
+
+use std::io::{Cursor, Write};
+use std::path::Path;
+
+use common::{directory, etlkit, etlkit_bytes, etlkit_piped, etlverify, trace};
+use zip::write::SimpleFileOptions;
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn zstandard(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        out.start_file(*name, SimpleFileOptions::default()).unwrap();
+        out.write_all(bytes).unwrap();
+    }
+    out.finish().unwrap().into_inner()
+}
+
+/// One trace in every form.
+fn forms() -> Vec<(&'static str, Vec<u8>)> {
+    let trace = trace();
+    let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let mut plain = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    plain.start_file("x/t.etl", stored).unwrap();
+    plain.write_all(&trace).unwrap();
+    vec![
+        ("t.etl.gz", gzip(&trace)),
+        ("t.etl.zst", zstandard(&trace)),
+        ("t.etl.zip", archive(&[("notes.txt", b"hello"), ("t.etl", &trace)])),
+        ("stored.zip", plain.finish().unwrap().into_inner()),
+        // The name does not count.
+        ("t.log", gzip(&trace)),
+    ]
+}
+
+/// A command that reads a trace and prints, by how it names the file.
+const PRINTING: [&[&str]; 7] = [
+    &["info"],
+    &["info", "--format", "json"],
+    &["info", "--no-mmap"],
+    &["dump", "--format", "jsonl"],
+    &["dump", "--file-order"],
+    &["verify"],
+    &["verify", "--format", "json", "--no-mmap"],
+];
+
+#[test]
+fn every_command_reads_every_form() {
+    let here = directory(&[("t.etl", &trace())]);
+    let plain: Vec<_> =
+        PRINTING.map(|args| etlkit(here.path(), &[args, &["t.etl"]].concat())).into();
+    for (name, bytes) in forms() {
+        std::fs::write(here.path().join(name), &bytes).unwrap();
+        for (args, plain) in PRINTING.iter().zip(&plain) {
+            let said = etlkit(here.path(), &[args, &[name][..]].concat());
+            assert_eq!(said.out.replace(name, "t.etl"), plain.out, "{args:?} {name}");
+            assert_eq!(
+                (said.code, said.err.replace(name, "t.etl")),
+                (plain.code, plain.err.clone())
+            );
+            let piped = etlkit_piped(&bytes, &[args, &["-"][..]].concat());
+            assert_eq!(
+                piped.out.replace("(standard input)", "t.etl"),
+                plain.out,
+                "{args:?} < {name}"
+            );
+        }
+        let said = etlverify(here.path(), &["--together", name, "t.etl"]);
+        assert!(said.out.contains(name), "{}", said.err);
+        let said = etlkit(here.path(), &["diff", "t.etl", name]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{name}");
+    }
+}
+
+#[test]
+fn every_command_that_writes_reads_every_form() {
+    let commands: [&[&str]; 7] = [
+        &["merge"],
+        &["merge", "--no-mmap"],
+        &["repair"],
+        &["compress"],
+        &["decompress", "--no-mmap"],
+        &["slice", "--id", "1"],
+        &["scrub", "--salt", "s"],
+    ];
+    for command in commands {
+        let write = |bytes: &[u8]| etlkit_bytes(bytes, &[command, &["-", "-o", "-"]].concat()).0;
+        let plain = write(&trace());
+        assert!(plain.len() > 0x300, "{command:?}");
+        let here = directory(&[]);
+        for (name, bytes) in forms() {
+            assert_eq!(write(&bytes), plain, "{command:?} < {name}");
+            std::fs::write(here.path().join(name), &bytes).unwrap();
+            let out = format!("of-{name}");
+            let said = etlkit(here.path(), &[command, &[name, "-o", &out]].concat());
+            assert!(said.code < 2, "{command:?} {name}: {}", said.err);
+            assert_eq!(std::fs::read(here.path().join(out)).unwrap(), plain, "{command:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_of_packed_traces() {
+    let here = directory(&[]);
+    std::fs::create_dir(here.path().join("traces")).unwrap();
+    for (name, bytes) in forms() {
+        std::fs::write(here.path().join("traces").join(name), bytes).unwrap();
+    }
+    let said = etlverify(here.path(), &["traces"]);
+    assert_eq!(said.out.matches("verdict").count(), 3, "{}", said.out);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_read() {
+    let here = directory(&[("t.etl.gz", &gzip(&trace()))]);
+    let made = std::process::Command::new("mkfifo").arg(here.path().join("pipe")).status();
+    assert!(made.unwrap().success());
+    let feeder = here.path().join("pipe");
+    let thread = std::thread::spawn(move || std::fs::write(feeder, gzip(&trace())));
+    let said = etlkit(here.path(), &["info", "pipe"]);
+    thread.join().unwrap().unwrap();
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("records"));
+}
+
+/// What goes wrong with packed input, each with a next step.
+#[test]
+fn what_cannot_be_unpacked_is_told() {
+    let packed = gzip(&trace());
+    let two = archive(&[("b/kernel.etl", &trace()), ("a/clr\x1b[31m.etl", &trace())]);
+    let mut changed = gzip(&trace());
+    let at = changed.len() - 6;
+    changed[at] ^= 0x40;
+    let here = directory(&[
+        ("two.zip", &two),
+        ("none.zip", &archive(&[("a.txt", b"a"), ("b.txt", b"b")])),
+        ("nothing.zip", &archive(&[])),
+        (
+            "text.zip",
+            &archive(&[("a.txt", b"this is only text, and no trace at all, however long")]),
+        ),
+        ("cut.zip", &two[..two.len() - 10]),
+        ("head.zip", b"PK\x03\x04 and more of it"),
+        ("cut.gz", &packed[..packed.len() / 2]),
+        ("changed.gz", &changed),
+        ("twice.gz", &gzip(&packed)),
+        ("empty.gz", &gzip(b"")),
+        ("cut.zst", &zstandard(&trace())[..100]),
+        (
+            "evtx.gz",
+            &gzip(b"ElfFile\0 and more of it, to be longer than a header of a buffer, please"),
+        ),
+        // The same megabyte of zeros three hundred times.
+        ("bomb.gz", &gzip(&vec![0; 1 << 20]).repeat(300)),
+        ("bomb.zst", &zstandard(&vec![0; 1 << 20]).repeat(300)),
+        ("small.gz", &gzip(&vec![0; 2 << 20])),
+        ("small.zip", &archive(&[("a.etl", &vec![0; 2 << 20])])),
+    ]);
+    let mut said = String::new();
+    for args in [
+        &["two.zip"][..],
+        &["two.zip", "--member", "c.etl"],
+        &["none.zip"],
+        &["nothing.zip"],
+        &["text.zip"],
+        &["cut.zip"],
+        &["head.zip"],
+        &["cut.gz"],
+        &["changed.gz"],
+        &["twice.gz"],
+        &["empty.gz"],
+        &["cut.zst"],
+        &["evtx.gz"],
+        &["bomb.gz"],
+        &["bomb.zst"],
+        &["small.gz", "--max-unpacked", "1M"],
+        &["small.zip", "--max-unpacked", "1M"],
+    ] {
+        let one = etlkit(here.path(), &[&["info"], args].concat());
+        assert_eq!((one.code, one.out.as_str()), (2, ""), "{args:?}");
+        said += &one.err;
+        if args[0].starts_with("bomb") {
+            continue; // Once is enough: each lays 256 MiB down first.
+        }
+        let input = std::fs::read(here.path().join(args[0])).unwrap();
+        for reading in [&["info"][..], &["dump", "--file-order"]] {
+            let piped = etlkit_piped(&input, &[reading, &["-"], &args[1..]].concat());
+            assert_eq!(piped.code, 2, "{reading:?} {args:?}: {}", piped.err);
+        }
+        // Whatever the command, it ends the same way, and leaves nothing.
+        for command in ["merge", "repair", "compress", "slice", "scrub"] {
+            let one = etlkit(here.path(), &[&[command, "-o", "out.etl"], args].concat());
+            assert_eq!(one.code, 2, "{command} {args:?}");
+            assert!(!Path::new(&here.path().join("out.etl")).exists(), "{command} {args:?}");
+        }
+    }
+    insta::assert_snapshot!("unpacking", said);
+}
+
+#[test]
+fn a_member_is_read_by_its_name() {
+    let other = &trace()[..0x2000];
+    let here =
+        directory(&[("two.zip", &archive(&[("b/kernel.etl", &trace()), ("clr.etl", other)]))]);
+    for (member, records) in [("b/kernel.etl", 6), ("kernel.etl", 6), ("clr.etl", 3)] {
+        let args = ["info", "--format", "json", "two.zip", "--member", member];
+        let said = etlkit(here.path(), &args);
+        let info: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(info["records"], records, "{member}: {}", said.err);
+    }
+}
