@@ -3,19 +3,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod writing;
+
 use std::cell::RefCell;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
-use etl_format::Guid;
 use etl_format::compress::Effort;
-use etl_format::constants::{
-    CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
-};
+use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Trace};
-use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig};
 use proptest::prelude::*;
+use writing::{START, event};
 
 /// A disk that takes so many bytes, in pieces of so many, and no more.
 #[derive(Clone)]
@@ -46,28 +45,10 @@ impl Seek for Disk {
     }
 }
 
-fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0),
-        properties: EventProperties(0),
-        thread_id: number,
-        process_id: 4,
-        stamp,
-        provider: Guid::new(1, 2, 3, [4; 8]),
-        descriptor: Descriptor { id: 1, ..Descriptor::default() },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
-}
-
 fn config(mode: LogFileMode) -> SessionConfig {
     SessionConfig::new(LogFileHeader {
         stamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        start_time: START,
         buffer_size: 0x400,
         processors: 2,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,

@@ -2,42 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::io::Cursor;
+mod writing;
 
 use etl_format::Guid;
 use etl_format::compress::Effort;
-use etl_format::constants::{
-    ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
-};
-use etl_format::read::{Note, Options, Trace};
+use etl_format::constants::{ClockType, CompressionFormat, EventFlags, LogFileMode, PointerSize};
+use etl_format::read::{ExtendedItem, Note, Options, Trace};
 use etl_format::write::merge::{
     Allow, MergeError, MergeOptions, MergeReport, Reason, Relation, merge,
 };
-use etl_format::write::record::{Descriptor, Event, PerfInfo};
-use etl_format::write::{
-    File, HeaderGroup, LogFileHeader, Record, Session, SessionConfig, TimeZone,
-};
+use etl_format::write::record::{Event, Extended, PerfInfo};
+use etl_format::write::{HeaderGroup, LogFileHeader, Record, Session, SessionConfig, TimeZone};
 use proptest::prelude::*;
-
-const START: i64 = 132_000_000_000_000_000;
-
-fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0),
-        properties: EventProperties(0),
-        thread_id: number,
-        process_id: 4,
-        stamp,
-        provider: Guid::new(1, 2, 3, [4; 8]),
-        descriptor: Descriptor { id: 1, ..Descriptor::default() },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
-}
+use writing::{START, bytes, event, memory};
 
 fn header() -> LogFileHeader {
     LogFileHeader {
@@ -61,23 +38,26 @@ fn trace(header: LogFileHeader, records: &[(u16, &dyn Record)]) -> Vec<u8> {
 }
 
 fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> Vec<u8> {
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::create(memory(), config).unwrap();
     for (processor, record) in records {
         session.write(*processor, record).unwrap();
     }
-    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+    bytes(session.close(Some(end)).unwrap().0)
 }
 
 fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, MergeReport) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merge(inputs, File::new(Cursor::new(Vec::new())), options).unwrap();
-    (file.into_inner().into_inner(), report)
+    let (file, report) = merge(inputs, memory(), options).unwrap();
+    (bytes(file), report)
 }
 
 /// Stamp, processor and bytes of all records but the header event.
 fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let lost = |note: &Note| matches!(note, Note::EventsLost(_) | Note::BuffersLost(_));
+    let lost = |note: &Note| {
+        let counted = matches!(note, Note::EventsLost(_) | Note::BuffersLost(_));
+        counted || matches!(note, Note::EventsLostInBuffer { .. } | Note::BufferLostBefore { .. })
+    };
     assert!(trace.notes().iter().all(lost), "{:?}", trace.notes());
     let mut records = trace.ordered().unwrap();
     let mut out = Vec::new();
@@ -254,6 +234,73 @@ fn payload_stamps_go_with_their_records() {
     assert_eq!(word(6, 0x10), 5_300, "what is no stamp stays");
 }
 
+/// Distances of the performance counter are in its ticks, whatever clock stamps the records.
+#[test]
+fn distances_of_the_counter_are_converted() {
+    let delta = [Extended::TerminalSession(1), Extended::QpcDelta(-600)];
+    let with_delta = |number, stamp| Event {
+        flags: EventFlags(1),
+        extended: &delta,
+        ..event(number, stamp, &[])
+    };
+    let told = |file: &[u8]| -> Vec<i64> {
+        let mut trace = Trace::open(file, &Options::default()).unwrap();
+        let mut records = trace.ordered().unwrap();
+        let mut out = Vec::new();
+        while let Some(record) = records.next_record().unwrap() {
+            out.extend(record.extended().filter_map(|item| match item {
+                ExtendedItem::QpcDelta(ticks) => Some(ticks),
+                _ => None,
+            }));
+        }
+        out
+    };
+    let first = trace(header(), &[(0, &with_delta(1, 2_000))]);
+    for (clock_type, perf_freq, expected) in [
+        (ClockType::QPC, 3_000_000, -2_000),
+        (ClockType::SYSTEM_TIME, 3_000_000, -2_000),
+        (ClockType::SYSTEM_TIME, 10_000_000, -600),
+        (ClockType::SYSTEM_TIME, 0, -600),
+    ] {
+        let slower = LogFileHeader { clock_type, perf_freq, ..slower() };
+        let stamp = slower.stamp + 3_000;
+        let second = trace(slower, &[(1, &with_delta(2, stamp))]);
+        let (file, report) = merged(&[first.clone(), second], &MergeOptions::default());
+        assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
+        assert_eq!(told(&file), [-600, expected], "{clock_type:?} {perf_freq}");
+    }
+}
+
+#[test]
+fn losses_of_buffers_are_told_where_they_were() {
+    let lossy = |events: &[(u16, u32, i64)], lossy: u16, buffer: bool| {
+        let mut session = Session::create(memory(), SessionConfig::new(header())).unwrap();
+        for (processor, number, stamp) in events {
+            if *processor == lossy && buffer {
+                session.lose_buffer(lossy).unwrap();
+            } else if *processor == lossy {
+                session.lose_events(lossy, 2).unwrap();
+            }
+            session.write(*processor, &event(*number, *stamp, &[0; 200])).unwrap();
+        }
+        bytes(session.close(Some(START + 9)).unwrap().0)
+    };
+    let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
+    let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
+    for compression in [None, Some((CompressionFormat::XPRESS, Effort::Fast))] {
+        let options = MergeOptions { compression, ..MergeOptions::default() };
+        let (file, _) = merged(&[first.clone(), second.clone()], &options);
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let flags = |processor| {
+            let mut of = trace.buffers().iter().skip(1).filter(|b| b.processor == processor);
+            of.next().unwrap().flags.0 & 6
+        };
+        assert_eq!([0, 1, 2, 3].map(flags), [0, 2, 0, 4]);
+        assert_eq!((trace.header().events_lost, trace.header().buffers_lost), (2, 1));
+        assert_eq!(numbers(&file), [1, 3, 2, 4]);
+    }
+}
+
 #[test]
 fn the_header_is_that_of_a_merger() {
     let late =
@@ -325,7 +372,7 @@ fn refused(inputs: [LogFileHeader; 2]) -> (Reason, Result<MergeReport, MergeErro
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
         let options = MergeOptions { allow, ..MergeOptions::default() };
-        merge(inputs, File::new(Cursor::new(Vec::new())), &options).map(|(_, report)| report)
+        merge(inputs, memory(), &options).map(|(_, report)| report)
     };
     let Err(MergeError::Refused(refusal)) = run(Allow::default()) else { panic!("not refused") };
     (refusal.reason, run(Allow::ALL))
@@ -379,9 +426,7 @@ fn a_wall_clock_that_was_set_a_little_changes_nothing() {
 fn faults_name_their_input() {
     let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
     let cut = sound[..0x1100].to_vec();
-    let run = |inputs: Vec<&[u8]>, options: &MergeOptions| {
-        merge(inputs, File::new(Cursor::new(Vec::new())), options)
-    };
+    let run = |inputs: Vec<&[u8]>, options: &MergeOptions| merge(inputs, memory(), options);
     let strict = MergeOptions::default();
     assert!(matches!(run(vec![], &strict), Err(MergeError::NoInput)));
     let told = run(vec![&sound, &cut], &strict).unwrap_err();

@@ -2,42 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::io::Cursor;
+mod writing;
 
-use etl_format::Guid;
 use etl_format::compress::Effort;
-use etl_format::constants::{
-    CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
-};
+use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Limits, Note, Options, PipeSource, Trace};
-use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::repack::{compress, decompress};
 use etl_format::write::repair::{ASSUMED_FREQUENCY, RepairReport, repair};
-use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig, Style};
+use etl_format::write::{BufferPacker, LogFileHeader, Session, SessionConfig, Style};
 use proptest::prelude::*;
-
-fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0),
-        properties: EventProperties(0),
-        thread_id: number,
-        process_id: 4,
-        stamp,
-        provider: Guid::new(1, 2, 3, [4; 8]),
-        descriptor: Descriptor { id: 1, ..Descriptor::default() },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
-}
+use writing::{START, bytes, event, memory};
 
 fn config(style: Style) -> SessionConfig {
     let header = LogFileHeader {
         stamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        start_time: START,
         buffer_size: 0x1000,
         processors: 3,
         logger_name: "probe".encode_utf16().collect(),
@@ -50,10 +29,6 @@ fn config(style: Style) -> SessionConfig {
     let mut config = SessionConfig::new(LogFileHeader { mode, ..header });
     config.style = style;
     config
-}
-
-fn memory() -> File<Cursor<Vec<u8>>> {
-    File::new(Cursor::new(Vec::new()))
 }
 
 /// A closed session with these events: processor, ticks since the one before, length, noise.
@@ -71,7 +46,7 @@ fn session(style: Style, events: &[(u16, i64, usize, bool)]) -> Vec<u8> {
             .collect();
         session.write(processor, &event(number as u32, stamp, &payload)).unwrap();
     }
-    session.close(None).unwrap().0.into_inner().into_inner()
+    bytes(session.close(None).unwrap().0)
 }
 
 fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
@@ -144,7 +119,12 @@ proptest! {
         let Ok((sound, report)) = repaired(&file) else { return Ok(()) };
         let mut trace = Trace::open(&sound[..], &Options::default()).unwrap();
         prop_assert!(trace.header().is_closed());
-        prop_assert!(trace.notes().iter().all(|n| matches!(n, Note::EventsLost(_) | Note::BuffersLost(_) | Note::PointerSize { .. })),
+        // Losses stay told: of the session, and by the flags of buffers.
+        prop_assert!(trace.notes().iter().all(|n| matches!(n, Note::EventsLost(_)
+            | Note::BuffersLost(_)
+            | Note::EventsLostInBuffer { .. }
+            | Note::BufferLostBefore { .. }
+            | Note::PointerSize { .. })),
             "{:?}", trace.notes());
         prop_assert_eq!(trace.header().buffers_written as usize, trace.buffers().len());
         let mut records = trace.ordered().unwrap();

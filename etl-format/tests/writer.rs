@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "writing/naive.rs"]
-mod naive;
+mod writing;
 
 use std::cell::RefCell;
 use std::io::Cursor;
@@ -11,38 +10,15 @@ use std::rc::Rc;
 
 use etl_format::Guid;
 use etl_format::compress::Effort;
-use etl_format::constants::{
-    BufferFlags, ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode,
-    PointerSize,
-};
+use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, PointerSize};
 use etl_format::read::{HeaderGroupEvent, Options, Trace};
-use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::{
     BufferPacker, File, HeaderGroup, LogFileHeader, Medium, Pipe, Resume, Session, SessionConfig,
     Style,
 };
-use naive::{Found, buffers, i64_at, u32_at};
 use proptest::prelude::*;
-
-const START: i64 = 132_000_000_000_000_000;
-
-fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0),
-        properties: EventProperties(0),
-        thread_id: number,
-        process_id: 4,
-        stamp,
-        provider: Guid::new(1, 2, 3, [4; 8]),
-        descriptor: Descriptor { id: 1, ..Descriptor::default() },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
-}
+use writing::naive::{self, Found, buffers, i64_at, u32_at};
+use writing::{START, bytes, event, memory};
 
 fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> LogFileHeader {
     LogFileHeader {
@@ -55,14 +31,6 @@ fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> LogFileHeader
         log_file_name: "C:\\probe.etl".encode_utf16().collect(),
         ..LogFileHeader::new()
     }
-}
-
-fn memory() -> File<Cursor<Vec<u8>>> {
-    File::new(Cursor::new(Vec::new()))
-}
-
-fn bytes(file: File<Cursor<Vec<u8>>>) -> Vec<u8> {
-    file.into_inner().into_inner()
 }
 
 /// The numbers of the events in time order, as the read half gives them.

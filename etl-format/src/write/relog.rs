@@ -16,14 +16,16 @@
 //! # }
 //! ```
 
-use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
+use std::collections::BTreeMap;
+
+use crate::constants::{BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
 
 use super::header::LogFileHeader;
 use super::medium::Medium;
 use super::pack::Packer;
-use super::record::{Raw, Record};
+use super::record::{Moved, Raw, Record};
 use super::session::{Session, SessionConfig, Style, Summary};
 
 /// Windows' own limit to the size of a buffer.
@@ -40,6 +42,8 @@ pub struct RelogPlan {
     extras: Vec<(Vec<u8>, Option<i64>)>,
     /// Whether buffer 0 of the source holds its header event, so that its records are in here.
     from_header_buffer: bool,
+    /// Buffers that tell of losses, by their offset, with their processor and flags.
+    losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
 impl RelogPlan {
@@ -80,6 +84,7 @@ impl RelogPlan {
         let stated = Some(header.buffer_size).filter(|size| *size <= LARGEST).unwrap_or(0x1_0000);
         header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
+        let losses = losses(buffers).collect();
         let mut extras = Vec::new();
         if from_header_buffer {
             let mut records = trace.file_order()?;
@@ -98,8 +103,19 @@ impl RelogPlan {
                 }
             }
         }
-        Ok(RelogPlan { header, extras, from_header_buffer })
+        Ok(RelogPlan { header, extras, from_header_buffer, losses })
     }
+}
+
+/// The buffers of a trace that tell of losses before them: offset, processor, flags.
+pub(super) fn losses(
+    buffers: &[read::BufferEntry],
+) -> impl Iterator<Item = (u64, (u16, BufferFlags))> + '_ {
+    let lossy = |flags: BufferFlags| {
+        flags.has(BufferFlags::EVENTS_LOST) || flags.has(BufferFlags::BUFFER_LOST)
+    };
+    let data = buffers.iter().filter(|b| !b.is_header());
+    data.filter(move |b| lossy(b.flags)).map(|b| (b.offset, (b.processor, b.flags)))
 }
 
 fn own_stamp(record: &read::Record<'_>) -> Option<i64> {
@@ -111,12 +127,15 @@ fn own_stamp(record: &read::Record<'_>) -> Option<i64> {
 ///
 /// The new file is that of a relogger: buffers of full size, the time in their headers that of the
 /// source's end, so that the same input gives the same bytes. Losses that the source's header
-/// counts are counted in the new one.
+/// counts are counted in the new one; where a buffer of the source is flagged with losses, the
+/// buffer that the next record of its processor goes into is. Records without a stamp of their own keep
+/// the time that they were read with, if need be by a stamp that they are given.
 #[derive(Debug)]
 pub struct Relog<M: Medium> {
     session: Session<M>,
     skip_first_buffer: bool,
     end_time: Option<i64>,
+    losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
 impl<M: Medium> Relog<M> {
@@ -125,7 +144,7 @@ impl<M: Medium> Relog<M> {
     /// # Errors
     /// As [`Session::create`].
     pub fn begin(plan: RelogPlan, medium: M, packer: Option<Box<dyn Packer>>) -> Result<Self> {
-        let RelogPlan { mut header, extras, from_header_buffer } = plan;
+        let RelogPlan { mut header, extras, from_header_buffer, losses } = plan;
         let end_time = Some(header.end_time).filter(|time| *time != 0);
         let now = end_time.unwrap_or(header.start_time);
         if packer.is_some() {
@@ -142,7 +161,7 @@ impl<M: Medium> Relog<M> {
             Some(packer) => Session::create_packed(medium, config, packer)?,
             None => Session::create(medium, config)?,
         };
-        Ok(Relog { session, skip_first_buffer: from_header_buffer, end_time })
+        Ok(Relog { session, skip_first_buffer: from_header_buffer, end_time, losses })
     }
 
     /// Whether the record is one that [`Relog::begin`] has written: it stands in the header buffer
@@ -169,7 +188,22 @@ impl<M: Medium> Relog<M> {
         if self.is_written(record) {
             return Ok(());
         }
-        self.session.write(record.processor(), &Raw { bytes, stamp: own_stamp(record) })
+        self.pass(record)?;
+        let raw = Raw { bytes, stamp: own_stamp(record) };
+        self.session.write(record.processor(), &Moved { raw, moment: record.stamp() })
+    }
+
+    /// Tells of a record that is left out: losses that its buffer is flagged with are not.
+    ///
+    /// # Errors
+    /// As [`Session::carry_losses`].
+    pub fn pass(&mut self, record: &read::Record<'_>) -> Result<()> {
+        if !self.losses.is_empty()
+            && let Some((processor, flags)) = self.losses.remove(&record.place().buffer_offset)
+        {
+            self.session.carry_losses(processor, flags)?;
+        }
+        Ok(())
     }
 
     /// Writes a record that no source has.
@@ -185,7 +219,11 @@ impl<M: Medium> Relog<M> {
     ///
     /// # Errors
     /// Whatever the medium reports.
-    pub fn finish(self) -> Result<(M, Summary)> {
+    pub fn finish(mut self) -> Result<(M, Summary)> {
+        // Buffers of which no record came.
+        for (processor, flags) in std::mem::take(&mut self.losses).into_values() {
+            self.session.carry_losses(processor, flags)?;
+        }
         self.session.close(self.end_time)
     }
 }

@@ -4,7 +4,7 @@
 //! says what is true of the new file. What could not be read is told, not made up.
 
 use crate::compress::Effort;
-use crate::constants::{ClockType, LogFileMode};
+use crate::constants::{ClockType, CompressionFormat, LogFileMode};
 use crate::error::Result;
 use crate::read::{
     Damage, FileHeader, Limits, Mode, Note, Options, OrderCheck, OrderReport, Record, Source, Trace,
@@ -66,18 +66,41 @@ fn is_fault(note: &Note) -> bool {
     )
 }
 
+/// How a trace is to be repaired.
+#[derive(Clone, Debug, Default)]
+pub struct RepairOptions {
+    /// What may be held in memory, and other bounds.
+    pub limits: Limits,
+    /// Compress the new trace so. By default it is compressed as the damaged one was, or not.
+    pub compression: Option<(CompressionFormat, Effort)>,
+}
+
 /// Reads what can be read and writes it as a sound trace; compressed, if it was. `watch` sees every
 /// record.
 ///
 /// # Errors
-/// When nothing in the input looks like a trace, or one is of Windows XP or 2003; whatever the input
-/// or the medium reports.
+/// As [`repair_with`].
 pub fn repair<S: Source, M: Medium>(
     input: S,
     medium: M,
     limits: Limits,
+    watch: impl FnMut(&Record<'_>),
+) -> Result<(M, RepairReport)> {
+    repair_with(input, medium, &RepairOptions { limits, compression: None }, watch)
+}
+
+/// Reads what can be read and writes it as a sound trace. `watch` sees every record.
+///
+/// # Errors
+/// When nothing in the input looks like a trace, or one is of Windows XP or 2003; whatever the input
+/// or the medium reports.
+pub fn repair_with<S: Source, M: Medium>(
+    input: S,
+    medium: M,
+    how: &RepairOptions,
     mut watch: impl FnMut(&Record<'_>),
 ) -> Result<(M, RepairReport)> {
+    let limits = how.limits;
     let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits };
     let mut trace = Trace::open(input, &options)?;
     let found = trace.header().clone();
@@ -97,10 +120,11 @@ pub fn repair<S: Source, M: Medium>(
         plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
         plan.header.timer_resolution = 156_250;
     }
-    let packer: Option<Box<dyn Packer>> = if found.mode.has(LogFileMode::COMPRESSED) {
-        Some(Box::new(BufferPacker::new(trace.compression(), Effort::default())?))
-    } else {
-        None
+    let was = found.mode.has(LogFileMode::COMPRESSED);
+    let as_was = was.then(|| (trace.compression(), Effort::default()));
+    let packer: Option<Box<dyn Packer>> = match how.compression.or(as_was) {
+        Some((format, effort)) => Some(Box::new(BufferPacker::new(format, effort)?)),
+        None => None,
     };
     let mut notes = trace.notes().to_vec();
     let mut relog = Relog::begin(plan, medium, packer)?;

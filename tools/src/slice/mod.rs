@@ -115,7 +115,10 @@ pub fn slice<S: Source, M: Medium>(
             let why = needs.as_ref().and_then(|n| n.why(&record, kernel, &chosen.subject));
             // What stands beside the header event stays there.
             let why = why.or(relog.is_written(&record).then_some(Why::System));
-            let Some(why) = why else { continue };
+            let Some(why) = why else {
+                relog.pass(&record).map_err(Failed::Writing)?;
+                continue;
+            };
             if let Some(count) = summary.state.get_mut(why as usize) {
                 *count += 1;
             }

@@ -23,6 +23,10 @@ pub enum Relation {
         from: Clock,
         /// The clock of the merged trace.
         to: Clock,
+        /// Ticks in a second of the performance counter, of the input and of the merged trace:
+        /// records may hold distances of that counter whatever clock stamps them. 0 when a header
+        /// does not tell.
+        counter: [i64; 2],
     },
 }
 
@@ -30,7 +34,7 @@ impl Relation {
     /// A stamp of the input as one of the merged trace; rounded down, so that order stays.
     #[must_use]
     pub fn stamp(&self, stamp: i64) -> i64 {
-        let Relation::Converted { from, to } = self else { return stamp };
+        let Relation::Converted { from, to, .. } = self else { return stamp };
         let per_second = i128::from(FILETIME_PER_SECOND);
         let (f, t) = (i128::from(from.frequency), i128::from(to.frequency));
         // In units of one part in frequency * 10^7 of a second, nothing is rounded but the end.
@@ -44,9 +48,23 @@ impl Relation {
     /// A number of ticks of the input's clock as ticks of the merged trace's.
     #[must_use]
     pub fn duration(&self, ticks: i64) -> i64 {
-        let Relation::Converted { from, to } = self else { return ticks };
+        let Relation::Converted { from, to, .. } = self else { return ticks };
         let scaled = i128::from(ticks).saturating_mul(to.frequency.into());
         saturate(scaled.div_euclid(i128::from(from.frequency).max(1)))
+    }
+
+    /// A distance in ticks of the input's performance counter as one in those of the merged trace's,
+    /// rounded to the nearest. It stays where a header does not tell the counter's frequency.
+    #[must_use]
+    pub fn counted(&self, ticks: i64) -> i64 {
+        match *self {
+            Relation::Converted { counter: [from, to], .. } if from > 0 && to > 0 => {
+                let (from, to) = (i128::from(from), i128::from(to));
+                let doubled = i128::from(ticks).saturating_mul(to).saturating_mul(2);
+                saturate(doubled.saturating_add(from).div_euclid(2 * from))
+            }
+            _ => ticks,
+        }
     }
 
     /// `same` or `converted`.
@@ -122,7 +140,10 @@ impl Clocks {
             .zip(&same)
             .map(|(header, same)| match same {
                 true => Relation::Same,
-                false => Relation::Converted { from: header.clock(), to },
+                false => {
+                    let counter = [header.perf_freq, target.perf_freq];
+                    Relation::Converted { from: header.clock(), to, counter }
+                }
             })
             .collect();
         let starts = || headers.iter().zip(&relations).map(|(h, r)| r.stamp(h.stamp));

@@ -1,12 +1,13 @@
 //! The merge over the inputs: each in time order by itself, all of them together by stamp.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::constants::LogFileMode;
+use crate::constants::{BufferFlags, LogFileMode};
 use crate::error::Result;
 use crate::read::{FileHeader, FileOrder, Note, Options, Ordered, Record, Source, Trace};
-use crate::write::record::Raw;
+use crate::write::record::{Moved, Raw};
+use crate::write::relog::losses;
 
 use super::stamps::{convert, is_header_event, is_plain};
 use super::{MergeError, MergedInput, Relation, is_partition};
@@ -75,6 +76,8 @@ struct Reader<S: Source> {
     /// Whether the partition in its buffer 0 is the copy that a merger put there, and stands in the
     /// new buffer 0 already.
     copied: bool,
+    /// Buffers that tell of losses.
+    losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
 impl<S: Source> Inputs<S> {
@@ -94,10 +97,11 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// Gives all records in time order. The bytes of those on another clock are converted.
+    /// Gives all records in time order, with the losses that the buffer of the first one tells of.
+    /// The bytes of those on another clock are converted.
     pub fn drain(
         &mut self,
-        mut give: impl FnMut(&Record<'_>, &Raw<'_>) -> Result<()>,
+        mut give: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
     ) -> Result<(), MergeError> {
         self.open()?;
         let mut heap = BinaryHeap::with_capacity(self.readers.len());
@@ -123,14 +127,20 @@ impl<S: Source> Inputs<S> {
                     first && (is_header_event(&record) || reader.copied && is_partition(&record));
                 if !skipped {
                     reader.count += 1;
-                    let own = record.has_own_stamp();
-                    let raw = if is_plain(&reader.relation) {
-                        Raw { bytes: record.bytes(), stamp: own.then_some(record.stamp()) }
+                    let (bytes, moment) = if is_plain(&reader.relation) {
+                        (record.bytes(), record.stamp())
                     } else {
                         let stamp = convert(&record, &reader.relation, &mut converted);
-                        Raw { bytes: &converted, stamp: own.then_some(stamp) }
+                        (converted.as_slice(), stamp)
                     };
-                    give(&record, &raw).map_err(MergeError::Output)?;
+                    let stamp = record.has_own_stamp().then_some(moment);
+                    let moved = Moved { raw: Raw { bytes, stamp }, moment };
+                    let losses = match reader.losses.is_empty() {
+                        true => None,
+                        false => reader.losses.remove(&record.place().buffer_offset),
+                    };
+                    give(&record, &moved, losses.map(|(_, flags)| flags))
+                        .map_err(MergeError::Output)?;
                 }
                 match self.due(input)? {
                     None => break,
@@ -152,10 +162,11 @@ impl<S: Source> Inputs<S> {
             let Some(Input { header, trace }) = waiting.take() else { continue };
             let copied = input == self.first && header.mode.has(LogFileMode::RELOG);
             let notes = trace.notes().to_vec();
+            let losses = losses(trace.buffers()).collect();
             let records =
                 trace.into_ordered().map_err(|error| MergeError::Input { input, error })?;
             let relation = *relation;
-            self.readers.push(Reader { records, relation, count: 0, notes, copied });
+            self.readers.push(Reader { records, relation, count: 0, notes, copied, losses });
         }
         Ok(())
     }

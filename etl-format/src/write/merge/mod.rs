@@ -7,6 +7,9 @@
 //!   any states (records may come behind it, as in real merges).
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the same
 //!   stamp on one processor come in the order of the inputs.
+//! * A buffer into which records of a buffer with losses go first is flagged as that one was.
+//! * Records without a stamp of their own keep the time that they were read with, if need be by a
+//!   stamp that they are given.
 //! * The inputs' header events are gone. What else stood in their buffers 0 (group masks, partition,
 //!   build) comes into buffers of processor 0 as ordinary records; the partition of the first input
 //!   stands in the new buffer 0 as well.
@@ -175,10 +178,13 @@ pub fn merge_with<S: Source, M: Medium>(
     }
     .map_err(MergeError::Output)?;
     let mut latest = i64::MIN;
-    all.drain(|record, raw| {
+    all.drain(|record, moved, losses| {
         watch(record);
-        latest = latest.max(raw.stamp.unwrap_or(i64::MIN));
-        session.write(record.processor(), raw)
+        latest = latest.max(moved.raw.stamp.unwrap_or(i64::MIN));
+        if let Some(flags) = losses {
+            session.carry_losses(record.processor(), flags)?;
+        }
+        session.write(record.processor(), moved)
     })?;
     // The rundown of a merger comes behind the end that the sessions state, and stays there. Where
     // one was not closed, its last record tells.

@@ -1,7 +1,7 @@
 //! A record's stamps on another clock: the one in its header, and those that its payload is known
 //! to hold.
 
-use crate::constants::{PointerSize, RecordKind};
+use crate::constants::{ExtendedType, PointerSize, RecordKind, hook};
 use crate::cursor::Bytes;
 use crate::read::{Record, stamp_place};
 use crate::write::put::overwrite;
@@ -20,10 +20,16 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
         let (at, value) = match place {
             Place::Stamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.stamp(v))),
             Place::Ticks(at) => (at, out.as_slice().i64_at(at).map(|v| relation.duration(v))),
+            Place::Counted(at) => (at, out.as_slice().i64_at(at).map(|v| relation.counted(v))),
         };
         if let Some(value) = value {
             overwrite(out, at, &value.to_le_bytes());
         }
+    }
+    if let Some(at) = counter_distance(record)
+        && let Some(value) = out.as_slice().i64_at(at)
+    {
+        overwrite(out, at, &relation.counted(value).to_le_bytes());
     }
     stamp
 }
@@ -32,16 +38,32 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
 enum Place {
     Stamp(usize),
     Ticks(usize),
+    /// A distance of the performance counter, whatever the session's clock is.
+    Counted(usize),
+}
+
+/// Where an event's item with the distance of its counter from the root partition's has its value.
+fn counter_distance(record: &Record<'_>) -> Option<usize> {
+    let mut items = record.extended();
+    loop {
+        let at = items.position();
+        let (kind, data) = items.next_raw()?;
+        if kind == ExtendedType::QPC_DELTA && data.len() >= 8 {
+            return Some(at + 8);
+        }
+    }
 }
 
 /// Kernel events whose payloads hold 64 bits of the raw clock.
-fn payload_place(record: &Record<'_>, hook: u16) -> Option<Place> {
+fn payload_place(record: &Record<'_>, id: u16) -> Option<Place> {
     let payload = record.bytes().len() - record.payload().len();
     let pointer = match record.pointer_size()? {
         PointerSize::P4 => 4,
         PointerSize::P8 => 8,
     };
-    Some(match hook {
+    Some(match id {
+        // Partitions: how far their counter is from the root's, behind two numbers.
+        hook::PARTITION_INFO => Place::Counted(payload + 8),
         // Stacks: the stamp of the event they belong to, which has to stay equal.
         0x1820 | 0x1825 | 0x1826 => Place::Stamp(payload),
         // Interrupts and deferred calls, and hard faults: when they began.
@@ -61,6 +83,6 @@ pub(super) fn is_plain(relation: &Relation) -> bool {
 
 /// Whether a record is the header event.
 pub(super) fn is_header_event(record: &Record<'_>) -> bool {
-    record.hook() == Some(crate::constants::hook::HEADER)
+    record.hook() == Some(hook::HEADER)
         && matches!(record.kind(), RecordKind::SYSTEM32 | RecordKind::SYSTEM64)
 }

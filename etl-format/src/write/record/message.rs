@@ -2,9 +2,11 @@
 
 use super::Record;
 use crate::Guid;
-use crate::constants::{MARKER_MESSAGE, MARKER_TRACE, MessageFlags, RecordKind};
+use crate::constants::{
+    MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE, MessageFlags, RecordKind,
+};
 use crate::error::Result;
-use crate::write::put::{Put, marker, sized};
+use crate::write::put::{Put, marker, overwrite, sized};
 
 /// Which of its two markers a message begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,4 +86,39 @@ impl Record for Message<'_> {
     fn stamp(&self) -> Option<i64> {
         self.is_stamped().then_some(self.stamp)
     }
+}
+
+/// Gives a message without a stamp one: the flag, and eight bytes behind the fields that stand before
+/// it. Returns whether `record` is such a message and has room for it; else it stays as it is.
+pub(crate) fn give_stamp(record: &mut Vec<u8>, stamp: i64) -> bool {
+    let &[_, _, kind, mark, _, _, low, high, ..] = record.as_slice() else { return false };
+    let message = match mark & (MARKER_TRACE | MARKER_EVENT_TRACE) {
+        MARKER_TRACE => mark & 0x30 == MARKER_MESSAGE,
+        bits => {
+            bits == MARKER_TRACE | MARKER_EVENT_TRACE && RecordKind(kind) == RecordKind::MESSAGE
+        }
+    };
+    let flags = MessageFlags(u16::from_le_bytes([low, high]));
+    let stamped =
+        flags.has(MessageFlags::TIMESTAMP) || flags.has(MessageFlags::PERFORMANCE_TIMESTAMP);
+    if !message || stamped {
+        return false;
+    }
+    let mut place = 8;
+    if flags.has(MessageFlags::SEQUENCE) {
+        place += 4;
+    }
+    if flags.has(MessageFlags::COMPONENT_ID) {
+        place += 4;
+    } else if flags.has(MessageFlags::GUID) {
+        place += 16;
+    }
+    let Ok(size) = u16::try_from(record.len().saturating_add(8)) else { return false };
+    if place > record.len() {
+        return false;
+    }
+    record.splice(place..place, stamp.to_le_bytes());
+    overwrite(record, 0, &size.to_le_bytes());
+    overwrite(record, 6, &(flags.0 | MessageFlags::TIMESTAMP.0).to_le_bytes());
+    true
 }

@@ -8,6 +8,7 @@ mod extended;
 mod full;
 mod instance;
 mod message;
+mod moved;
 mod perfinfo;
 mod raw;
 mod system;
@@ -20,7 +21,9 @@ pub use event::{Descriptor, Event};
 pub use extended::Extended;
 pub use full::Full;
 pub use instance::Instance;
+pub(crate) use message::give_stamp;
 pub use message::{Message, MessageMarker};
+pub use moved::Moved;
 pub use perfinfo::PerfInfo;
 pub use raw::Raw;
 pub use system::System;
@@ -38,6 +41,12 @@ pub trait Record {
 
     /// The raw stamp, for those kinds that have one.
     fn stamp(&self) -> Option<i64>;
+
+    /// The stamp with which the record is to be read: its own, or for one without, that of the
+    /// place it comes from. `None` where none is known: then it takes over whatever stands before it.
+    fn moment(&self) -> Option<i64> {
+        self.stamp()
+    }
 }
 
 impl<R: Record + ?Sized> Record for &R {
@@ -47,5 +56,9 @@ impl<R: Record + ?Sized> Record for &R {
 
     fn stamp(&self) -> Option<i64> {
         (**self).stamp()
+    }
+
+    fn moment(&self) -> Option<i64> {
+        (**self).moment()
     }
 }

@@ -1,5 +1,7 @@
 //! The buffer that a processor is writing to, and those that wait for the file.
 
+use std::collections::VecDeque;
+
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags};
 
 /// The current buffer of one processor.
@@ -13,6 +15,30 @@ pub(super) struct Lane {
     pub latest: Option<i64>,
     /// What is to be told of losses by the next buffer that is sealed.
     pub losses: BufferFlags,
+    /// The stamped record that was written last, if any is in it, and those without behind it.
+    pub group: Option<Group>,
+    /// Records without a stamp that wait for one with theirs.
+    pub waiting: VecDeque<Waiting>,
+}
+
+/// A stamped record and those that take over its stamp.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    /// Where it begins in the buffer.
+    pub at: usize,
+    /// Its stamp.
+    pub stamp: i64,
+    /// Records in it.
+    pub events: u64,
+}
+
+/// A record that waits for its place.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// The record, aligned.
+    pub bytes: Vec<u8>,
+    /// The stamp that it is to take over.
+    pub moment: i64,
 }
 
 impl Lane {

@@ -3,6 +3,7 @@
 mod config;
 mod file;
 mod lane;
+mod moved;
 
 pub use config::{SessionConfig, Style};
 
@@ -16,7 +17,7 @@ use super::medium::Medium;
 use super::pack::Packer;
 use super::put::{align, unwritable};
 use super::record::Record;
-use lane::{Held, Lane, Sealed};
+use lane::{Group, Held, Lane, Sealed};
 
 /// Puts the next file of a NEWFILE session in the place of the one just finished; the number of the
 /// new one counts from 1.
@@ -39,6 +40,9 @@ pub struct Summary {
     pub buffers_written: u64,
     /// Files written.
     pub files: u32,
+    /// Records of unknown kinds without a stamp of their own that could not keep the one they were
+    /// read with: no record with that stamp came on their processor.
+    pub moments_lost: u64,
 }
 
 /// Writes a trace as a session does.
@@ -205,6 +209,21 @@ impl<M: Medium> Session<M> {
             self.tick(stamp)?;
         }
         let index = self.lane_index(processor)?;
+        match (stamp, record.moment()) {
+            (None, Some(moment)) => return self.write_moved(index, record, moment),
+            (Some(stamp), _) => self.release(index, stamp)?,
+            (None, None) => {}
+        }
+        self.put(index, record)?;
+        match stamp {
+            Some(stamp) => self.join(index, stamp),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts a record into the buffer of a processor, or begins the next with it.
+    fn put(&mut self, index: usize, record: &impl Record) -> Result<()> {
+        let stamp = record.stamp();
         let size = self.config.header.buffer_size as usize;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         if lane.bytes.is_empty() {
@@ -234,6 +253,14 @@ impl<M: Medium> Session<M> {
         }
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.events += 1;
+        match (stamp, &mut lane.group) {
+            (Some(stamp), group) => {
+                let at = lane.bytes.len().saturating_sub(len);
+                *group = Some(Group { at, stamp, events: 1 });
+            }
+            (None, Some(group)) => group.events += 1,
+            (None, None) => {}
+        }
         lane.latest = lane.latest.max(stamp);
         self.latest = self.latest.max(stamp.unwrap_or(i64::MIN));
         Ok(())
@@ -334,12 +361,25 @@ impl<M: Medium> Session<M> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.bytes.clear();
         lane.latest = None;
+        lane.group = None;
         let events = core::mem::take(&mut lane.events);
         self.mark(index, BufferFlags::BUFFER_LOST);
         self.sequence = self.sequence.saturating_add(1);
         self.summary.buffers_lost += 1;
         self.summary.events_in_lost_buffers += events;
         Ok(events)
+    }
+
+    /// Flags the buffer that the processor's next record goes into with losses that the header counts
+    /// already: those of the buffer that the record comes from. Other flags are not taken over.
+    ///
+    /// # Errors
+    /// When the processor is not one of the header's.
+    pub fn carry_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<()> {
+        let index = self.lane_index(processor)?;
+        let losses = BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST;
+        self.mark(index, BufferFlags(flags.0 & losses.0));
+        Ok(())
     }
 
     /// What became of the records so far.
@@ -356,6 +396,7 @@ impl<M: Medium> Session<M> {
     /// # Errors
     /// Whatever the medium reports.
     pub fn close(mut self, end_time: Option<i64>) -> Result<(M, Summary)> {
+        self.release_all()?;
         self.seal_all();
         self.flush(self.latest)?;
         self.end_file(end_time)?;
@@ -402,6 +443,7 @@ impl<M: Medium> Session<M> {
     fn seal_lane(&mut self, index: usize, cursor: usize, next: Option<Vec<u8>>) {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         let bytes = core::mem::replace(&mut lane.bytes, next.unwrap_or_default());
+        lane.group = None;
         self.sealed.push_back(Sealed {
             bytes,
             processor: u16::try_from(index).unwrap_or(u16::MAX),

@@ -1,0 +1,170 @@
+//! Records without a stamp of their own that come from another buffer.
+//!
+//! A reader gives such a record the stamp of the one before it in its buffer. So it keeps its time only
+//! behind a record of the same stamp, in the same buffer:
+//!
+//! * Where that stands at the end of the current buffer, the record goes behind it. If there is no
+//!   room left, both begin the next buffer.
+//! * Elsewhere a message gets a stamp of its own, which its kind has a flag and a place for.
+//! * A record of another kind waits for one with its stamp on its processor, and goes behind that. If
+//!   a later one comes first, it goes before it, and its time is lost: [`super::Summary::moments_lost`].
+
+use super::lane::Waiting;
+use super::{Session, no_lane};
+use crate::constants::BUFFER_HEADER_SIZE;
+use crate::error::Result;
+use crate::write::medium::Medium;
+use crate::write::put::{align, unwritable};
+use crate::write::record::{Raw, Record, give_stamp};
+
+/// Records of a processor that may wait at once.
+const MOST_WAITING: usize = 64;
+
+impl<M: Medium> Session<M> {
+    /// Writes a record without a stamp that is to be read with `moment`.
+    pub(super) fn write_moved(
+        &mut self,
+        index: usize,
+        record: &impl Record,
+        moment: i64,
+    ) -> Result<()> {
+        let size = self.config.header.buffer_size as usize;
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes)?;
+        let padded = bytes.len().next_multiple_of(8);
+        if padded > size - BUFFER_HEADER_SIZE {
+            return Err(unwritable("the record is larger than a buffer of the session"));
+        }
+        let lane = self.lanes.get(index).ok_or_else(no_lane)?;
+        let group = lane.group.filter(|group| group.stamp == moment);
+        if group.is_some() && lane.bytes.len().saturating_add(padded) <= size {
+            return self.put(index, &Raw { bytes: &bytes, stamp: None });
+        }
+        let stamped = padded + 8 <= size - BUFFER_HEADER_SIZE && give_stamp(&mut bytes, moment);
+        if stamped {
+            return self.write_encoded(index, &bytes, moment);
+        }
+        align(&mut bytes);
+        match group {
+            Some(group) if lane.bytes.len() - group.at + padded <= size - BUFFER_HEADER_SIZE => {
+                self.move_group(index)?;
+                self.add_behind(index, &bytes)
+            }
+            _ => self.wait(index, Waiting { bytes, moment }),
+        }
+    }
+
+    /// Writes a message that just got a stamp.
+    fn write_encoded(&mut self, index: usize, bytes: &[u8], stamp: i64) -> Result<()> {
+        self.release(index, stamp)?;
+        self.put(index, &Raw { bytes, stamp: Some(stamp) })?;
+        self.join(index, stamp)
+    }
+
+    /// Lets the last stamped record of a buffer, and those behind it, begin the next.
+    fn move_group(&mut self, index: usize) -> Result<()> {
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        let Some(mut group) = lane.group else { return Ok(()) };
+        let mut next = self.spare.pop().unwrap_or_default();
+        next.clear();
+        next.resize(BUFFER_HEADER_SIZE, 0);
+        next.extend(lane.bytes.drain(group.at..));
+        lane.events = lane.events.saturating_sub(group.events);
+        if lane.is_empty() {
+            // It had the buffer to itself.
+            self.spare.push(std::mem::replace(&mut lane.bytes, next));
+        } else {
+            let cursor = lane.bytes.len() + next.len() - BUFFER_HEADER_SIZE;
+            self.seal_lane(index, cursor, Some(next));
+            if !self.config.hold_sealed {
+                self.flush(group.stamp)?;
+            }
+        }
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        group.at = BUFFER_HEADER_SIZE;
+        lane.events = group.events;
+        lane.latest = Some(group.stamp);
+        lane.group = Some(group);
+        Ok(())
+    }
+
+    /// Appends an aligned record for which there is room.
+    fn add_behind(&mut self, index: usize, bytes: &[u8]) -> Result<()> {
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        lane.bytes.extend_from_slice(bytes);
+        lane.events += 1;
+        if let Some(group) = &mut lane.group {
+            group.events += 1;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, index: usize, record: Waiting) -> Result<()> {
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        lane.waiting.push_back(record);
+        if lane.waiting.len() > MOST_WAITING { self.give_up(index) } else { Ok(()) }
+    }
+
+    /// Before a record with `stamp` comes: those that waited for an earlier one wait in vain.
+    pub(super) fn release(&mut self, index: usize, stamp: i64) -> Result<()> {
+        while let Some(lane) = self.lanes.get(index)
+            && lane.waiting.front().is_some_and(|waiting| waiting.moment < stamp)
+        {
+            self.give_up(index)?;
+        }
+        Ok(())
+    }
+
+    /// Behind a record with `stamp`: those that waited for it go there.
+    pub(super) fn join(&mut self, index: usize, stamp: i64) -> Result<()> {
+        loop {
+            let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+            let due = lane.waiting.front().is_some_and(|waiting| waiting.moment == stamp);
+            let Some(waiting) = lane.waiting.pop_front_if(|_| due) else { return Ok(()) };
+            let bytes = &waiting.bytes;
+            let size = self.config.header.buffer_size as usize;
+            let group = lane.group.map_or(lane.bytes.len(), |group| group.at);
+            if lane.bytes.len() + bytes.len() > size {
+                if lane.bytes.len() - group + bytes.len() > size - BUFFER_HEADER_SIZE {
+                    lane.waiting.push_front(waiting);
+                    self.give_up(index)?;
+                    continue;
+                }
+                self.move_group(index)?;
+            }
+            self.add_behind(index, bytes)?;
+        }
+    }
+
+    /// Writes the record that waits longest where the buffer stands.
+    fn give_up(&mut self, index: usize) -> Result<()> {
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        let Some(waiting) = lane.waiting.pop_front() else { return Ok(()) };
+        self.summary.moments_lost += 1;
+        self.put(index, &Aligned(&waiting.bytes))
+    }
+
+    /// At the end nothing waits any more.
+    pub(super) fn release_all(&mut self) -> Result<()> {
+        for index in 0..self.lanes.len() {
+            while self.lanes.get(index).is_some_and(|lane| !lane.waiting.is_empty()) {
+                self.give_up(index)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A record that was encoded and aligned before.
+struct Aligned<'a>(&'a [u8]);
+
+impl Record for Aligned<'_> {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(self.0);
+        Ok(())
+    }
+
+    fn stamp(&self) -> Option<i64> {
+        None
+    }
+}

@@ -1,0 +1,241 @@
+//! Records without a stamp of their own keep the time that they were read with, wherever they are
+//! moved to.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod writing;
+
+use std::collections::BTreeMap;
+
+use etl_format::Guid;
+use etl_format::constants::{LogFileMode, MessageFlags, RecordKind};
+use etl_format::read::{Header, Options, OrderCheck, Record, Trace};
+use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
+use etl_format::write::{LogFileHeader, Relog, RelogPlan, Session, SessionConfig};
+use proptest::prelude::*;
+use writing::{START, bytes, event, memory};
+
+/// What is written: on a processor, so much later, in so many bytes.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    Event,
+    /// A message, with the fields that these flags announce.
+    Message(u16),
+    /// A record of a kind that nobody knows.
+    Unknown,
+}
+
+fn header(processors: u32, buffer_size: u32) -> LogFileHeader {
+    LogFileHeader {
+        stamp: 1_000,
+        start_time: START,
+        end_time: START + 99,
+        boot_time: START - 1_000_000_000,
+        processors,
+        buffer_size,
+        mode: LogFileMode::SEQUENTIAL,
+        ..LogFileHeader::new()
+    }
+}
+
+fn unknown(number: u32, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0, 0, RecordKind::ERROR.0, 0xc0];
+    bytes.extend(number.to_le_bytes());
+    bytes.resize(16 + len, 0x5a);
+    let size = bytes.len() as u16;
+    bytes[..2].copy_from_slice(&size.to_le_bytes());
+    bytes
+}
+
+/// A trace in which every record has a number.
+fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Vec<u8> {
+    let config = SessionConfig::new(header(3, buffer_size));
+    let mut session = Session::create(memory(), config).unwrap();
+    let mut stamp = 1_000;
+    for (index, &(processor, ticks, len, kind)) in records.iter().enumerate() {
+        let number = first + index as u32;
+        let payload = [number.to_le_bytes().as_slice(), &vec![7; len]].concat();
+        stamp += ticks;
+        match kind {
+            Made::Event => session.write(processor, &event(number, stamp, &payload)),
+            Made::Unknown => {
+                let bytes = unknown(number, len);
+                session.write(processor, &Raw { bytes: &bytes, stamp: None })
+            }
+            Made::Message(flags) => session.write(
+                processor,
+                &Message {
+                    marker: if len % 2 == 0 { MessageMarker::Wpp } else { MessageMarker::Kind },
+                    number: 10,
+                    flags: MessageFlags(flags),
+                    sequence: 5,
+                    component_id: 6,
+                    guid: Guid::new(7, 8, 9, [1; 8]),
+                    stamp,
+                    thread_id: 11,
+                    process_id: 12,
+                    payload: &payload,
+                },
+            ),
+        }
+        .unwrap();
+    }
+    bytes(session.close(Some(START + 99)).unwrap().0)
+}
+
+/// What a record says, its stamp left out: a message may be given one.
+fn told(record: &Record<'_>) -> (u32, String) {
+    let word = |at: usize| u32::from_le_bytes(record.bytes()[at..at + 4].try_into().unwrap());
+    match record.header() {
+        Header::Message(h) => {
+            let number = u32::from_le_bytes(record.payload()[..4].try_into().unwrap());
+            let flags = h.flags.0 & !MessageFlags::TIMESTAMP.0;
+            let ids = (h.sequence, h.component_id, h.guid, h.process_id, h.thread_id);
+            (number, format!("message {flags:x} {} {ids:?} {:?}", h.number, record.payload()))
+        }
+        Header::Opaque => (word(4), format!("{:?}", record.bytes())),
+        _ => (word(8), format!("{:?}", record.bytes())),
+    }
+}
+
+/// Every record by its number: when and on which processor it was written, and what it says.
+fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
+    let options = Options { order: OrderCheck::Full, ..Options::default() };
+    let mut trace = Trace::open(file, &options).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut out = BTreeMap::new();
+    let mut last = i64::MIN;
+    while let Some(record) = records.next_record().unwrap() {
+        assert!(record.stamp() >= last);
+        last = record.stamp();
+        if record.hook().is_none() {
+            let (number, told) = told(&record);
+            let known = out.insert(number, (record.stamp(), record.processor(), told));
+            assert!(known.is_none(), "{number} came twice");
+        }
+    }
+    out
+}
+
+fn kind() -> impl Strategy<Value = Made> {
+    prop_oneof![
+        3 => Just(Made::Event),
+        2 => (0..0x40_u16).prop_map(|flags| Made::Message(flags & 0x27)),
+        1 => (0..0x40_u16).prop_map(Made::Message),
+        1 => Just(Made::Unknown),
+    ]
+}
+
+fn records() -> impl Strategy<Value = Vec<(u16, i64, usize, Made)>> {
+    proptest::collection::vec((0..3_u16, 0..4_i64, 0..300_usize, kind()), 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// All of a trace, in buffers of other sizes: every record keeps its time.
+    #[test]
+    fn copied(records in records(), from in 1..4_u32, to in 1..4_u32) {
+        let file = made(0, from * 1024, &records);
+        let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let mut plan = RelogPlan::copying(&mut trace).unwrap();
+        plan.header.buffer_size = to * 1024;
+        let mut relog = Relog::begin(plan, memory(), None).unwrap();
+        let mut ordered = trace.ordered().unwrap();
+        while let Some(record) = ordered.next_record().unwrap() {
+            relog.copy(&record).unwrap();
+        }
+        let (out, summary) = relog.finish().unwrap();
+        let (before, after) = (all(&file), all(&bytes(out)));
+        prop_assert_eq!(before.len(), records.len());
+        let moved = before.iter().filter(|(number, what)| after[number] != **what).count();
+        prop_assert_eq!(before.len(), after.len());
+        // Unknown records before every stamped one of their buffer are read with the session's
+        // start if there is no stamped one at all: no record of that time is anywhere.
+        prop_assert!(moved as u64 <= summary.moments_lost, "{} {:?}", moved, summary);
+        for (number, (stamp, processor, what)) in &before {
+            let (now, place, same) = &after[number];
+            prop_assert_eq!((processor, what), (place, same));
+            let message = what.starts_with("message");
+            prop_assert!(stamp == now || !message, "{number}: {stamp} became {now}");
+        }
+    }
+
+    /// Some of a trace: what stays keeps its time, though what stood before it is gone.
+    #[test]
+    fn chosen(records in records(), chosen in proptest::collection::vec(any::<bool>(), 60)) {
+        let file = made(0, 1024, &records);
+        let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let plan = RelogPlan::copying(&mut trace).unwrap();
+        let mut relog = Relog::begin(plan, memory(), None).unwrap();
+        let mut ordered = trace.ordered().unwrap();
+        while let Some(record) = ordered.next_record().unwrap() {
+            let kept = record.hook().is_some() || chosen[told(&record).0 as usize];
+            match kept {
+                true => relog.copy(&record).unwrap(),
+                false => relog.pass(&record).unwrap(),
+            }
+        }
+        let (out, summary) = relog.finish().unwrap();
+        let (before, after) = (all(&file), all(&bytes(out)));
+        prop_assert_eq!(after.len(), chosen.iter().take(records.len()).filter(|c| **c).count());
+        let mut lost = 0;
+        for (number, what) in &after {
+            if before[number] != *what {
+                prop_assert!(!before[number].2.starts_with("message"), "{:?}", what);
+                lost += 1;
+            }
+        }
+        prop_assert!(lost <= summary.moments_lost);
+    }
+
+    /// Several traces: every record keeps its time.
+    #[test]
+    fn merged(inputs in proptest::collection::vec(records(), 1..4)) {
+        let files: Vec<_> = inputs
+            .iter()
+            .enumerate()
+            .map(|(index, records)| made(index as u32 * 100, 1024, records))
+            .collect();
+        let mut before = BTreeMap::new();
+        files.iter().for_each(|file| before.append(&mut all(file)));
+        let sources = files.iter().map(Vec::as_slice).collect();
+        let (out, report) = merge(sources, memory(), &MergeOptions::default()).unwrap();
+        let after = all(&bytes(out));
+        prop_assert_eq!(before.len(), after.len());
+        let mut lost = 0;
+        for (number, what) in &before {
+            if after[number] != *what {
+                prop_assert!(!what.2.starts_with("message"), "{:?} {:?}", what, after[number]);
+                lost += 1;
+            }
+        }
+        prop_assert!(lost <= report.summary.moments_lost, "{}", lost);
+    }
+}
+
+/// A record of an unknown kind that fits nowhere behind its neighbour takes it along.
+#[test]
+fn neighbours_stay_together() {
+    let config = SessionConfig::new(header(1, 1024));
+    let mut session = Session::create(memory(), config).unwrap();
+    session.write(0, &event(1, 2_000, &[0; 400])).unwrap();
+    session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
+    let bytes_of = unknown(3, 400);
+    let raw = Raw { bytes: &bytes_of, stamp: None };
+    session.write(0, &Moved { raw, moment: 2_010 }).unwrap();
+    // One that waits for its neighbour, and one for which none comes.
+    let (waits, lost) = (unknown(4, 10), unknown(6, 10));
+    session.write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, moment: 2_020 }).unwrap();
+    session.write(0, &event(5, 2_020, &[0; 300])).unwrap();
+    session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, moment: 2_025 }).unwrap();
+    session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
+    let (file, summary) = session.close(None).unwrap();
+    let file = bytes(file);
+    let stamps: Vec<_> = all(&file).values().map(|(stamp, ..)| *stamp).collect();
+    assert_eq!(stamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
+    assert_eq!((summary.events_written, summary.moments_lost), (7, 1));
+    let trace = Trace::open(&file[..], &Options::default()).unwrap();
+    assert_eq!(trace.buffers().len(), 4);
+}
