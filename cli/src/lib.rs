@@ -79,9 +79,9 @@ enum Command {
     /// Make a sound trace of a damaged or unclosed one.
     Repair(commands::repair::Args),
     /// Compress the buffers of a trace.
-    Compress(commands::repack::CompressArgs),
+    Compress(commands::repack::CompressCommand),
     /// Decompress the buffers of a trace.
-    Decompress(commands::repack::DecompressArgs),
+    Decompress(commands::repack::DecompressCommand),
     /// Print shell completions.
     Completions(commands::completions::Args),
     /// Print the manual page.

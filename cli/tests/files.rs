@@ -119,6 +119,67 @@ fn compressed_and_back() {
     }
 }
 
+/// Every tool that makes a trace compresses it as it is told; decompressed, it is the plain one.
+#[test]
+fn every_tool_compresses() {
+    let here = directory(&[("t.etl", &trace())]);
+    let read = |name: &str| std::fs::read(here.path().join(name)).unwrap();
+    for tool in [&["merge"][..], &["slice", "--pid", "100"], &["scrub", "--salt", "x"], &["repair"]]
+    {
+        let make = |more: &[&str]| {
+            let args = [tool, &["t.etl", "--force"], more].concat();
+            let said = etlkit(here.path(), &args);
+            (said.code, said.err)
+        };
+        assert_eq!(make(&["-o", "plain.etl"]).0, 0);
+        for (algorithm, format) in [("lznt1", 2), ("xpress", 3), ("xpress-huff", 4)] {
+            for effort in ["fast", "default", "best"] {
+                let how = ["--compress", "--algorithm", algorithm, "--effort", effort];
+                assert_eq!(make(&[&how[..], &["-o", "c.etl"]].concat()).0, 0, "{tool:?}");
+                assert_eq!(read("c.etl")[0x2c], format, "{tool:?} {algorithm}");
+                let back = ["decompress", "c.etl", "-o", "back.etl", "--force"];
+                assert_eq!(etlkit(here.path(), &back).code, 0);
+                assert_eq!(read("back.etl"), read("plain.etl"), "{tool:?} {algorithm}");
+            }
+        }
+        for how in [["--algorithm", "lznt1"], ["--effort", "best"]] {
+            let (code, err) = make(&[&how[..], &["-o", "c.etl"]].concat());
+            assert_eq!((code, err.contains("--compress")), (2, true), "{err}");
+        }
+    }
+}
+
+/// Inputs are no open files: there may be far more of them than a process may have open.
+#[test]
+#[cfg(unix)]
+fn more_inputs_than_open_files() {
+    let here = directory(&[]);
+    let mut names = Vec::new();
+    for number in 0..300_i64 {
+        let name = format!("{number:03}.etl");
+        let records =
+            [event(1_015 + number, 7, 4, 0x8, None), event(2_000 - number, 8, 5, 0x10, None)];
+        let file =
+            [buffer(0, 0, 4, &[header_event(2)]), buffer(1, (number % 2) as u16, 0, &records)];
+        std::fs::write(here.path().join(&name), file.concat()).unwrap();
+        names.push(name);
+    }
+    let said = std::process::Command::new("sh")
+        .current_dir(here.path())
+        .args([
+            "-c",
+            "ulimit -n 16; exec \"$0\" merge -o m.etl \"$@\"",
+            env!("CARGO_BIN_EXE_etlkit"),
+        ])
+        .args(&names)
+        .output()
+        .unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let found = stamps(here.path(), "m.etl");
+    assert_eq!(found.len(), 601);
+    assert!(found.is_sorted());
+}
+
 #[test]
 fn pipes_carry_traces() {
     let (small, err) = etlkit_bytes(&trace(), &["compress", "-", "-o", "-"]);

@@ -13,7 +13,7 @@ use etl_format::write::merge::{
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::commands::repack::CompressionArgs;
+use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs};
@@ -43,11 +43,8 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     sink: SinkArgs,
-    /// Compress the merged trace
-    #[arg(long)]
-    compress: bool,
     #[command(flatten)]
-    how: CompressionArgs,
+    packing: CompressArgs,
     /// Merge traces that do not belong together for this reason. May be given more than once
     #[arg(long, value_enum, value_name = "REASON")]
     allow: Vec<Why>,
@@ -124,7 +121,7 @@ fn options(args: &Args) -> MergeOptions {
             clock: allows(Why::Clock),
             pointer_size: allows(Why::PointerSize),
         },
-        compression: args.compress.then(|| args.how.chosen()),
+        compression: args.packing.chosen(),
         now: None,
     }
 }

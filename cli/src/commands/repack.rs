@@ -35,14 +35,18 @@ Examples:
   etlkit compress trace.etl -o small.etl
   etlkit compress trace.etl -o small.etl --effort best --format json
   cat trace.etl | etlkit compress - -o - > small.etl")]
-pub(crate) struct CompressArgs {
+pub(crate) struct CompressCommand {
     /// The trace; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
-    #[command(flatten)]
-    how: CompressionArgs,
+    /// Format of the compressed buffers; Windows writes and reads xpress
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    algorithm: Algorithm,
+    /// How much work to put into it
+    #[arg(long, value_enum, default_value_t)]
+    effort: Work,
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
@@ -58,7 +62,7 @@ Exit codes: 0 done, 2 not readable, damaged, or not writable.
 Examples:
   etlkit decompress merged.etl -o plain.etl
   etlkit decompress merged.etl -o - | some-reader -")]
-pub(crate) struct DecompressArgs {
+pub(crate) struct DecompressCommand {
     /// The trace; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -71,31 +75,52 @@ pub(crate) struct DecompressArgs {
     input: InputArgs,
 }
 
-/// How buffers are compressed.
+/// Whether and how the buffers of a new trace are compressed: of every tool that makes one.
 #[derive(Debug, clap::Args)]
-pub(crate) struct CompressionArgs {
+pub(crate) struct CompressArgs {
+    /// Compress the buffers of the new trace
+    #[arg(long)]
+    compress: bool,
     /// Format of the compressed buffers; Windows writes and reads xpress
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, requires = "compress")]
     algorithm: Algorithm,
     /// How much work to put into it
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, requires = "compress")]
     effort: Work,
 }
 
-impl CompressionArgs {
-    /// The format and the effort.
-    pub fn chosen(&self) -> (CompressionFormat, Effort) {
-        let format = match self.algorithm {
+impl CompressArgs {
+    /// The format and the effort, if the user wants any.
+    pub fn chosen(&self) -> Option<(CompressionFormat, Effort)> {
+        self.compress.then(|| (self.algorithm.format(), self.effort.effort()))
+    }
+
+    /// A compressor for the new trace, if the user wants one.
+    pub fn packer(&self) -> Option<Box<dyn Packer>> {
+        let (format, effort) = self.chosen()?;
+        // All formats that can be named are known to the library.
+        let packer = BufferPacker::new(format, effort).ok()?;
+        Some(Box::new(packer))
+    }
+}
+
+impl Algorithm {
+    fn format(self) -> CompressionFormat {
+        match self {
             Algorithm::Xpress => CompressionFormat::XPRESS,
             Algorithm::Lznt1 => CompressionFormat::LZNT1,
             Algorithm::XpressHuff => CompressionFormat::XPRESS_HUFF,
-        };
-        let effort = match self.effort {
+        }
+    }
+}
+
+impl Work {
+    fn effort(self) -> Effort {
+        match self {
             Work::Fast => Effort::Fast,
             Work::Default => Effort::Default,
             Work::Best => Effort::Best,
-        };
-        (format, effort)
+        }
     }
 }
 
@@ -121,14 +146,14 @@ enum Work {
     Best,
 }
 
-pub(crate) fn compress(args: &CompressArgs) -> Result<Outcome, Failure> {
-    let (format, effort) = args.how.chosen();
+pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
+    let (format, effort) = (args.algorithm.format(), args.effort.effort());
     let mut packer =
         BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
     run(&args.file, &args.input, &args.sink, args.report, Some(&mut packer))
 }
 
-pub(crate) fn decompress(args: &DecompressArgs) -> Result<Outcome, Failure> {
+pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
     run(&args.file, &args.input, &args.sink, args.report, None)
 }
 

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use etl_format::read::{Limits, Mode, Options, OrderCheck, Source, Trace};
+use etl_format::read::{Mode, Options, OrderCheck, Source, Trace};
 use etl_format::write::File;
-use etl_format::write::repair::{self, RepairReport};
+use etl_format::write::repair::{self, RepairOptions, RepairReport};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs, WithSource};
@@ -31,6 +32,7 @@ Exit codes: 0 the trace was sound already, 1 it was damaged or unclosed and the 
 
 The new file holds every record that could be read, in time order. The report is the map of what
 could not be read: where in the damaged file, and how many records stand before and behind.
+What was compressed is compressed again; --compress compresses what was not, or otherwise.
 
 Examples:
   etlkit repair broken.etl -o sound.etl
@@ -41,6 +43,8 @@ pub(crate) struct Args {
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
+    #[command(flatten)]
+    packing: CompressArgs,
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
@@ -52,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
     let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
     let source = Input::open(&args.file, &args.input)?;
-    let done = source.with(Repair { name: &name, sink: &mut sink })?;
+    let done = source.with(Repair { args, name: &name, sink: &mut sink })?;
     check(&mut sink, &done)?;
     let outcome = if done.was_sound() { Outcome::Fine } else { Outcome::Findings };
     let report = Report::new(&name, sink.name(), &done).render(args.report);
@@ -61,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 struct Repair<'a> {
+    args: &'a Args,
     name: &'a str,
     sink: &'a mut Sink,
 }
@@ -71,7 +76,9 @@ impl WithSource for Repair<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let mut progress = Progress::new(source.size().unwrap_or(0), false);
         let medium = File::new(self.sink.file());
-        let done = repair::repair(&mut source, medium, Limits::default(), |record| {
+        let how =
+            RepairOptions { compression: self.args.packing.chosen(), ..RepairOptions::default() };
+        let done = repair::repair_with(&mut source, medium, &how, |record| {
             progress.pass(record.bytes().len());
         });
         match done {

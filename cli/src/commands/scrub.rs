@@ -14,13 +14,12 @@ use etl_tools::scrub::{self, Action, Category, Mask, Policy, Summary, scrub};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
-
-use super::slice::packer;
 
 /// Raised when a field of the report changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -72,9 +71,8 @@ pub(crate) struct Args {
     /// its own
     #[arg(long, value_name = "TEXT")]
     salt: Option<String>,
-    /// Compress the buffers of the new trace
-    #[arg(long)]
-    compress: bool,
+    #[command(flatten)]
+    packing: CompressArgs,
     /// How to print the report, which does not repeat what was removed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -213,7 +211,7 @@ impl WithSource for Scrub<'_> {
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(used * 2, false);
         let medium = File::new(BufWriter::with_capacity(1 << 20, sink.file()));
-        let packer = if args.compress { packer() } else { None };
+        let packer = args.packing.packer();
         let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
         let made = scrub(&mut trace, &options, medium, packer, watch).map(|(_, summary)| summary);
         let summary = match made {

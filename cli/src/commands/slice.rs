@@ -5,15 +5,14 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_format::compress::Effort;
-use etl_format::constants::CompressionFormat;
 use etl_format::read::{Options, Source, Trace};
-use etl_format::write::{BufferPacker, File, Packer};
+use etl_format::write::File;
 use etl_tools::Failed;
 use etl_tools::slice::{self, Summary, Why, slice};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::filter::FilterArgs;
@@ -51,9 +50,8 @@ pub(crate) struct Args {
     /// Keep only what is selected, its stacks, and what the session says of itself
     #[arg(long)]
     no_keep_state: bool,
-    /// Compress the buffers of the new trace
-    #[arg(long)]
-    compress: bool,
+    #[command(flatten)]
+    packing: CompressArgs,
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -94,12 +92,6 @@ struct Slice<'a> {
     name: &'a str,
 }
 
-/// The compressor of a tool that was asked for `--compress`.
-pub(super) fn packer() -> Option<Box<dyn Packer>> {
-    let packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::default()).ok()?;
-    Some(Box::new(packer))
-}
-
 impl WithSource for Slice<'_> {
     type Output = Result<Outcome, Failure>;
 
@@ -119,7 +111,7 @@ impl WithSource for Slice<'_> {
             |record, subject| filter.admits_about(record, subject.processes(), subject.threads()),
             options,
             medium,
-            if args.compress { packer() } else { None },
+            args.packing.packer(),
             |record| progress.pass(record.bytes().len()),
         )
         .map(|(_, summary)| summary);
