@@ -46,7 +46,15 @@ impl From<Outcome> for ExitCode {
 /// Read, write, synthesize and verify Windows event trace logs (.etl) on any OS.
 #[derive(Debug, Parser)]
 #[command(name = "etlkit", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 fine, 1 findings, 2 could not be done.")]
+#[command(after_help = "\
+Exit codes: 0 fine, 1 findings, 2 could not be done. `etlkit COMMAND --help` tells more.
+
+Examples:
+  etlkit info trace.etl
+  etlkit dump trace.etl --limit 20
+  etlkit verify trace.etl
+  etlkit merge kernel.etl clr.etl clrRundown.etl -o merged.etl
+  etlkit diff before.etl after.etl")]
 struct Etlkit {
     #[command(subcommand)]
     command: Command,
@@ -84,9 +92,8 @@ enum Command {
     Decompress(commands::repack::DecompressCommand),
     /// Print shell completions.
     Completions(commands::completions::Args),
-    /// Print the manual page.
-    #[command(hide = true)]
-    Man,
+    /// Print the manual page, or write those of all commands.
+    Man(commands::completions::ManArgs),
 }
 
 impl Command {
@@ -106,8 +113,8 @@ impl Command {
             Command::Repair(args) => commands::repair::run(args),
             Command::Compress(args) => commands::repack::compress(args),
             Command::Decompress(args) => commands::repack::decompress(args),
-            Command::Completions(args) => commands::completions::run(args, Etlkit::command()),
-            Command::Man => commands::completions::man(Etlkit::command()),
+            Command::Completions(args) => commands::completions::run(args, tools()),
+            Command::Man(args) => commands::completions::man(args, tools()),
         }
     }
 }
@@ -118,6 +125,10 @@ impl Command {
 struct Etlverify {
     #[command(flatten)]
     args: commands::verify::Args,
+}
+
+fn tools() -> commands::completions::Tools {
+    commands::completions::Tools { etlkit: Etlkit::command(), etlverify: Etlverify::command() }
 }
 
 /// `etlkit`, with the arguments of the process.

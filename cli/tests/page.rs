@@ -121,6 +121,7 @@ fn every_help_text() {
         let said = etlkit(here.path(), &args);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{command:?}");
         assert!(said.out.contains("Usage: "), "{command:?}");
+        assert!(said.out.contains("\nExamples:\n"), "etlkit {command:?} --help has no example");
         for name in commands(&said.out) {
             left.push([&command[..], &[name]].concat());
         }

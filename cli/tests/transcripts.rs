@@ -117,18 +117,6 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn completions_and_manual_page() {
-    let here = directory(&[]);
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let said = etlkit(here.path(), &["completions", shell]);
-        assert_eq!(said.code, 0);
-        assert!(said.out.contains("dump"), "{shell}");
-    }
-    let said = etlkit(here.path(), &["man"]);
-    assert!(said.code == 0 && said.out.contains(".TH etlkit"));
-}
-
-#[test]
 fn what_the_tables_say() {
     let here = directory(&[]);
     for (name, args) in [

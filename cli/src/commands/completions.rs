@@ -1,6 +1,8 @@
-//! `etlkit completions` and the manual page.
+//! `etlkit completions` and `etlkit man`: what packages install beside the tools.
 
-use clap::Command;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, ValueEnum};
 use clap_complete::Shell;
 
 use crate::Outcome;
@@ -9,21 +11,100 @@ use crate::output;
 
 /// Arguments of `etlkit completions`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  etlkit completions bash > ~/.local/share/bash-completion/completions/etlkit
+  etlkit completions zsh > ~/.zfunc/_etlkit
+  etlkit completions fish > ~/.config/fish/completions/etlkit.fish
+  etlkit completions powershell >> $PROFILE
+  etlkit completions bash --tool etlverify > ~/.local/share/bash-completion/completions/etlverify")]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
+    /// The tool that is completed
+    #[arg(long, value_enum, default_value_t)]
+    tool: Tool,
 }
 
-pub(crate) fn run(args: &Args, mut command: Command) -> Result<Outcome, Failure> {
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Tool {
+    #[default]
+    Etlkit,
+    Etlverify,
+}
+
+/// Arguments of `etlkit man`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  etlkit man | man -l -
+  etlkit man ~/.local/share/man/man1 && man etlkit-dump")]
+pub(crate) struct ManArgs {
+    /// Directory to write the pages of all commands to; without it, the page of etlkit is printed
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// The two tools.
+pub(crate) struct Tools {
+    pub etlkit: Command,
+    pub etlverify: Command,
+}
+
+pub(crate) fn run(args: &Args, tools: Tools) -> Result<Outcome, Failure> {
+    let (mut command, name) = match args.tool {
+        Tool::Etlkit => (tools.etlkit, "etlkit"),
+        Tool::Etlverify => (tools.etlverify, "etlverify"),
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "etlkit", &mut script);
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
     Ok(Outcome::Fine)
 }
 
-pub(crate) fn man(command: Command) -> Result<Outcome, Failure> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page)?;
-    output::print(&String::from_utf8_lossy(&page))?;
+pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
+    let Some(directory) = &args.directory else {
+        output::print(&page(&tools.etlkit, "etlkit")?)?;
+        return Ok(Outcome::Fine);
+    };
+    let failure = |path: &Path, e: std::io::Error| {
+        Failure::new(path.display().to_string(), e.to_string())
+            .hint("name a directory that you may write to")
+    };
+    std::fs::create_dir_all(directory).map_err(|e| failure(directory, e))?;
+    let mut all = Vec::new();
+    for mut tool in [tools.etlkit, tools.etlverify] {
+        // Gives every command its full name, and the options that all have.
+        tool = tool.disable_help_subcommand(true);
+        tool.build();
+        pages(&tool, "", &mut all);
+    }
+    for (name, command) in &all {
+        let page = page(command, name)?;
+        let path = directory.join(format!("{name}.1"));
+        std::fs::write(&path, page).map_err(|e| failure(&path, e))?;
+    }
+    output::print(&format!("{} pages in {}\n", all.len(), directory.display()))?;
     Ok(Outcome::Fine)
+}
+
+/// One page.
+fn page(command: &Command, title: &str) -> Result<String, Failure> {
+    let mut page = Vec::new();
+    let source = format!("etlkit {}", env!("CARGO_PKG_VERSION"));
+    let man = clap_mangen::Man::new(command.clone()).title(title).source(source).manual("etlkit");
+    man.render(&mut page)?;
+    Ok(String::from_utf8_lossy(&page).replace("\n.SH EXTRA\n", "\n.SH NOTES\n"))
+}
+
+/// A command and those below it, each by the name of its page.
+fn pages(command: &Command, above: &str, all: &mut Vec<(String, Command)>) {
+    let name = format!("{above}{}", command.get_name());
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        pages(below, &format!("{name}-"), all);
+    }
+    // A page names its command as it is typed, and refers to others by the names of their pages.
+    let typed = name.replace('-', " ");
+    let page = command.clone().display_name(name.clone()).bin_name(typed);
+    all.push((name, page));
 }

@@ -38,8 +38,16 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Job {
     /// Say what the scenarios are
+    #[command(after_help = "\
+Examples:
+  etlkit corpus list
+  etlkit corpus list --corpus my-scenarios")]
     List,
     /// Make the traces of the scenarios, a directory for each
+    #[command(after_help = "\
+Examples:
+  etlkit corpus build -o out
+  etlkit corpus build -o out recipe circular --force")]
     Build {
         /// Directory for the outputs
         #[arg(short, long, value_name = "DIR")]
@@ -51,6 +59,11 @@ enum Job {
         names: Vec<String>,
     },
     /// Compare what comes out with corpus.lock
+    #[command(after_help = "\
+Examples:
+  etlkit corpus check
+  etlkit corpus check recipe
+  etlkit corpus check --update")]
     Check {
         /// Write what comes out into corpus.lock
         #[arg(long)]

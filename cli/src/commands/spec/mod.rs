@@ -72,11 +72,20 @@ impl From<ProfileArg> for Profile {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List the providers and the kernel's classes that are described
+    #[command(after_help = "\
+Examples:
+  etlkit spec providers
+  etlkit spec providers dotnet --format json")]
     Providers {
         /// Only those with this text in their name or GUID
         search: Option<String>,
     },
     /// List the keywords of a provider
+    #[command(after_help = "\
+Examples:
+  etlkit spec keywords runtime
+  etlkit spec keywords runtime thread
+  etlkit spec keywords rundown 0x138")]
     Keywords {
         /// The provider
         provider: String,
@@ -84,6 +93,12 @@ enum What {
         search: Option<String>,
     },
     /// List the events of a provider, with their fields
+    #[command(after_help = "\
+Examples:
+  etlkit spec events runtime
+  etlkit spec events runtime 143
+  etlkit spec events rundown method --profile documented
+  etlkit spec events Thread")]
     Events {
         /// The provider
         provider: String,
@@ -91,6 +106,10 @@ enum What {
         search: Option<String>,
     },
     /// Take a mask apart: its keywords, the events it gives, and what it will not give
+    #[command(after_help = "\
+Examples:
+  etlkit spec mask rundown 0xB8
+  etlkit spec mask runtime 0x1CCBD --level 4 --format json")]
     Mask {
         /// The provider
         provider: String,
@@ -104,6 +123,10 @@ enum What {
     /// Read a command line of xperf, logman or tracelog: what it asks for, and what it will not give
     Line(line::LineArgs),
     /// Print the documents' tables of keyword combinations, computed from the CLR's rules
+    #[command(after_help = "\
+Examples:
+  etlkit spec tables
+  etlkit spec tables --level 4 --format json")]
     Tables {
         /// The level of the session; 0 stands for all levels
         #[arg(long, default_value_t = 5)]

@@ -1,0 +1,111 @@
+//! What packages install beside the tools: manual pages and shell completions.
+
+mod common;
+
+use std::process::Command;
+
+use common::{directory, etlkit};
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let here = directory(&[]);
+    let said = etlkit(here.path(), &["man", "share/man1"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    let mut pages: Vec<_> = std::fs::read_dir(here.path().join("share/man1"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    assert_eq!(said.out, format!("{} pages in share/man1\n", pages.len()));
+    let read =
+        |page: &str| std::fs::read_to_string(here.path().join("share/man1").join(page)).unwrap();
+    for page in &pages {
+        let name = page.strip_suffix(".1").unwrap();
+        let (text, typed) = (read(page), name.replace('-', " "));
+        assert!(text.contains(&format!(".TH {name} 1")), "{page}");
+        assert!(text.contains(&format!("\\fB{typed}\\fR")), "{page} shows no {typed}");
+        assert!(text.contains(".SH NOTES") && text.contains("Examples:"), "{page}");
+        // Whatever a page refers to is there.
+        for reference in text.lines().filter_map(|line| line.strip_suffix("(1)")) {
+            let other = format!("{}.1", reference.replace('\\', ""));
+            assert!(pages.contains(&other), "{page} refers to {other}");
+        }
+    }
+    for page in ["etlkit.1", "etlkit-dump.1", "etlkit-spec-mask.1", "etlkit-man.1", "etlverify.1"] {
+        assert!(pages.contains(&page.to_owned()), "{page}: {pages:?}");
+    }
+    insta::assert_snapshot!("man_pages", pages.join("\n"));
+    insta::assert_snapshot!("man_info", read("etlkit-info.1"));
+    // Again, over what is there; and the one page that is printed is the one that is written.
+    assert_eq!(etlkit(here.path(), &["man", "share/man1"]).code, 0);
+    assert!(etlkit(here.path(), &["man"]).out.contains("etlkit\\-dump(1)"));
+    // A directory that cannot be made.
+    std::fs::write(here.path().join("file"), "").unwrap();
+    let said = etlkit(here.path(), &["man", "file"]);
+    assert!(said.code == 2 && said.err.contains("\nhint: "), "{}", said.err);
+}
+
+/// groff complains of what it does not understand.
+#[test]
+fn manual_pages_are_well_formed() {
+    let here = directory(&[]);
+    assert_eq!(etlkit(here.path(), &["man", "."]).code, 0);
+    for entry in std::fs::read_dir(here.path()).unwrap() {
+        let page = entry.unwrap().path();
+        let checked =
+            Command::new("groff").args(["-man", "-Tascii", "-ww", "-z"]).arg(&page).output();
+        let Ok(output) = checked else {
+            eprintln!("\n*** SKIPPED: there is no groff; this test has shown nothing ***\n");
+            return;
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{}: {said}", page.display());
+    }
+}
+
+#[test]
+fn every_shell_completes_both_tools() {
+    let here = directory(&[]);
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        for (tool, words) in [
+            ("etlkit", &["dump", "merge", "no-mmap", "spec"][..]),
+            ("etlverify", &["explain", "sarif"]),
+        ] {
+            let said = etlkit(here.path(), &["completions", shell, "--tool", tool]);
+            assert_eq!((said.code, said.err.as_str()), (0, ""));
+            for word in words {
+                // Elvish and PowerShell list options, and no values of them.
+                let lists = !(["powershell", "elvish"].contains(&shell) && *word == "sarif");
+                assert!(!lists || said.out.contains(word), "{shell} {tool}: {word}");
+            }
+            // The shell itself reads the script, if it is there.
+            let path = here.path().join("script");
+            std::fs::write(&path, &said.out).unwrap();
+            if let ("bash" | "zsh" | "fish", Ok(output)) =
+                (shell, Command::new(shell).arg("-n").arg(&path).output())
+            {
+                assert!(
+                    output.status.success(),
+                    "{shell}: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
+            }
+        }
+    }
+    let plain = etlkit(here.path(), &["completions", "bash"]).out;
+    assert_eq!(plain, etlkit(here.path(), &["completions", "bash", "--tool", "etlkit"]).out);
+}
+
+/// bash completes a word as it would at a prompt.
+#[test]
+fn bash_completes_a_command() {
+    let here = directory(&[]);
+    let script = etlkit(here.path(), &["completions", "bash"]).out;
+    std::fs::write(here.path().join("script"), script).unwrap();
+    let ask = "source ./script; COMP_WORDS=(etlkit sp); COMP_CWORD=1; _etlkit etlkit sp etlkit; \
+               echo \"${COMPREPLY[@]}\"";
+    match Command::new("bash").args(["-c", ask]).current_dir(here.path()).output() {
+        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "spec\n"),
+        Err(_) => eprintln!("\n*** SKIPPED: there is no bash; this test has shown nothing ***\n"),
+    }
+}
