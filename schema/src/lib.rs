@@ -34,5 +34,5 @@ mod testing;
 
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
-    Named, OutType, SchemaSource, Text, ValueMap,
+    Named, OutType, Pattern, SchemaSource, Text, ValueMap,
 };

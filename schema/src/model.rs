@@ -12,7 +12,7 @@ use std::sync::Arc;
 mod map;
 mod types;
 
-pub use map::{MapEntry, MapKind, ValueMap};
+pub use map::{MapEntry, MapKind, Pattern, ValueMap};
 pub use types::{InType, OutType};
 
 /// A piece of text that is either part of the program (tables) or learned at run time.
@@ -42,7 +42,8 @@ pub struct EventSchema {
     pub channel: Named<u8>,
     /// Keyword mask.
     pub keywords: u64,
-    /// Names of the bits of `keywords`, in the order in which the source names them.
+    /// Names of the bits of `keywords` as they are shown to people (see [`Named::name`]), in the order
+    /// in which the source names them.
     pub keyword_names: Vec<Text>,
     /// Message text with inserts: `%1` (manifests) or `%10!s!` (WPP).
     pub message: Option<Text>,
@@ -88,7 +89,8 @@ impl EventSchema {
 pub struct Named<T> {
     /// The number.
     pub value: T,
-    /// Its name; empty when nobody said.
+    /// Its name, as it is shown to people: the display message where a manifest has one, else the
+    /// name that the source gives it. Empty when nobody said.
     pub name: Text,
 }
 

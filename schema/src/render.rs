@@ -165,7 +165,7 @@ fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
         escape_line(out, name);
         return true;
     }
-    if map.kind() == MapKind::Values || map.bits(value).next().is_none() {
+    if map.kind() != MapKind::Bits || map.bits(value).next().is_none() {
         return false;
     }
     for (i, name) in map.bits(value).enumerate() {

@@ -23,7 +23,6 @@ use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
 use etl_format::read::{Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
 
 /// Events that a merge adds to tell the schemas of others: `TRACE_EVENT_INFO` and maps.
@@ -361,10 +360,13 @@ impl SchemaStore {
     }
 }
 
+/// Classes of the tables. Their hash has a fixed seed, see below.
+type ClassesOfTables = std::collections::HashSet<Guid, foldhash::fast::FixedState>;
+
 /// Providers whose tables describe classic events. What stands in them is known, so that no trace can
 /// choose keys that collide: a fast hash will do.
-fn classic_of_tables() -> &'static FxHashSet<Guid> {
-    static PROVIDERS: OnceLock<FxHashSet<Guid>> = OnceLock::new();
+fn classic_of_tables() -> &'static ClassesOfTables {
+    static PROVIDERS: OnceLock<ClassesOfTables> = OnceLock::new();
     PROVIDERS.get_or_init(|| {
         let providers =
             Registry::builtin().providers().iter().chain(Registry::classic().providers());

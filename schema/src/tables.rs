@@ -6,7 +6,7 @@ mod parse;
 use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
-use rustc_hash::FxHashMap;
+use foldhash::fast::FixedState;
 
 use crate::decode::Decoder;
 use crate::model::{EventSchema, Identity};
@@ -114,12 +114,16 @@ impl Provider {
     }
 }
 
+/// Provider and event by what a record says. The keys are those of the tables, which no trace can
+/// choose so that they collide: a hash with a fixed seed will do.
+type ByIdentity = std::collections::HashMap<(Guid, Identity), (usize, usize), FixedState>;
+
 /// Providers, and their events by identity.
 #[derive(Debug, Default)]
 pub struct Registry {
     providers: Vec<Provider>,
     /// Provider and event by what a record says.
-    events: FxHashMap<(Guid, Identity), (usize, usize)>,
+    events: ByIdentity,
     /// A decoder for each event of each provider.
     decoders: Vec<Vec<Decoder>>,
 }
@@ -167,7 +171,7 @@ impl Registry {
     /// A registry of providers. Of two events with one identity the later one counts.
     #[must_use]
     pub fn new(providers: Vec<Provider>) -> Self {
-        let mut events = FxHashMap::default();
+        let mut events = ByIdentity::default();
         for (p, provider) in providers.iter().enumerate() {
             for (e, event) in provider.events.iter().enumerate() {
                 events.insert((event.schema.provider, event.schema.identity), (p, e));

@@ -22,7 +22,7 @@ fn says(e: &Explanation<'_>, what: &str) -> bool {
 fn the_rundown_of_the_recipe_ends_with_dcend() {
     let good = explained("rundown", 0x138, 5);
     let symbols = symbols(&good);
-    for wanted in ["DCEndInit_V1", "DCEndComplete_V1", "MethodDCEndVerbose_V2", "ModuleDCEnd_V2"] {
+    for wanted in ["DCEndInit_V1", "DCEndComplete_V1", "MethodDCEndVerbose_V2", "ModuleDCEnd_V3"] {
         assert!(symbols.iter().any(|s| s == wanted), "{wanted} in {symbols:?}");
     }
     assert!(!symbols.iter().any(|s| s.starts_with("MethodDCStart")));

@@ -9,6 +9,18 @@ pub enum MapKind {
     Values,
     /// An entry names a bit or a group of bits.
     Bits,
+    /// No numbers: [`ValueMap::patterns`] has the entries. Windows reads such maps and makes no use
+    /// of them, and so do the renderings here: text stays what it is.
+    Patterns,
+}
+
+/// An entry of a pattern map: what to look for in a text, and what to put in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    /// The expression to look for.
+    pub pattern: Text,
+    /// What stands for it.
+    pub text: Text,
 }
 
 /// A named value or bit.
@@ -20,12 +32,14 @@ pub struct MapEntry {
     pub name: Text,
 }
 
-/// A value map or bit map (`valueMap`, `bitMap` of a manifest).
+/// A value map, bit map or pattern map (`valueMap`, `bitMap`, `patternMap` of a manifest).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueMap {
     name: Text,
     kind: MapKind,
     entries: Vec<MapEntry>,
+    patterns: Vec<Pattern>,
+    format: Text,
 }
 
 impl ValueMap {
@@ -34,7 +48,31 @@ impl ValueMap {
     pub fn new(name: impl Into<Text>, kind: MapKind, mut entries: Vec<MapEntry>) -> Self {
         entries.sort_by_key(|e| e.value);
         entries.dedup_by_key(|e| e.value);
-        ValueMap { name: name.into(), kind, entries }
+        let (patterns, format) = (Vec::new(), Text::Borrowed(""));
+        ValueMap { name: name.into(), kind, entries, patterns, format }
+    }
+
+    /// A pattern map, of patterns in their order; `format` names the kind of expressions.
+    #[must_use]
+    pub fn of_patterns(
+        name: impl Into<Text>,
+        format: impl Into<Text>,
+        patterns: Vec<Pattern>,
+    ) -> Self {
+        let (name, format) = (name.into(), format.into());
+        ValueMap { name, kind: MapKind::Patterns, entries: Vec::new(), patterns, format }
+    }
+
+    /// The patterns of a pattern map, in the order in which they are tried.
+    #[must_use]
+    pub fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+
+    /// What kind of expressions the patterns are, as the manifest names it; else empty.
+    #[must_use]
+    pub fn format(&self) -> &str {
+        &self.format
     }
 
     /// The map's name.

@@ -1,18 +1,27 @@
 //! XML instrumentation manifests: from a file, or as an `EventSource` writes them into a trace.
 //!
-//! Read are providers with their channels, levels, tasks, opcodes, keywords, maps, templates and
-//! events, and the string tables that messages refer to. Elements are known by their local names,
+//! Read are providers with their channels, levels, tasks, opcodes, keywords, maps of values, bits and
+//! patterns, templates and events, and the string and message tables that messages refer to. What has
+//! a display message is called by it, as Windows does it. Elements are known by their local names,
 //! whatever their namespace.
 
-use crate::model::{EventSchema, Identity, MapEntry, MapKind, Named, SchemaSource, Text, ValueMap};
+use crate::model::{
+    EventSchema, Identity, MapEntry, MapKind, Named, Pattern, SchemaSource, Text, ValueMap,
+};
 use etl_format::Guid;
 use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+mod names;
+mod predefined;
 mod template;
+mod text;
 
+use names::Names;
+use predefined::{CHANNELS, KEYWORDS, LEVELS, OPCODES, TASKS};
 use template::Templates;
+use text::Texts;
 
 /// Elements and attributes of one manifest.
 const MAX_NODES: u32 = 1 << 20;
@@ -57,12 +66,12 @@ pub fn parse(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Manif
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|e| ManifestError::Xml(e.to_string()))?;
-    let strings = strings(&document);
+    let texts = Texts::read(&document);
     let mut out = Vec::new();
     let mut found = false;
     for node in document.descendants().filter(|n| is(n, "provider") && n.has_attribute("guid")) {
         found = true;
-        provider(node, &strings, source, &mut out)?;
+        provider(node, &texts, source, &mut out)?;
     }
     if found { Ok(out) } else { Err(ManifestError::NoProvider) }
 }
@@ -94,68 +103,6 @@ fn need<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Result<
     value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| bad(node, attribute))
 }
 
-/// Text by id: of the first string table in English, and of the others what that one lacks.
-fn strings(document: &Document<'_>) -> HashMap<String, String> {
-    let mut tables: Vec<_> = document.descendants().filter(|n| is(n, "resources")).collect();
-    let english = |n: &Node<'_, '_>| n.attribute("culture").is_some_and(|c| c.starts_with("en"));
-    tables.sort_by_key(|n| !english(n));
-    let mut out = HashMap::new();
-    for node in tables.iter().flat_map(|t| t.descendants()).filter(|n| is(n, "string")) {
-        if let (Some(id), Some(value)) = (node.attribute("id"), node.attribute("value")) {
-            out.entry(id.to_owned()).or_insert_with(|| value.to_owned());
-        }
-    }
-    out
-}
-
-/// `$(string.ID)` replaced by the text it stands for.
-fn message(node: Node<'_, '_>, strings: &HashMap<String, String>) -> Option<String> {
-    let text = node.attribute("message")?;
-    let id = text.strip_prefix("$(string.").and_then(|t| t.strip_suffix(')'));
-    Some(match id {
-        Some(id) => strings.get(id)?.clone(),
-        None => text.to_owned(),
-    })
-}
-
-/// Numbers by name, for what an event refers to.
-#[derive(Default)]
-struct Names(HashMap<String, u64>);
-
-impl Names {
-    fn with(standard: &[(&str, u64)]) -> Self {
-        Names(standard.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect())
-    }
-
-    /// The number of a name. Those that Windows defines (winmeta) stand under the prefix `win:`
-    /// here, whatever prefix the manifest gives their namespace.
-    fn get(&self, event: Node<'_, '_>, name: &str) -> Option<u64> {
-        let predefined = || {
-            let (prefix, local) = name.split_once(':')?;
-            (event.lookup_namespace_uri(Some(prefix))? == WINMETA).then(|| format!("win:{local}"))
-        };
-        let found = self.0.get(name).copied();
-        found.or_else(|| self.0.get(&predefined()?).copied())
-    }
-
-    /// What an event's attribute names, or the number that it is itself.
-    fn of(
-        &self,
-        event: Node<'_, '_>,
-        attribute: &'static str,
-    ) -> Result<(u64, Text), ManifestError> {
-        let Some(name) = event.attribute(attribute) else { return Ok((0, Text::Borrowed(""))) };
-        match self.get(event, name).or_else(|| number(name)) {
-            Some(value) => Ok((value, name.to_owned().into())),
-            None => Err(ManifestError::Unknown {
-                line: line(event),
-                what: attribute,
-                name: name.to_owned(),
-            }),
-        }
-    }
-}
-
 fn named<T: TryFrom<u64>>(
     event: Node<'_, '_>,
     attribute: &'static str,
@@ -165,87 +112,9 @@ fn named<T: TryFrom<u64>>(
     Ok(Named { value, name })
 }
 
-/// The namespace of what Windows defines.
-const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
-
-const LEVELS: &[(&str, u64)] = &[
-    ("win:LogAlways", 0),
-    ("win:Critical", 1),
-    ("win:Error", 2),
-    ("win:Warning", 3),
-    ("win:Informational", 4),
-    ("win:Verbose", 5),
-    ("win:ReservedLevel6", 6),
-    ("win:ReservedLevel7", 7),
-    ("win:ReservedLevel8", 8),
-    ("win:ReservedLevel9", 9),
-    ("win:ReservedLevel10", 10),
-    ("win:ReservedLevel11", 11),
-    ("win:ReservedLevel12", 12),
-    ("win:ReservedLevel13", 13),
-    ("win:ReservedLevel14", 14),
-    ("win:ReservedLevel15", 15),
-];
-const OPCODES: &[(&str, u64)] = &[
-    ("win:Info", 0),
-    ("win:Start", 1),
-    ("win:Stop", 2),
-    ("win:DC_Start", 3),
-    ("win:DC_Stop", 4),
-    ("win:Extension", 5),
-    ("win:Reply", 6),
-    ("win:Resume", 7),
-    ("win:Suspend", 8),
-    ("win:Send", 9),
-    ("win:Receive", 240),
-    ("win:ReservedOpcode241", 241),
-    ("win:ReservedOpcode242", 242),
-    ("win:ReservedOpcode243", 243),
-    ("win:ReservedOpcode244", 244),
-    ("win:ReservedOpcode245", 245),
-    ("win:ReservedOpcode246", 246),
-    ("win:ReservedOpcode247", 247),
-    ("win:ReservedOpcode248", 248),
-    ("win:ReservedOpcode249", 249),
-    ("win:ReservedOpcode250", 250),
-    ("win:ReservedOpcode251", 251),
-    ("win:ReservedOpcode252", 252),
-    ("win:ReservedOpcode253", 253),
-    ("win:ReservedOpcode254", 254),
-    ("win:ReservedOpcode255", 255),
-];
-const TASKS: &[(&str, u64)] = &[("win:None", 0)];
-const KEYWORDS: &[(&str, u64)] = &[
-    ("win:AnyKeyword", 0),
-    ("win:ResponseTime", 1 << 48),
-    ("win:WDIContext", 1 << 49),
-    ("win:WDIDiag", 1 << 50),
-    ("win:SQM", 1 << 51),
-    ("win:AuditFailure", 1 << 52),
-    ("win:AuditSuccess", 1 << 53),
-    ("win:CorrelationHint", 1 << 54),
-    ("win:EventlogClassic", 1 << 55),
-    ("win:ReservedKeyword56", 1 << 56),
-    ("win:ReservedKeyword57", 1 << 57),
-    ("win:ReservedKeyword58", 1 << 58),
-    ("win:ReservedKeyword59", 1 << 59),
-    ("win:ReservedKeyword60", 1 << 60),
-    ("win:ReservedKeyword61", 1 << 61),
-    ("win:ReservedKeyword62", 1 << 62),
-    ("win:ReservedKeyword63", 1 << 63),
-];
-const CHANNELS: &[(&str, u64)] = &[
-    ("TraceClassic", 0),
-    ("System", 8),
-    ("Application", 9),
-    ("Security", 10),
-    ("TraceLogging", 11),
-    ("ProviderMetadata", 12),
-];
-
 fn provider(
     node: Node<'_, '_>,
-    strings: &HashMap<String, String>,
+    texts: &Texts,
     source: SchemaSource,
     out: &mut Vec<EventSchema>,
 ) -> Result<(), ManifestError> {
@@ -264,11 +133,11 @@ fn provider(
     let mut next_channel = 16;
     for child in parts(node) {
         let Some(name) = child.attribute("name").filter(|_| child.is_element()) else { continue };
-        let key = name.to_owned();
+        let shown = || texts.message(child).unwrap_or_else(|| name.to_owned());
         match child.tag_name().name() {
-            "level" => drop(levels.0.insert(key, need::<u8>(child, "value")?.into())),
-            "task" => drop(tasks.0.insert(key, need::<u16>(child, "value")?.into())),
-            "keyword" => drop(keywords.0.insert(key, need::<u64>(child, "mask")?)),
+            "level" => levels.insert(name, need::<u8>(child, "value")?.into(), shown()),
+            "task" => tasks.insert(name, need::<u16>(child, "value")?.into(), shown()),
+            "keyword" => keywords.insert(name, need::<u64>(child, "mask")?, shown()),
             "opcode" => {
                 let value = need::<u8>(child, "value")?.into();
                 let task = child.ancestors().find(|n| is(n, "task"));
@@ -276,7 +145,7 @@ fn provider(
                     Some(task) => task_opcodes.entry(task.to_owned()).or_default(),
                     None => &mut opcodes,
                 };
-                names.0.insert(key, value);
+                names.insert(name, value, shown());
             }
             "channel" | "importChannel" => {
                 // Numbers that nobody gives are given out in order, from 16 on; the channels of
@@ -288,18 +157,20 @@ fn provider(
                 if windows.is_none() {
                     next_channel = value.saturating_add(1);
                 }
-                channels.0.insert(child.attribute("chid").unwrap_or(name).to_owned(), value);
-                channels.0.insert(key, value);
+                // A channel is called by its name everywhere but in the manifest.
+                let id = child.attribute("chid").unwrap_or(name);
+                channels.insert(id, value, name.to_owned());
+                channels.insert(name, value, name.to_owned());
             }
             _ => {}
         }
     }
     // What a source wrote about itself at run time is taken as far as it goes.
     let lenient = source == SchemaSource::EventSource;
-    let templates = Templates::read(node, &maps(node, strings)?, lenient)?;
+    let templates = Templates::read(node, &maps(node, texts)?, lenient)?;
     let names = Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels };
     for node in parts(node).filter(|n| is(n, "event") && n.has_attribute("value")) {
-        match event(node, &names, &templates, strings) {
+        match event(node, &names, &templates, texts) {
             Ok(described) => {
                 let schema = EventSchema {
                     provider: guid,
@@ -337,7 +208,7 @@ fn event(
     event: Node<'_, '_>,
     names: &Numbers,
     templates: &Templates,
-    strings: &HashMap<String, String>,
+    texts: &Texts,
 ) -> Result<EventSchema, ManifestError> {
     let Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels } = names;
     let id = need::<u16>(event, "value")?;
@@ -358,42 +229,57 @@ fn event(
     schema.opcode = named(event, "opcode", opcode)?;
     schema.channel = named(event, "channel", channels.of(event, "channel")?)?;
     for keyword in event.attribute("keywords").unwrap_or_default().split_whitespace() {
-        let mask = keywords.get(event, keyword).ok_or_else(|| ManifestError::Unknown {
+        let (mask, shown) = keywords.get(event, keyword).ok_or_else(|| ManifestError::Unknown {
             line: line(event),
             what: "keyword",
             name: keyword.to_owned(),
         })?;
         schema.keywords |= mask;
-        schema.keyword_names.push(keyword.to_owned().into());
+        schema.keyword_names.push(shown);
     }
-    schema.message = message(event, strings).map(Text::Owned);
+    schema.message = texts.message(event).map(Text::Owned);
     if let Some(template) = event.attribute("template") {
         schema.fields = templates.get(template, event)?;
     }
     Ok(schema)
 }
 
-/// The value maps and bit maps by name.
+/// The maps of values, bits and patterns, by name.
 fn maps(
     provider: Node<'_, '_>,
-    strings: &HashMap<String, String>,
+    texts: &Texts,
 ) -> Result<HashMap<String, Arc<ValueMap>>, ManifestError> {
     let mut out = HashMap::new();
     for node in parts(provider) {
         let kind = match node.tag_name().name() {
             "valueMap" => MapKind::Values,
             "bitMap" => MapKind::Bits,
+            "patternMap" => MapKind::Patterns,
             _ => continue,
         };
-        let name = node.attribute("name").ok_or_else(|| bad(node, "name"))?;
-        let mut entries = Vec::new();
-        for entry in node.children().filter(|n| is(n, "map")) {
-            let value = need::<u64>(entry, "value")?;
-            if let Some(text) = message(entry, strings) {
-                entries.push(MapEntry { value, name: text.into() });
+        let name = node.attribute("name").ok_or_else(|| bad(node, "name"))?.to_owned();
+        let entries = node.children().filter(|n| is(n, "map"));
+        let map = if kind == MapKind::Patterns {
+            let format = node.attribute("format").ok_or_else(|| bad(node, "format"))?.to_owned();
+            let pattern = |entry: Node<'_, '_>| {
+                let part = |what| entry.attribute(what).map(|text| Text::Owned(text.to_owned()));
+                let pattern = part("name").ok_or_else(|| bad(entry, "name"))?;
+                let text = part("value").ok_or_else(|| bad(entry, "value"))?;
+                Ok(Pattern { pattern, text })
+            };
+            let patterns = entries.map(pattern).collect::<Result<_, ManifestError>>()?;
+            ValueMap::of_patterns(name.clone(), format, patterns)
+        } else {
+            let mut named = Vec::new();
+            for entry in entries {
+                let value = need::<u64>(entry, "value")?;
+                if let Some(text) = texts.message(entry) {
+                    named.push(MapEntry { value, name: text.into() });
+                }
             }
-        }
-        out.insert(name.to_owned(), Arc::new(ValueMap::new(name.to_owned(), kind, entries)));
+            ValueMap::new(name.clone(), kind, named)
+        };
+        out.insert(name, Arc::new(map));
     }
     Ok(out)
 }

@@ -189,6 +189,7 @@ fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
         next = number.saturating_add(1);
         let value = match kind {
             MapKind::Values => Some(number),
+            MapKind::Patterns => None,
             MapKind::Bits => u32::try_from(number).ok().and_then(|bit| 1u64.checked_shl(bit)),
         };
         if let Some(value) = value {

@@ -136,3 +136,79 @@ fn sources_manifests_are_read_as_far_as_they_go() {
         assert_eq!(schemas[0].provider_name, "Test-Provider");
     }
 }
+
+/// What people are shown for the numbers of an event is what the manifest says to them.
+#[test]
+fn display_messages_are_the_names() {
+    let text = MANIFEST
+        .replace("name=\"Loud\" value=\"17\"", "name=\"Loud\" value=\"17\" message=\"$(string.loud)\"")
+        .replace("name=\"Work\" value=\"3\"", "name=\"Work\" value=\"3\" message=\"Working\"")
+        .replace("name=\"Step\" value=\"20\"", "name=\"Step\" value=\"20\" message=\"$(string.step)\"")
+        .replace("mask=\"0x80\"", "mask=\"0x80\" message=\"$(mc.KEY)\"")
+        .replace(
+            "</provider></events>",
+            "</provider><messageTable>\
+              <message value=\"0x1001\" mid=\"KEY\" symbol=\"MSG_KEY\" message=\"the $(string.key)\"/>\
+              <message value=\"0x1002\" symbol=\"MSG_RED\" message=\"costs $(5)\"/>\
+             </messageTable></events>",
+        )
+        .replace("message=\"green\"", "message=\"$(mc.MSG_RED) or $(mc.0x1001)\"")
+        .replace(
+            "<string id=\"red\" value=\"red\"/>",
+            "<string id=\"red\" value=\"red\"/><string id=\"loud\" value=\"very loud\"/>\
+             <string id=\"step\" value=\"one step\"/><string id=\"key\" value=\"eighth\"/>",
+        );
+    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let stepped = &schemas[0];
+    assert_eq!((&*stepped.level.name, &*stepped.task.name), ("very loud", "Working"));
+    assert_eq!((&*stepped.opcode.name, &*stepped.channel.name), ("one step", "Test/Operational"));
+    assert_eq!(stepped.keyword_names, ["K1", "the eighth"]);
+    let map = stepped.fields[0].map.as_ref().unwrap();
+    assert_eq!(map.get(2), Some("costs $(5) or the eighth"));
+    // Without messages the names are those of the elements.
+    let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
+    assert_eq!((&*schemas[0].level.name, &*schemas[0].task.name), ("Loud", "Work"));
+    assert_eq!(&*schemas[1].level.name, "win:Error");
+}
+
+/// References that lead in circles, or to one long text over and over, end.
+#[test]
+fn references_come_to_an_end() {
+    let text = MANIFEST.replace(
+        "<string id=\"red\" value=\"red\"/>",
+        "<string id=\"red\" value=\"$(string.red)$(string.red)\"/>",
+    );
+    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    assert_eq!(schemas[0].fields[0].map.as_ref().unwrap().get(1), None);
+    let many = "$(string.stepped)".repeat(65);
+    let text = MANIFEST.replace("message=\"green\"", &format!("message=\"{many}\""));
+    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    assert_eq!(schemas[0].fields[0].map.as_ref().unwrap().get(2), None);
+}
+
+/// Windows makes no use of pattern maps, but they are part of the grammar.
+#[test]
+fn pattern_maps_are_read() {
+    let maps = "<namedQueries><patternMaps>\
+        <patternMap name=\"Paths\" format=\"http://example.org/regex\">\
+         <map name=\"^C:\" value=\"(system)\"/><map name=\"tmp$\" value=\"(scratch)\"/>\
+        </patternMap></patternMaps></namedQueries>";
+    let text = MANIFEST
+        .replace("   <templates>", &format!("{maps}<templates>"))
+        .replace("length=\"2\"/>", "length=\"2\" map=\"Paths\"/>");
+    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let map = schemas[0].field_index("Fixed").and_then(|at| schemas[0].fields[at].map.clone());
+    let map = map.unwrap();
+    assert_eq!((map.kind(), map.format()), (MapKind::Patterns, "http://example.org/regex"));
+    let [first, second] = map.patterns() else { panic!("{map:?}") };
+    assert_eq!((&*first.pattern, &*first.text), ("^C:", "(system)"));
+    assert_eq!((&*second.pattern, &*second.text), ("tmp$", "(scratch)"));
+    for (from, to, message) in [
+        ("format=\"http://example.org/regex\"", "", "<patternMap> needs a format"),
+        ("name=\"^C:\"", "", "<map> needs a name"),
+        (" value=\"(system)\"", "", "<map> needs a value"),
+    ] {
+        let error = parse(&text.replace(from, to), SchemaSource::Manifest).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! What levels, tasks, opcodes, keywords and channels are called, and which numbers they are.
+
+use std::collections::HashMap;
+
+use roxmltree::Node;
+
+use super::predefined::WINMETA;
+use super::{ManifestError, line, number};
+use crate::model::Text;
+
+/// A number, and what people are shown for it.
+#[derive(Clone)]
+struct Known {
+    value: u64,
+    shown: Text,
+}
+
+/// Numbers by name, for what an event refers to.
+#[derive(Default)]
+pub(super) struct Names(HashMap<String, Known>);
+
+impl Names {
+    pub(super) fn with(standard: &[(&'static str, u64)]) -> Self {
+        let known = |value, name| Known { value, shown: Text::Borrowed(name) };
+        Names(standard.iter().map(|&(n, v)| (n.to_owned(), known(v, n))).collect())
+    }
+
+    pub(super) fn insert(&mut self, name: &str, value: u64, shown: String) {
+        self.0.insert(name.to_owned(), Known { value, shown: shown.into() });
+    }
+
+    /// What goes by a name. What Windows defines stands under the prefix `win:` here, whatever prefix
+    /// the manifest gives its namespace.
+    fn known(&self, event: Node<'_, '_>, name: &str) -> Option<&Known> {
+        let predefined = || {
+            let (prefix, local) = name.split_once(':')?;
+            (event.lookup_namespace_uri(Some(prefix))? == WINMETA).then(|| format!("win:{local}"))
+        };
+        self.0.get(name).or_else(|| self.0.get(&predefined()?))
+    }
+
+    /// The number of a name, and what is shown for it.
+    pub(super) fn get(&self, event: Node<'_, '_>, name: &str) -> Option<(u64, Text)> {
+        self.known(event, name).map(|known| (known.value, known.shown.clone()))
+    }
+
+    /// What an event's attribute names, or the number that it is itself.
+    pub(super) fn of(
+        &self,
+        event: Node<'_, '_>,
+        attribute: &'static str,
+    ) -> Result<(u64, Text), ManifestError> {
+        let Some(name) = event.attribute(attribute) else { return Ok((0, Text::Borrowed(""))) };
+        let bare = || number(name).map(|value| (value, name.to_owned().into()));
+        self.get(event, name).or_else(bare).ok_or_else(|| ManifestError::Unknown {
+            line: line(event),
+            what: attribute,
+            name: name.to_owned(),
+        })
+    }
+}

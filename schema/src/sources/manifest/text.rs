@@ -1,0 +1,89 @@
+//! The texts that a manifest refers to: its string tables and its message table.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use roxmltree::{Document, Node};
+
+use super::is;
+
+/// Texts by what refers to them.
+pub(super) struct Texts {
+    /// By `$(string.ID)`: of the first string table in English, and of the others what that one lacks.
+    strings: HashMap<String, String>,
+    /// By `$(mc.ID)`: of the message table, whose messages have an id, a symbol and a number.
+    messages: HashMap<String, String>,
+    /// Bytes that may still be given out: many elements can refer to one long text, and a manifest may
+    /// come from the trace.
+    left: Cell<usize>,
+}
+
+/// References within references that are followed: a message of the message table is one itself.
+const MAX_DEPTH: usize = 2;
+/// References of one message that are followed.
+const MAX_REFERENCES: usize = 64;
+/// Bytes of all messages of a manifest.
+const MAX_BYTES: usize = 64 << 20;
+
+impl Texts {
+    pub(super) fn read(document: &Document<'_>) -> Self {
+        let mut tables: Vec<_> = document.descendants().filter(|n| is(n, "resources")).collect();
+        let english =
+            |n: &Node<'_, '_>| n.attribute("culture").is_some_and(|c| c.starts_with("en"));
+        tables.sort_by_key(|n| !english(n));
+        let mut strings = HashMap::new();
+        for node in tables.iter().flat_map(|t| t.descendants()).filter(|n| is(n, "string")) {
+            if let (Some(id), Some(value)) = (node.attribute("id"), node.attribute("value")) {
+                strings.entry(id.to_owned()).or_insert_with(|| value.to_owned());
+            }
+        }
+        let mut messages = HashMap::new();
+        let tables = document.descendants().filter(|n| is(n, "messageTable"));
+        for node in tables.flat_map(|t| t.descendants()).filter(|n| is(n, "message")) {
+            let Some(text) = node.attribute("message") else { continue };
+            for name in ["mid", "symbol", "value"] {
+                if let Some(id) = node.attribute(name) {
+                    messages.entry(id.to_owned()).or_insert_with(|| text.to_owned());
+                }
+            }
+        }
+        Texts { strings, messages, left: Cell::new(MAX_BYTES) }
+    }
+
+    /// The `message` of an element, with what it refers to in it; `None` when it has none, or refers
+    /// to what is nowhere.
+    pub(super) fn message(&self, node: Node<'_, '_>) -> Option<String> {
+        self.resolve(node.attribute("message")?, MAX_DEPTH, &mut { MAX_REFERENCES })
+    }
+
+    fn resolve(&self, text: &str, depth: usize, references: &mut usize) -> Option<String> {
+        self.left.set(self.left.get().checked_sub(text.len())?);
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("$(") {
+            out.push_str(before);
+            let found = after.split_once(')').and_then(|(name, behind)| {
+                let (table, id) = match name.split_once('.')? {
+                    ("string", id) => (&self.strings, id),
+                    ("mc", id) => (&self.messages, id),
+                    _ => return None,
+                };
+                Some((table.get(id), behind))
+            });
+            match found {
+                Some((found, behind)) => {
+                    *references = references.checked_sub(1)?;
+                    out.push_str(&self.resolve(found?, depth.checked_sub(1)?, references)?);
+                    rest = behind;
+                }
+                // No reference after all.
+                None => {
+                    out.push_str("$(");
+                    rest = after;
+                }
+            }
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+}
