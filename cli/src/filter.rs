@@ -5,6 +5,8 @@ use etl_format::read::{Header, Record};
 use etl_format::{Clock, Guid};
 use jiff::Timestamp;
 
+use etl_schema::store::SchemaStore;
+
 use crate::error::Failure;
 use crate::names;
 
@@ -56,6 +58,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
     providers: Vec<Guid>,
+    /// Names that no table knows.
     names: Vec<String>,
     ids: Vec<u16>,
     opcodes: Vec<u8>,
@@ -113,6 +116,29 @@ fn stamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
 }
 
 impl Filter {
+    /// Whether there are names that only the trace can explain.
+    pub fn asks_for_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Takes from what was learned of the trace, or given, which providers go by the names that are
+    /// asked for.
+    pub fn learn_names(&mut self, store: &SchemaStore) {
+        for name in &self.names {
+            for guid in store.providers_called(name) {
+                if !self.providers.contains(&guid) {
+                    self.providers.push(guid);
+                }
+            }
+        }
+    }
+
+    /// The names that nobody goes by, as far as the store knows.
+    pub fn unknown_names<'a>(&'a self, store: &'a SchemaStore) -> impl Iterator<Item = &'a str> {
+        let names = self.names.iter().map(String::as_str);
+        names.filter(|name| store.providers_called(name).next().is_none())
+    }
+
     fn admits_all(&self) -> bool {
         self.providers.is_empty()
             && self.names.is_empty()
@@ -132,6 +158,19 @@ impl Filter {
         self.all || self.looks_right(record, record.process_id(), record.thread_id())
     }
 
+    /// Whether the user asked for this record, where `called` knows more names of providers.
+    #[inline]
+    pub fn admits_called<'a>(
+        &self,
+        record: &Record<'_>,
+        called: impl FnOnce(Guid) -> Option<&'a str>,
+    ) -> bool {
+        self.admits(record)
+            || !self.names.is_empty()
+                && record.provider().and_then(called).is_some_and(|name| self.names_it(name))
+                && self.is_right_otherwise(record, record.process_id(), record.thread_id())
+    }
+
     /// Whether the user asked for this record, which is about these processes and threads rather
     /// than those of its header.
     pub fn admits_about(
@@ -147,6 +186,26 @@ impl Filter {
     }
 
     fn looks_right(&self, record: &Record<'_>, process: Option<u32>, thread: Option<u32>) -> bool {
+        self.is_of_provider(record) && self.is_right_otherwise(record, process, thread)
+    }
+
+    fn is_of_provider(&self, record: &Record<'_>) -> bool {
+        (self.providers.is_empty() && self.names.is_empty())
+            || record.provider().is_some_and(|p| self.providers.contains(&p))
+            || (!self.names.is_empty()
+                && names::from_traits(record).is_some_and(|name| self.names_it(name)))
+    }
+
+    fn names_it(&self, name: &str) -> bool {
+        self.names.iter().any(|n| n.eq_ignore_ascii_case(name))
+    }
+
+    fn is_right_otherwise(
+        &self,
+        record: &Record<'_>,
+        process: Option<u32>,
+        thread: Option<u32>,
+    ) -> bool {
         let stamp = record.stamp();
         if self.from.is_some_and(|from| stamp < from) || self.to.is_some_and(|to| stamp >= to) {
             return false;
@@ -156,12 +215,6 @@ impl Filter {
         };
         if !one_of(&self.pids, process) || !one_of(&self.tids, thread) {
             return false;
-        }
-        if !self.providers.is_empty() || !self.names.is_empty() {
-            let known = record.provider().is_some_and(|p| self.providers.contains(&p));
-            if !known && !self.is_named(record) {
-                return false;
-            }
         }
         let (id, opcode, level, keyword) = match record.header() {
             Header::Event(h) => {
@@ -181,11 +234,5 @@ impl Filter {
             && (self.opcodes.is_empty() || opcode.is_some_and(|o| self.opcodes.contains(&o)))
             && self.level.is_none_or(|most| level.is_none_or(|l| l <= most))
             && self.keyword.is_none_or(|any| keyword.is_none_or(|k| k == 0 || k & any != 0))
-    }
-
-    fn is_named(&self, record: &Record<'_>) -> bool {
-        !self.names.is_empty()
-            && names::from_traits(record)
-                .is_some_and(|name| self.names.iter().any(|n| n.eq_ignore_ascii_case(name)))
     }
 }

@@ -6,8 +6,7 @@ use etl_format::{Guid, constants};
 use etl_schema::tables::Registry;
 
 /// Providers that traces often hold, that have no table, and whose events do not tell their name.
-const KNOWN: [(&str, &str); 6] = [
-    ("763fd754-7086-4dfe-95eb-c01a46faf4ca", "Microsoft-Windows-DotNETRuntimePrivate"),
+const KNOWN: [(&str, &str); 5] = [
     ("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2", "Microsoft-Windows-Kernel-EventTracing"),
     ("22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716", "Microsoft-Windows-Kernel-Process"),
     ("b3e675d7-2554-4f18-830b-2762732560de", "KernelTraceControl/ImageID"),

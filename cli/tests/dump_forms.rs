@@ -67,8 +67,11 @@ fn compare(xml: &str, jsonl: &str, name: &str) {
         assert_eq!(event.tag_name(), (NAMESPACE, "Event").into(), "{name}");
         let parts: Vec<_> =
             event.children().filter(|n| n.is_element()).map(|n| n.tag_name().name()).collect();
-        let known = ["System", "EventData", "BinaryEventData", "ProcessingErrorData"];
-        assert!(parts.len() >= 2 && known.contains(&parts[1]), "{name}: {parts:?}");
+        let known = ["EventData", "DebugData", "BinaryEventData", "ProcessingErrorData"];
+        assert!(
+            parts.len() >= 2 && parts[0] == "System" && known.contains(&parts[1]),
+            "{name}: {parts:?}"
+        );
         assert!(parts[2..].iter().all(|p| ["RenderingInfo", "ExtendedTracingInfo"].contains(p)));
         let find = |tag: &str| event.descendants().find(|n| n.has_tag_name((NAMESPACE, tag)));
         let time = find("TimeCreated").unwrap();

@@ -20,7 +20,7 @@ mod time;
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use escape::{acts, escape_json, escape_line};
 pub use json::{json_fields, json_value};
-pub use message::{message, plain_message};
+pub use message::{Prefix, message, plain_message, wpp_message};
 pub use plain::plain_value;
 pub use status::{hresult, ntstatus, win32};
 pub use time::{filetime, system_time};

@@ -156,6 +156,19 @@ impl SchemaStore {
         learned.or_else(|| Some(self.tables?.provider(provider)?.name.as_str()))
     }
 
+    /// The providers that anybody has told to be called this; case does not matter.
+    pub fn providers_called(&self, name: &str) -> impl Iterator<Item = Guid> {
+        let called = |known: &str| known.eq_ignore_ascii_case(name);
+        let mut guids: Vec<_> = self
+            .provider_names
+            .iter()
+            .filter(|(_, known)| called(known))
+            .map(|(g, _)| *g)
+            .collect();
+        guids.sort_unstable();
+        guids.into_iter()
+    }
+
     fn note_classic(&mut self, (provider, identity): (Guid, Identity)) {
         if matches!(identity, Identity::Classic { .. }) {
             self.classic_providers.insert(provider);

@@ -18,6 +18,7 @@ pub use parse::TableError;
 pub const TABLES: &[(&str, &str)] = &[
     ("clr-runtime.txt", include_str!("../tables/clr-runtime.txt")),
     ("clr-rundown.txt", include_str!("../tables/clr-rundown.txt")),
+    ("clr-private.txt", include_str!("../tables/clr-private.txt")),
 ];
 
 /// What the reference pages print of the CLR's providers, mistakes and all: file name and text.

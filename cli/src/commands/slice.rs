@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use etl_format::read::{Options, Source, Trace};
 use etl_format::write::File;
+use etl_schema::store::SchemaStore;
 use etl_tools::Failed;
 use etl_tools::slice::{self, Summary, Why, slice};
 use serde::Serialize;
@@ -100,7 +101,20 @@ impl WithSource for Slice<'_> {
         let head = input::head(&mut source);
         let mut trace = Trace::open(source, &Options::salvage())
             .map_err(|e| input::not_a_trace(name, &e, &head))?;
-        let filter = args.filter.compile(&trace.clock())?;
+        let mut filter = args.filter.compile(&trace.clock())?;
+        if filter.asks_for_names()
+            && let Ok(mut records) = trace.file_order()
+        {
+            // Some providers tell their names at the end only.
+            let mut names = SchemaStore::default();
+            while let Ok(Some(record)) = records.next_record() {
+                names.learn(&record);
+            }
+            filter.learn_names(&names);
+            for name in filter.unknown_names(&names) {
+                eprintln!("note: no provider is called {}", crate::escape::Printable(name));
+            }
+        }
         let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
         let options = slice::Options { keep_state: !args.no_keep_state || args.keep_state };
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();

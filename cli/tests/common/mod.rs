@@ -130,7 +130,8 @@ pub fn buffer(number: u64, processor: u16, kind: u16, records: &[Vec<u8>]) -> Ve
     out
 }
 
-fn aligned(mut record: Vec<u8>) -> Vec<u8> {
+/// A record padded to where the next one may begin.
+pub fn aligned(mut record: Vec<u8>) -> Vec<u8> {
     record.resize(record.len().next_multiple_of(8), 0);
     record
 }

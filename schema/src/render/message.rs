@@ -11,17 +11,76 @@ const MAX_WIDTH: usize = 256;
 
 /// Writes a message with its inserts replaced by the fields' values.
 ///
-/// In manifests `%1` is the first field, in WPP messages (`SchemaSource::Tmf`) `%10` is. An insert
-/// may have a printf format, `%1!08x!`; `%n` is a line break, `%t` a tab, `%%` a percent sign, `%0`
-/// ends the message. Inserts without a field stay as they are.
+/// In manifests `%1` is the first field, in WPP messages (`SchemaSource::Tmf`) `%10` is; for what
+/// lies below, see [`wpp_message`]. An insert may have a printf format, `%1!08x!`; `%n` is a line
+/// break, `%t` a tab, `%%` a percent sign, `%0` ends the message of a manifest. Inserts without a
+/// field stay as they are.
 pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
-    whole(out, text, source, fields, Form::Escaped);
+    let wpp = (source == SchemaSource::Tmf).then_some(None);
+    Writer { wpp, fields, form: Form::Escaped }.whole(out, text);
 }
 
 /// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping;
 /// unpaired surrogates become U+FFFD.
 pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
-    whole(out, text, source, fields, Form::Plain);
+    let wpp = (source == SchemaSource::Tmf).then_some(None);
+    Writer { wpp, fields, form: Form::Plain }.whole(out, text);
+}
+
+/// What the record of a WPP message says beside its arguments, for the inserts `%1` to `%9`.
+/// `tracefmt` puts these before every message.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Prefix<'a> {
+    /// `%1`: the friendly name of the message GUID.
+    pub component: &'a str,
+    /// `%2`: the name of the message: its source file and line.
+    pub source: &'a str,
+    /// `%3`: the thread.
+    pub thread: Option<u32>,
+    /// `%4`: the time, as it is to be shown.
+    pub time: &'a str,
+    /// `%5`: the time spent in kernel mode. Records of messages do not hold it.
+    pub kernel_time: Option<u32>,
+    /// `%6`: the time spent in user mode, likewise.
+    pub user_time: Option<u32>,
+    /// `%7`: the sequence number.
+    pub sequence: Option<u32>,
+    /// `%8`: the process.
+    pub process: Option<u32>,
+    /// `%9`: the processor.
+    pub processor: Option<u32>,
+}
+
+/// As [`plain_message`], for a WPP message with what its record says: `%1` to `%9` are the parts of
+/// the prefix, nothing where the record lacks one; `%0` is the place of the whole prefix and nothing
+/// here.
+pub fn wpp_message(out: &mut Vec<u8>, text: &str, prefix: &Prefix<'_>, fields: &Fields<'_>) {
+    Writer { wpp: Some(Some(prefix)), fields, form: Form::Plain }.whole(out, text);
+}
+
+impl<'a> Prefix<'a> {
+    /// The part with this number.
+    fn part(&self, number: usize) -> Option<Part<'a>> {
+        let number = match number {
+            1 => return Some(Part::Text(self.component)),
+            2 => return Some(Part::Text(self.source)),
+            4 => return Some(Part::Text(self.time)),
+            3 => self.thread,
+            5 => self.kernel_time,
+            6 => self.user_time,
+            7 => self.sequence,
+            8 => self.process,
+            9 => self.processor,
+            _ => return None,
+        };
+        Some(number.map_or(Part::Text(""), Part::Number))
+    }
+}
+
+/// A part of a prefix.
+enum Part<'a> {
+    Text(&'a str),
+    Number(u32),
 }
 
 /// Whether what a terminal could act on is escaped.
@@ -50,29 +109,74 @@ impl Form {
     }
 }
 
-fn whole(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>, form: Form) {
-    let first = if source == SchemaSource::Tmf { 10 } else { 1 };
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        form.text(out, before);
-        rest = insert(out, after, first, fields, form);
-        if rest.is_empty() {
-            return;
-        }
-    }
-    form.text(out, rest);
+/// Writes a message.
+struct Writer<'f, 'a> {
+    /// A message of WPP, and what its record says.
+    wpp: Option<Option<&'f Prefix<'f>>>,
+    fields: &'f Fields<'a>,
+    form: Form,
 }
 
-/// What a `%` stands for; returns the text behind it.
-fn insert<'t>(
-    out: &mut Vec<u8>,
-    after: &'t str,
-    first: usize,
-    fields: &Fields<'_>,
-    form: Form,
-) -> &'t str {
-    let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
-    let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
+impl Writer<'_, '_> {
+    fn whole(&self, out: &mut Vec<u8>, text: &str) {
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('%') {
+            self.form.text(out, before);
+            rest = self.insert(out, after);
+            if rest.is_empty() {
+                return;
+            }
+        }
+        self.form.text(out, rest);
+    }
+
+    /// What a `%` stands for; returns the text behind it.
+    fn insert<'t>(&self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
+        let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
+        let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
+            return self.letter(out, after);
+        };
+        let index: usize = number.parse().unwrap_or(usize::MAX);
+        if index == 0 {
+            // The place of the prefix, or the end of the message.
+            return if self.wpp.is_some() { rest } else { "" };
+        }
+        let format = rest.strip_prefix('!').and_then(|r| r.split_once('!'));
+        let (format, rest) = format.map_or((None, rest), |(format, rest)| (Some(format), rest));
+        let format = format.map(Format::parse);
+        let first = if self.wpp.is_some() { 10 } else { 1 };
+        let field = index.checked_sub(first).and_then(|at| self.fields.clone().nth(at));
+        let part = self.wpp.flatten().and_then(|prefix| prefix.part(index));
+        let start = out.len();
+        let formatted = |out: &mut Vec<u8>, value: Value<'_>| {
+            format.as_ref().is_some_and(|f| f.number(out, value))
+        };
+        match (field, part) {
+            (Some((field, value)), _) => {
+                if !formatted(out, value) {
+                    self.form.value(out, field, value);
+                }
+            }
+            (None, Some(Part::Text(text))) => self.form.text(out, text),
+            (None, Some(Part::Number(n))) => {
+                if !formatted(out, Value::UInt(n.into())) {
+                    decimal(out, n.into());
+                }
+            }
+            (None, None) => {
+                out.push(b'%');
+                out.extend(number.as_bytes());
+                return rest;
+            }
+        }
+        if let Some(format) = format {
+            format.pad(out, start);
+        }
+        rest
+    }
+
+    /// What a `%` before no number stands for.
+    fn letter<'t>(&self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
         let mut chars = after.chars();
         match chars.next() {
             Some('n') => out.push(b'\n'),
@@ -83,35 +187,12 @@ fn insert<'t>(
             // Unknown: both stay.
             Some(c) => {
                 out.push(b'%');
-                form.text(out, c.encode_utf8(&mut [0; 4]));
+                self.form.text(out, c.encode_utf8(&mut [0; 4]));
             }
             None => out.push(b'%'),
         }
-        return chars.as_str();
-    };
-    let index: usize = number.parse().unwrap_or(usize::MAX);
-    if index == 0 {
-        return "";
+        chars.as_str()
     }
-    let format = rest.strip_prefix('!').and_then(|r| r.split_once('!'));
-    let (format, rest) = format.map_or((None, rest), |(format, rest)| (Some(format), rest));
-    let field = index.checked_sub(first).and_then(|at| fields.clone().nth(at));
-    match (field, format.map(Format::parse)) {
-        (Some((field, value)), format) => {
-            let start = out.len();
-            if !format.as_ref().is_some_and(|f| f.number(out, value)) {
-                form.value(out, field, value);
-            }
-            if let Some(format) = format {
-                format.pad(out, start);
-            }
-        }
-        (None, _) => {
-            out.push(b'%');
-            out.extend(number.as_bytes());
-        }
-    }
-    rest
 }
 
 /// A printf format, as far as it makes sense here.

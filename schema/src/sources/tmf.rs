@@ -34,98 +34,238 @@ pub enum TmfError {
     Empty,
 }
 
-/// The messages of a TMF file. Their provider is the message GUID, their identity the number.
+/// What a TMF file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tmf {
+    /// Its messages. Their provider is the message GUID, their identity the number.
+    pub schemas: Vec<EventSchema>,
+    /// Arguments that cannot be taken apart.
+    pub notes: Vec<TmfNote>,
+}
+
+/// An argument of a type that is not known. How many bytes it takes is not known either, so that it
+/// stands for all that is left of the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TmfNote {
+    /// Number of its line, from 1.
+    pub line: usize,
+    /// The type.
+    pub item: String,
+}
+
+/// The messages of a TMF file.
 ///
 /// # Errors
-/// The first line that cannot be understood.
-pub fn parse(text: &str) -> Result<Vec<EventSchema>, TmfError> {
-    let mut out: Vec<EventSchema> = Vec::new();
-    let mut provider: Option<(Guid, String)> = None;
-    let mut open = false;
+/// The first line that cannot be understood. A type that is not known is none: see [`Tmf::notes`].
+pub fn parse(text: &str) -> Result<Tmf, TmfError> {
+    let mut out = Tmf { schemas: Vec::new(), notes: Vec::new() };
+    let mut source: Option<Source> = None;
+    // The message whose arguments may come, and whether its brace is open.
+    let mut message: Option<Message> = None;
+    let (mut open, mut foreign) = (false, false);
     for (index, raw) in text.lines().enumerate() {
         let expect = |expected| TmfError::Line { line: index + 1, expected };
         let line = raw.trim_start_matches('\u{feff}').trim();
-        if let Some(rest) = line.strip_prefix("#typev") {
-            let (guid, name) =
-                provider.as_ref().ok_or(expect("a line with the message GUID before"))?;
-            let mut schema = message(*guid, rest)
-                .ok_or(expect("#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=..."))?;
-            schema.provider_name = name.clone().into();
-            out.push(schema);
-        } else if line == "{" {
-            open = true;
-        } else if line == "}" {
-            open = false;
+        if foreign {
+            foreign = line != "}";
         } else if open {
-            let schema = out.last_mut().ok_or(expect("a #typev line before the arguments"))?;
-            if let Some(field) = argument(line).ok_or(expect("ARGUMENT, ItemTYPE -- NUMBER"))? {
-                schema.fields.push(field);
+            if line == "}" {
+                open = false;
+                out.schemas.extend(message.take().map(Message::finish));
+            } else if let Some(message) = &mut message {
+                let argument = argument(line).ok_or(expect("ARGUMENT, ItemTYPE -- NUMBER"))?;
+                if let Some(item) = message.take(argument) {
+                    out.notes.push(TmfNote { line: index + 1, item });
+                }
             }
+        } else if let Some(rest) = line.strip_prefix("#type") {
+            out.schemas.extend(message.take().map(Message::finish));
+            let source = source.as_ref().ok_or(expect("a line with the message GUID before"))?;
+            // `#typev` says that the arguments follow, `#type` is what older tools wrote.
+            let found = Message::parse(source, rest.trim_start_matches(char::is_alphanumeric));
+            message =
+                Some(found.ok_or(expect("#typev NAME NUMBER \"FORMAT\" // LEVEL=... FLAGS=..."))?);
+        } else if line == "{" {
+            (open, foreign) = (message.is_some(), message.is_none());
         } else if let Some((guid, rest)) = line.split_once(' ')
             && let Ok(guid) = guid.parse()
         {
-            let name = rest.split("//").next().unwrap_or_default().trim();
-            provider = Some((guid, name.to_owned()));
+            source = Some(Source::parse(guid, rest));
         }
     }
-    if out.is_empty() { Err(TmfError::Empty) } else { Ok(out) }
+    out.schemas.extend(message.map(Message::finish));
+    if out.schemas.is_empty() { Err(TmfError::Empty) } else { Ok(out) }
 }
 
-fn message(guid: Guid, rest: &str) -> Option<EventSchema> {
-    let (name, rest) = rest.trim_start().split_once(' ')?;
-    let (number, rest) = rest.trim_start().split_once(' ')?;
-    let number = number.parse().ok()?;
-    let format = rest.trim_start().strip_prefix('"')?;
-    let end = format.rfind("\" //").or_else(|| format.rfind('"'))?;
-    let (format, comment) = (format.get(..end)?, format.get(end..)?);
-    let mut schema = EventSchema::new(guid, Identity::Message { number }, SchemaSource::Tmf);
-    schema.name = name.to_owned().into();
-    for word in comment.split_whitespace() {
-        match word.split_once('=') {
-            Some(("LEVEL", level)) => schema.level.name = level.to_owned().into(),
-            Some(("FLAGS", flags)) => schema.keyword_names.push(flags.to_owned().into()),
-            Some(("FUNC", function)) => schema.task.name = function.to_owned().into(),
-            _ => {}
-        }
+/// A line that begins with a message GUID: one source file of a component.
+struct Source {
+    guid: Guid,
+    /// The friendly name: of the directory, or what the build says.
+    name: String,
+    /// What `%!COMPNAME!` and `%!SUBCOMP!` stand for.
+    component: String,
+    subcomponent: String,
+}
+
+impl Source {
+    /// `NAME // SRC=FILE MJ=COMPONENT MN=SUBCOMPONENT`
+    fn parse(guid: Guid, rest: &str) -> Self {
+        let (name, comment) = rest.split_once("//").unwrap_or((rest, ""));
+        let part = |key: &str| {
+            let word = comment.split_whitespace().find_map(|w| w.strip_prefix(key));
+            word.unwrap_or_default().to_owned()
+        };
+        let name = name.trim().to_owned();
+        Source { guid, name, component: part("MJ="), subcomponent: part("MN=") }
     }
-    // %0 stands for the prefix that a formatter puts before the message.
-    schema.message = Some(known_words(format.trim_start_matches("%0"), &schema).into());
-    Some(schema)
 }
 
-/// A format with `%!FUNC!` and its like replaced by what is said of the message behind it.
-fn known_words(format: &str, schema: &EventSchema) -> String {
+/// A message while its arguments are read.
+struct Message {
+    schema: EventSchema,
+    format: String,
+    /// The number by which the format calls each field.
+    numbers: Vec<u32>,
+    /// Whether an argument takes the rest of the payload.
+    closed: bool,
+}
+
+impl Message {
+    /// `NAME NUMBER "FORMAT" // LEVEL=... FLAGS=... FUNC=...`
+    fn parse(source: &Source, rest: &str) -> Option<Self> {
+        let (name, rest) = rest.trim_start().split_once(' ')?;
+        let (number, rest) = rest.trim_start().split_once(' ')?;
+        let number = number.parse().ok()?;
+        let format = rest.trim_start().strip_prefix('"')?;
+        let end = format.rfind("\" //").or_else(|| format.rfind('"'))?;
+        let (format, comment) = (format.get(..end)?, format.get(end..)?);
+        let mut schema =
+            EventSchema::new(source.guid, Identity::Message { number }, SchemaSource::Tmf);
+        schema.provider_name = source.name.clone().into();
+        schema.name = name.to_owned().into();
+        for word in comment.split_whitespace() {
+            match word.split_once('=') {
+                Some(("LEVEL", level)) => schema.level.name = level.to_owned().into(),
+                Some(("FLAGS", flags)) => schema.keyword_names.push(flags.to_owned().into()),
+                Some(("FUNC", function)) => schema.task.name = function.to_owned().into(),
+                _ => {}
+            }
+        }
+        let format = known_words(format, &schema, source);
+        Some(Message { schema, format, numbers: Vec::new(), closed: false })
+    }
+
+    /// Takes an argument; returns its type when that is not known.
+    fn take(&mut self, argument: Argument) -> Option<String> {
+        let (field, unknown) = match argument.item {
+            Item::Nothing => return None,
+            Item::Field(field) => (field, None),
+            Item::Unknown(item) => {
+                let rest = Field::new(argument.name, InType::Binary).with_length(Length::Rest);
+                (rest, Some(item))
+            }
+        };
+        if !self.closed {
+            self.schema.fields.push(field);
+            self.numbers.push(argument.number);
+            self.closed = unknown.is_some();
+        }
+        unknown
+    }
+
+    fn finish(mut self) -> EventSchema {
+        self.schema.message = Some(numbered(&self.format, &self.numbers).into());
+        self.schema
+    }
+}
+
+/// A format whose inserts count the fields from 10 on, as they follow each other; the arguments'
+/// own numbers have gaps where an argument takes no bytes. What calls an argument that is none of the
+/// fields is shown as it stands.
+fn numbered(format: &str, numbers: &[u32]) -> String {
+    let mut out = String::with_capacity(format.len());
+    let mut rest = format;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
+        let (number, mut behind) = after.split_at_checked(digits).unwrap_or_default();
+        match number.parse::<u32>() {
+            Ok(number @ 10..) => match numbers.iter().position(|n| *n == number) {
+                Some(at) => out.push_str(&format!("%{}", at + 10)),
+                None => out.push_str(&format!("%%{number}")),
+            },
+            _ => {
+                out.push('%');
+                out.push_str(number);
+                // What stands behind is not the beginning of another insert, whatever it is.
+                let next = behind.chars().next().filter(|_| digits == 0).map_or(0, char::len_utf8);
+                let (taken, left) = behind.split_at_checked(next).unwrap_or_default();
+                out.push_str(taken);
+                behind = left;
+            }
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A format with `%!FUNC!` and its like replaced by what is said of the message beside it.
+fn known_words(format: &str, schema: &EventSchema, source: &Source) -> String {
     let flags = schema.keyword_names.first().map_or("", |name| &**name);
     let mut text = format.to_owned();
     for (word, value) in [
         ("%!FUNC!", &*schema.task.name),
         ("%!LEVEL!", &*schema.level.name),
         ("%!FLAGS!", flags),
-        // Parts of the prefix that a formatter puts before the message.
-        ("%!STDPREFIX!", ""),
+        ("%!COMPNAME!", &*source.component),
+        ("%!SUBCOMP!", &*source.subcomponent),
+        ("%!FILE!", &*schema.name),
     ] {
         if text.contains(word) {
             text = text.replace(word, &value.replace('%', "%%"));
         }
     }
-    text
+    // Where a formatter puts what stands before every message.
+    text.replace("%!STDPREFIX!", "%0")
 }
 
-/// `NAME, ItemTYPE -- NUMBER`; `Some(None)` for what takes no bytes.
-fn argument(line: &str) -> Option<Option<Field>> {
-    let (front, _number) = line.rsplit_once("--")?;
+/// A line between the braces of a message.
+struct Argument {
+    name: String,
+    number: u32,
+    item: Item,
+}
+
+/// What an argument is.
+enum Item {
+    Field(Field),
+    /// Written by the compiler's expansion, no bytes in the trace.
+    Nothing,
+    Unknown(String),
+}
+
+/// `NAME, ItemTYPE -- NUMBER`
+fn argument(line: &str) -> Option<Argument> {
+    let (front, number) = line.rsplit_once("--")?;
+    let number = number.trim().parse().ok()?;
     let at = front.rfind(", Item")?;
     let name = front.get(..at)?.trim().to_owned();
-    let ty = front.get(at + 2..)?.trim();
-    let (ty, list) = match ty.split_once('(') {
-        Some((ty, list)) => (ty, list.trim_end().strip_suffix(')')?),
-        None => (ty, ""),
+    let item = item(&name, front.get(at + 2..)?.trim());
+    Some(Argument { name, number, item })
+}
+
+fn item(name: &str, whole: &str) -> Item {
+    let (ty, list) = match whole.split_once('(') {
+        Some((ty, list)) => (ty, list.trim_end().trim_end_matches(')')),
+        None => (whole, ""),
     };
+    let name = name.to_owned();
     let plain = |ty: InType| Field::new(name.clone(), ty);
     let out = |ty: InType, out: OutType| Field::new(name.clone(), ty).with_out(out);
     let counted = |ty: InType| Field::new(name.clone(), ty).with_length(Length::U16);
     let fixed = |n: u16| Field::new(name.clone(), InType::Binary).with_length(Length::Fixed(n));
-    Some(Some(match ty {
+    Item::Field(match ty {
         "ItemLong" => plain(InType::Int32),
         "ItemULong" | "ItemDWord" => plain(InType::UInt32),
         "ItemULongX" | "ItemLongX" => plain(InType::HexInt32),
@@ -169,10 +309,9 @@ fn argument(line: &str) -> Option<Option<Field>> {
         "ItemSetLong" => plain(InType::UInt32).with_map(map(list, MapKind::Bits)),
         "ItemSetShort" => plain(InType::UInt16).with_map(map(list, MapKind::Bits)),
         "ItemSetByte" => plain(InType::UInt8).with_map(map(list, MapKind::Bits)),
-        // Written by the compiler's expansion, no bytes in the trace.
-        "ItemNone" => return Some(None),
-        _ => return None,
-    }))
+        "ItemNone" => return Item::Nothing,
+        _ => return Item::Unknown(whole.to_owned()),
+    })
 }
 
 /// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name may bring its own number, `NAME=5`;
@@ -220,11 +359,11 @@ mod tests {
 
     #[test]
     fn messages_and_their_arguments() {
-        let schemas = parse(TMF).unwrap();
+        let schemas = parse(TMF).unwrap().schemas;
         assert_eq!(schemas.len(), 2);
         let first = &schemas[0];
         assert_eq!(first.identity, Identity::Message { number: 10 });
-        assert_eq!(first.message.as_deref(), Some("read %10!d! \"quoted\" from %11!s!"));
+        assert_eq!(first.message.as_deref(), Some("%0read %10!d! \"quoted\" from %11!s!"));
         assert_eq!((&*first.level.name, &*first.task.name), ("INFO", "Read"));
         assert_eq!(first.fields[1].name, "x ? a, b : c");
         assert_eq!(first.fields[2].map.as_ref().and_then(|m| m.get(1)), Some("on"));
@@ -239,7 +378,7 @@ mod tests {
              #typev d_c1 10 \"%0%!FUNC!: %10!s!\" // LEVEL=INFO FLAGS=IO FUNC=Do%it\n\
              {{\narg, {item} -- 10\n}}\n"
         );
-        let schema = parse(&text).unwrap_or_else(|e| panic!("{item}: {e}")).remove(0);
+        let schema = parse(&text).unwrap_or_else(|e| panic!("{item}: {e}")).schemas.remove(0);
         let message = schema.message.clone().unwrap();
         let decoder = Decoder::new(Arc::new(schema));
         let note = decoder.check(payload, PointerSize::P8);
@@ -293,10 +432,72 @@ mod tests {
 
     #[test]
     fn mistakes_are_told_with_their_line() {
-        let bad = TMF.replace("ItemLong", "ItemLonger");
+        let bad = TMF.replace("-- 10", "- 10");
         let error = parse(&bad).unwrap_err().to_string();
         assert_eq!(error, "line 5: expected ARGUMENT, ItemTYPE -- NUMBER");
         assert_eq!(parse("nothing here"), Err(TmfError::Empty));
         assert!(matches!(parse("#typev a 1 \"x\""), Err(TmfError::Line { line: 1, .. })));
+    }
+
+    /// A type that nobody knows costs its own message only.
+    #[test]
+    fn a_type_that_is_not_known_is_the_rest_of_its_message() {
+        let tmf = parse(&TMF.replace("ItemWString", "ItemMine(a,b)")).unwrap();
+        let note = TmfNote { line: 6, item: "ItemMine(a,b)".to_owned() };
+        assert_eq!(tmf.notes, [note]);
+        assert_eq!(tmf.schemas.len(), 2, "the others are read");
+        let decoder = Decoder::new(Arc::new(tmf.schemas[0].clone()));
+        let payload = b"\x05\0\0\0anything";
+        assert!(decoder.check(payload, PointerSize::P4).is_exact());
+        let mut out = Vec::new();
+        let message = tmf.schemas[0].message.as_deref().unwrap();
+        let fields = decoder.fields(payload, PointerSize::P4);
+        crate::render::message(&mut out, message, SchemaSource::Tmf, &fields);
+        assert_eq!(String::from_utf8(out).unwrap(), "read 5 \"quoted\" from 616e797468696e67");
+    }
+
+    /// Arguments that take no bytes have numbers too, and what is no message is left alone.
+    #[test]
+    fn inserts_find_their_arguments_by_number() {
+        let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c MJ=Comp MN=Sub\n\
+            #enumv x\n{\nA = 1\n}\n\
+            #typev d_c7 12 \"%!STDPREFIX!%!COMPNAME!/%!SUBCOMP! %11!d! %10 100%% %12!d! %1\"\n\
+            {\nnone, ItemNone -- 10\none, ItemLong -- 11\n}\n\
+            #type d_c9 13 \"old\"\n{\n}\n#typev d_c8 14 \"no arguments\"\n";
+        let tmf = parse(text).unwrap();
+        let messages: Vec<_> = tmf.schemas.iter().filter_map(|s| s.message.as_deref()).collect();
+        assert_eq!(messages, ["%0Comp/Sub %10!d! %%10 100%% %%12!d! %1", "old", "no arguments"]);
+    }
+
+    /// What stands before a message in `tracefmt`, as far as the record says it.
+    #[test]
+    fn the_parts_of_the_prefix_are_inserts() {
+        use crate::render::{Prefix, wpp_message};
+        let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c\n\
+            #typev d_c7 12 \"[%9!d!]%8!04X!.%3!04X!::%4!s! [%1!s!] %0%2: %5|%6|%7 %10!03d! %0behind\"\n\
+            {\none, ItemLong -- 10\n}\n";
+        let schema = parse(text).unwrap().schemas.remove(0);
+        let (message, name) = (schema.message.clone().unwrap(), schema.name.clone());
+        let component = schema.provider_name.clone();
+        let decoder = Decoder::new(Arc::new(schema));
+        let fields = decoder.fields(b"\x07\0\0\0", PointerSize::P4);
+        let prefix = Prefix {
+            component: &component,
+            source: &name,
+            thread: Some(0x1c),
+            time: "12:00",
+            sequence: Some(9),
+            process: Some(0xabc),
+            processor: Some(3),
+            ..Prefix::default()
+        };
+        let mut out = Vec::new();
+        wpp_message(&mut out, &message, &prefix, &fields);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, "[3]0ABC.001C::12:00 [d] d_c7: ||9 007 behind");
+        // Nobody says what the record says: the inserts stay.
+        let mut out = Vec::new();
+        crate::render::plain_message(&mut out, "%9!d! %10", SchemaSource::Tmf, &fields);
+        assert_eq!(out, b"%9 7");
     }
 }

@@ -25,11 +25,11 @@ fn every_table_is_sound() {
     if let Err(mistake) = Erratum::parse(ERRATA_TABLE.0, ERRATA_TABLE.1) {
         panic!("{mistake}");
     }
-    assert_eq!(Registry::profile(Profile::Documented).providers().len(), TABLES.len());
+    assert_eq!(Registry::profile(Profile::Documented).providers().len(), DOCUMENTED_TABLES.len());
     let registry = Registry::builtin();
     assert_eq!(registry.providers().len(), TABLES.len());
     let events: Vec<_> = registry.providers().iter().map(|p| p.events.len()).collect();
-    assert_eq!(events, [211, 51]);
+    assert_eq!(events, [211, 51, 185]);
 }
 
 #[test]
@@ -38,6 +38,7 @@ fn providers_are_found_by_what_people_write() {
     for text in ["Microsoft-Windows-DotNETRuntime", "microsoft-windows-dotnetruntime", "runtime"] {
         assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntime");
     }
+    assert_eq!(registry.find("private").unwrap().name, "Microsoft-Windows-DotNETRuntimePrivate");
     for text in ["rundown", "{A669021C-C450-4609-A035-5AF59AF4DF18}"] {
         assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntimeRundown");
     }
@@ -166,7 +167,10 @@ fn errata_are_found_by_mask_and_keyword() {
 
 #[test]
 fn every_event_that_the_pages_name_is_there() {
-    // By page; GCSetting is an event of another provider (X37), and SuspendThread and ResumeThread
+    // GCSetting is an event of another provider (X37).
+    let private = Registry::builtin().find("private").unwrap();
+    assert!(private.events.iter().any(|e| e.schema.name == "GCSettings"));
+    // By page; SuspendThread and ResumeThread
     // are printed twice, under two names (X33).
     let runtime = "\
         RuntimeInformationEvent Exception ContentionStart_V1 ContentionStop \

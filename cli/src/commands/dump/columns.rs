@@ -11,7 +11,7 @@ use crate::escape;
 use crate::output::{decimal, hex, hexadecimal, signed};
 
 use super::facts::Facts;
-use super::lines::{Lines, message};
+use super::lines::{Lines, Names, message};
 
 /// A column that every event can fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +38,22 @@ enum Known {
     RelatedActivity,
     Event,
     Message,
+    OpcodeName,
+    TaskName,
+    LevelName,
+    Keywords,
+}
+
+impl Known {
+    /// Whether a description of the event is what fills it.
+    fn is_described(self) -> bool {
+        use Known::{Event, Keywords, LevelName, Message, OpcodeName, TaskName};
+        matches!(self, Event | Message | OpcodeName | TaskName | LevelName | Keywords)
+    }
 }
 
 /// The names of columns; those that are printed when none are named come first.
-const KNOWN: [(&str, Known); 22] = [
+const KNOWN: [(&str, Known); 26] = [
     ("time", Known::Time),
     ("stamp", Known::Stamp),
     ("cpu", Known::Cpu),
@@ -64,6 +76,10 @@ const KNOWN: [(&str, Known); 22] = [
     ("related_activity", Known::RelatedActivity),
     ("event", Known::Event),
     ("message", Known::Message),
+    ("opcode_name", Known::OpcodeName),
+    ("task_name", Known::TaskName),
+    ("level_name", Known::LevelName),
+    ("keywords", Known::Keywords),
 ];
 
 /// Columns that are printed when none are named.
@@ -124,7 +140,10 @@ impl Columns {
                 Column::Known,
             ));
         }
-        let decodes = |c: &Column| !matches!(c, Column::Known(k) if !matches!(k, Known::Event | Known::Message));
+        let decodes = |c: &Column| match c {
+            Column::Field { .. } => true,
+            Column::Known(known) => known.is_described(),
+        };
         Ok(Columns {
             header: names.to_vec(),
             decodes: columns.iter().any(decodes),
@@ -231,9 +250,24 @@ impl Lines {
             Known::Event => {
                 return escape::csv(out, decoded.map_or("", |(schema, _)| &schema.name));
             }
+            Known::OpcodeName | Known::TaskName | Known::LevelName => {
+                let names = Names::of(decoded.map(|(schema, _)| *schema), facts);
+                return escape::csv(
+                    out,
+                    match column {
+                        Known::OpcodeName => names.opcode,
+                        Known::TaskName => names.task,
+                        _ => names.level,
+                    },
+                );
+            }
+            Known::Keywords => {
+                let names = decoded.map_or(&[][..], |(schema, _)| &schema.keyword_names);
+                return escape::csv(out, &names.join("|"));
+            }
             Known::Message => {
                 if let Some((schema, fields)) = decoded
-                    && let Some(message) = message(scratch, schema, fields)
+                    && let Some(message) = message(scratch, schema, fields, record, &self.clock)
                 {
                     escape::csv(out, message);
                 }

@@ -1,7 +1,7 @@
 //! One record as one line: text or JSON, without allocating; CSV and XML stand beside this.
 
 use etl_format::constants::group_name;
-use etl_format::read::{ExtendedItem, Record};
+use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::{Fields, Sid};
 use etl_schema::store::SchemaStore;
@@ -22,7 +22,7 @@ pub(super) struct Lines {
     pub(super) format: Format,
     pub(super) raw: bool,
     pub(super) columns: Columns,
-    clock: Clock,
+    pub(super) clock: Clock,
     /// The last second that was formatted, and its text up to the fraction.
     second: i64,
     second_text: String,
@@ -167,17 +167,23 @@ impl Lines {
         } else if let Some(name) = facts.hook.and_then(|hook| group_name((hook >> 8) as u8)) {
             out.extend(name.as_bytes());
         }
-        let mut number = |name: &str, value: Option<u64>| {
+        let described = self.store.fields(record);
+        let names = Names::of(described.as_ref().map(|(schema, _)| *schema), &facts);
+        let mut number = |what: &str, value: Option<u64>, name: &str| {
             if let Some(value) = value {
-                out.extend(name.as_bytes());
+                out.extend(what.as_bytes());
                 decimal(out, value);
+                if !name.is_empty() {
+                    out.push(b' ');
+                    escape::line(out, name);
+                }
             }
         };
-        number(" id ", facts.id.map(u64::from));
-        number(" v", facts.version.map(u64::from));
-        number(" opcode ", facts.opcode.map(u64::from));
-        number(" task ", facts.task.map(u64::from));
-        number(" level ", facts.level.map(u64::from));
+        number(" id ", facts.id.map(u64::from), "");
+        number(" v", facts.version.map(u64::from), "");
+        number(" opcode ", facts.opcode.map(u64::from), names.opcode);
+        number(" task ", facts.task.map(u64::from), names.task);
+        number(" level ", facts.level.map(u64::from), names.level);
         if let Some(hook) = facts.hook {
             out.extend(b" hook ");
             hexadecimal(out, hook.into());
@@ -191,7 +197,6 @@ impl Lines {
             out.extend(activity.to_ascii());
         }
         let payload = record.payload();
-        let described = self.store.fields(record);
         if let Some((schema, _)) = described {
             out.push(b' ');
             escape::line(out, &schema.name);
@@ -209,7 +214,7 @@ impl Lines {
                     format!(" (and {} bytes more)", fields.note().trailing.len()).as_bytes(),
                 );
             }
-            if let Some(message) = message(&mut self.scratch, schema, &start) {
+            if let Some(message) = message(&mut self.scratch, schema, &start, record, &self.clock) {
                 out.extend(b"  ");
                 escape::line(out, &message.replace(['\r', '\n', '\t'], " "));
             }
@@ -255,9 +260,20 @@ impl Lines {
         number(out, ",\"hook\":", facts.hook.map(u64::from));
         number(out, ",\"id\":", facts.id.map(u64::from));
         number(out, ",\"version\":", facts.version.map(u64::from));
-        number(out, ",\"opcode\":", facts.opcode.map(u64::from));
-        number(out, ",\"task\":", facts.task.map(u64::from));
-        number(out, ",\"level\":", facts.level.map(u64::from));
+        let described = self.store.fields(record);
+        let names = Names::of(described.as_ref().map(|(schema, _)| *schema), &facts);
+        let named = |out: &mut Vec<u8>, member: &str, value: Option<u64>, name: &str| {
+            number(out, member, value);
+            if value.is_some() && !name.is_empty() {
+                // `,"task":` becomes `,"task_name":`.
+                out.extend(member.trim_end_matches("\":").as_bytes());
+                out.extend(b"_name\":");
+                escape::json(out, name);
+            }
+        };
+        named(out, ",\"opcode\":", facts.opcode.map(u64::from), names.opcode);
+        named(out, ",\"task\":", facts.task.map(u64::from), names.task);
+        named(out, ",\"level\":", facts.level.map(u64::from), names.level);
         if let Some(keyword) = facts.keyword {
             out.extend(b",\"keyword\":\"");
             hexadecimal(out, keyword);
@@ -271,7 +287,7 @@ impl Lines {
         for item in record.extended() {
             json_item(out, &item);
         }
-        if let Some((schema, mut fields)) = self.store.fields(record) {
+        if let Some((schema, mut fields)) = described {
             out.extend(b",\"event\":");
             escape::json(out, &schema.name);
             out.extend(b",\"fields\":");
@@ -285,7 +301,7 @@ impl Lines {
                 ",\"payload_left\":",
                 Some(fields.note().trailing.len() as u64).filter(|&n| n > 0),
             );
-            if let Some(message) = message(&mut self.scratch, schema, &start) {
+            if let Some(message) = message(&mut self.scratch, schema, &start, record, &self.clock) {
                 out.extend(b",\"message\":");
                 escape::json(out, message);
             }
@@ -302,15 +318,58 @@ impl Lines {
     }
 }
 
+/// What the numbers of an event are called, beyond what everybody calls them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Names<'a> {
+    pub opcode: &'a str,
+    pub task: &'a str,
+    pub level: &'a str,
+}
+
+impl<'a> Names<'a> {
+    /// Those that a description has for what a record says.
+    pub fn of(schema: Option<&'a EventSchema>, facts: &Facts) -> Self {
+        let Some(schema) = schema else { return Names::default() };
+        // Those that start with `win:` everybody has, and an opcode may be all that an event is
+        // called by.
+        let own = |name: &'a str, is_it: bool| {
+            if !is_it || name.starts_with("win:") { "" } else { name.trim_end() }
+        };
+        let opcode = own(&schema.opcode.name, facts.opcode == Some(schema.opcode.value));
+        Names {
+            opcode: if opcode == schema.name { "" } else { opcode },
+            task: own(&schema.task.name, facts.task == Some(schema.task.value)),
+            level: own(&schema.level.name, facts.level == Some(schema.level.value)),
+        }
+    }
+}
+
 /// The message of an event with the fields in it, if it has one; nothing in it is escaped.
 pub(super) fn message<'s>(
     scratch: &'s mut Vec<u8>,
     schema: &EventSchema,
     fields: &Fields<'_>,
+    record: &Record<'_>,
+    clock: &Clock,
 ) -> Option<&'s str> {
     let text = schema.message.as_deref()?;
     scratch.clear();
-    render::plain_message(scratch, text, schema.source, fields);
+    if let Header::Message(header) = record.header() {
+        let time = etl_format::clock::iso_utc(clock.filetime(record.stamp()));
+        let prefix = render::Prefix {
+            component: &schema.provider_name,
+            source: &schema.name,
+            thread: header.thread_id,
+            time: &time,
+            sequence: header.sequence,
+            process: header.process_id,
+            processor: Some(record.processor().into()),
+            ..render::Prefix::default()
+        };
+        render::wpp_message(scratch, text, &prefix, fields);
+    } else {
+        render::plain_message(scratch, text, schema.source, fields);
+    }
     let message = core::str::from_utf8(scratch).ok()?.trim();
     (!message.is_empty()).then_some(message)
 }

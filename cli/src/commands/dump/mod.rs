@@ -167,6 +167,11 @@ impl Dump<'_> {
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut printer = Printer::new(self.args, &trace.clock(), used)?;
+        if printer.filter.asks_for_names()
+            && let Ok(mut records) = trace.file_order()
+        {
+            printer.look_ahead(&mut records);
+        }
         let mut records = match trace.ordered() {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),
@@ -236,10 +241,18 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
     }
     for path in &args.tmf {
         let (text, name) = read(path)?;
-        let schemas = tmf::parse(&text).map_err(|e| {
-            Failure::new(name, e.to_string()).hint("tracepdb makes TMF files from a PDB")
+        let tmf = tmf::parse(&text).map_err(|e| {
+            Failure::new(&name, e.to_string()).hint("tracepdb makes TMF files from a PDB")
         })?;
-        store.give(schemas);
+        for note in tmf.notes {
+            eprintln!(
+                "note: {}: line {}: the type {} is not known; its message shows bytes from there on",
+                crate::escape::Printable(&name),
+                note.line,
+                crate::escape::Printable(&note.item)
+            );
+        }
+        store.give(tmf.schemas);
     }
     Ok(store)
 }
@@ -274,14 +287,30 @@ impl Printer {
         let columns = columns(args)?;
         let lines = Lines::new(args.format, args.raw, columns, *clock, store(args)?);
         lines.header(&mut out.buffer);
+        let mut filter = args.filter.compile(clock)?;
+        filter.learn_names(&lines.store);
         Ok(Printer {
-            filter: args.filter.compile(clock)?,
+            filter,
             lines,
             out,
             left: args.limit.unwrap_or(u64::MAX),
             strict: args.strict,
             progress: Progress::new(total, true),
         })
+    }
+
+    /// Reads the trace once for the names of its providers: some tell theirs at the end.
+    fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>) {
+        let mut names = SchemaStore::default();
+        while let Ok(Some(record)) = records.next_record() {
+            names.learn(&record);
+        }
+        self.filter.learn_names(&names);
+        for name in self.filter.unknown_names(&names) {
+            if self.filter.unknown_names(&self.lines.store).any(|n| n == name) {
+                eprintln!("note: no provider is called {}", crate::escape::Printable(name));
+            }
+        }
     }
 
     fn wants_more(&self) -> bool {
@@ -292,7 +321,7 @@ impl Printer {
     fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
         self.progress.pass(record.bytes().len());
         self.lines.learn(record);
-        if self.filter.admits(record) {
+        if self.filter.admits_called(record, |provider| self.lines.store.provider_name(provider)) {
             self.left -= 1;
             self.lines.line(&mut self.out.buffer, record);
             self.out.settle()?;

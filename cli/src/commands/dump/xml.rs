@@ -156,7 +156,13 @@ impl Lines {
         out.extend(b"\">");
         self.xml_system(out, record, &facts, schema, &time);
         match &described {
-            Some((_, fields)) if !self.raw => event_data(out, fields, record, &mut scratch),
+            Some((schema, fields)) if !self.raw => match record.header() {
+                Header::Message(header) => {
+                    let sequence = header.sequence;
+                    self.debug_data(out, schema, fields, record, sequence, &mut scratch);
+                }
+                _ => event_data(out, fields, record, &mut scratch),
+            },
             _ if record.payload().is_empty() => out.extend(b"<EventData/>"),
             None if !self.raw && record.is_event() => {
                 processing_error(out, NOT_DESCRIBED, "", record.payload());
@@ -168,11 +174,7 @@ impl Lines {
             }
         }
         self.xml_rendering(out, record, &facts, described.as_ref(), &mut scratch);
-        if let Some(class) = class(record) {
-            out.extend(format!("<ExtendedTracingInfo xmlns=\"{TRACE}\"><EventGuid>").as_bytes());
-            guid(out, class);
-            out.extend(b"</EventGuid></ExtendedTracingInfo>");
-        }
+        extended_info(out, record);
         out.extend(b"</Event>");
         (self.scratch, self.time_scratch) = (scratch, time);
     }
@@ -251,6 +253,47 @@ impl Lines {
         out.extend(b"</System>");
     }
 
+    /// A WPP message: as text, with what is said of it.
+    fn debug_data(
+        &self,
+        out: &mut Vec<u8>,
+        schema: &EventSchema,
+        fields: &Fields<'_>,
+        record: &Record<'_>,
+        sequence: Option<u32>,
+        scratch: &mut Vec<u8>,
+    ) {
+        let mut walk = fields.clone();
+        let last = (&mut walk).last();
+        if walk.note().is_short() {
+            let name = last.map_or("", |(field, _)| &*field.name);
+            return processing_error(out, NOT_AS_DESCRIBED, name, record.payload());
+        }
+        out.extend(b"<DebugData>");
+        if let Some(sequence) = sequence {
+            number(out, "SequenceNumber", sequence.into());
+        }
+        let flags = schema.keyword_names.first().map_or("", |flags| &**flags);
+        for (name, value) in [("FlagsName", flags), ("LevelName", &*schema.level.name)] {
+            if !value.is_empty() {
+                element(out, name, value);
+            }
+        }
+        element(out, "Component", &schema.provider_name);
+        if !schema.name.is_empty() {
+            element(out, "FileLine", &schema.name);
+        }
+        let message = message(scratch, schema, fields, record, &self.clock);
+        element(out, "Message", message.unwrap_or_default());
+        // The schema of events has a number for the function; its name is beside it.
+        if !schema.task.name.is_empty() {
+            out.extend(format!("<Function xmlns=\"{TRACE}\">").as_bytes());
+            text(out, &schema.task.name);
+            out.extend(b"</Function>");
+        }
+        out.extend(b"</DebugData>");
+    }
+
     /// What the numbers of the event mean, as far as anybody has said.
     fn xml_rendering(
         &self,
@@ -269,7 +312,7 @@ impl Lines {
             }
         };
         if let Some((schema, fields)) = described
-            && let Some(message) = message(scratch, schema, fields)
+            && let Some(message) = message(scratch, schema, fields, record, &self.clock)
         {
             named(out, "Message", message);
         }
@@ -280,7 +323,9 @@ impl Lines {
         let task = told.map_or("", |schema| match schema.source {
             // The name of such an event is what others have a task for.
             SchemaSource::TraceLogging => &*schema.name,
-            _ => &*schema.task.name,
+            // That is the function of the message, see its data.
+            SchemaSource::Tmf => "",
+            _ => own(&schema.task.name),
         });
         named(out, "Task", task);
         let opcode = told.map_or("", |schema| own(&schema.opcode.name));
@@ -322,6 +367,52 @@ fn class(record: &Record<'_>) -> Option<Guid> {
             record.provider()
         }
         _ => None,
+    }
+}
+
+/// What a trace says beyond an event of a log: the class of a classic event, its instance, and the
+/// stack. `tracerpt` writes no stack; it stands in the same place and namespace.
+fn extended_info(out: &mut Vec<u8>, record: &Record<'_>) {
+    let start = out.len();
+    out.extend(format!("<ExtendedTracingInfo xmlns=\"{TRACE}\">").as_bytes());
+    let empty = out.len();
+    if let Some(class) = class(record) {
+        out.extend(b"<EventGuid>");
+        guid(out, class);
+        out.extend(b"</EventGuid>");
+    }
+    if let Header::Instance(header) = record.header() {
+        number(out, "InstanceID", header.instance_id.into());
+        number(out, "ParentInstanceID", header.parent_instance_id.into());
+    }
+    for item in record.extended() {
+        let (match_id, key) = match &item {
+            ExtendedItem::Stack(stack) => (stack.match_id, None),
+            ExtendedItem::StackKey { match_id, key, .. } => (*match_id, Some(*key)),
+            _ => continue,
+        };
+        out.extend(b"<Stack");
+        // Joins the two halves of a stack; a whole one has none.
+        if match_id != 0 {
+            attribute(out, "MatchID", |out| hexadecimal(out, match_id));
+        }
+        if let Some(key) = key {
+            attribute(out, "Key", |out| hexadecimal(out, key));
+        }
+        out.push(b'>');
+        if let ExtendedItem::Stack(stack) = item {
+            for address in stack.addresses() {
+                out.extend(b"<Address>");
+                hexadecimal(out, address);
+                out.extend(b"</Address>");
+            }
+        }
+        out.extend(b"</Stack>");
+    }
+    if out.len() == empty {
+        out.truncate(start);
+    } else {
+        out.extend(b"</ExtendedTracingInfo>");
     }
 }
 

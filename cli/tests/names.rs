@@ -1,0 +1,229 @@
+//! What events, providers and their numbers are called, by whoever says it.
+
+mod common;
+
+use common::{aligned, buffer, directory, etlkit, etlkit_piped, event, header_event, real};
+
+const EVENT: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
+const TRACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
+
+const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+ <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><events>
+  <provider name="Made-Up" guid="{5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a}" symbol="MADE_UP">
+   <channels><channel chid="C" name="Made-Up/Debug" value="16"/></channels>
+   <levels><level name="Loud" value="17" message="$(string.L)"/></levels>
+   <tasks><task name="Work" value="3" message="$(mc.T)">
+    <opcodes><opcode name="Step" value="20" message="One step"/></opcodes></task></tasks>
+   <keywords><keyword name="Low" mask="0x10" message="$(string.K)"/><keyword name="High" mask="0x20"/></keywords>
+   <events><event value="7" symbol="Stepped" level="Loud" task="Work" opcode="Step"
+    channel="C" keywords="Low High" template="T"/></events>
+   <templates><template tid="T"><data name="N" inType="win:UInt32"/></template></templates>
+  </provider>
+  <messageTable><message mid="T" value="1" message="$(string.W) hard"/></messageTable></events></instrumentation>
+ <localization><resources culture="en-US"><stringTable>
+  <string id="L" value="Very loud"/><string id="W" value="Working"/><string id="K" value="The low one"/>
+ </stringTable></resources></localization>
+</instrumentationManifest>"#;
+
+/// An event of the provider that the tests make up, with a payload.
+fn made_up(stamp: i64, id: u16, payload: &[u8]) -> Vec<u8> {
+    let mut record = event(stamp, id, 17, 0x30, None);
+    record.truncate(0x50);
+    record[0x2b] = 16;
+    record[0x2d] = 20;
+    record[0x2e] = 3;
+    record.extend(payload);
+    sized(record)
+}
+
+fn sized(mut record: Vec<u8>) -> Vec<u8> {
+    let size = record.len() as u16;
+    record[..2].copy_from_slice(&size.to_le_bytes());
+    aligned(record)
+}
+
+fn trace_of(records: &[Vec<u8>]) -> Vec<u8> {
+    [buffer(0, 0, 4, &[header_event(2)]), buffer(1, 0, 0, records)].concat()
+}
+
+#[test]
+fn numbers_are_called_by_their_display_messages() {
+    let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0])]);
+    let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
+    let dump = |args: &[&str]| {
+        let args = [&["dump", "--manifest", "m.man", "--id", "7", "t.etl"], args].concat();
+        let said = etlkit(here.path(), &args);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        said.out
+    };
+    let text = dump(&[]);
+    let names =
+        " opcode 20 One step task 3 Working hard level 17 Very loud keyword 0x30 Stepped N=5";
+    assert!(text.contains(names), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&dump(&["--format", "jsonl"])).unwrap();
+    for (member, name) in
+        [("opcode_name", "One step"), ("task_name", "Working hard"), ("level_name", "Very loud")]
+    {
+        assert_eq!(json[member], name);
+    }
+    let columns = "opcode_name,task_name,level_name,keywords,N";
+    let csv = dump(&["--format", "csv", "--columns", columns]);
+    assert_eq!(csv, format!("{columns}\nOne step,Working hard,Very loud,The low one|High,5\n"));
+    let xml = dump(&["--format", "xml"]);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let rendering = document.descendants().find(|n| n.has_tag_name((EVENT, "RenderingInfo")));
+    let rendering: Vec<_> = rendering
+        .unwrap()
+        .descendants()
+        .filter(|n| n.is_element() && n.text().is_some_and(|t| !t.is_empty()))
+        .map(|n| (n.tag_name().name(), n.text().unwrap()))
+        .collect();
+    assert_eq!(
+        rendering,
+        [
+            ("Level", "Very loud"),
+            ("Task", "Working hard"),
+            ("Opcode", "One step"),
+            ("Channel", "Made-Up/Debug"),
+            ("Provider", "Made-Up"),
+            ("Keyword", "The low one"),
+            ("Keyword", "High"),
+        ]
+    );
+}
+
+/// A chunk of the manifest by which an `EventSource` tells of itself.
+fn told(stamp: i64) -> Vec<u8> {
+    let mut payload = vec![1, 1, 0, 0x5b, 1, 0, 0, 0];
+    payload.extend(MANIFEST.replace("Made-Up", "Told-Late").as_bytes());
+    let mut record = event(stamp, 0xfffe, 0, 0, None);
+    record.truncate(0x50);
+    record.extend(payload);
+    sized(record)
+}
+
+/// A provider's name may come after its events, from a file, or not at all.
+#[test]
+fn events_are_selected_by_names_that_the_trace_tells() {
+    let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0]), made_up(1_020, 8, &[]), told(1_030)]);
+    let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
+    let lines = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", "t.etl"], args].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        (said.out.lines().count(), said.err)
+    };
+    assert_eq!(lines(&["-p", "told-late"]), (3, String::new()));
+    assert_eq!(lines(&["-p", "told-late", "--id", "8"]), (1, String::new()));
+    assert_eq!(lines(&["-p", "Made-Up", "--manifest", "m.man"]), (3, String::new()));
+    let note = "note: no provider is called Nobody\n".to_owned();
+    assert_eq!(lines(&["-p", "Nobody"]), (0, note.clone()));
+    // In the order of the file it is taken from a pipe that cannot be read twice: from there on.
+    let args = ["dump", "--file-order", "-p", "Told-Late", "-"];
+    assert_eq!(etlkit_piped(&trace, &args).out.lines().count(), 1);
+    let slice = |name: &str, out: &str| {
+        let said =
+            etlkit(here.path(), &["slice", "t.etl", "-o", out, "-p", name, "--format", "json"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        (report["selected"].as_u64(), said.err)
+    };
+    assert_eq!(slice("told-late", "a.etl"), (Some(3), String::new()));
+    assert_eq!(slice("Nobody", "b.etl"), (Some(0), note));
+}
+
+/// What an `EventSource` says of itself in a real trace.
+#[test]
+fn a_real_provider_goes_by_its_name() {
+    let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
+    let here = directory(&[]);
+    let count = |provider: &str| {
+        let args = ["dump", path.to_str().unwrap(), "-p", provider];
+        etlkit(here.path(), &args).out.lines().count()
+    };
+    let by_guid = count("2e5dba47-a3d2-4d16-8ee0-6671ffdcd7b5");
+    assert!(by_guid > 1);
+    assert_eq!(count("system.threading.tasks.TplEventSource"), by_guid);
+}
+
+/// A WPP message with sequence number, message GUID, time, thread and process.
+fn message(stamp: i64, number: u16, arguments: &[u8]) -> Vec<u8> {
+    let mut record = vec![0, 0, 0, 0x90];
+    record.extend(number.to_le_bytes());
+    record.extend(0xabu16.to_le_bytes());
+    record.extend(42u32.to_le_bytes());
+    record.extend([0x5a; 16]);
+    record.extend(stamp.to_le_bytes());
+    record.extend(0x1cu32.to_le_bytes());
+    record.extend(0xabcu32.to_le_bytes());
+    record.extend(arguments);
+    sized(record)
+}
+
+const TMF: &str = "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a driver // SRC=driver.c MJ= MN=\n\
+    #typev driver_c42 10 \"%0%!FUNC! <%10!d!> [%9!d!]%8!04X!.%3!04X! %2 %7\" // LEVEL=WARN FLAGS=IO FUNC=Read\n\
+    {\ncount, ItemLong -- 10\n}\n\
+    #typev driver_c50 11 \"%0odd %10!d! %11!s!\" // LEVEL=INFO\n\
+    {\nfirst, ItemLong -- 10\nodd, ItemOdd(x) -- 11\nlast, ItemLong -- 12\n}\n";
+
+#[test]
+fn messages_are_what_they_say() {
+    let trace =
+        trace_of(&[message(1_010, 10, &[7, 0, 0, 0]), message(1_020, 11, b"\x09\0\0\0\xab\xcd")]);
+    let here = directory(&[("t.etl", &trace), ("d.tmf", TMF.as_bytes())]);
+    let dump = |args: &[&str]| {
+        let args = [&["dump", "--tmf", "d.tmf", "-p", "driver", "t.etl"], args].concat();
+        let said = etlkit(here.path(), &args);
+        assert_eq!(said.code, 0);
+        let note = "note: d.tmf: line 8: the type ItemOdd(x) is not known; its message shows bytes \
+            from there on\n";
+        assert_eq!(said.err, note);
+        said.out
+    };
+    let text = dump(&[]);
+    assert!(text.contains("  Read <7> [0]0ABC.001C driver_c42 42\n"), "{text}");
+    assert!(text.contains(" odd=abcd  odd 9 abcd\n"), "{text}");
+    let xml = dump(&["--format", "xml"]);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let mut data = document.descendants().filter(|n| n.has_tag_name((EVENT, "DebugData")));
+    let parts: Vec<_> = data
+        .next()
+        .unwrap()
+        .children()
+        .map(|n| (n.tag_name().namespace().unwrap(), n.tag_name().name(), n.text().unwrap()))
+        .collect();
+    assert_eq!(
+        parts,
+        [
+            (EVENT, "SequenceNumber", "42"),
+            (EVENT, "FlagsName", "IO"),
+            (EVENT, "LevelName", "WARN"),
+            (EVENT, "Component", "driver"),
+            (EVENT, "FileLine", "driver_c42"),
+            (EVENT, "Message", "Read <7> [0]0ABC.001C driver_c42 42"),
+            (TRACE, "Function", "Read"),
+        ]
+    );
+    assert_eq!(data.count(), 1);
+}
+
+#[test]
+fn stacks_stand_beside_their_events() {
+    let mut record = event(1_010, 7, 4, 0, None);
+    record.truncate(0x50);
+    record[4] = 1;
+    let mut stack = 9u64.to_le_bytes().to_vec();
+    stack.extend([0x7ff0_0000_1000u64, 0x7ff0_0000_2000].map(u64::to_le_bytes).concat());
+    for word in [8 + stack.len() as u16, 6, 0, stack.len() as u16] {
+        record.extend(word.to_le_bytes());
+    }
+    record.extend(stack);
+    let trace = trace_of(&[sized(record)]);
+    let here = directory(&[("t.etl", &trace)]);
+    let said = etlkit(here.path(), &["dump", "--format", "xml", "--id", "7", "t.etl"]);
+    let document = roxmltree::Document::parse(&said.out).unwrap();
+    let info = document.descendants().find(|n| n.has_tag_name((TRACE, "ExtendedTracingInfo")));
+    let stack = info.unwrap().first_element_child().unwrap();
+    assert_eq!((stack.tag_name().name(), stack.attribute("MatchID")), ("Stack", Some("0x9")));
+    let addresses: Vec<_> = stack.children().map(|n| n.text().unwrap()).collect();
+    assert_eq!(addresses, ["0x7ff000001000", "0x7ff000002000"]);
+}
