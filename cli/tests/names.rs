@@ -174,7 +174,7 @@ fn messages_are_what_they_say() {
         let args = [&["dump", "--tmf", "d.tmf", "-p", "driver", "t.etl"], args].concat();
         let said = etlkit(here.path(), &args);
         assert_eq!(said.code, 0);
-        let note = "note: d.tmf: line 8: the type ItemOdd(x) is not known; its message shows bytes \
+        let note = "note: d.tmf: line 9: the type ItemOdd(x) is not known; its message shows bytes \
             from there on\n";
         assert_eq!(said.err, note);
         said.out

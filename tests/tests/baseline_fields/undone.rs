@@ -12,6 +12,7 @@ pub fn equal(text: &str, field: &Field, value: Value<'_>) -> bool {
         let names: Vec<_> = match map.kind() {
             MapKind::Values => map.get(bits).into_iter().collect(),
             MapKind::Bits => map.bits(bits).collect(),
+            MapKind::Patterns => Vec::new(),
         };
         let zero = names.is_empty() && bits == 0 && text == "None";
         if zero
