@@ -47,7 +47,15 @@ def survey(path):
     events = collections.Counter()
     digest = 0
     with open(path, "rb") as file:
-        for record in ETL(file):
+        trace = iter(ETL(file))
+        while True:
+            try:
+                record = next(trace, None)
+            except Exception as error:  # what a foreign reader cannot read is told, not raised
+                return {"path": path, "error": f"{type(error).__name__}: {error}",
+                        "before": sum(kinds.values())}
+            if record is None:
+                break
             header = record.header
             kind = NAMES.get(header._marker.header_type, "OTHER")
             kinds[kind] += 1

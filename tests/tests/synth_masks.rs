@@ -1,19 +1,18 @@
-//! What the simulated CLR raises under a mask and level, held against the rules of the schema crate,
-//! which know nothing of the simulation.
+//! What the simulated CLR raises under a mask and level, held against the documents' tables and
+//! against the rules written down once more as data: neither the simulation's code nor the schema
+//! crate's predicates have a part in what is expected here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use etl_format::Guid;
-use etl_schema::clr::{Rundown, Runtime};
 use etl_schema::enable::Enablement;
-use etl_schema::tables::Registry;
-use etl_schema::{EventSchema, Identity};
+use etl_schema::encode::OwnedValue;
 use etl_synth::model::{Action, EnablePlan, Scenario, SessionPlan};
 use etl_synth::scenario::parse;
-use etl_synth::truth::Gathered;
+use etl_synth::truth::{Gathered, KnownEvent};
 use etl_synth::{Memory, RUNDOWN, RUNTIME, SECOND};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use proptest::prelude::*;
 
 /// A little of everything that a CLR does: a process that lives throughout, and one that begins and
 /// ends while it is watched.
@@ -26,23 +25,54 @@ process "Long.exe" threads=2 {
                 module "C:\\A.dll" kind="r2r" { methods 2; methods 1 generic=#true; methods 1 kind="generic"; methods 1 kind="helper" }
             }
             assembly "B" { module "C:\\B.dll" { methods 6 ready=2 } }
-            assembly "E" { module "E" kind="dynamic" { methods 3 } }
+            assembly "E" { module "E" kind="dynamic" { methods 3 kind="dynamic" } }
             assembly "P" late=#true collectible=#true { module "C:\\P.dll" kind="r2r" { methods 2; methods 1 generic=#true; methods 1 kind="jitted"; methods 1 kind="generic"; methods 1 kind="dynamic" } }
         }
         domain "Second" late=#true { assembly "S" { module "C:\\S.dll" { methods 1 } } }
     }
-    at "2.1s" { jit 2; tier 1; forget 1; throw; gc 1; allocate; contend; grow-pool 2; shrink-pool 1; stub; start-thread; end-thread }
+    at "2.1s" { jit 9; tier 1; forget 1; throw; gc 1; allocate; contend; grow-pool 2; shrink-pool 1; stub; start-thread; end-thread }
     at "2.2s" { load "P"; load-domain "Second" }
+    at "2.3s" { jit 9 }
     at "2.4s" { unload "P"; unload-domain "Second" }
 }
 process "Short.exe" start="2.1s" exit="2.6s" {
-    clr "core" version="6.0.100" { assembly "Z" { module "C:\\Z.dll" kind="r2r" { methods 2; methods 1 generic=#true; methods 2 kind="jitted"; methods 1 kind="dynamic" } } }
+    clr "core" version="6.0.100" { assembly "Z" { module "C:\\Z.dll" kind="r2r" { methods 2; methods 1 generic=#true; methods 2 kind="jitted" ready=2; methods 1 kind="dynamic" ready=1; methods 1 kind="helper" ready=1 } } }
 }
 "#;
 
-/// Ids and versions of a provider's events that come under a mask and level.
-fn raised(life: &Scenario, provider: Guid, mask: u64, level: u8) -> BTreeSet<(u16, u8)> {
-    let mut scenario = life.clone();
+/// What an event tells of, as far as masks care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Code {
+    /// No method.
+    None,
+    Jitted,
+    Generic,
+    Precompiled,
+    /// Precompiled code of a generic method.
+    PrecompiledGeneric,
+    Dynamic,
+    Helper,
+}
+
+/// Bits of the field MethodFlags.
+fn code(event: &KnownEvent) -> Code {
+    let flags = event.fields.iter().find(|(name, _)| name == "MethodFlags").map(|(_, v)| v);
+    let Some(OwnedValue::UInt(flags)) = flags else { return Code::None };
+    match (flags & 1 != 0, flags & 2 != 0, flags & 8 != 0, flags & 0x10 != 0) {
+        (true, ..) => Code::Dynamic,
+        (.., true) => Code::Helper,
+        (_, true, true, _) => Code::Generic,
+        (_, true, false, _) => Code::PrecompiledGeneric,
+        (_, false, true, _) => Code::Jitted,
+        (_, false, false, _) => Code::Precompiled,
+    }
+}
+
+/// Events of a provider that a session with a mask and level records.
+fn recorded(provider: Guid, mask: u64, level: u8) -> Vec<KnownEvent> {
+    static PARSED: LazyLock<Scenario> =
+        LazyLock::new(|| parse("life", LIFE).unwrap_or_else(|e| panic!("{:#?}", e.0)));
+    let mut scenario = PARSED.clone();
     let mut plan = SessionPlan::new("s", "s.etl");
     let rule = Enablement::new(level, mask);
     plan.providers.push(EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) });
@@ -50,77 +80,424 @@ fn raised(life: &Scenario, provider: Guid, mask: u64, level: u8) -> BTreeSet<(u1
     scenario.at(3 * SECOND, Action::Stop { session: "s".to_owned() });
     let mut truth = Gathered::default();
     etl_synth::simulate(&scenario, &mut Memory::default(), &mut truth).unwrap();
-    truth.recorded(0).map(|e| (e.descriptor.id, e.descriptor.version)).collect()
+    truth.recorded(0).cloned().collect()
 }
 
-fn schema(provider: Guid, (id, version): (u16, u8)) -> &'static EventSchema {
-    let event = Registry::builtin().event(provider, Identity::Modern { id, version });
-    &event.unwrap_or_else(|| panic!("{provider} {id} {version}")).schema
+type Keys = BTreeSet<(u16, Code)>;
+
+fn keys(events: &[KnownEvent]) -> Keys {
+    events.iter().map(|e| (e.descriptor.id, code(e))).collect()
 }
 
-/// Masks: every keyword alone and with those that go with it, the documents' masks, and chance.
-fn masks(provider: Guid) -> Vec<u64> {
-    let table = Registry::builtin().provider(provider).unwrap();
-    let bits: Vec<u64> = table.keywords.iter().map(|(mask, _)| *mask).collect();
-    let mut masks = vec![0, u64::MAX, 0xffff_ffff, 0x1CCBD, 0x1FC1F, 0x138, 0xB8, 0x178, 0x40138];
-    for bit in &bits {
-        masks.extend([*bit, *bit | 0x40, *bit | 0x100, *bit | 0x80, *bit | 0x4000_0000]);
-        masks.extend([*bit | 0x20 | 0x40 | 0x80, *bit | 0x20 | 0x100, *bit | 0x4_0000 | 0x160]);
+const PLAIN_LOAD: u16 = 141;
+const PLAIN_UNLOAD: u16 = 142;
+const LOAD: u16 = 143;
+const UNLOAD: u16 = 144;
+
+/// Ids of the runtime provider that come by their level and keywords alone: id, least level,
+/// keywords (any of them; 0: whatever the mask is), and whether a stack follows.
+const BY_KEYWORD: &[(u16, u8, u64, bool)] = &[
+    (1, 4, 0x1, false),
+    (2, 4, 0x1, false),
+    (3, 4, 0x1, false),
+    (4, 4, 0x1, false),
+    (5, 4, 0x1, false),
+    (6, 4, 0x1, false),
+    (7, 4, 0x1, false),
+    (8, 4, 0x1, false),
+    (9, 4, 0x1, false),
+    (10, 5, 0x1, true),
+    (11, 4, 0x1_0001, false),
+    (12, 4, 0x1_0001, false),
+    (13, 4, 0x1, false),
+    (14, 4, 0x1, false),
+    (25, 4, 0x1, false),
+    (26, 4, 0x1, false),
+    (27, 4, 0x1, false),
+    (28, 4, 0x1, false),
+    (35, 4, 0x1, true),
+    (50, 4, 0x1_0000, false),
+    (51, 4, 0x1_0000, false),
+    (54, 4, 0x1_0000, false),
+    (55, 4, 0x1_0000, false),
+    (80, 2, 0x2_0000_8000, true),
+    (81, 4, 0x4000, true),
+    (85, 4, 0x1_0800, true),
+    (86, 4, 0x1_0800, true),
+    (87, 4, 0x1_0800, true),
+    (88, 4, 0x2000, true),
+    (89, 4, 0x2000, true),
+    (91, 4, 0x4000, false),
+    (145, 5, 0x10, true),
+    (151, 4, 0x8, true),
+    (152, 4, 0x2000_0008, true),
+    (153, 4, 0x8, true),
+    (154, 4, 0x8, true),
+    (155, 4, 0x8, true),
+    (156, 4, 0x8, true),
+    (157, 4, 0x8, true),
+    (158, 4, 0x2000_0000, false),
+    (159, 5, 0x20_0000_0000, true),
+    (185, 5, 0x1000, false),
+    (186, 5, 0x1000, true),
+    (187, 4, 0, false),
+    (188, 5, 0x1000, false),
+    (189, 5, 0x1000, true),
+    (190, 5, 0x2_0000, true),
+    (202, 4, 0x1, false),
+    (203, 5, 0x1, true),
+    (204, 4, 0x1, false),
+    (205, 4, 0x1, true),
+    (250, 4, 0x8000, true),
+    (251, 4, 0x8000, true),
+    (252, 4, 0x8000, true),
+    (253, 4, 0x8000, true),
+    (256, 4, 0x8000, true),
+    (280, 4, 0x10_0000_0000, false),
+    (281, 4, 0x10_0000_0000, false),
+    (282, 4, 0x10_0000_0000, false),
+    (283, 4, 0x10_0000_0000, false),
+    (284, 4, 0x10_0000_0000, false),
+];
+
+/// What of methods comes: load or unload, which code, keywords that are all needed, and whether
+/// OverrideAndSuppressNGenEvents turns it off.
+const METHODS: &[(u16, Code, u64, bool)] = &[
+    (LOAD, Code::Jitted, 0x10, false),
+    (LOAD, Code::Generic, 0x10, false),
+    (LOAD, Code::Dynamic, 0x10, false),
+    (LOAD, Code::Helper, 0x10, false),
+    (LOAD, Code::Precompiled, 0x60, true),
+    (LOAD, Code::PrecompiledGeneric, 0x60, true),
+    (UNLOAD, Code::Jitted, 0x90, false),
+    (UNLOAD, Code::Generic, 0x90, false),
+    // One is destroyed by itself in this life.
+    (UNLOAD, Code::Dynamic, 0x10, false),
+    (UNLOAD, Code::Precompiled, 0xa0, true),
+    (UNLOAD, Code::PrecompiledGeneric, 0xa0, true),
+];
+
+/// A session's mask and level, with 0 as "everything".
+#[derive(Clone, Copy)]
+struct Asked(u64, u8);
+
+impl Asked {
+    fn any(self, keywords: u64) -> bool {
+        keywords == 0 || self.0 == 0 || self.0 & keywords != 0
     }
-    let mut random = ChaCha8Rng::seed_from_u64(11);
-    for _ in 0..60 {
-        let some = bits.iter().filter(|_| random.random_range(0..3) == 0);
-        masks.push(some.fold(0, |mask, bit| mask | bit));
+
+    fn all(self, keywords: u64) -> bool {
+        self.0 == 0 || self.0 & keywords == keywords
     }
-    masks.sort_unstable();
-    masks.dedup();
-    masks
+
+    fn level(self, least: u8) -> bool {
+        self.1 == 0 || self.1 >= least
+    }
+
+    /// Which id a method's event has: the verbose one at level 5, and always where the method has
+    /// no metadata that could tell its name.
+    fn id(self, verbose: u16, code: Code) -> u16 {
+        let named = !matches!(code, Code::Jitted | Code::Precompiled);
+        if self.level(5) || named { verbose } else { verbose - 2 }
+    }
 }
 
-/// Whether the runtime follows an event with a stack.
-fn has_stack(provider: Guid, (id, version): (u16, u8)) -> bool {
-    let event = Registry::builtin().event(provider, Identity::Modern { id, version });
-    event.is_some_and(|e| e.stack)
-}
-
-fn hold(provider: Guid, rule: impl Fn(u64, u8, &EventSchema) -> bool) {
-    let life = parse("life", LIFE).unwrap_or_else(|e| panic!("{:#?}", e.0));
-    // All that this life can bring forth: everything but what suppresses something, at each level.
-    let all = !0x4_0000;
-    let mut possible = BTreeMap::new();
-    for level in [4, 5] {
-        for (id, version) in raised(&life, provider, all, level) {
-            possible.insert((id, version), schema(provider, (id, version)));
+/// What the runtime provider raises, of all that happens.
+fn runtime(asked: Asked, all: &Keys) -> Keys {
+    let happens = |id: u16| all.iter().any(|(found, _)| *found == id);
+    let mut expected = Keys::new();
+    let mut stacks = false;
+    for &(id, level, keywords, stack) in BY_KEYWORD {
+        if happens(id) && asked.level(level) && asked.any(keywords) {
+            expected.insert((id, Code::None));
+            stacks |= stack;
         }
     }
-    assert!(possible.len() > 10, "{possible:?}");
-    let mut cases = 0;
-    for mask in masks(provider) {
-        for level in [0, 1, 2, 4, 5] {
-            let found = raised(&life, provider, mask, level);
-            let mut expected: BTreeSet<(u16, u8)> = possible
-                .iter()
-                .filter(|(_, schema)| rule(mask, level, schema))
-                .map(|(key, _)| *key)
-                .collect();
-            // A stack follows an event: without one there is none.
-            let stack = if provider == RUNTIME { (82, 0) } else { (0, 0) };
-            if !expected.iter().any(|key| *key != stack && has_stack(provider, *key)) {
-                expected.remove(&stack);
+    for &(id, code, keywords, suppressed) in METHODS {
+        let on = asked.all(keywords) && !(suppressed && asked.any(0x4_0000));
+        if all.contains(&(id, code)) && asked.level(4) && on {
+            expected.insert((asked.id(id, code), code));
+        }
+    }
+    if stacks && asked.any(0x4000_0000) {
+        expected.insert((82, Code::None));
+    }
+    expected
+}
+
+/// What the rundown provider raises, of all that is there.
+fn rundown(asked: Asked, all: &Keys) -> Keys {
+    let mut expected = Keys::new();
+    let precompiled = asked.any(0x20) && !asked.any(0x4_0000);
+    for (rundown, end) in [(0x40u64, 0u16), (0x100, 1)] {
+        if !asked.any(rundown) || !asked.level(4) {
+            continue;
+        }
+        let mut say = |on: bool, id: u16, code: Code| {
+            if on && all.iter().any(|(found, _)| *found == id || [LOAD, UNLOAD].contains(&(id + 2)))
+            {
+                expected.insert((id, code));
             }
-            assert_eq!(found, expected, "mask {mask:#x}, level {level}");
-            cases += 1;
+        };
+        say(true, 187, Code::None);
+        say(asked.any(0x10_0000_0000), 280, Code::None);
+        // What makes it enumerate: Loader, Jit, maps, ranges, threads, and NGen if nothing
+        // suppresses it. The markers go by keywords of their own.
+        let enumerates = asked.any(0x2003_0018) || precompiled;
+        say(enumerates && asked.any(0x2_0038), 147 + end, Code::None);
+        say(enumerates && asked.any(0x2_0038), 145 + end, Code::None);
+        say(asked.any(0x8), 157 + end, Code::None);
+        say(asked.any(0x8), 155 + end, Code::None);
+        say(asked.any(0x2000_0008), 153 + end, Code::None);
+        say(asked.any(0x8), 151 + end, Code::None);
+        say(asked.any(0x2000_0000), 160 + end, Code::None);
+        say(asked.any(0x1_0000), 159, Code::None);
+        say(asked.any(0x2_0000) && asked.level(5), 149 + end, Code::None);
+        for code in [Code::Jitted, Code::Generic, Code::Dynamic] {
+            say(
+                asked.any(0x10) && all.contains(&(LOAD + end, code)),
+                asked.id(LOAD + end, code),
+                code,
+            );
+        }
+        for code in [Code::Precompiled, Code::PrecompiledGeneric] {
+            say(precompiled && all.contains(&(LOAD + end, code)), asked.id(LOAD + end, code), code);
         }
     }
-    eprintln!("{cases} masks and levels, {} events", possible.len());
+    // Every event of this provider has a stack, but ranges and the settings of tiering.
+    let stacked = expected.iter().any(|(id, _)| ![160, 161, 280].contains(id));
+    if stacked && asked.any(0x4000_0000) {
+        expected.insert((0, Code::None));
+    }
+    expected
+}
+
+/// All that happens in this life, as a session sees it that asks for everything but silence.
+static ALL_RUNTIME: LazyLock<Keys> = LazyLock::new(|| keys(&recorded(RUNTIME, !0x4_0000, 5)));
+static ALL_RUNDOWN: LazyLock<Keys> = LazyLock::new(|| keys(&recorded(RUNDOWN, !0x4_0000, 5)));
+
+fn hold(provider: Guid, mask: u64, level: u8) {
+    let found = keys(&recorded(provider, mask, level));
+    let asked = Asked(mask, level);
+    let expected = if provider == RUNTIME {
+        runtime(asked, &ALL_RUNTIME)
+    } else {
+        rundown(asked, &ALL_RUNDOWN)
+    };
+    assert_eq!(found, expected, "{provider}, mask {mask:#x}, level {level}");
+}
+
+/// Every combination of these bits.
+fn combinations(bits: &[u64]) -> impl Iterator<Item = u64> {
+    let bits = bits.to_vec();
+    (0..1u64 << bits.len()).map(move |chosen| {
+        let on = bits.iter().enumerate().filter(|(n, _)| chosen >> n & 1 == 1);
+        on.fold(0, |mask, (_, bit)| mask | bit)
+    })
 }
 
 #[test]
-fn the_runtime_provider_raises_what_the_rules_say() {
-    hold(RUNTIME, |mask, level, schema| Runtime::new(mask, level).raises(schema));
+fn this_life_has_everything_that_the_rules_speak_of() {
+    for &(id, code, _, _) in METHODS {
+        assert!(ALL_RUNTIME.contains(&(id, code)), "{id} {code:?} does not happen");
+    }
+    let listed: BTreeSet<u16> = BY_KEYWORD.iter().map(|(id, ..)| *id).collect();
+    for (id, code) in ALL_RUNTIME.iter() {
+        let known = *code != Code::None || listed.contains(id) || *id == 82;
+        assert!(known, "id {id} happens, and no rule here speaks of it");
+    }
+    for which in 0..2 {
+        for id in [145, 147, 149, 151, 153, 155, 157] {
+            assert!(ALL_RUNDOWN.contains(&(id + which, Code::None)), "{id} + {which}");
+        }
+        let codes = [Code::Jitted, Code::Generic, Code::Dynamic, Code::Precompiled];
+        for code in codes.into_iter().chain([Code::PrecompiledGeneric]) {
+            assert!(ALL_RUNDOWN.contains(&(LOAD + which, code)), "{code:?} + {which}");
+        }
+    }
+    assert!(ALL_RUNTIME.len() > 40 && ALL_RUNDOWN.len() > 25);
 }
 
 #[test]
-fn the_rundown_provider_raises_what_the_rules_say() {
-    hold(RUNDOWN, |mask, level, schema| Rundown::new(mask, level).raises(schema));
+fn every_combination_of_the_runtime_keywords_that_act_together() {
+    // Loader, Jit, NGen, the two enumerations, suppression, stacks.
+    for mask in combinations(&[0x8, 0x10, 0x20, 0x40, 0x80, 0x4_0000, 0x4000_0000]) {
+        for level in [4, 5] {
+            hold(RUNTIME, mask, level);
+        }
+    }
+}
+
+#[test]
+fn every_combination_of_the_rundown_keywords_that_act_together() {
+    // Loader, Jit, NGen, the two rundowns, suppression, maps, threads, stacks.
+    for mask in combinations(&[0x8, 0x10, 0x20, 0x40, 0x100, 0x4_0000, 0x2_0000, 0x1_0000]) {
+        // A mask of 0 is another thing, and tested below.
+        hold(RUNDOWN, mask | 0x4000_0000, 5);
+        hold(RUNDOWN, mask | 0x800, 4);
+    }
+}
+
+#[test]
+fn masks_of_the_documents_at_every_level() {
+    for level in (0..=7).chain([255]) {
+        for mask in [0, u64::MAX, 0xffff_ffff, 0x1CCBD, 0x1FC1F, 0x9C, 0x98, 0x8, 0x10, 0x4000_0000]
+        {
+            hold(RUNTIME, mask, level);
+        }
+        for mask in [0, u64::MAX, 0xffff_ffff, 0x138, 0xB8, 0x178, 0x78, 0x118, 0x4_0138, 0x40] {
+            hold(RUNDOWN, mask, level);
+        }
+    }
+}
+
+/// Any named keywords together, now and then with bits that have no name.
+fn mask(named: &'static [u64]) -> impl Strategy<Value = u64> {
+    let some = prop::sample::subsequence(named, 0..named.len())
+        .prop_map(|bits| bits.into_iter().fold(0, |mask, bit| mask | bit));
+    let odd = prop_oneof![4 => Just(0u64), 1 => any::<u64>().prop_map(|m| m & m.rotate_left(7))];
+    (some, odd).prop_map(|(some, odd)| some | odd)
+}
+
+const NAMED_RUNTIME: &[u64] = &[
+    0x1,
+    0x2,
+    0x4,
+    0x8,
+    0x10,
+    0x20,
+    0x40,
+    0x80,
+    0x400,
+    0x800,
+    0x1000,
+    0x2000,
+    0x4000,
+    0x8000,
+    0x1_0000,
+    0x2_0000,
+    0x4_0000,
+    0x8_0000,
+    0x10_0000,
+    0x20_0000,
+    0x40_0000,
+    0x80_0000,
+    0x100_0000,
+    0x200_0000,
+    0x2000_0000,
+    0x4000_0000,
+    0x8000_0000,
+    0x1_0000_0000,
+    0x2_0000_0000,
+    0x4_0000_0000,
+    0x8_0000_0000,
+    0x10_0000_0000,
+    0x20_0000_0000,
+];
+const NAMED_RUNDOWN: &[u64] = &[
+    0x8,
+    0x10,
+    0x20,
+    0x40,
+    0x100,
+    0x800,
+    0x1_0000,
+    0x2_0000,
+    0x4_0000,
+    0x2000_0000,
+    0x4000_0000,
+    0x10_0000_0000,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_mask_and_level_of_the_runtime_provider(mask in mask(NAMED_RUNTIME), level in any::<u8>().prop_map(|l| if l > 40 { l % 7 } else { l })) {
+        hold(RUNTIME, mask, level);
+    }
+
+    #[test]
+    fn any_mask_and_level_of_the_rundown_provider(mask in mask(NAMED_RUNDOWN), level in any::<u8>().prop_map(|l| if l > 40 { l % 7 } else { l })) {
+        hold(RUNDOWN, mask, level);
+    }
+}
+
+const LOADER: u64 = 0x8;
+const JIT: u64 = 0x10;
+const NGEN: u64 = 0x20;
+const NOTHING: &str = "None";
+
+/// Table 1 of the documents: the runtime provider. Keywords; loader events; methods that are not
+/// dynamic; dynamic methods.
+const TABLE_1: [(u64, [&str; 3]); 7] = [
+    (LOADER, ["Load and unload events", NOTHING, NOTHING]),
+    (JIT, [NOTHING, "Load events", "Load and unload events"]),
+    (JIT | 0x40, [NOTHING, "Load events", "Load and unload events"]),
+    (JIT | 0x80, [NOTHING, "Load and unload events", "Load and unload events"]),
+    (NGEN, [NOTHING, NOTHING, "Not applicable"]),
+    (NGEN | 0x40, [NOTHING, "Load events", "Not applicable"]),
+    (NGEN | 0x80, [NOTHING, "Unload events", "Not applicable"]),
+];
+
+/// Table 2: the rundown provider. Keywords; loader events; methods.
+const TABLE_2: [(u64, [&str; 2]); 9] = [
+    (LOADER, [NOTHING, NOTHING]),
+    (LOADER | 0x40, ["DCStart events", NOTHING]),
+    (LOADER | 0x100, ["DCEnd events", NOTHING]),
+    (JIT, [NOTHING, NOTHING]),
+    (JIT | 0x40, [NOTHING, "DCStart events"]),
+    (JIT | 0x100, [NOTHING, "DCEnd events"]),
+    (NGEN, [NOTHING, NOTHING]),
+    (NGEN | 0x40, [NOTHING, "DCStart events"]),
+    (NGEN | 0x100, [NOTHING, "DCEnd events"]),
+];
+
+/// What a cell says of two kinds of events of which some were seen.
+fn cell(first: (bool, &str), second: (bool, &str)) -> String {
+    match (first, second) {
+        ((false, _), (false, _)) => NOTHING.to_owned(),
+        ((true, a), (false, _)) => format!("{a} events"),
+        ((false, _), (true, b)) => format!("{b} events"),
+        ((true, a), (true, b)) => format!("{a} and {} events", b.to_lowercase()),
+    }
+}
+
+#[test]
+fn table_1_of_the_documents_cell_by_cell() {
+    for (mask, printed) in TABLE_1 {
+        let found = keys(&recorded(RUNTIME, mask, 5));
+        let seen = |ids: &[u16], codes: &dyn Fn(Code) -> bool| {
+            found.iter().any(|(id, code)| ids.contains(id) && codes(*code))
+        };
+        let loads = |ids: (&[u16], &[u16]), codes: &dyn Fn(Code) -> bool| {
+            cell((seen(ids.0, codes), "Load"), (seen(ids.1, codes), "Unload"))
+        };
+        let methods: (&[u16], &[u16]) = (&[PLAIN_LOAD, LOAD], &[PLAIN_UNLOAD, UNLOAD]);
+        // The runtime's own helpers are nobody's methods.
+        let ordinary = |code: Code| !matches!(code, Code::Dynamic | Code::Helper);
+        let cells = [
+            loads((&[151, 152, 154, 156], &[153, 155, 157]), &|_| true),
+            loads(methods, &ordinary),
+            loads(methods, &|code| code == Code::Dynamic),
+        ];
+        for (found, printed) in cells.iter().zip(printed) {
+            // Where the table does not apply, nothing comes.
+            let printed = if printed == "Not applicable" { NOTHING } else { printed };
+            assert_eq!(found, printed, "mask {mask:#x}: {cells:?}");
+        }
+    }
+}
+
+#[test]
+fn table_2_of_the_documents_cell_by_cell() {
+    for (mask, printed) in TABLE_2 {
+        let found = keys(&recorded(RUNDOWN, mask, 5));
+        let seen = |ids: &[u16]| found.iter().any(|(id, _)| ids.contains(id));
+        let cells = [
+            cell((seen(&[151, 153, 155, 157]), "DCStart"), (seen(&[152, 154, 156, 158]), "DCEnd")),
+            cell((seen(&[141, 143]), "DCStart"), (seen(&[142, 144]), "DCEnd")),
+        ];
+        assert_eq!(cells, printed, "mask {mask:#x}");
+    }
 }

@@ -181,7 +181,7 @@ impl Clr {
     ) -> Result<()> {
         let Some(method) = self.methods.get_mut(index) else { return Ok(()) };
         let bodies = std::mem::take(&mut method.bodies);
-        let (kind, place) = (method.kind, method.precompiled.take());
+        let (kind, place) = (method.kind, method.precompiled);
         let asked = self.asked(ctx);
         let precompiled = |body: &Body| place.is_some_and(|p| p.start == body.start);
         for body in &bodies {
@@ -201,6 +201,10 @@ impl Clr {
                     self.code.release(start, size);
                 }
             }
+        }
+        // Only now: what is told of the code says where it came from.
+        if let Some(method) = self.methods.get_mut(index) {
+            method.precompiled = None;
         }
         Ok(())
     }

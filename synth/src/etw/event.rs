@@ -114,6 +114,8 @@ pub struct Raised<'a> {
     pub values: &'a [OwnedValue],
     /// The stack that goes with it, innermost first.
     pub stack: &'a [u64],
+    /// Sessions whose record of it holds that stack.
+    pub stacked: &'a [usize],
     /// What each session that ever asked for it did.
     pub outcomes: &'a [(usize, Outcome)],
 }

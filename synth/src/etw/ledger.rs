@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use etl_format::read::BufferHeader;
 use etl_format::write::Medium;
@@ -73,7 +74,7 @@ pub struct BufferReport {
     /// What became of it.
     pub fate: Fate,
     /// Its file, where it is or was in one.
-    pub file: Option<Rc<str>>,
+    pub file: Option<Arc<str>>,
     /// The bytes that it takes or took there.
     pub place: Range<u64>,
 }
@@ -82,7 +83,7 @@ pub struct BufferReport {
 #[derive(Debug)]
 struct Placed {
     sequence: i64,
-    file: Rc<str>,
+    file: Arc<str>,
     place: Range<u64>,
 }
 
@@ -92,7 +93,7 @@ type Seen = Rc<RefCell<Vec<Placed>>>;
 /// A medium that tells the ledger which buffer was put where.
 pub(super) struct Watched {
     medium: Box<dyn Medium>,
-    file: Rc<str>,
+    file: Arc<str>,
     seen: Seen,
 }
 
@@ -104,7 +105,7 @@ impl Medium for Watched {
         {
             let sequence = header.sequence_number;
             let place = at..at.saturating_add(bytes.len() as u64);
-            let file = Rc::clone(&self.file);
+            let file = Arc::clone(&self.file);
             self.seen.borrow_mut().push(Placed { sequence, file, place });
         }
         self.medium.write_at(at, bytes)
@@ -137,7 +138,7 @@ pub(super) struct Ledger {
     /// Handed to the writer, and not yet seen by the medium.
     under_way: VecDeque<BufferReport>,
     /// Buffers in files, by file and offset; empty unless something may still happen to them.
-    placed: BTreeMap<(Rc<str>, u64), BufferReport>,
+    placed: BTreeMap<(Arc<str>, u64), BufferReport>,
     remembers: bool,
     told: Vec<BufferReport>,
 }
@@ -234,7 +235,7 @@ impl Ledger {
                 continue;
             };
             let Some(mut report) = self.under_way.remove(at) else { continue };
-            (report.file, report.place) = (Some(Rc::clone(&file)), place);
+            (report.file, report.place) = (Some(Arc::clone(&file)), place);
             self.told.push(report.clone());
             if self.remembers
                 && let Some(mut old) = self.placed.insert((file, report.place.start), report)

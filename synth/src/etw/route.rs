@@ -147,7 +147,7 @@ impl Etw<'_> {
 
         let len = |items: &[Extended<'_>]| length(event.form, items, self.payload.len());
         let asking = self.providers.iter().find(|p| p.guid == provider);
-        let asking: Vec<usize> =
+        let mut asking: Vec<usize> =
             asking.filter(|_| !event.stack.is_empty()).map_or_else(Vec::new, |p| {
                 p.enables.iter().filter(|(_, e)| e.stacks).map(|(s, _)| *s).collect()
             });
@@ -195,6 +195,7 @@ impl Etw<'_> {
                 _ => {}
             }
         }
+        asking.retain(|session| self.outcomes.contains(&(*session, Outcome::Recorded)));
         let raised = Raised {
             number: self.raised,
             at: origin.at,
@@ -211,6 +212,7 @@ impl Etw<'_> {
             schema: event.schema,
             values: event.values,
             stack: event.stack,
+            stacked: &asking,
             outcomes: &self.outcomes,
         };
         self.witness.event(&raised)?;

@@ -46,6 +46,8 @@ pub struct KnownEvent {
     pub fields: Vec<(String, OwnedValue)>,
     /// The stack that goes with it.
     pub stack: Vec<u64>,
+    /// Sessions whose record of it holds that stack.
+    pub stacked: Vec<usize>,
     /// What each session did with it.
     pub outcomes: Vec<(usize, Outcome)>,
 }
@@ -94,6 +96,7 @@ impl Witness for Gathered {
             name: e.schema.name.to_string(),
             fields: names.zip(e.values.iter().cloned()).collect(),
             stack: e.stack.to_vec(),
+            stacked: e.stacked.to_vec(),
             outcomes: e.outcomes.to_vec(),
         });
         Ok(())

@@ -91,7 +91,14 @@ impl<W: Write> Witness for Lines<W> {
         }
         out.push(b'}');
         if !e.stack.is_empty() {
-            put(out, format_args!(",\"stack\":{:?}", e.stack));
+            put(out, format_args!(",\"stack\":{:?},\"stackIn\":[", e.stack));
+            for (n, session) in e.stacked.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                string(out, self.names.get(*session).map_or("", String::as_str));
+            }
+            out.push(b']');
         }
         out.extend(b",\"sessions\":{");
         for (n, (session, outcome)) in e.outcomes.iter().enumerate() {

@@ -1,0 +1,135 @@
+//! The corpus, simulated once: files, truth, and which events the truth says each file holds.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use etl_format::constants::LogFileMode;
+use etl_synth::model::{Action, Fault, Scenario, SessionPlan};
+use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::truth::{Gathered, KnownEvent};
+use etl_synth::{BufferReport, Fate, Memory, Outcome};
+use etl_tests::root;
+
+/// A scenario of the corpus and what came of it.
+pub struct Made {
+    pub name: String,
+    pub scenario: Scenario,
+    pub files: BTreeMap<String, Vec<u8>>,
+    pub truth: Truth,
+}
+
+/// What the truth says, with what became of each buffer at last.
+pub struct Truth {
+    pub events: Vec<KnownEvent>,
+    pub sessions: Vec<etl_synth::SessionReport>,
+    pub merges: Vec<(String, Vec<String>)>,
+    pub faults: Vec<(usize, Fault, String, std::ops::Range<u64>)>,
+    /// By session and sequence number.
+    pub buffers: BTreeMap<(usize, i64), BufferReport>,
+    /// Events by session and processor whose buffer they went to, in the order in which they did.
+    pub recorded: BTreeMap<(usize, u16), Vec<usize>>,
+}
+
+/// Every script of the corpus.
+pub fn corpus() -> &'static [Made] {
+    static MADE: LazyLock<Vec<Made>> =
+        LazyLock::new(|| scripts().into_iter().map(|(name, s)| make(name, s)).collect());
+    &MADE
+}
+
+/// Every script of the corpus, by name.
+fn scripts() -> Vec<(String, Scenario)> {
+    let corpus = root().join("corpus");
+    let include =
+        |file: &str| std::fs::read_to_string(corpus.join(file)).map_err(|e| format!("{file}: {e}"));
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(&corpus).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "kdl"));
+    paths.sort();
+    assert!(paths.len() >= 30, "{paths:?}");
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let settings = Settings { set: &[], seed: None, include: &include };
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let scenario = parse_with(&name, &text, settings);
+        (name.clone(), scenario.unwrap_or_else(|e| panic!("{name}: {:#?}", e.0)))
+    };
+    paths.iter().map(read).collect()
+}
+
+/// Lets a scenario happen.
+pub fn make(name: String, scenario: Scenario) -> Made {
+    let (mut files, mut truth) = (Memory::default(), Gathered::default());
+    etl_synth::simulate(&scenario, &mut files, &mut truth)
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    let files = files.into_files().into_iter().collect();
+    let plans = plans(&scenario);
+    let mut recorded: BTreeMap<(usize, u16), Vec<usize>> = BTreeMap::new();
+    for (at, event) in truth.events.iter().enumerate() {
+        assert_eq!(event.number, at as u64, "{name}");
+        for (session, outcome) in &event.outcomes {
+            if *outcome == Outcome::Recorded {
+                let one = plans[*session].mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+                let lane = if one { 0 } else { event.processor };
+                recorded.entry((*session, lane)).or_default().push(at);
+            }
+        }
+    }
+    // The last word on a buffer counts.
+    let buffers = truth.buffers.into_iter().map(|(s, b)| ((s, b.sequence), b)).collect();
+    let Gathered { events, sessions, merges, faults, .. } = truth;
+    let truth = Truth { events, sessions, merges, faults, buffers, recorded };
+    Made { name, scenario, files, truth }
+}
+
+/// The sessions of a scenario, in the order in which they start.
+fn plans(scenario: &Scenario) -> Vec<&SessionPlan> {
+    let mut steps: Vec<_> = scenario.steps.iter().collect();
+    steps.sort_by_key(|s| s.at);
+    let mut plans: Vec<&SessionPlan> = Vec::new();
+    for step in steps {
+        if let Action::Start(plan) = &step.action {
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+impl Truth {
+    /// The session that wrote a file last.
+    pub fn writer_of(&self, file: &str) -> Option<&etl_synth::SessionReport> {
+        let mine = |(_, b): (&(usize, i64), &BufferReport)| b.file.as_deref() == Some(file);
+        let by_buffer =
+            self.buffers.iter().filter(|(k, b)| mine((k, b))).map(|((s, _), _)| *s).max();
+        let named = |s: &&etl_synth::SessionReport| {
+            s.file.as_deref() == Some(file) || by_buffer == Some(s.index)
+        };
+        self.sessions.iter().rfind(named)
+    }
+
+    /// The events of a buffer.
+    pub fn events_of(&self, session: usize, buffer: &BufferReport) -> Vec<&KnownEvent> {
+        let all = self.recorded.get(&(session, buffer.processor)).map_or(&[][..], Vec::as_slice);
+        let from = all.partition_point(|n| (*n as u64) < buffer.first);
+        let to = all.partition_point(|n| (*n as u64) <= buffer.last);
+        all[from..to].iter().map(|n| &self.events[*n]).collect()
+    }
+
+    /// The buffers of a session that stand whole in a file, by sequence number.
+    pub fn whole_in<'t>(
+        &'t self,
+        session: usize,
+        file: &'t str,
+    ) -> impl Iterator<Item = &'t BufferReport> {
+        self.buffers
+            .range((session, i64::MIN)..=(session, i64::MAX))
+            .map(|(_, b)| b)
+            .filter(move |b| b.fate == Fate::Written && b.file.as_deref() == Some(file))
+    }
+
+    /// Whether a fault changed this file.
+    pub fn is_damaged(&self, file: &str) -> bool {
+        self.faults.iter().any(|(_, _, name, _)| name == file)
+    }
+}
