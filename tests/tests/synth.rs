@@ -56,3 +56,26 @@ fn same_script_same_seed_same_bytes() {
     let other = etl_synth::in_memory(&Scenario { seed: 99, ..scenario }).unwrap();
     assert_ne!(once[1], other[1]);
 }
+
+#[test]
+fn no_thread_runs_code_that_is_not_there() {
+    // Code, images and rundown are told of in these: what does not resolve is the simulator's fault.
+    for (script_name, file) in [
+        ("clr-stacks.kdl", "stacks.etl"),
+        ("extended-stacks.kdl", "stacks.etl"),
+        ("all-keywords.kdl", "all.etl"),
+        ("gc-and-locks.kdl", "gc.etl"),
+        ("profile.kdl", "profile.etl"),
+        ("wow64.kdl", "wow64.etl"),
+        ("xperf-recipe.kdl", "merged.etl"),
+        ("unload-domain.kdl", "unload.etl"),
+    ] {
+        for seed in [1, 2] {
+            let scenario = Scenario { seed, ..script(script_name, &[]) };
+            let files = etl_synth::in_memory(&scenario).unwrap();
+            let bytes = &files.iter().find(|(name, _)| name == file).unwrap().1;
+            let text = judge(bytes).text();
+            assert!(!text.contains("symbols."), "{script_name}, seed {seed}: {text}");
+        }
+    }
+}

@@ -35,7 +35,7 @@ impl Clr {
         };
         let thrower = self.live.get(ctx.dice.pick(self.live.len())).copied();
         let method = thrower.and_then(|m| self.methods.get(m));
-        let body = method.and_then(|m| m.bodies.last());
+        let body = method.and_then(|m| m.body_at(ctx.origin.at));
         let address = body.map_or(0, |b| b.start + ctx.dice.below(b.size.into()));
         let (id, name) = method.map_or((0, String::new()), |m| {
             (m.id, format!("{} {}.{}", m.signature, m.namespace, m.name))

@@ -59,7 +59,7 @@ impl Clr {
             return Ok(Done::default());
         }
         let cost = if method.is_precompiled() {
-            let body = self.precompiled(index);
+            let body = self.precompiled(index, ctx.origin.at.saturating_add(1));
             self.gain(index, body);
             let asked = self.asked(ctx);
             if tells_precompiled(&asked, keyword::START_ENUMERATION) {
@@ -119,16 +119,29 @@ impl Clr {
         }
         let time = 50 * MICROSECOND + Nanos::from(size) * 20;
         ctx.pass(time);
-        let start = self.code.allocate(size, &mut ctx.process.space);
-        let cold = has_cold.then(|| {
-            let cold = (size / 2).max(1);
-            (self.code.allocate(cold, &mut ctx.process.space), cold)
-        });
+        let now = ctx.origin.at;
+        let (start, cold) = if kind == CodeKind::Helper {
+            // Helpers are code of the runtime itself: they lie in its image.
+            (self.place_helper(size, ctx), None)
+        } else {
+            let start = self.code.allocate(size, now, &mut ctx.process.space);
+            let cold = has_cold.then(|| {
+                let cold = (size / 2).max(1);
+                (self.code.allocate(cold, now, &mut ctx.process.space), cold)
+            });
+            (start, cold)
+        };
         let map_entries = ctx.dice.between(2, 12) as u16;
-        let body = Body { start, size, cold, rejit, tier, map_entries };
+        let since = Nanos::MAX;
+        let mut body = Body { start, size, cold, rejit, tier, map_entries, since };
         self.gain(index, body);
         if asked.raises(4, keyword::JIT) {
             self.tell_method(index, &body, LOAD, false, ctx)?;
+        }
+        // Nobody runs it before it was told of.
+        body.since = ctx.origin.at.saturating_add(1);
+        if let Some(last) = self.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
+            *last = body;
         }
         if kind != CodeKind::Helper && asked.raises(5, keyword::IL_MAP) {
             let values = self.map_values(index, &body);
@@ -143,10 +156,22 @@ impl Clr {
         }
     }
 
+    /// Room for a helper in the image of the runtime.
+    fn place_helper(&mut self, size: u32, ctx: &mut Ctx<'_, '_>) -> u64 {
+        let image = ctx.process.images.iter().find(|i| i.path == self.dll);
+        let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
+            return self.code.allocate(size, ctx.origin.at, &mut ctx.process.space);
+        };
+        let at = self.helpers_used % (whole / 2).max(1);
+        self.helpers_used += u64::from(size).next_multiple_of(16);
+        base + whole / 4 + at
+    }
+
     /// Where the precompiled code of a method lies in its image.
-    fn precompiled(&mut self, index: usize) -> Body {
+    fn precompiled(&mut self, index: usize, since: Nanos) -> Body {
         let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
-        let mut place = Body { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3 };
+        let mut place =
+            Body { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3, since };
         let Some(method) = self.methods.get_mut(index) else { return place };
         let Some(module) = self.modules.get_mut(method.module) else { return place };
         place.size = method.size;
@@ -195,10 +220,12 @@ impl Clr {
             if told {
                 self.tell_method(index, body, UNLOAD, false, ctx)?;
             }
-            if !precompiled(body) {
-                self.code.release(body.start, body.size);
+            if !precompiled(body) && kind != CodeKind::Helper {
+                // Others get the place when it was told that this one has left it.
+                let free = ctx.origin.at.saturating_add(1);
+                self.code.release(body.start, body.size, free);
                 if let Some((start, size)) = body.cold {
-                    self.code.release(start, size);
+                    self.code.release(start, size, free);
                 }
             }
         }

@@ -100,6 +100,13 @@ pub(crate) enum ClrOp {
     Capture(Item),
 }
 
+impl ClrOp {
+    /// Whether images may come or go with it.
+    pub fn moves_images(&self) -> bool {
+        matches!(self, ClrOp::LoadModule(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_))
+    }
+}
+
 /// How long something took, and what it leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {

@@ -107,7 +107,7 @@ impl Clr {
         }
         let frames = if ctx.etw.wants_stacks(provider) {
             let runtime = ctx.dice.between(1, 4);
-            self.call_stack(runtime, ctx.process, ctx.dice)
+            self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.dice)
         } else {
             Vec::new()
         };
@@ -123,7 +123,7 @@ impl Clr {
     /// Where the thread is, told right after its event.
     fn raise_stack(&self, rundown: bool, ctx: &mut Ctx<'_, '_>) -> Result<()> {
         let runtime = ctx.dice.between(1, 4);
-        let frames = self.call_stack(runtime, ctx.process, ctx.dice);
+        let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.dice);
         let (guid, id, provider) =
             if rundown { (RUNDOWN, 0, self.rundown) } else { (RUNTIME, 82, self.runtime) };
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();

@@ -226,7 +226,8 @@ impl Clr {
             return Ok(());
         }
         let asked = self.asked_rundown(ctx);
-        for body in &method.bodies {
+        let here = ctx.origin.at;
+        for body in method.bodies.iter().filter(|body| body.since <= here) {
             let precompiled = method.precompiled.is_some_and(|p| p.start == body.start);
             let told = if precompiled {
                 tells_precompiled(&asked, keyword::NGEN)
@@ -302,7 +303,8 @@ impl Clr {
             Item::Method(method) => {
                 let asked = self.asked(ctx);
                 let Some(found) = self.methods.get(method) else { return Ok(Done::default()) };
-                for body in &found.bodies {
+                let here = ctx.origin.at;
+                for body in found.bodies.iter().filter(|body| body.since <= here) {
                     let precompiled = found.precompiled.is_some_and(|p| p.start == body.start);
                     let told = if precompiled {
                         tells_precompiled(&asked, keyword::NGEN)

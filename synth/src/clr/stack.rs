@@ -1,21 +1,26 @@
 //! Where a thread of a managed process is.
 
 use super::state::Clr;
-use crate::machine::{Dice, Process};
+use crate::machine::{Dice, Nanos, Process};
 use crate::model::Sku;
 
 impl Clr {
     /// A stack of a running thread, innermost first: `runtime` frames of the runtime's own, methods
-    /// that have code now, and the system's frames below which every thread begins.
-    pub fn call_stack(&self, runtime: u64, process: &Process, dice: &mut Dice) -> Vec<u64> {
+    /// that have code at that moment, and the system's frames below which every thread begins.
+    pub fn call_stack(
+        &self,
+        runtime: u64,
+        at: Nanos,
+        process: &Process,
+        dice: &mut Dice,
+    ) -> Vec<u64> {
         let mut frames = Vec::with_capacity(24);
         let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
         native(own, runtime, process, dice, &mut frames);
         let depth = dice.between(2, 14);
         for _ in 0..depth {
             let Some(&method) = self.live.get(dice.pick(self.live.len())) else { break };
-            let body = self.methods.get(method).and_then(|m| m.bodies.last());
-            if let Some(body) = body {
+            if let Some(body) = self.methods.get(method).and_then(|m| m.body_at(at)) {
                 frames.push(body.start + dice.below(body.size.into()));
             }
         }

@@ -77,6 +77,8 @@ pub(crate) struct Body {
     pub tier: u32,
     /// Offsets of IL and of native code that belong together.
     pub map_entries: u16,
+    /// When it was there: threads of other processors run it from here on.
+    pub since: Nanos,
 }
 
 /// A method.
@@ -104,6 +106,12 @@ impl Method {
     /// Whether its events carry names whatever the level (rule E4).
     pub fn always_verbose(&self) -> bool {
         self.generic || matches!(self.kind, CodeKind::Dynamic | CodeKind::Helper)
+    }
+
+    /// The code that it runs with at a moment: what other processors compile at the same time is
+    /// not there yet.
+    pub fn body_at(&self, at: Nanos) -> Option<&Body> {
+        self.bodies.iter().rfind(|body| body.since <= at)
     }
 
     pub fn is_precompiled(&self) -> bool {
@@ -134,6 +142,8 @@ pub(crate) struct Clr {
     /// Where a first module's methods have code: for stacks.
     pub live: Vec<usize>,
     pub code: CodeHeap,
+    /// Bytes of the runtime's image that helpers have taken.
+    pub helpers_used: u64,
     pub dll: String,
     pub next_rejit: u64,
     pub heap: super::gc::Heap,
@@ -169,6 +179,7 @@ impl Clr {
             quick: VecDeque::new(),
             live: Vec::new(),
             code: CodeHeap::default(),
+            helpers_used: 0,
             dll: String::new(),
             next_rejit: 1,
             heap: super::gc::Heap::default(),

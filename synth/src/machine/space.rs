@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use etl_format::constants::PointerSize;
 
+use super::Nanos;
+
 /// The address space of a process: regions that grow upwards, one for each kind of thing.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
@@ -74,8 +76,8 @@ impl Space {
 pub(crate) struct CodeHeap {
     next: u64,
     end: u64,
-    /// Free blocks: address to size.
-    free: BTreeMap<u64, u64>,
+    /// Free blocks: address to size, and the moment from which they are.
+    free: BTreeMap<u64, (u64, Nanos)>,
 }
 
 /// What a code heap reserves at a time.
@@ -83,13 +85,13 @@ const CODE_REGION: u64 = 0x20_0000;
 
 impl CodeHeap {
     /// A block of code; methods are aligned to 16 bytes, with a header before each.
-    pub fn allocate(&mut self, size: u32, space: &mut Space) -> u64 {
+    pub fn allocate(&mut self, size: u32, now: Nanos, space: &mut Space) -> u64 {
         let need = (u64::from(size) + 16).next_multiple_of(16);
-        let found = self.free.iter().find(|(_, free)| **free >= need).map(|(a, free)| (*a, *free));
-        if let Some((at, free)) = found {
+        let fits = |(_, (free, since)): &(&u64, &(u64, Nanos))| *free >= need && *since <= now;
+        if let Some((at, (free, since))) = self.free.iter().find(fits).map(|(a, f)| (*a, *f)) {
             self.free.remove(&at);
             if free > need {
-                self.free.insert(at + need, free - need);
+                self.free.insert(at + need, (free - need, since));
             }
             return at;
         }
@@ -103,9 +105,9 @@ impl CodeHeap {
         at
     }
 
-    /// Gives a block back.
-    pub fn release(&mut self, at: u64, size: u32) {
-        self.free.insert(at, (u64::from(size) + 16).next_multiple_of(16));
+    /// Gives a block back, from a moment on.
+    pub fn release(&mut self, at: u64, size: u32, since: Nanos) {
+        self.free.insert(at, ((u64::from(size) + 16).next_multiple_of(16), since));
     }
 }
 
@@ -117,15 +119,16 @@ mod tests {
     fn freed_code_is_used_again_and_blocks_never_overlap() {
         let mut space = Space::new(PointerSize::P8, 4);
         let mut heap = CodeHeap::default();
-        let first = heap.allocate(100, &mut space);
-        let second = heap.allocate(100, &mut space);
+        let first = heap.allocate(100, 0, &mut space);
+        let second = heap.allocate(100, 0, &mut space);
         assert!(second >= first + 100);
-        heap.release(first, 100);
-        let third = heap.allocate(40, &mut space);
-        let fourth = heap.allocate(30, &mut space);
+        heap.release(first, 100, 5);
+        assert_ne!(heap.allocate(40, 4, &mut space), first, "not before it is free");
+        let third = heap.allocate(40, 5, &mut space);
+        let fourth = heap.allocate(30, 5, &mut space);
         assert_eq!(third, first);
         assert!(fourth >= third + 40 && fourth + 30 <= first + 128);
-        let large = heap.allocate(0x40_0000, &mut space);
+        let large = heap.allocate(0x40_0000, 5, &mut space);
         assert!(large > second + 100);
     }
 }

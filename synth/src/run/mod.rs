@@ -19,6 +19,7 @@ use etl_format::Guid;
 use crate::clr::{Clr, ClrOp, Ctx, RUNDOWN, RUNTIME};
 use crate::error::Result;
 use crate::etw::{Duty, Etw, Notice, Origin, Store};
+use crate::kernel;
 use crate::machine::{Dice, Machine, Nanos, Queue};
 use crate::model::Scenario;
 use crate::truth::Witness;
@@ -222,24 +223,23 @@ impl<'s> Simulation<'s> {
             }
             _ => Vec::new(),
         };
-        let images = process.images.len();
+        let loads = op.moves_images();
+        let images = if loads { process.images.clone() } else { Vec::new() };
         let mut ctx =
             Ctx { etw: &mut self.etw, process, origin, dice: &mut self.dice, threads: &threads };
         let done = runtime.perform(op, &mut ctx)?;
         let until = ctx.origin.at;
         let pid = ctx.process.pid;
-        // An image came with the module.
-        for image in process.images.get(images..).unwrap_or_default() {
-            let origin = Origin { at: until, ..origin };
-            let change = crate::kernel::Change::Start;
-            crate::kernel::image(
-                &mut self.etw,
-                crate::kernel::To::All,
-                change,
-                pid,
-                image,
-                &origin,
-            )?;
+        // Images come and go with modules.
+        let origin = Origin { at: until, ..origin };
+        let (etw, all) = (&mut self.etw, kernel::To::All);
+        if loads {
+            for image in process.images.iter().filter(|i| !had(&images, i.base)) {
+                kernel::image(etw, all, kernel::Change::Start, pid, image, &origin)?;
+            }
+            for image in images.iter().filter(|i| !had(&process.images, i.base)) {
+                kernel::image(etw, all, kernel::Change::End, pid, image, &origin)?;
+            }
         }
         let then = done.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
         Ok((until, done.cost, then))
@@ -292,4 +292,9 @@ impl<'s> Simulation<'s> {
             }
         }
     }
+}
+
+/// Whether there is an image at an address.
+fn had(images: &[crate::machine::Image], base: u64) -> bool {
+    images.iter().any(|image| image.base == base)
 }

@@ -25,7 +25,7 @@ impl Simulation<'_> {
             };
             let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
             let frames = match runtime {
-                Some(runtime) => runtime.call_stack(0, process, &mut self.dice),
+                Some(runtime) => runtime.call_stack(0, at, process, &mut self.dice),
                 None => native_stack(process, &mut self.dice),
             };
             let origin = self.origin(thread, at);
