@@ -55,7 +55,9 @@ pub mod truth;
 
 pub use clr::{RUNDOWN, RUNTIME};
 pub use error::{Error, Result};
-pub use etw::{BufferReport, Fate, Form, Memory, Outcome, Raised, Reading, SessionReport, Store};
+pub use etw::{
+    BufferReport, Code, Fate, Form, Memory, Outcome, Raised, Reading, Refusal, SessionReport, Store,
+};
 pub use machine::{Clock, Dice, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use run::simulate;
 

@@ -19,6 +19,7 @@ const OTHERS: &[(&str, Values)] = &[
     ("b", Values::Many),
     ("config", Values::One),
     ("e", Values::Many),
+    ("fd", Values::None),
     ("ln", Values::One),
     ("m", Values::Many),
     ("ow", Values::None),

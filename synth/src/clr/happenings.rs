@@ -33,13 +33,13 @@ impl Clr {
         let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
             return Ok(Done::default());
         };
-        let thrower = self.live.get(ctx.dice.pick(self.live.len())).copied();
-        let method = thrower.and_then(|m| self.methods.get(m));
-        let body = method.and_then(|m| m.body_at(ctx.origin.at));
-        let address = body.map_or(0, |b| b.start + ctx.dice.below(b.size.into()));
-        let (id, name) = method.map_or((0, String::new()), |m| {
-            (m.id, format!("{} {}.{}", m.signature, m.namespace, m.name))
-        });
+        // Without code there is nobody to throw.
+        let Some((method, body)) = self.runner(ctx.origin.at, ctx.dice) else {
+            return Ok(Done::default());
+        };
+        let address = body.start + ctx.dice.below(body.size.into());
+        let id = method.id;
+        let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
         // CLS compliant.
         let values =
             values![kind, message, OwnedValue::Pointer(address), result, 0x10u16, self.instance];
@@ -124,8 +124,7 @@ impl Clr {
 
     /// A stub between managed and native code is made.
     pub(super) fn make_stub(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        let picked = self.live.get(ctx.dice.pick(self.live.len())).copied();
-        let Some(method) = picked.and_then(|m| self.methods.get(m)) else {
+        let Some((method, _)) = self.runner(ctx.origin.at, ctx.dice) else {
             return Ok(Done::default());
         };
         let stub = ctx.process.space.heap(0x80);

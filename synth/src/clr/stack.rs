@@ -1,10 +1,21 @@
 //! Where a thread of a managed process is.
 
-use super::state::Clr;
+use super::state::{Body, Clr, Method};
 use crate::machine::{Dice, Nanos, Process};
 use crate::model::Sku;
 
+/// How often somebody else is looked for who has code at the moment.
+const TRIES: usize = 16;
+
 impl Clr {
+    /// A method that may be running at a moment, with the code that it runs.
+    pub(super) fn runner(&self, at: Nanos, dice: &mut Dice) -> Option<(&Method, &Body)> {
+        (0..TRIES).find_map(|_| {
+            let method = self.methods.get(*self.live.get(dice.pick(self.live.len()))?)?;
+            method.body_at(at).map(|body| (method, body))
+        })
+    }
+
     /// A stack of a running thread, innermost first: `runtime` frames of the runtime's own, methods
     /// that have code at that moment, and the system's frames below which every thread begins.
     pub fn call_stack(
@@ -19,10 +30,8 @@ impl Clr {
         native(own, runtime, process, dice, &mut frames);
         let depth = dice.between(2, 14);
         for _ in 0..depth {
-            let Some(&method) = self.live.get(dice.pick(self.live.len())) else { break };
-            if let Some(body) = self.methods.get(method).and_then(|m| m.body_at(at)) {
-                frames.push(body.start + dice.below(body.size.into()));
-            }
+            let Some((_, body)) = self.runner(at, dice) else { break };
+            frames.push(body.start + dice.below(body.size.into()));
         }
         native("\\kernel32.dll", 1, process, dice, &mut frames);
         native("\\ntdll.dll", 1, process, dice, &mut frames);

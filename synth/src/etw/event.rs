@@ -43,6 +43,8 @@ pub enum Outcome {
     Lost,
     /// The session has disabled the provider, or was stopped.
     Off,
+    /// It is not there, and nobody counted it: a fault.
+    Missing,
 }
 
 impl Outcome {
@@ -58,6 +60,7 @@ impl Outcome {
             Outcome::Taken => "taken",
             Outcome::Lost => "lost",
             Outcome::Off => "off",
+            Outcome::Missing => "missing",
         }
     }
 }

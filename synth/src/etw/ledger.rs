@@ -28,8 +28,13 @@ pub enum Fate {
     Full,
     /// A newer one took its place in a circular file.
     Overwritten,
-    /// The power went, or nobody closed the session, before it was written.
+    /// The power went, or nobody closed the session, before it was written; or it was in memory when
+    /// the session ended.
     Unwritten,
+    /// It was in memory, and a newer one took its place.
+    Forgotten,
+    /// It was handed to the consumer of a session in real time.
+    Delivered,
     /// A fault of the file changed some of its bytes, or cut its end off.
     Damaged,
     /// The file was cut off before it.
@@ -46,6 +51,8 @@ impl Fate {
             Fate::Full => "full",
             Fate::Overwritten => "overwritten",
             Fate::Unwritten => "unwritten",
+            Fate::Forgotten => "forgotten",
+            Fate::Delivered => "delivered",
             Fate::Damaged => "damaged",
             Fate::Gone => "gone",
         }
@@ -158,6 +165,23 @@ impl Ledger {
         }
     }
 
+    /// Buffers are numbered from here on.
+    pub fn begin_at(&mut self, sequence: i64) {
+        self.sequence = sequence;
+    }
+
+    /// The number of the oldest buffer that has not left; that of the next one when there is none.
+    pub fn oldest(&self) -> i64 {
+        self.sealed.front().map_or(self.sequence, |report| report.sequence)
+    }
+
+    /// The buffer that was sealed first has left, and is in no file.
+    pub fn let_go(&mut self, fate: Fate) {
+        if let Some(report) = self.sealed.pop_front() {
+            self.told.push(BufferReport { fate, ..report });
+        }
+    }
+
     /// A medium that this ledger watches.
     pub fn watch(&self, file: &str, medium: Box<dyn Medium>) -> Watched {
         Watched { medium, file: file.into(), seen: Rc::clone(&self.seen) }
@@ -228,7 +252,7 @@ impl Ledger {
     }
 
     /// Notes what the media have seen.
-    fn look(&mut self) {
+    pub fn look(&mut self) {
         let seen = core::mem::take(&mut *self.seen.borrow_mut());
         for Placed { sequence, file, place } in seen {
             let Some(at) = self.under_way.iter().position(|r| r.sequence == sequence) else {
@@ -273,10 +297,5 @@ impl Ledger {
     /// What is to be told, once.
     pub fn take(&mut self) -> Vec<BufferReport> {
         core::mem::take(&mut self.told)
-    }
-
-    /// Whether there is anything to be told.
-    pub fn has_news(&self) -> bool {
-        !self.told.is_empty()
     }
 }

@@ -1,27 +1,42 @@
 //! Merging: the files of several sessions become one. They are read piece by piece.
 
+use etl_format::compress::Effort;
+use etl_format::constants::CompressionFormat;
 use etl_format::read::FileSource;
 use etl_format::write::merge::{MergeOptions, merge};
 
-use super::store::Boxed;
+use super::disk::Disk;
 use super::{Etw, impossible};
 use crate::error::Result;
 use crate::machine::Nanos;
+use crate::model::Fault;
 
 impl Etw<'_> {
     /// Merges files that are there into a new one.
-    pub fn merge(&mut self, inputs: &[String], output: &String, at: Nanos) -> Result<()> {
-        if inputs.contains(output) {
+    pub fn merge(
+        &mut self,
+        inputs: &[String],
+        output: &str,
+        identities: bool,
+        compress: bool,
+        at: Nanos,
+    ) -> Result<()> {
+        if inputs.iter().any(|input| input == output) {
             let what = format!("{output} is one of the files to merge: name another output");
             return Err(impossible(at, what));
         }
         let mut files = Vec::with_capacity(inputs.len());
-        for input in inputs {
-            let running = self
-                .sessions
-                .iter()
-                .any(|s| s.is_running() && s.plan.file.as_ref().is_some_and(|f| f == input));
-            if running {
+        let left_out = |file: &String| {
+            self.sessions.iter().any(|s| {
+                s.plan.faults.contains(&Fault::Unmerged) && s.files.iter().any(|f| f == file)
+            })
+        };
+        let inputs: Vec<String> = inputs.iter().filter(|f| !left_out(f)).cloned().collect();
+        if inputs.is_empty() {
+            return Ok(());
+        }
+        for input in &inputs {
+            if self.sessions.iter().any(|s| s.is_running() && s.writes(input)) {
                 let what = format!("{input} is still being written: stop its session first");
                 return Err(impossible(at, what));
             }
@@ -29,10 +44,12 @@ impl Etw<'_> {
             files.push(file.map_err(|e| impossible(at, format!("{input}: {e}")))?);
         }
         let medium = self.store.create(output)?;
-        let options =
-            MergeOptions { now: Some(self.clock.filetime(at)), ..MergeOptions::default() };
-        merge(files, Boxed(medium), &options)
+        let _ = identities;
+        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
+        let now = Some(self.clock.filetime(at));
+        let options = MergeOptions { now, compression, ..MergeOptions::default() };
+        merge(files, Disk::new(medium), &options)
             .map_err(|e| impossible(at, format!("merging into {output}: {e}")))?;
-        self.witness.merged(output, inputs)
+        self.witness.merged(output, &inputs)
     }
 }

@@ -1,9 +1,14 @@
 //! A small, deterministic ETW: providers register and are told what is asked of them, events are
 //! routed to the buffers of every session that admits them, and lost where no buffer is free.
 
+mod control;
+mod disk;
 mod event;
 mod ledger;
+mod logfile;
 mod merge;
+mod pool;
+mod refusal;
 mod route;
 mod session;
 mod store;
@@ -11,23 +16,23 @@ mod store;
 pub(crate) use event::Origin;
 pub use event::{Form, Outcome, Raised};
 pub use ledger::{BufferReport, Fate};
+pub(crate) use logfile::numbered;
+pub use refusal::{Code, Refusal};
 pub(crate) use route::Event;
+use session::BUFFER_HEADER;
 pub(crate) use session::Session;
 pub use session::SessionReport;
 pub use store::{Memory, Reading, Store};
+
+use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_schema::enable::Union;
 
 use crate::error::{Error, Result};
 use crate::machine::{Clock, Dice, Nanos};
-use crate::model::{EnablePlan, Fault, MachinePlan, SessionPlan};
+use crate::model::{EnablePlan, Fault, MachinePlan};
 use crate::truth::Witness;
-
-/// Sessions that the system has room for.
-const MOST_SESSIONS: usize = 64;
-/// Sessions that may enable one modern provider.
-const MOST_SESSIONS_OF_A_PROVIDER: usize = 8;
 
 /// A provider, by its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +72,8 @@ pub(crate) enum Duty {
     Timer(usize),
     /// The disk has taken a buffer of a session.
     Written(usize),
+    /// The consumer of a session in real time has taken a buffer.
+    Delivered(usize),
 }
 
 /// All of ETW.
@@ -83,6 +90,12 @@ pub(crate) struct Etw<'s> {
     payload: Vec<u8>,
     outcomes: Vec<(usize, Outcome)>,
     dice: Dice,
+    /// Faults that the script names beside its sessions: the session's name, and the fault.
+    faults: Vec<(String, Fault)>,
+    /// Names of processes by id.
+    pub names: BTreeMap<u32, String>,
+    /// Sessions that were refused: what is asked of them later is refused as well.
+    refused: Vec<String>,
 }
 
 impl<'s> Etw<'s> {
@@ -90,6 +103,7 @@ impl<'s> Etw<'s> {
         machine: &MachinePlan,
         clock: Clock,
         dice: Dice,
+        faults: Vec<(String, Fault)>,
         store: &'s mut dyn Store,
         witness: &'s mut dyn Witness,
     ) -> Self {
@@ -105,6 +119,9 @@ impl<'s> Etw<'s> {
             payload: Vec::new(),
             outcomes: Vec::new(),
             dice,
+            faults,
+            names: BTreeMap::new(),
+            refused: Vec::new(),
         }
     }
 
@@ -135,9 +152,20 @@ impl<'s> Etw<'s> {
         let Some(provider) = self.providers.get_mut(index.0) else { return (index, None) };
         provider.classic = classic;
         provider.instances.push(pid);
-        let union = provider.seen(pid);
+        let name = self.names.get(&pid).map_or("", String::as_str);
+        let union = provider.seen(pid, name);
         let notice = Notice { provider: guid, pid, union, capture_state: false };
         (index, union.enabled.then_some(notice))
+    }
+
+    /// Processes that have registered any of some providers, in the order of their ids.
+    pub fn registered(&self, guids: impl Iterator<Item = Guid>) -> Vec<u32> {
+        let guids: Vec<Guid> = guids.collect();
+        let asked = self.providers.iter().filter(|p| guids.contains(&p.guid));
+        let mut pids: Vec<u32> = asked.flat_map(|p| p.instances.iter().copied()).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        pids
     }
 
     /// All providers of a process are gone.
@@ -149,172 +177,13 @@ impl<'s> Etw<'s> {
 
     /// What a provider sees of its sessions in a process.
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> Union {
-        self.providers.get(provider.0).map(|p| p.seen(pid)).unwrap_or_default()
+        let name = self.names.get(&pid).map_or("", String::as_str);
+        self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
     }
 
     /// Whether any session takes a stack with each event of a provider.
     pub fn wants_stacks(&self, provider: ProviderIndex) -> bool {
         self.providers.get(provider.0).is_some_and(|p| p.enables.iter().any(|(_, e)| e.stacks))
-    }
-
-    /// The running session of this name.
-    fn running(&self, name: &str, at: Nanos) -> Result<usize> {
-        let found = self
-            .sessions
-            .iter()
-            .position(|s| s.is_running() && s.plan.name.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| impossible(at, format!("no session \"{name}\" is running")))
-    }
-
-    /// Starts a session; its providers are told.
-    pub fn start(
-        &mut self,
-        plan: &SessionPlan,
-        at: Nanos,
-        controller: (u32, u32),
-    ) -> Result<Vec<Notice>> {
-        if self.running(&plan.name, at).is_ok() {
-            return Err(impossible(at, format!("session \"{}\" runs already", plan.name)));
-        }
-        if self.sessions.iter().filter(|s| s.is_running()).count() >= MOST_SESSIONS {
-            return Err(impossible(at, format!("{MOST_SESSIONS} sessions run already")));
-        }
-        let index = self.sessions.len();
-        let id = self.free_id();
-        let session =
-            Session::start(plan, id, at, controller, &self.machine, &self.clock, self.store)?;
-        if plan.flush_timer > 0 {
-            self.duties.push((at.saturating_add(plan.flush_timer), Duty::Timer(index)));
-        }
-        self.sessions.push(session);
-        self.witness.session_started(index, &plan.name, plan.file.as_deref())?;
-        let mut notices = Vec::new();
-        for enable in &plan.providers {
-            notices.extend(self.enable_in(index, enable, at)?);
-        }
-        Ok(notices)
-    }
-
-    /// The least session id that no running session has.
-    fn free_id(&self) -> u16 {
-        let taken = |id| self.sessions.iter().any(|s| s.is_running() && s.id == id);
-        (3..).find(|id| !taken(*id)).unwrap_or(u16::MAX)
-    }
-
-    /// Enables a provider in a session, or replaces what the session asked of it.
-    pub fn enable(&mut self, name: &str, plan: &EnablePlan, at: Nanos) -> Result<Vec<Notice>> {
-        let session = self.running(name, at)?;
-        self.enable_in(session, plan, at)
-    }
-
-    fn enable_in(&mut self, session: usize, plan: &EnablePlan, at: Nanos) -> Result<Vec<Notice>> {
-        let index = self.provider(plan.provider, false);
-        let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
-        if provider.classic {
-            let others = provider.enables.drain(..).map(|(s, _)| s).filter(|s| *s != session);
-            provider.former.extend(others);
-        } else {
-            provider.enables.retain(|(s, _)| *s != session);
-        }
-        if provider.enables.len() >= MOST_SESSIONS_OF_A_PROVIDER {
-            let what = format!(
-                "{} is enabled by {MOST_SESSIONS_OF_A_PROVIDER} sessions already",
-                plan.provider
-            );
-            return Err(impossible(at, what));
-        }
-        provider.former.retain(|s| *s != session);
-        provider.enables.push((session, plan.clone()));
-        provider.changed_union();
-        Ok(provider.changed())
-    }
-
-    /// Disables a provider in a session.
-    pub fn disable(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<Notice>> {
-        let session = self.running(name, at)?;
-        Ok(self.disable_in(session, guid))
-    }
-
-    fn disable_in(&mut self, session: usize, guid: Guid) -> Vec<Notice> {
-        let found = self.providers.iter_mut().find(|p| p.guid == guid);
-        found.map(|p| p.drop_session(session)).unwrap_or_default()
-    }
-
-    /// A session asks a provider to log its state.
-    pub fn capture_state(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<Notice>> {
-        let session = self.running(name, at)?;
-        let found = self.providers.iter().find(|p| p.guid == guid);
-        let asked = found.filter(|p| p.enables.iter().any(|(s, _)| *s == session));
-        let Some(provider) = asked else {
-            return Err(impossible(at, format!("session \"{name}\" does not enable {guid}")));
-        };
-        let notices = provider.changed();
-        Ok(notices.into_iter().map(|n| Notice { capture_state: true, ..n }).collect())
-    }
-
-    /// Stops a session: its providers are told, and what it has is written.
-    pub fn stop(&mut self, name: &str, at: Nanos) -> Result<Vec<Notice>> {
-        let session = self.running(name, at)?;
-        let mut notices = Vec::new();
-        for provider in &mut self.providers {
-            notices.extend(provider.drop_session(session));
-        }
-        self.close(session, at, false)?;
-        Ok(notices)
-    }
-
-    /// Leaves the sessions that still run as the loss of power would.
-    pub fn lose_power(&mut self, at: Nanos) -> Result<()> {
-        for session in 0..self.sessions.len() {
-            self.close(session, at, true)?;
-        }
-        Ok(())
-    }
-
-    fn close(&mut self, index: usize, at: Nanos, abandon: bool) -> Result<()> {
-        let Some(session) = self.sessions.get_mut(index).filter(|s| s.is_running()) else {
-            return Ok(());
-        };
-        let abandon = abandon || session.plan.faults.contains(&Fault::NotClosed);
-        session.close(at, abandon, &self.clock)?;
-        if let Some(file) = &session.plan.file {
-            for fault in &session.plan.faults {
-                let hit =
-                    crate::faults::apply(fault, file, &session.plan, &mut self.dice, self.store)?;
-                for bytes in hit {
-                    self.witness.fault(index, fault, file, &bytes)?;
-                    let gone = matches!(fault, Fault::Truncated(_));
-                    session.ledger.damaged(file, &bytes, gone);
-                }
-            }
-        }
-        self.tell_buffers(index)?;
-        let Some(session) = self.sessions.get(index) else { return Ok(()) };
-        self.witness.session(&session.report(index))
-    }
-
-    /// Tells what became of buffers of a session.
-    fn tell_buffers(&mut self, index: usize) -> Result<()> {
-        let Some(session) = self.sessions.get_mut(index) else { return Ok(()) };
-        // A session without a file has none that could be written or lost.
-        if session.ledger.has_news() {
-            for report in session.ledger.take() {
-                if session.plan.file.is_some() {
-                    self.witness.buffer(index, &report)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes what a session has in memory.
-    pub fn flush(&mut self, name: &str, at: Nanos) -> Result<()> {
-        let session = self.running(name, at)?;
-        let stamp = self.stamp(session, at);
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.flush_now(stamp)?;
-        }
-        self.tell_buffers(session)
     }
 
     /// Does what was due.
@@ -325,20 +194,36 @@ impl<'s> Etw<'s> {
                     return Ok(());
                 };
                 session.seal_all();
-                let next = at.saturating_add(session.plan.flush_timer);
-                self.duties.push((next, duty));
+                if session.plan.flush_timer > 0 {
+                    let next = at.saturating_add(session.plan.flush_timer);
+                    self.duties.push((next, duty));
+                }
                 self.keep_writing(index, at);
             }
             Duty::Written(index) => {
                 let stamp = self.stamp(index, at);
                 if let Some(session) = self.sessions.get_mut(index) {
-                    session.written(stamp)?;
+                    session.written(stamp, self.store)?;
+                }
+                self.keep_writing(index, at);
+            }
+            Duty::Delivered(index) => {
+                let stamp = self.stamp(index, at);
+                if let Some(session) = self.sessions.get_mut(index) {
+                    session.delivered(stamp)?;
                 }
                 self.tell_buffers(index)?;
                 self.keep_writing(index, at);
             }
         }
-        Ok(())
+        let (Duty::Timer(index) | Duty::Written(index) | Duty::Delivered(index)) = duty;
+        self.tell_buffers(index)
+    }
+
+    /// Tells what became of buffers of a session.
+    fn tell_buffers(&mut self, index: usize) -> Result<()> {
+        let told = self.sessions.get_mut(index).map(Session::told).unwrap_or_default();
+        told.iter().try_for_each(|buffer| self.witness.buffer(index, buffer))
     }
 
     /// Gives the disk the next sealed buffer of a session, when it is not busy with one.
@@ -349,6 +234,11 @@ impl<'s> Etw<'s> {
                 u128::from(bytes) * 1_000_000_000 / u128::from(self.machine.disk_speed.max(1));
             let done = at.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).max(1));
             self.duties.push((done, Duty::Written(index)));
+        }
+        if let Some((bytes, speed)) = session.next_delivery() {
+            let time = u128::from(bytes) * 1_000_000_000 / u128::from(speed.max(1));
+            let done = at.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).max(1));
+            self.duties.push((done, Duty::Delivered(index)));
         }
     }
 
@@ -365,11 +255,11 @@ impl<'s> Etw<'s> {
 
 impl Provider {
     /// Its sessions as one process sees them: those that leave the process out do not count.
-    fn seen(&self, pid: u32) -> Union {
-        if self.enables.iter().all(|(_, e)| e.processes.is_empty()) {
+    fn seen(&self, pid: u32, name: &str) -> Union {
+        if self.enables.iter().all(|(_, e)| e.processes.is_empty() && e.executables.is_empty()) {
             return self.union;
         }
-        let here = self.enables.iter().map(|(_, e)| e);
+        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.is_of(name));
         let here = here.filter(|e| e.processes.is_empty() || e.processes.contains(&pid));
         Union::of(here.map(|e| &e.rule))
     }
@@ -379,17 +269,18 @@ impl Provider {
         self.union = Union::of(self.enables.iter().map(|(_, e)| &e.rule));
     }
 
-    fn changed(&self) -> Vec<Notice> {
-        let notice = |&pid: &u32| Notice {
+    fn changed(&self, names: &BTreeMap<u32, String>) -> Vec<Notice> {
+        let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
+        let notice = |pid: &u32| Notice {
             provider: self.guid,
-            pid,
-            union: self.seen(pid),
+            pid: *pid,
+            union: self.seen(*pid, name(*pid)),
             capture_state: false,
         };
         self.instances.iter().map(notice).collect()
     }
 
-    fn drop_session(&mut self, session: usize) -> Vec<Notice> {
+    fn drop_session(&mut self, session: usize, names: &BTreeMap<u32, String>) -> Vec<Notice> {
         let before = self.enables.len();
         self.enables.retain(|(s, _)| *s != session);
         if self.enables.len() == before {
@@ -397,7 +288,7 @@ impl Provider {
         }
         self.former.push(session);
         self.changed_union();
-        self.changed()
+        self.changed(names)
     }
 }
 

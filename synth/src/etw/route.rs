@@ -12,7 +12,10 @@ use etl_schema::encode::{OwnedValue, encode_into};
 use super::event::{Form, Origin, Outcome, Raised};
 use super::{Etw, ProviderIndex};
 use crate::error::{Error, Result};
-use crate::model::{EnablePlan, KernelFlags};
+use crate::model::{EnablePlan, Fault, KernelFlags};
+
+/// DCStartComplete and DCEndComplete.
+const COMPLETE: [u16; 2] = [145, 146];
 
 /// What a provider raises.
 #[derive(Clone, Copy, Debug)]
@@ -75,16 +78,57 @@ impl Etw<'_> {
             level: event.descriptor.level,
             keyword: event.descriptor.keyword,
         };
+        let sessions = &self.sessions;
+        let elsewhere = |session: usize| {
+            let process = sessions.get(session).and_then(|s| s.process);
+            process.is_some_and(|pid| pid != origin.pid)
+        };
         for (session, plan) in &from.enables {
+            if elsewhere(*session) {
+                continue;
+            }
             // Classic providers filter themselves: ETW only routes.
-            let outcome =
-                if from.classic { Outcome::Recorded } else { judge(plan, &key, origin.pid) };
+            let outcome = if from.classic {
+                Outcome::Recorded
+            } else {
+                let name = || self.names.get(&origin.pid).map_or("", String::as_str);
+                judge(plan, &key, origin.pid, name)
+            };
             self.outcomes.push((*session, outcome));
         }
         let off = if from.classic { Outcome::Taken } else { Outcome::Off };
-        self.outcomes.extend(from.former.iter().map(|session| (*session, off)));
+        let former = from.former.iter().filter(|session| !elsewhere(**session));
+        self.outcomes.extend(former.map(|session| (*session, off)));
         let guid = from.guid;
+        self.spoil(guid, &key);
         self.deliver(guid, origin, event)
+    }
+
+    /// Faults that keep events of providers from their sessions.
+    fn spoil(&mut self, provider: Guid, key: &EventKey) {
+        let rundown = provider == crate::clr::RUNDOWN;
+        for (session, outcome) in &mut self.outcomes {
+            let Some(target) = self.sessions.get_mut(*session) else { continue };
+            if target.plan.faults.is_empty() || *outcome != Outcome::Recorded {
+                continue;
+            }
+            target.seen += 1;
+            target.enumerated += u32::from(rundown);
+            for fault in &target.plan.faults {
+                match *fault {
+                    Fault::LostEvents(n) if target.seen.is_multiple_of(u64::from(n.max(1))) => {
+                        *outcome = Outcome::Lost;
+                    }
+                    Fault::CutRundown(after) if rundown && target.enumerated > after => {
+                        *outcome = Outcome::Off;
+                    }
+                    Fault::CompleteMissing if rundown && COMPLETE.contains(&key.id) => {
+                        *outcome = Outcome::Missing;
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// The kernel logs an event: to every session that asked for its kind.
@@ -149,7 +193,9 @@ impl Etw<'_> {
         let asking = self.providers.iter().find(|p| p.guid == provider);
         let mut asking: Vec<usize> =
             asking.filter(|_| !event.stack.is_empty()).map_or_else(Vec::new, |p| {
-                p.enables.iter().filter(|(_, e)| e.stacks).map(|(s, _)| *s).collect()
+                let id = event.descriptor.id;
+                let takes = |e: &EnablePlan| e.stacks && e.stack_ids.admits(id);
+                p.enables.iter().filter(|(_, e)| takes(e)).map(|(s, _)| *s).collect()
             });
         let pick = |index: usize| if asking.contains(&index) { full } else { bare };
         // All or nothing: where one session has no room, none of those that stand together gets it.
@@ -179,7 +225,9 @@ impl Etw<'_> {
                     let stamp = target.stamp(&self.clock, origin.at);
                     let size = len(items);
                     let payload = &self.payload;
-                    let record = RecordOf { origin, event, provider, stamp, items, payload };
+                    let private = target.process.is_some();
+                    let record =
+                        RecordOf { origin, event, provider, private, stamp, items, payload };
                     let sealed = target.write(origin.processor, self.raised, &record, size)?;
                     if sealed && let Some(slot) = to_write.get_mut(writes) {
                         *slot = Some(session);
@@ -225,7 +273,7 @@ impl Etw<'_> {
 }
 
 /// The rule, and which part of it kept an event out.
-fn judge(plan: &EnablePlan, key: &EventKey, pid: u32) -> Outcome {
+fn judge<'n>(plan: &EnablePlan, key: &EventKey, pid: u32, name: impl Fn() -> &'n str) -> Outcome {
     let Enablement { ids, .. } = &plan.rule;
     if !plan.rule.admits_level(key.level) {
         Outcome::Level
@@ -233,7 +281,9 @@ fn judge(plan: &EnablePlan, key: &EventKey, pid: u32) -> Outcome {
         Outcome::Keyword
     } else if *ids != IdFilter::Any && !plan.rule.admits(key) {
         Outcome::Id
-    } else if !plan.processes.is_empty() && !plan.processes.contains(&pid) {
+    } else if !plan.processes.is_empty() && !plan.processes.contains(&pid)
+        || !plan.executables.is_empty() && !plan.is_of(name())
+    {
         Outcome::Process
     } else {
         Outcome::Recorded
@@ -266,6 +316,7 @@ struct RecordOf<'a> {
     origin: &'a Origin,
     event: &'a Event<'a>,
     provider: Guid,
+    private: bool,
     stamp: i64,
     items: &'a [Extended<'a>],
     payload: &'a [u8],
@@ -281,7 +332,7 @@ impl Record for RecordOf<'_> {
         match event.form {
             Form::Event => EventRecord {
                 pointer_size,
-                flags: EventFlags(0),
+                flags: if self.private { EventFlags::PRIVATE_SESSION } else { EventFlags(0) },
                 properties: EventProperties(0),
                 thread_id,
                 process_id,

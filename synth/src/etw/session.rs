@@ -1,50 +1,74 @@
-//! A session: its buffers, and the file they go to.
+//! A session: its buffers, and where they go.
 
 use core::fmt;
 
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_format::write::record::Record;
 use etl_format::write::{
-    HeaderGroup, LogFileHeader, Session as Writer, SessionConfig, Summary, TimeZone,
+    HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, Summary, TimeZone,
 };
 
-use super::ledger::{Ledger, Watched};
-use super::store::{Nowhere, Store};
+use super::disk::Disk;
+use super::ledger::{BufferReport, Ledger};
+use super::logfile::LogFile;
+use super::pool::{Consumer, Pool};
+use super::store::Store;
 use crate::error::{Error, Result};
 use crate::machine::{Clock, Nanos};
 use crate::model::{Fault, MachinePlan, SessionPlan};
 
 /// Bytes of a buffer that hold no record.
-const BUFFER_HEADER: usize = 0x48;
+pub(super) const BUFFER_HEADER: usize = 0x48;
 
 /// A session, running or stopped.
 pub(crate) struct Session {
     pub plan: SessionPlan,
     pub id: u16,
+    /// The process that a private session is in.
+    pub process: Option<u32>,
     pub started: Nanos,
     pub stopped: Option<Nanos>,
-    writer: Option<Writer<Watched>>,
-    /// What becomes of its buffers.
-    pub(super) ledger: Ledger,
+    running: bool,
+    file: Option<LogFile>,
+    pool: Option<Pool>,
+    config: SessionConfig,
     summary: Summary,
+    /// The files that it wrote.
+    pub files: Vec<String>,
+    /// What became of the buffers of the file, when the session is over.
+    closed: Option<Ledger>,
     /// Events put into its buffers, and events lost before.
     pub recorded: u64,
     pub lost: u64,
+    /// Events that came for it so far, and those of the rundown provider, for faults.
+    pub seen: u64,
+    pub enumerated: u32,
+    flushed: u64,
+    delivered: u64,
+    /// Of those that were delivered, the ones that the consumer kept.
+    kept: u64,
     /// Buffers sealed so far, for the fault that loses some.
     sealed: u64,
     disk_busy: bool,
+    consumer_busy: bool,
 }
 
 /// How a session ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionReport {
     /// Its index: what [`super::Raised::outcomes`] names it by.
     pub index: usize,
     /// Its name.
     pub name: String,
-    /// Its file.
+    /// What it was started with, faults that the script names beside it included.
+    pub plan: SessionPlan,
+    /// Its file; the first one, where it wrote several.
     pub file: Option<String>,
+    /// All files that it wrote, those of flushes from memory included.
+    pub all_files: Vec<String>,
+    /// The process of a private session.
+    pub process: Option<u32>,
     /// When it started.
     pub started: Nanos,
     /// When it was stopped; `None` when nobody did.
@@ -63,6 +87,8 @@ pub struct SessionReport {
     pub buffers_lost: u64,
     /// Events in buffers that were written, those overwritten later included.
     pub written: u64,
+    /// Events handed to a consumer in real time.
+    pub delivered: u64,
     /// Buffers written, each file's buffer 0 included.
     pub buffers_written: u64,
     /// Files written.
@@ -71,7 +97,7 @@ pub struct SessionReport {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("plan", &self.plan).field("writer", &self.writer).finish()
+        f.debug_struct("Session").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 
@@ -85,32 +111,64 @@ impl Session {
         clock: &Clock,
         store: &mut dyn Store,
     ) -> Result<Self> {
-        let medium = match &plan.file {
-            Some(file) => store.create(file).map_err(|e| failed(plan, e.into()))?,
-            None => Box::new(Nowhere),
-        };
         let config = config(plan, id, at, controller, machine, clock)
             .map_err(|source| failed(plan, source))?;
-        let ledger = Ledger::new(may_change(plan));
-        let medium = ledger.watch(plan.file.as_deref().unwrap_or_default(), medium);
-        let writer = Writer::create(medium, config).map_err(|source| failed(plan, source))?;
+        let (buffering, real_time) =
+            (plan.mode.has(LogFileMode::BUFFERING), plan.mode.has(LogFileMode::REAL_TIME));
+        let file = match &plan.file {
+            // The file of a session in memory is where a flush goes.
+            Some(file) if !buffering => {
+                let made = LogFile::create(file, config.clone(), may_change(plan), store);
+                Some(made.map_err(|source| failed(plan, source))?)
+            }
+            _ => None,
+        };
+        let one = plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        let wraps = buffering || file.is_some();
+        let in_memory = file.is_none() || real_time;
+        let pool =
+            in_memory.then(|| Pool::new(&config, plan.buffers, one, wraps, may_change(plan)));
         Ok(Session {
             plan: plan.clone(),
             id,
+            process: None,
             started: at,
             stopped: None,
-            writer: Some(writer),
-            ledger,
+            running: true,
+            file,
+            pool,
+            config,
             summary: Summary::default(),
+            files: Vec::new(),
+            closed: None,
             recorded: 0,
             lost: 0,
+            seen: 0,
+            enumerated: 0,
+            flushed: 0,
+            delivered: 0,
+            kept: 0,
             sealed: 0,
             disk_busy: false,
+            consumer_busy: false,
         })
     }
 
     pub fn is_running(&self) -> bool {
-        self.writer.is_some()
+        self.running
+    }
+
+    /// It may have so many buffers from now on.
+    pub fn set_buffers(&mut self, most: u32) {
+        self.plan.buffers = most;
+        if let Some(pool) = &mut self.pool {
+            pool.most = most as usize;
+        }
+    }
+
+    /// Whether it writes, or has written, a file.
+    pub fn writes(&self, name: &str) -> bool {
+        self.file.as_ref().is_some_and(|file| file.files.iter().any(|f| f == name))
     }
 
     /// The raw stamp of a moment in this session.
@@ -121,17 +179,15 @@ impl Session {
     /// Whether a record of this length finds room, in the current buffer of its processor or in a
     /// free one.
     pub fn has_room(&self, processor: u16, len: usize) -> bool {
-        let Some(writer) = &self.writer else { return false };
-        let room = writer.room(processor);
         let whole = (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER);
-        if len > whole {
+        if len > whole || !self.running {
             return false;
         }
-        if room < whole && len <= room {
-            return true;
-        }
-        let in_use = writer.current_buffers() + writer.sealed_buffers();
-        in_use < self.plan.buffers as usize
+        let fits = |room: usize, free: bool| room < whole && len <= room || free;
+        let most = self.plan.buffers as usize;
+        let file = self.file.as_ref();
+        file.is_none_or(|f| fits(f.room(processor), f.in_use() < most))
+            && self.pool.as_ref().is_none_or(|p| fits(p.room(processor), p.has_free()))
     }
 
     /// Whether what does not fit here is lost here alone.
@@ -148,101 +204,198 @@ impl Session {
         record: &impl Record,
         len: usize,
     ) -> Result<bool> {
-        let lane = self.lane(processor);
-        let Some(writer) = &mut self.writer else { return Ok(false) };
+        let Session { plan, sealed, file, pool, .. } = self;
         let mut run = || {
-            let full = len > writer.room(processor);
-            if full {
-                self.sealed += 1;
-                let lost = self.plan.faults.iter().any(|fault| match fault {
-                    Fault::LostBuffers(n) => self.sealed.is_multiple_of(u64::from((*n).max(1))),
-                    _ => false,
-                });
-                if lost {
-                    writer.lose_buffer(processor)?;
-                    self.ledger.lose(lane);
-                } else {
-                    self.ledger.seal(lane);
-                }
+            let mut any = false;
+            if let Some(file) = file {
+                any |= file.write(processor, number, record, len, || {
+                    *sealed += 1;
+                    plan.faults.iter().any(|fault| match fault {
+                        Fault::LostBuffers(n) => sealed.is_multiple_of(u64::from((*n).max(1))),
+                        _ => false,
+                    })
+                })?;
             }
-            writer.write(processor, record)?;
-            self.ledger.event(lane, number);
-            Ok(full)
+            if let Some(pool) = pool {
+                any |= pool.write(processor, number, record, len)?;
+            }
+            Ok(any)
         };
-        let sealed = run().map_err(|source| failed(&self.plan, source))?;
+        let sealed = run().map_err(|source| failed(plan, source))?;
         self.recorded += 1;
         Ok(sealed)
-    }
-
-    /// The processor whose buffer one writes to.
-    fn lane(&self, processor: u16) -> u16 {
-        let one = self.plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
-        if one { 0 } else { processor }
     }
 
     /// An event did not get in.
     pub fn lose(&mut self, processor: u16) -> Result<()> {
         self.lost += 1;
-        if let Some(writer) = &mut self.writer {
-            writer.lose_events(processor, 1).map_err(|source| failed(&self.plan, source))?;
+        if let Some(file) = &mut self.file {
+            file.lose_event(processor).map_err(|source| failed(&self.plan, source))?;
         }
         Ok(())
     }
 
+    /// The flush timer has run down.
     pub fn seal_all(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.seal_all();
+        }
         // What is only in memory stays there until somebody asks for it.
-        if let Some(writer) = self.writer.as_mut().filter(|_| self.plan.file.is_some()) {
-            writer.seal_all();
-            self.ledger.seal_all();
+        if let Some(pool) = self.pool.as_mut().filter(|pool| pool.consumer.is_some()) {
+            pool.seal_all();
         }
     }
 
     /// The disk takes the next buffer, if it is free and there is one: bytes to write.
     pub fn next_write(&mut self) -> Option<u32> {
-        let writer = self.writer.as_ref()?;
-        if self.disk_busy || writer.sealed_buffers() == 0 {
+        let waiting = self.file.as_ref().is_some_and(LogFile::has_sealed);
+        if !self.running || self.disk_busy || !waiting {
             return None;
         }
         self.disk_busy = true;
         Some(self.plan.buffer_size)
     }
 
+    /// The consumer takes the next buffer: bytes, and how many of them it takes in a second.
+    pub fn next_delivery(&mut self) -> Option<(u32, u64)> {
+        let pool = self.pool.as_ref().filter(|pool| pool.has_sealed())?;
+        let speed = pool.consumer.as_ref().map(|consumer| consumer.speed)?;
+        if self.consumer_busy {
+            return None;
+        }
+        self.consumer_busy = true;
+        Some((self.plan.buffer_size, speed))
+    }
+
     /// The disk has taken a buffer.
-    pub fn written(&mut self, stamp: i64) -> Result<()> {
+    pub fn written(&mut self, stamp: i64, store: &mut dyn Store) -> Result<()> {
         self.disk_busy = false;
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        flush_one(writer, &mut self.ledger, stamp).map_err(|source| failed(&self.plan, source))?;
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.flush_one(stamp, store).map_err(|source| failed(&self.plan, source))?;
         Ok(())
     }
 
-    /// Writes everything at once.
-    pub fn flush_now(&mut self, stamp: i64) -> Result<()> {
-        let Some(writer) = &mut self.writer else { return Ok(()) };
-        writer.seal_all();
-        self.ledger.seal_all();
-        while flush_one(writer, &mut self.ledger, stamp)
-            .map_err(|source| failed(&self.plan, source))?
-        {}
-        Ok(())
+    /// The consumer has taken a buffer.
+    pub fn delivered(&mut self, stamp: i64) -> Result<()> {
+        self.consumer_busy = false;
+        let Some(pool) = &mut self.pool else { return Ok(()) };
+        pool.deliver(stamp).map_err(|source| failed(&self.plan, source))
     }
 
-    pub fn close(&mut self, at: Nanos, abandon: bool, clock: &Clock) -> Result<()> {
-        let stamp = self.stamp(clock, at);
-        let Some(mut writer) = self.writer.take() else { return Ok(()) };
-        let ended = if abandon {
-            writer.abandon()
-        } else {
-            writer.seal_all();
-            self.ledger.seal_all();
-            let mut write_all = || {
-                while flush_one(&mut writer, &mut self.ledger, stamp)? {}
-                Ok(())
-            };
-            write_all().and_then(|()| writer.close(Some(clock.filetime(at))))
+    /// Somebody reads the session from now on, and keeps a file of it if one is named.
+    pub fn consume(
+        &mut self,
+        speed: u64,
+        file: Option<&str>,
+        store: &mut dyn Store,
+    ) -> Result<bool> {
+        let Some(pool) = self.pool.as_mut().filter(|pool| pool.consumer.is_none()) else {
+            return Ok(false);
         };
-        let (_, summary) = ended.map_err(|source| failed(&self.plan, source))?;
-        self.ledger.end();
-        self.summary = summary;
+        if !self.plan.mode.has(LogFileMode::REAL_TIME) {
+            return Ok(false);
+        }
+        let copy = match file {
+            Some(file) => {
+                let made = copy(&self.config, file, self.lost, &pool.ledger, store);
+                self.files.push(file.to_owned());
+                Some(made.map_err(|source| failed(&self.plan, source))?)
+            }
+            None => None,
+        };
+        pool.consumer = Some(Consumer { speed, copy });
+        Ok(true)
+    }
+
+    /// The consumer reads no more.
+    pub fn leave(&mut self, filetime: i64) -> Result<()> {
+        let Some(pool) = &mut self.pool else { return Ok(()) };
+        pool.leave(filetime).map_err(|source| failed(&self.plan, source))
+    }
+
+    /// Writes everything at once; what is in memory goes into the file of this name. Says whether
+    /// there was a place to write it to.
+    pub fn flush_now(
+        &mut self,
+        stamp: i64,
+        filetime: i64,
+        to: Option<&str>,
+        store: &mut dyn Store,
+    ) -> Result<bool> {
+        if let Some(file) = &mut self.file {
+            file.flush(stamp, store).map_err(|source| failed(&self.plan, source))?;
+            self.seal_all();
+            return Ok(true);
+        }
+        if !self.plan.mode.has(LogFileMode::BUFFERING) {
+            self.seal_all();
+            return Ok(true);
+        }
+        let Some(name) = to.map(str::to_owned).or_else(|| self.plan.file.clone()) else {
+            return Ok(false);
+        };
+        let Some(pool) = &mut self.pool else { return Ok(false) };
+        let mut run = || {
+            pool.seal_all();
+            let mut copy = copy(&self.config, &name, self.lost, &pool.ledger, store)?;
+            self.flushed += pool.write_all(&mut copy, stamp)?;
+            let (_, summary) = copy.close(Some(filetime))?;
+            pool.ledger.look();
+            self.summary.buffers_written += summary.buffers_written;
+            self.summary.files += 1;
+            Ok(())
+        };
+        run().map_err(|source| failed(&self.plan, source))?;
+        self.files.push(name);
+        Ok(true)
+    }
+
+    /// What is to be told of its buffers.
+    pub fn told(&mut self) -> Vec<BufferReport> {
+        // Beside a file what was handed on in real time is a copy of what is in the file.
+        let memory = self.pool.as_mut().map(|pool| pool.ledger.take()).unwrap_or_default();
+        match (&mut self.file, &mut self.closed) {
+            (Some(file), _) => file.ledger.take(),
+            (None, Some(ledger)) => ledger.take(),
+            (None, None) => memory,
+        }
+    }
+
+    /// Bytes of one of its files are no longer what was written.
+    pub fn damaged(&mut self, file: &str, bytes: &core::ops::Range<u64>, gone: bool) {
+        let memory = self.pool.as_mut().map(|pool| &mut pool.ledger);
+        if let Some(ledger) = self.closed.as_mut().or(memory) {
+            ledger.damaged(file, bytes, gone);
+        }
+    }
+
+    pub fn close(
+        &mut self,
+        at: Nanos,
+        abandon: bool,
+        clock: &Clock,
+        store: &mut dyn Store,
+    ) -> Result<()> {
+        if !std::mem::take(&mut self.running) {
+            return Ok(());
+        }
+        let (stamp, filetime) = (self.stamp(clock, at), clock.filetime(at));
+        let mut run = || {
+            if let Some(pool) = &mut self.pool {
+                pool.end(stamp, filetime)?;
+                (self.delivered, self.kept) = (pool.delivered, pool.kept);
+            }
+            if let Some(file) = self.file.take() {
+                let end = (!abandon).then_some((stamp, filetime));
+                let (summary, files, ledger) = file.close(end, store)?;
+                self.summary = summary;
+                let copies = std::mem::replace(&mut self.files, files);
+                self.files.extend(copies);
+                self.closed = Some(ledger);
+            }
+            Ok(())
+        };
+        run().map_err(|source| failed(&self.plan, source))?;
         self.stopped = (!abandon).then_some(at);
         Ok(())
     }
@@ -251,7 +404,10 @@ impl Session {
         SessionReport {
             index,
             name: self.plan.name.clone(),
-            file: self.plan.file.clone(),
+            plan: self.plan.clone(),
+            file: self.files.first().cloned(),
+            all_files: self.files.clone(),
+            process: self.process,
             started: self.started,
             stopped: self.stopped,
             clock: self.plan.clock,
@@ -260,11 +416,35 @@ impl Session {
             lost: self.lost,
             lost_with_buffers: self.summary.events_in_lost_buffers,
             buffers_lost: self.summary.buffers_lost,
-            written: self.summary.events_written,
+            written: self
+                .summary
+                .events_written
+                .saturating_add(self.flushed + if self.closed.is_some() { 0 } else { self.kept }),
+            delivered: self.delivered,
             buffers_written: self.summary.buffers_written,
             files: self.summary.files,
         }
     }
+}
+
+/// A file for what is in memory: the header is that of the session, and buffers keep their numbers.
+fn copy(
+    config: &SessionConfig,
+    name: &str,
+    lost: u64,
+    ledger: &Ledger,
+    store: &mut dyn Store,
+) -> etl_format::Result<Writer<Disk>> {
+    let mut config = config.clone();
+    let header = &mut config.header;
+    header.maximum_file_size = 0;
+    header.events_lost = u32::try_from(lost).unwrap_or(u32::MAX);
+    header.log_file_name = format!("C:\\traces\\{name}").encode_utf16().collect();
+    let (size, stamp) = (header.buffer_size, header.stamp);
+    let resume =
+        Resume { at: size.into(), buffers: 1, next_sequence: ledger.oldest(), last_flush: stamp };
+    let medium = ledger.watch(name, store.create(name)?);
+    Writer::append(Disk::new(Box::new(medium)), config, resume)
 }
 
 /// Ticks by which the stamps of a session run ahead.
@@ -280,26 +460,12 @@ fn may_change(plan: &SessionPlan) -> bool {
     plan.mode.has(LogFileMode::CIRCULAR) || plan.faults.iter().any(Fault::is_of_the_file)
 }
 
-/// Writes the buffer that was sealed first; `false` when there is none.
-fn flush_one(
-    writer: &mut Writer<Watched>,
-    ledger: &mut Ledger,
-    stamp: i64,
-) -> etl_format::Result<bool> {
-    let lost = writer.summary().buffers_lost;
-    let any = writer.flush_one(stamp)?;
-    if any {
-        ledger.flushed(writer.summary().buffers_lost == lost);
-    }
-    Ok(any)
-}
-
 fn failed(plan: &SessionPlan, source: etl_format::Error) -> Error {
     Error::Trace { session: plan.name.clone(), source }
 }
 
 /// What the kernel writes into buffer 0.
-fn config(
+pub(super) fn config(
     plan: &SessionPlan,
     id: u16,
     at: Nanos,
@@ -327,7 +493,8 @@ fn config(
         build,
         processors: if one { 1 } else { machine.processors.into() },
         maximum_file_size: plan.maximum_size,
-        mode: plan.mode,
+        // A file does not say that its session was in real time as well.
+        mode: LogFileMode(plan.mode.0 & !LogFileMode::REAL_TIME.0),
         cpu_mhz: machine.cpu_mhz,
         logger_name_word: 5,
         log_file_name_word: 6,

@@ -14,6 +14,18 @@ pub trait Store {
     /// Whatever the place reports.
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>>;
 
+    /// A file that is there, to be gone on with. By default it is made once more with its bytes.
+    ///
+    /// # Errors
+    /// Whatever the place reports, and when there is no such file.
+    fn reopen(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+        let mut bytes = Vec::new();
+        self.open(name)?.read_to_end(&mut bytes)?;
+        let mut medium = self.create(name)?;
+        medium.write_at(0, &bytes).map_err(io::Error::other)?;
+        Ok(medium)
+    }
+
     /// A finished file, to read it piece by piece.
     ///
     /// # Errors
@@ -126,40 +138,6 @@ impl Medium for Growing {
         if let Some(place) = file.get_mut(at..end) {
             place.copy_from_slice(bytes);
         }
-        Ok(())
-    }
-
-    fn can_go_back(&self) -> bool {
-        true
-    }
-
-    fn flush(&mut self) -> etl_format::Result<()> {
-        Ok(())
-    }
-}
-
-/// A medium behind a pointer.
-pub(super) struct Boxed(pub Box<dyn Medium>);
-
-impl Medium for Boxed {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        self.0.write_at(at, bytes)
-    }
-
-    fn can_go_back(&self) -> bool {
-        self.0.can_go_back()
-    }
-
-    fn flush(&mut self) -> etl_format::Result<()> {
-        self.0.flush()
-    }
-}
-
-/// Where a session in memory writes: nowhere.
-pub(super) struct Nowhere;
-
-impl Medium for Nowhere {
-    fn write_at(&mut self, _: u64, _: &[u8]) -> etl_format::Result<()> {
         Ok(())
     }
 

@@ -49,6 +49,14 @@ impl Clock {
         self.start.saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
     }
 
+    /// Month, day, hour and minute of the wall clock at a moment, as `mmddhhmm`.
+    #[must_use]
+    pub fn month_to_minute(&self, at: Nanos) -> String {
+        let since = self.filetime(at).saturating_sub(etl_format::constants::FILETIME_UNIX_EPOCH);
+        let time = jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default();
+        time.strftime("%m%d%H%M").to_string()
+    }
+
     /// When the machine was started, FILETIME.
     #[must_use]
     pub fn boot(&self) -> i64 {

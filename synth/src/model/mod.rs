@@ -79,6 +79,8 @@ pub struct Scenario {
     pub processes: Vec<ProcessPlan>,
     /// What happens, in any order; what is due at one moment happens in the order given here.
     pub steps: Vec<Step>,
+    /// Faults of sessions that are started by command lines: the session's name, and the fault.
+    pub faults: Vec<(String, Fault)>,
     /// When the simulation ends; without it, when nothing is left to happen. Sessions that still
     /// run then are left open, as a machine does that loses its power.
     pub end: Option<Nanos>,

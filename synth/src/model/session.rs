@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
-use etl_schema::enable::Enablement;
+use etl_schema::enable::{Enablement, IdFilter};
 
 use crate::machine::{Nanos, SECOND};
 
@@ -15,8 +15,12 @@ pub struct EnablePlan {
     pub rule: Enablement,
     /// Only these processes; all when empty.
     pub processes: Vec<u32>,
+    /// Only processes of these executables; all when empty.
+    pub executables: Vec<String>,
     /// Whether a stack is taken with every event.
     pub stacks: bool,
+    /// Ids of the events that a stack is taken with.
+    pub stack_ids: IdFilter,
 }
 
 impl EnablePlan {
@@ -27,8 +31,18 @@ impl EnablePlan {
             provider,
             rule: Enablement::new(level, mask),
             processes: Vec::new(),
+            executables: Vec::new(),
             stacks: false,
+            stack_ids: IdFilter::Any,
         }
+    }
+}
+
+impl EnablePlan {
+    /// Whether it is about processes of an executable; of any without a list.
+    #[must_use]
+    pub fn is_of(&self, name: &str) -> bool {
+        self.executables.is_empty() || self.executables.iter().any(|e| e.eq_ignore_ascii_case(name))
     }
 }
 
@@ -60,6 +74,19 @@ pub enum Fault {
     LostBuffers(u32),
     /// The stamps run ahead of those of other sessions by this many ticks.
     Skew(i64),
+    /// Every `n`-th event is lost though there is room for it, and counted.
+    LostEvents(u32),
+    /// The session gives the rundown provider up after so many of its events: the enumeration is
+    /// not completed.
+    CutRundown(u32),
+    /// The events that say that a rundown is complete are missing, and nobody counts them.
+    CompleteMissing,
+    /// Whoever enabled the rundown wrote 0x80, which means nothing there, for EndRundown (0x100).
+    WrongKeyword,
+    /// A merge leaves the files of the session out.
+    Unmerged,
+    /// The file has a largest size of this many KB, and its end meets its beginning.
+    CircularWrap(u32),
 }
 
 impl Fault {
@@ -79,6 +106,12 @@ impl Fault {
             Fault::NotClosed => "not-closed",
             Fault::LostBuffers(_) => "lost-buffers",
             Fault::Skew(_) => "skew",
+            Fault::LostEvents(_) => "lost-events",
+            Fault::CutRundown(_) => "cut-rundown",
+            Fault::CompleteMissing => "complete-missing",
+            Fault::WrongKeyword => "wrong-keyword",
+            Fault::Unmerged => "unmerged",
+            Fault::CircularWrap(_) => "circular-wrap",
         }
     }
 }
@@ -88,8 +121,12 @@ impl Fault {
 pub struct SessionPlan {
     /// Its name.
     pub name: String,
-    /// The file it writes; none for a session in memory or in real time.
+    /// The file it writes; none for a session in memory or in real time. In mode NEWFILE `%d` stands
+    /// for the number of the file.
     pub file: Option<String>,
+    /// The process that the session is private to, by name or id. With mode PRIVATE and no process
+    /// here there is a session in each process that registers one of the providers.
+    pub process: Option<String>,
     /// How it writes.
     pub mode: LogFileMode,
     /// Bytes of a buffer.
@@ -120,6 +157,7 @@ impl SessionPlan {
         SessionPlan {
             name: name.into(),
             file: Some(file.into()),
+            process: None,
             mode: LogFileMode::SEQUENTIAL,
             buffer_size: 0x1_0000,
             buffers: 64,

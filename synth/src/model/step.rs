@@ -60,6 +60,22 @@ pub enum Action {
     Flush {
         /// Its name.
         session: String,
+        /// The file that a session in memory is written to; its own when `None`.
+        file: Option<String>,
+    },
+    /// Somebody reads a session in real time from now on.
+    Consume {
+        /// Its name.
+        session: String,
+        /// Bytes that the consumer takes in a second.
+        speed: u64,
+        /// The file in which it keeps what it was given.
+        file: Option<String>,
+    },
+    /// The consumer of a session in real time reads no more.
+    Leave {
+        /// The session's name.
+        session: String,
     },
     /// Files are merged into one.
     Merge {
@@ -67,6 +83,40 @@ pub enum Action {
         inputs: Vec<String>,
         /// The file that is made.
         output: String,
+        /// Whether the identities of the images are added that the files tell of.
+        identities: bool,
+        /// Whether its buffers are compressed.
+        compress: bool,
+    },
+    /// The kernel tells a session what is there.
+    KernelRundown {
+        /// Its name.
+        session: String,
+    },
+    /// A session that runs gets other settings.
+    Update {
+        /// Its name.
+        session: String,
+        /// Most buffers that it may have from now on.
+        buffers: Option<u32>,
+        /// Time after which what was logged is written from now on; 0: never.
+        flush_timer: Option<Nanos>,
+    },
+    /// A session that runs is stopped after a time, if it still runs then.
+    StopAfter {
+        /// Its name.
+        session: String,
+        /// The time.
+        after: Nanos,
+    },
+    /// A session that runs goes on in another file after a time, and again after each such time.
+    Roll {
+        /// The session, with `%d` or its like in the name of its file.
+        plan: Box<SessionPlan>,
+        /// The time.
+        every: Nanos,
+        /// The number of the file that it writes now.
+        number: u32,
     },
     /// A process does something.
     Work {

@@ -41,12 +41,16 @@ enum Task {
     Sample(usize),
     /// ETW does what is due.
     Etw(Duty),
+    /// A session has run for its time.
+    Ending(usize),
+    /// A session goes on in its next file.
+    Roll(usize),
 }
 
 impl Task {
     /// Whether it comes again and again by itself, so that it keeps nothing alive.
     fn is_service(self) -> bool {
-        matches!(self, Task::Etw(_) | Task::Sample(_))
+        matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Roll(_))
     }
 }
 
@@ -63,6 +67,9 @@ pub(crate) struct Simulation<'s> {
     places: Vec<usize>,
     /// Tasks that are not ETW's own: when none is left, nothing will happen any more.
     alive: usize,
+    /// Sessions that go on in another file after a time: the session, its plan, the time, and the
+    /// number of its file.
+    rolls: Vec<(usize, crate::model::SessionPlan, Nanos, u32)>,
     /// Providers of the scenario's own, by place.
     sources: Vec<provider::Source>,
 }
@@ -89,8 +96,14 @@ impl<'s> Simulation<'s> {
     ) -> Result<Self> {
         let machine = Machine::new(&scenario.machine);
         let dice = Dice::new(scenario.seed, 1);
-        let etw =
-            Etw::new(&scenario.machine, machine.clock, Dice::new(scenario.seed, 2), store, witness);
+        let etw = Etw::new(
+            &scenario.machine,
+            machine.clock,
+            Dice::new(scenario.seed, 2),
+            scenario.faults.clone(),
+            store,
+            witness,
+        );
         let mut simulation = Simulation {
             scenario,
             now: 0,
@@ -101,6 +114,7 @@ impl<'s> Simulation<'s> {
             dice,
             places: Vec::new(),
             alive: 0,
+            rolls: Vec::new(),
             sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
         };
         simulation.system();
@@ -131,6 +145,8 @@ impl<'s> Simulation<'s> {
                 Task::Thread(thread) => self.thread(thread)?,
                 Task::Sample(session) => self.sample(session)?,
                 Task::Etw(duty) => self.etw.attend(duty, at)?,
+                Task::Ending(session) => self.end_session(session)?,
+                Task::Roll(roll) => self.roll(roll)?,
             }
             if !task.is_service() {
                 self.alive -= 1;

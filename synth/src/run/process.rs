@@ -136,6 +136,7 @@ impl Simulation<'_> {
         let threads = process.threads.clone();
         let what = format!("process {} \"{}\" begins", process.pid, process.name);
         self.etw.witness().happened(self.now, &what)?;
+        self.etw.names.insert(process.pid, process.name.clone());
         let mut ops = vec![Op::BeginProcess];
         let exe = ImagePlan {
             size: 0x2_8000,
@@ -296,6 +297,7 @@ impl Simulation<'_> {
         for thread in threads {
             self.end_thread(thread, origin)?;
         }
+        self.etw.end_private(origin.pid, origin.at)?;
         self.etw.unregister(origin.pid);
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! The scenario's steps: what controllers do, and what processes are told to do.
 
+use etl_format::constants::LogFileMode;
+
 use crate::error::Result;
 use crate::etw::{Origin, impossible};
 use crate::kernel::{self, Change};
+use crate::machine::Process;
 use crate::model::{Action, SessionPlan};
 
 use super::{Simulation, Task};
@@ -25,8 +28,11 @@ impl Simulation<'_> {
         match &step.action {
             Action::Start(plan) => self.start(plan),
             Action::Stop { session } => {
-                self.before_stop(session)?;
-                let notices = self.etw.stop(session, self.settled())?;
+                let sessions = self.etw.asked_of(session, "stop", now)?;
+                for index in &sessions {
+                    self.before_stop(*index)?;
+                }
+                let notices = self.etw.stop(&sessions, self.settled())?;
                 self.tell(notices);
                 Ok(())
             }
@@ -45,10 +51,70 @@ impl Simulation<'_> {
                 self.tell(notices);
                 Ok(())
             }
-            Action::Flush { session } => self.etw.flush(session, now),
-            Action::Merge { inputs, output } => self.etw.merge(inputs, output, now),
+            Action::Flush { session, file } => self.etw.flush(session, file.as_deref(), now),
+            Action::Consume { session, speed, file } => {
+                self.etw.consume(session, *speed, file.as_deref(), now)
+            }
+            Action::Leave { session } => self.etw.leave(session, self.settled()),
+            Action::Update { session, buffers, flush_timer } => {
+                self.etw.update(session, *buffers, *flush_timer, now)
+            }
+            Action::StopAfter { session, after } => {
+                let id = self.etw.running(session).first().copied();
+                let at = now.saturating_add(*after);
+                if let Some(index) = id {
+                    self.plan(at, Task::Ending(index));
+                }
+                Ok(())
+            }
+            Action::Roll { plan, every, number } => {
+                let index = self.etw.running(&plan.name).first().copied();
+                if let Some(index) = index {
+                    let at = now.saturating_add((*every).max(1));
+                    self.rolls.push((index, (**plan).clone(), *every, *number));
+                    self.plan(at, Task::Roll(self.rolls.len() - 1));
+                }
+                Ok(())
+            }
+            Action::Merge { inputs, output, identities, compress } => {
+                self.etw.merge(inputs, output, *identities, *compress, now)
+            }
+            Action::KernelRundown { session } => {
+                for index in self.etw.asked_of(session, "rundown", now)? {
+                    self.kernel_rundown(index, Change::AtStart)?;
+                }
+                Ok(())
+            }
             Action::Work { process, work } => self.work(*process, work),
         }
+    }
+
+    /// A session has run for its time.
+    pub(super) fn end_session(&mut self, index: usize) -> Result<()> {
+        if self.etw.sessions.get(index).is_some_and(|s| s.is_running()) {
+            self.before_stop(index)?;
+            let notices = self.etw.stop(&[index], self.settled())?;
+            self.tell(notices);
+        }
+        Ok(())
+    }
+
+    /// A session goes on in its next file.
+    pub(super) fn roll(&mut self, roll: usize) -> Result<()> {
+        let Some((index, plan, every, number)) = self.rolls.get(roll).cloned() else {
+            return Ok(());
+        };
+        if !self.etw.sessions.get(index).is_some_and(|s| s.is_running()) {
+            return Ok(());
+        }
+        self.end_session(index)?;
+        let number = number.saturating_add(1);
+        let file = plan.file.as_deref().map(|file| crate::etw::numbered(file, number));
+        let next = self.etw.sessions.len();
+        self.start(&SessionPlan { file, ..plan.clone() })?;
+        self.rolls.push((next, plan, every, number));
+        self.plan(self.now.saturating_add(every.max(1)), Task::Roll(self.rolls.len() - 1));
+        Ok(())
     }
 
     /// Where controllers run: the shell.
@@ -63,13 +129,40 @@ impl Simulation<'_> {
         self.machine.processors.iter().map(|p| p.horizon).fold(self.now, u64::max)
     }
 
+    /// A session starts, or one in each process that it is private to.
     fn start(&mut self, plan: &SessionPlan) -> Result<()> {
+        let private = plan.mode.has(LogFileMode::PRIVATE) || plan.process.is_some();
+        if !private {
+            return self.start_one(plan, None);
+        }
+        if let Some(name) = &plan.process {
+            let alive = |p: &&Process| p.is_alive();
+            let named = |p: &&Process| p.name == *name || p.pid.to_string() == *name;
+            let found = self.machine.processes.iter().filter(alive).find(named).map(|p| p.pid);
+            let Some(pid) = found else {
+                return Err(impossible(self.now, format!("no process \"{name}\" is running")));
+            };
+            let in_process = LogFileMode::PRIVATE | LogFileMode::PRIVATE_IN_PROC;
+            let plan = SessionPlan { mode: plan.mode | in_process, ..plan.clone() };
+            return self.start_one(&plan, Some(pid));
+        }
+        for pid in self.etw.registered(plan.providers.iter().map(|p| p.provider)) {
+            // Each process has a file of its own, with its id behind the name.
+            let file = plan.file.as_ref().map(|file| format!("{file}_{pid}"));
+            self.start_one(&SessionPlan { file, ..plan.clone() }, Some(pid))?;
+        }
+        Ok(())
+    }
+
+    fn start_one(&mut self, plan: &SessionPlan, process: Option<u32>) -> Result<()> {
         // A session sees nothing of what was before it, though a processor may be ahead of now.
         let controller = self.controller();
-        let index = self.etw.sessions.len();
-        let notices = self.etw.start(plan, self.now, controller)?;
+        let Some(started) = self.etw.start(plan, process, self.now, controller)? else {
+            return Ok(());
+        };
+        let index = started.index;
         self.kernel_rundown(index, Change::AtStart)?;
-        self.tell(notices);
+        self.tell(started.notices);
         if plan.kernel.profile {
             self.kernel_interval(index, 73)?;
             self.plan(self.now.saturating_add(plan.sample_interval), Task::Sample(index));
@@ -77,21 +170,11 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    fn before_stop(&mut self, name: &str) -> Result<()> {
-        let found = self
-            .etw
-            .sessions
-            .iter()
-            .position(|s| s.is_running() && s.plan.name.eq_ignore_ascii_case(name));
-        match found {
-            Some(index) => {
-                if self.etw.sessions.get(index).is_some_and(|s| s.plan.kernel.profile) {
-                    self.kernel_interval(index, 74)?;
-                }
-                self.kernel_rundown(index, Change::AtEnd)
-            }
-            None => Err(impossible(self.now, format!("no session \"{name}\" is running"))),
+    fn before_stop(&mut self, index: usize) -> Result<()> {
+        if self.etw.sessions.get(index).is_some_and(|s| s.plan.kernel.profile) {
+            self.kernel_interval(index, 74)?;
         }
+        self.kernel_rundown(index, Change::AtEnd)
     }
 
     /// The kernel tells a session what is there, on the first processor.
@@ -160,9 +243,19 @@ fn describe(action: &Action) -> Option<String> {
         Action::CaptureState { session, provider } => {
             format!("session \"{session}\" asks {provider} for its state")
         }
-        Action::Flush { session } => format!("session \"{session}\" is flushed"),
-        Action::Merge { inputs, output } => format!("{} become {output}", inputs.join(", ")),
-        Action::Work { .. } => return None,
+        Action::Flush { session, file: Some(file) } => {
+            format!("session \"{session}\" is flushed into \"{file}\"")
+        }
+        Action::Flush { session, file: None } => format!("session \"{session}\" is flushed"),
+        Action::Consume { session, file, .. } => {
+            let kept = file.as_ref().map_or(String::new(), |f| format!(", and kept in \"{f}\""));
+            format!("session \"{session}\" is read in real time{kept}")
+        }
+        Action::Leave { session } => format!("session \"{session}\" is read no more"),
+        Action::Merge { inputs, output, .. } => format!("{} become {output}", inputs.join(", ")),
+        Action::KernelRundown { session } => format!("the kernel tells \"{session}\" its state"),
+        Action::Update { session, .. } => format!("session \"{session}\" gets other settings"),
+        Action::StopAfter { .. } | Action::Roll { .. } | Action::Work { .. } => return None,
     })
 }
 

@@ -3,22 +3,29 @@
 
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::controller::{
-    Action as Asked, CommandLine, KERNEL_SESSION, LineError, ProviderSpec, Session,
+    Action as Asked, CommandLine, KERNEL_SESSION, LineError, ProviderSpec, Session, Tool,
     expand_kernel_flags,
 };
 use etl_schema::tables::Registry;
 
 use super::reader::{Args, Reader};
-use crate::machine::SECOND;
+use crate::machine::{Nanos, SECOND};
 use crate::model::{Action, EnablePlan, KernelFlags, SessionPlan};
 
 /// What the lines of a script leave behind for later ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Controllers {
     /// Settings saved by `logman create` without `-ets`.
-    saved: Vec<Session>,
+    saved: Vec<Saved>,
     /// Files of the sessions started so far, by name of the session.
     files: Vec<(String, String)>,
+}
+
+/// Settings under a name, and how often they ran.
+#[derive(Clone, Debug)]
+struct Saved {
+    settings: Session,
+    runs: u32,
 }
 
 /// `run "xperf -start clr -on ... -f clr1.etl"`
@@ -40,7 +47,7 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
     let mut state = std::mem::take(&mut reader.controllers);
     let mut stopped = Vec::new();
     for action in &command.actions {
-        if let Err(why) = state.translate(action, &mut stopped, steps) {
+        if let Err(why) = state.translate(command.tool, action, &mut stopped, steps) {
             reader.wrong(at, why, line.clone(), None);
         }
     }
@@ -50,35 +57,18 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
 impl Controllers {
     fn translate(
         &mut self,
+        tool: Tool,
         action: &Asked,
         stopped: &mut Vec<String>,
         steps: &mut Vec<Action>,
     ) -> Result<(), String> {
         match action {
             Asked::Create(session) => {
-                self.saved.retain(|s| !s.name.eq_ignore_ascii_case(&session.name));
-                self.saved.push((**session).clone());
+                self.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(&session.name));
+                self.saved.push(Saved { settings: (**session).clone(), runs: 0 });
             }
-            Asked::Start(session) => {
-                let saved = self.saved.iter().find(|s| s.name.eq_ignore_ascii_case(&session.name));
-                let bare = session.providers.is_empty() && session.file.is_none();
-                let session = if bare { saved.unwrap_or(session) } else { session };
-                let plan = plan(session)?;
-                if let Some(file) = &plan.file {
-                    self.files.push((plan.name.clone(), file.clone()));
-                }
-                steps.push(Action::Start(Box::new(plan)));
-            }
-            Asked::Update(session) => {
-                for provider in &session.providers {
-                    let (session, plan) = (session.name.clone(), enable(provider)?);
-                    steps.push(Action::Enable { session, plan });
-                }
-                for provider in &session.removed {
-                    let (session, plan) = (session.name.clone(), enable(provider)?);
-                    steps.push(Action::Disable { session, provider: plan.provider });
-                }
-            }
+            Asked::Start(session) => self.start(tool, session, steps)?,
+            Asked::Update(session) => self.update(session, steps)?,
             Asked::Enable { session, providers, .. } => {
                 for provider in providers {
                     let plan = enable(provider)?;
@@ -97,12 +87,15 @@ impl Controllers {
                     steps.push(Action::CaptureState { session: session.clone(), provider });
                 }
             }
-            Asked::Flush { session, .. } => steps.push(Action::Flush { session: session.clone() }),
+            Asked::Flush { session, file, .. } => {
+                let (session, file) = (session.clone(), file.as_deref().map(base));
+                steps.push(Action::Flush { session, file });
+            }
             Asked::Stop { session, .. } => {
                 stopped.push(session.clone());
                 steps.push(Action::Stop { session: session.clone() });
             }
-            Asked::Merge { inputs, output, .. } => {
+            Asked::Merge { inputs, output, options } => {
                 let of_stopped = |name: &String| {
                     let known = self.files.iter().rev();
                     let mut known = known.filter(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -113,12 +106,124 @@ impl Controllers {
                 } else {
                     inputs.iter().map(|f| base(f)).collect()
                 };
-                steps.push(Action::Merge { inputs, output: base(output) });
+                let has = |option: &str| options.iter().any(|o| o == option);
+                let identities = !has("mergeonly");
+                let compress = has("compress");
+                steps.push(Action::Merge { inputs, output: base(output), identities, compress });
+            }
+            Asked::SystemRundown { session } => {
+                steps.push(Action::KernelRundown { session: session.clone() });
             }
             // Nothing of it is in any trace.
-            Asked::Query { .. } | Asked::SystemRundown { .. } => {}
+            Asked::Query { .. } => {}
         }
         Ok(())
+    }
+
+    fn start(
+        &mut self,
+        tool: Tool,
+        session: &Session,
+        steps: &mut Vec<Action>,
+    ) -> Result<(), String> {
+        let bare = session.providers.is_empty() && session.kernel.is_empty();
+        let bare = bare && session.file.is_none();
+        let named = |s: &&mut Saved| s.settings.name.eq_ignore_ascii_case(&session.name);
+        let saved = self.saved.iter_mut().find(named).filter(|_| bare);
+        let (settings, runs) = match saved {
+            Some(saved) => {
+                saved.runs += 1;
+                (saved.settings.clone(), Some(saved.runs))
+            }
+            None => (session.clone(), None),
+        };
+        let mut plan = plan(tool, &settings)?;
+        let option = |name: &str| settings.others.iter().find(|o| o.name == name);
+        let new_file = settings.others.iter().find(|o| o.name == "cnf");
+        let every = new_file.and_then(|o| o.values.first()).and_then(|v| seconds(v));
+        let news = plan.mode.has(LogFileMode::NEWFILE) || every.is_some();
+        if let Some(file) = &mut plan.file {
+            let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "etl"));
+            // What was saved counts its runs, unless it says otherwise.
+            let version = option("v").and_then(|o| o.values.first()).map(String::as_str);
+            let version = version.or(runs.filter(|_| option("-v").is_none()).map(|_| "nnnnnn"));
+            if tool == Tool::Logman && news && !file.contains('%') {
+                *file = format!("{stem}_%06d.{ending}");
+            } else {
+                match version {
+                    Some("nnnnnn") => *file = format!("{stem}_{:06}.{ending}", runs.unwrap_or(1)),
+                    Some("mmddhhmm") => *file = format!("{stem}_{{mmddhhmm}}.{ending}"),
+                    Some(other) => return Err(format!("-v {other}: nnnnnn or mmddhhmm")),
+                    None => {}
+                }
+            }
+            self.files.push((plan.name.clone(), file.clone()));
+        }
+        let name = plan.name.clone();
+        if let Some(every) = every {
+            let pattern = plan.clone();
+            plan.file = plan.file.as_deref().map(|file| crate::etw::numbered(file, 1));
+            steps.push(Action::Start(Box::new(plan)));
+            steps.push(Action::Roll { plan: Box::new(pattern), every, number: 1 });
+        } else {
+            steps.push(Action::Start(Box::new(plan)));
+        }
+        if let Some(after) = option("rf").and_then(|o| o.values.first()) {
+            let after =
+                seconds(after).ok_or_else(|| format!("-rf {after}: a time, [[hh:]mm:]ss"))?;
+            steps.push(Action::StopAfter { session: name, after });
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, session: &Session, steps: &mut Vec<Action>) -> Result<(), String> {
+        let name = session.name.clone();
+        // What is saved is changed where nobody says that the session itself is meant.
+        let named = |s: &&mut Saved| s.settings.name.eq_ignore_ascii_case(&name);
+        if let Some(saved) = self.saved.iter_mut().find(named).filter(|_| !session.direct) {
+            saved.change(session);
+            return Ok(());
+        }
+        for provider in &session.providers {
+            let plan = enable(provider)?;
+            steps.push(Action::Enable { session: name.clone(), plan });
+        }
+        for provider in &session.removed {
+            let provider = enable(provider)?.provider;
+            steps.push(Action::Disable { session: name.clone(), provider });
+        }
+        let buffers = session.max_buffers;
+        let flush_timer = session.flush_seconds.map(|s| u64::from(s) * SECOND);
+        if buffers.is_some() || flush_timer.is_some() {
+            steps.push(Action::Update { session: name.clone(), buffers, flush_timer });
+        }
+        if session.others.iter().any(|o| o.name == "fd") {
+            let file = session.file.as_deref().map(base);
+            steps.push(Action::Flush { session: name, file });
+        }
+        Ok(())
+    }
+}
+
+impl Saved {
+    /// Takes what a line says anew.
+    fn change(&mut self, new: &Session) {
+        let old = &mut self.settings;
+        old.providers.retain(|p| {
+            let other = |q: &ProviderSpec| q.provider != p.provider;
+            new.providers.iter().all(other) && new.removed.iter().all(other)
+        });
+        old.providers.extend(new.providers.iter().cloned());
+        let keep = |old: &mut Option<u32>, new: Option<u32>| *old = new.or(*old);
+        keep(&mut old.buffer_kb, new.buffer_kb);
+        keep(&mut old.min_buffers, new.min_buffers);
+        keep(&mut old.max_buffers, new.max_buffers);
+        keep(&mut old.max_file, new.max_file);
+        keep(&mut old.flush_seconds, new.flush_seconds);
+        old.file = new.file.clone().or_else(|| old.file.take());
+        old.file_mode = new.file_mode.or(old.file_mode);
+        old.clock = new.clock.or(old.clock);
+        old.modes = LogFileMode((old.modes.0 | new.modes.0) & !new.modes_off.0);
     }
 }
 
@@ -128,19 +233,30 @@ fn base(path: &str) -> String {
     if name.contains('.') { name.to_owned() } else { format!("{name}.etl") }
 }
 
-fn plan(session: &Session) -> Result<SessionPlan, String> {
+/// `[[hh:]mm:]ss`
+fn seconds(text: &str) -> Option<Nanos> {
+    let mut total = 0u64;
+    for field in text.split(':') {
+        total = total.checked_mul(60)?.checked_add(field.parse().ok()?)?;
+    }
+    total.checked_mul(SECOND)
+}
+
+fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
     let mut plan = SessionPlan::new(session.name.clone(), "");
     plan.file = session.file.as_deref().map(base);
     let mode = session.log_file_mode();
-    let buffering = mode.has(LogFileMode::BUFFERING) || session.real_time();
-    if plan.file.is_none() && !buffering {
+    let fileless = mode.has(LogFileMode::BUFFERING) || session.real_time();
+    if plan.file.is_none() && !fileless {
         // Where the tools write when nobody tells them.
-        let name = if session.name == KERNEL_SESSION { "kernel" } else { "user" };
-        plan.file = Some(format!("{name}.etl"));
+        plan.file = Some(match tool {
+            Tool::Logman => format!("{}.etl", session.name),
+            _ if session.name == KERNEL_SESSION => "kernel.etl".to_owned(),
+            _ => "user.etl".to_owned(),
+        });
     }
-    // Real time is not in the mode that a file states.
-    plan.mode = LogFileMode(mode.0 & !LogFileMode::REAL_TIME.0);
-    if plan.mode.0 == 0 {
+    plan.mode = mode;
+    if mode.0 == 0 {
         plan.mode = LogFileMode::SEQUENTIAL;
     }
     if let Some(kb) = session.buffer_kb {
@@ -184,6 +300,9 @@ fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let rule =
         spec.enablement(registry).map_err(|k| format!("the provider has no keyword \"{k}\""))?;
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
+    plan.processes = spec.scope.processes.clone();
+    plan.executables = spec.scope.executables.clone();
+    plan.stack_ids = spec.stack_ids.clone();
     plan.stacks = spec.properties.has(etl_schema::enable::EnableProperties::STACK_TRACE);
     Ok(plan)
 }

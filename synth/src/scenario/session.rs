@@ -10,10 +10,11 @@ const CLOCKS: [(&str, ClockType); 3] =
     [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
 
 /// Words for modes.
-const MODES: [(&str, LogFileMode); 11] = [
+const MODES: [(&str, LogFileMode); 14] = [
     ("sequential", LogFileMode::SEQUENTIAL),
     ("circular", LogFileMode::CIRCULAR),
     ("newfile", LogFileMode::NEWFILE),
+    ("append", LogFileMode::APPEND),
     ("preallocate", LogFileMode::PREALLOCATE),
     ("buffering", LogFileMode::BUFFERING),
     ("real-time", LogFileMode::REAL_TIME),
@@ -21,6 +22,8 @@ const MODES: [(&str, LogFileMode); 11] = [
     ("independent", LogFileMode::INDEPENDENT_SESSION),
     ("no-per-processor", LogFileMode::NO_PER_PROCESSOR_BUFFERING),
     ("secure", LogFileMode::SECURE),
+    ("private", LogFileMode::PRIVATE),
+    ("paged-memory", LogFileMode::USE_PAGED_MEMORY),
     ("system-logger", LogFileMode::SYSTEM_LOGGER),
 ];
 
@@ -36,6 +39,7 @@ pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Ses
         let help = Some("a file name without a directory".to_owned());
         reader.wrong(at, format!("\"{file}\" cannot be a file here"), "file", help);
     }
+    plan.process = args.opt_text(reader, "process");
     if let Some(text) = args.opt_text(reader, "mode") {
         plan.mode = LogFileMode(0);
         for word in text.split(['|', ' ', ',', '+']).filter(|w| !w.is_empty()) {
@@ -114,7 +118,7 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
         rule.ids = IdFilter::Out(list);
     }
     let processes = args.opt_text(reader, "processes");
-    let mut plan = EnablePlan { provider, rule, processes: Vec::new(), stacks: false };
+    let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
     if let Some(text) = processes {
         let pids: Option<Vec<u32>> =
             text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
@@ -123,7 +127,16 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
             None => reader.wrong(at, "processes: up to eight ids", text, None),
         }
     }
+    if let Some(text) = args.opt_text(reader, "executables") {
+        plan.executables = text.split([' ', ',', ';']).map(str::to_owned).collect();
+        plan.executables.retain(|name| !name.is_empty());
+    }
     plan.stacks = args.opt_bool(reader, "stacks").unwrap_or(false);
+    let stack_ids = args.opt_text(reader, "stack-ids");
+    if let Some(list) = ids(stack_ids, reader) {
+        plan.stacks = true;
+        plan.stack_ids = IdFilter::In(list);
+    }
     args.finish(reader);
     Some(plan)
 }
@@ -153,7 +166,25 @@ fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &mut SessionPlan) {
 }
 
 /// `fault "truncated" percent=60`
-fn fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Fault> {
+pub(super) fn fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Fault> {
+    let fault = fault_of(reader, &mut args);
+    args.finish(reader);
+    fault
+}
+
+/// `fault "truncated" in="clr" percent=60`: of a session that a command line starts.
+pub(super) fn named_fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<(String, Fault)> {
+    let session = args.opt_text(reader, "in");
+    if session.is_none() {
+        let help = Some("fault \"truncated\" in=\"clr\" percent=60".to_owned());
+        reader.wrong(args.span(), "a fault needs a session", "in is missing", help);
+    }
+    let fault = fault_of(reader, &mut args);
+    args.finish(reader);
+    session.zip(fault)
+}
+
+fn fault_of(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Fault> {
     args.leaf();
     let kinds = [
         ("truncated", 0),
@@ -162,6 +193,12 @@ fn fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Fault> {
         ("not-closed", 3),
         ("lost-buffers", 4),
         ("skew", 5),
+        ("lost-events", 6),
+        ("cut-rundown", 7),
+        ("complete-missing", 8),
+        ("wrong-keyword", 9),
+        ("unmerged", 10),
+        ("circular-wrap", 11),
     ];
     let kind = args.choice(reader, "its name", &kinds)?;
     let fault = match kind {
@@ -170,8 +207,13 @@ fn fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Fault> {
         2 => Fault::Torn,
         3 => Fault::NotClosed,
         4 => Fault::LostBuffers(args.opt_small(reader, "every").unwrap_or(2)),
-        _ => Fault::Skew(args.opt_small(reader, "ticks").unwrap_or(10_000)),
+        5 => Fault::Skew(args.opt_small(reader, "ticks").unwrap_or(10_000)),
+        6 => Fault::LostEvents(args.opt_small(reader, "every").unwrap_or(10)),
+        7 => Fault::CutRundown(args.opt_small(reader, "after").unwrap_or(50)),
+        8 => Fault::CompleteMissing,
+        9 => Fault::WrongKeyword,
+        10 => Fault::Unmerged,
+        _ => Fault::CircularWrap(args.opt_small(reader, "kb").unwrap_or(256)),
     };
-    args.finish(reader);
     Some(fault)
 }

@@ -58,7 +58,22 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
         }
         "flush" => {
             args.leaf();
-            steps.extend(args.text(reader, "a session").map(|session| Action::Flush { session }));
+            let file = args.opt_text(reader, "into");
+            let session = args.text(reader, "a session");
+            steps.extend(session.map(|session| Action::Flush { session, file }));
+            args.finish(reader);
+        }
+        "consume" => {
+            args.leaf();
+            let file = args.opt_text(reader, "into");
+            let speed = args.opt_number(reader, "bytes-per-second").unwrap_or(100_000_000);
+            let session = args.text(reader, "a session");
+            steps.extend(session.map(|session| Action::Consume { session, speed, file }));
+            args.finish(reader);
+        }
+        "leave" => {
+            args.leaf();
+            steps.extend(args.text(reader, "a session").map(|session| Action::Leave { session }));
             args.finish(reader);
         }
         "run" => super::controller::run(reader, args, steps),
@@ -67,8 +82,10 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             let inputs =
                 args.text(reader, "the files, with blanks between them").unwrap_or_default();
             let inputs = inputs.split_whitespace().map(str::to_owned).collect();
+            let identities = args.opt_bool(reader, "identities").unwrap_or(true);
+            let compress = args.opt_bool(reader, "compress").unwrap_or(false);
             if let Some(output) = args.opt_text(reader, "into") {
-                steps.push(Action::Merge { inputs, output });
+                steps.push(Action::Merge { inputs, output, identities, compress });
             } else {
                 reader.wrong(args.span(), "merge needs a file to make", "into is missing", None);
             }
@@ -123,7 +140,7 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             });
         }
         _ => {
-            let known = "run, session, stop, merge, enable, disable, capture-state, flush, in";
+            let known = "run, session, stop, merge, enable, disable, capture-state, flush, consume, leave, in";
             unknown(reader, node, "a moment", known);
         }
     }

@@ -36,13 +36,14 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
                 scenario.at(0, crate::model::Action::Start(Box::new(plan)));
             }
         }
+        "fault" => scenario.faults.extend(session::named_fault(reader, args)),
         "end" => {
             args.leaf();
             scenario.end = args.time(reader, "a time");
             args.finish(reader);
         }
         _ => {
-            let known = "scenario, machine, provider, process, session, at, every, end; param, repeat, include";
+            let known = "scenario, machine, provider, process, session, fault, at, every, end; param, repeat, include";
             unknown(reader, node, "a script", known);
         }
     }

@@ -9,7 +9,7 @@ use etl_schema::encode::OwnedValue;
 
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{BufferReport, Form, Outcome, Raised, SessionReport};
+use crate::etw::{BufferReport, Form, Outcome, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
 use crate::model::Fault;
 
@@ -66,6 +66,8 @@ pub struct Gathered {
     pub merges: Vec<(String, Vec<String>)>,
     /// How the sessions ended.
     pub sessions: Vec<SessionReport>,
+    /// What controllers were refused.
+    pub refused: Vec<Refusal>,
     /// What is there at the end, a line of JSON for each thing.
     pub present: Vec<String>,
 }
@@ -113,6 +115,11 @@ impl Witness for Gathered {
 
     fn buffer(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
         self.buffers.push((session, buffer.clone()));
+        Ok(())
+    }
+
+    fn refused(&mut self, refusal: &Refusal) -> Result<()> {
+        self.refused.push(refusal.clone());
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use etl_format::constants::ClockType;
 use super::json::{put, string, value};
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{BufferReport, Form, Raised, SessionReport};
+use crate::etw::{BufferReport, Form, Raised, Refusal, SessionReport};
 use crate::model::{Fault, Scenario};
 
 /// Writes a line for each thing.
@@ -140,6 +140,17 @@ impl<W: Write> Witness for Lines<W> {
         self.end()
     }
 
+    fn refused(&mut self, r: &Refusal) -> Result<()> {
+        let out = &mut self.line;
+        put(out, format_args!("{{\"kind\":\"refused\",\"at\":{},\"session\":", r.at));
+        string(out, &r.session);
+        put(out, format_args!(",\"what\":\"{}\",\"code\":{}", r.what, r.code.number()));
+        put(out, format_args!(",\"name\":\"{}\",\"why\":", r.code.name()));
+        string(out, &r.why);
+        out.push(b'}');
+        self.end()
+    }
+
     fn fault(
         &mut self,
         session: usize,
@@ -163,6 +174,19 @@ impl<W: Write> Witness for Lines<W> {
             out.extend(b",\"file\":");
             string(out, file);
         }
+        if let Some(pid) = s.process {
+            put(out, format_args!(",\"pid\":{pid}"));
+        }
+        if s.all_files.len() > 1 {
+            out.extend(b",\"allFiles\":[");
+            for (n, file) in s.all_files.iter().enumerate() {
+                if n > 0 {
+                    out.push(b',');
+                }
+                string(out, file);
+            }
+            out.push(b']');
+        }
         put(out, format_args!(",\"started\":{}", s.started));
         if let Some(stopped) = s.stopped {
             put(out, format_args!(",\"stopped\":{stopped}"));
@@ -170,6 +194,9 @@ impl<W: Write> Witness for Lines<W> {
         put(out, format_args!(",\"clock\":\"{}\",\"skew\":{}", clock(s.clock), s.skew));
         put(out, format_args!(",\"recorded\":{},\"lost\":{}", s.recorded, s.lost));
         put(out, format_args!(",\"lostWithBuffers\":{}", s.lost_with_buffers));
+        if s.delivered > 0 {
+            put(out, format_args!(",\"delivered\":{}", s.delivered));
+        }
         put(out, format_args!(",\"buffersLost\":{},\"written\":{}", s.buffers_lost, s.written));
         put(out, format_args!(",\"buffers\":{},\"files\":{}}}", s.buffers_written, s.files));
         self.end()

@@ -18,7 +18,7 @@ use core::ops::Range;
 use etl_format::Guid;
 
 use crate::error::Result;
-use crate::etw::{BufferReport, Raised, SessionReport};
+use crate::etw::{BufferReport, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
 use crate::model::{Fault, Scenario};
 
@@ -77,6 +77,15 @@ pub trait Witness {
         bytes: &Range<u64>,
     ) -> Result<()> {
         let _ = (session, fault, file, bytes);
+        Ok(())
+    }
+
+    /// A controller was refused what it asked for.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn refused(&mut self, refusal: &Refusal) -> Result<()> {
+        let _ = refusal;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{Outcome, Raised, SessionReport};
+use crate::etw::{Outcome, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
 use crate::model::Fault;
 use crate::text::duration;
@@ -114,13 +114,29 @@ impl<W: Write> Witness for Timeline<W> {
         let end = s.stopped.map_or("never stopped".to_owned(), duration);
         writeln!(
             self.out,
-            "{end:>16}  session \"{}\": {} events recorded, {} lost, {} lost with {} buffers",
-            s.name, s.recorded, s.lost, s.lost_with_buffers, s.buffers_lost
+            "{end:>16}  session \"{}\": {} events recorded, {} lost, {} lost with {} buffers{}{}",
+            s.name,
+            s.recorded,
+            s.lost,
+            s.lost_with_buffers,
+            s.buffers_lost,
+            if s.delivered > 0 { format!(", {} delivered", s.delivered) } else { String::new() },
+            if s.all_files.len() > 1 {
+                format!(", into {}", s.all_files.join(", "))
+            } else {
+                String::new()
+            },
         )?;
         self.flipped = 0;
         for fault in self.faults.drain(..) {
             writeln!(self.out, "{end:>16}  {fault}")?;
         }
+        Ok(())
+    }
+
+    fn refused(&mut self, refusal: &Refusal) -> Result<()> {
+        self.end_run()?;
+        writeln!(self.out, "{:>16}  {refusal}", duration(refusal.at))?;
         Ok(())
     }
 

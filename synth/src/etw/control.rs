@@ -1,0 +1,405 @@
+//! What controllers do: sessions start, stop, flush, enable and disable, or are refused.
+
+use etl_format::Guid;
+use etl_format::constants::LogFileMode;
+
+use super::refusal::{Code, Refusal};
+use super::{Etw, Notice, Session, impossible, logfile, session};
+use crate::error::Result;
+use crate::machine::Nanos;
+use crate::model::{EnablePlan, Fault, KernelFlags, SessionPlan};
+
+/// What stands for the moment of the start in the name of a file: month, day, hour and minute.
+const MOMENT: &str = "{mmddhhmm}";
+
+/// Sessions that the system has room for.
+const MOST_SESSIONS: usize = 64;
+/// Sessions among them that may log what the kernel does, and before Windows 8.
+const MOST_KERNEL_SESSIONS: (usize, usize) = (8, 1);
+/// Private sessions of a process.
+const MOST_PRIVATE_SESSIONS: usize = 4;
+/// Sessions that may enable one modern provider.
+const MOST_SESSIONS_OF_A_PROVIDER: usize = 8;
+
+/// A session that was started, and who is to be told.
+pub(crate) struct Started {
+    pub index: usize,
+    pub notices: Vec<Notice>,
+}
+
+impl Etw<'_> {
+    /// The running sessions of a name: one, or the private ones of several processes.
+    pub fn running(&self, name: &str) -> Vec<usize> {
+        let named = |s: &Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(name);
+        (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(named)).collect()
+    }
+
+    /// The running sessions that something is asked of. That there are none is a mistake of the
+    /// script, unless they were refused.
+    pub fn asked_of(&mut self, name: &str, what: &'static str, at: Nanos) -> Result<Vec<usize>> {
+        let found = self.running(name);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        if !self.refused.iter().any(|n| n.eq_ignore_ascii_case(name)) {
+            return Err(impossible(at, format!("no session \"{name}\" is running")));
+        }
+        self.refuse(name, what, Code::NotFound, "it does not run".to_owned(), at)?;
+        Ok(Vec::new())
+    }
+
+    fn refuse(
+        &mut self,
+        session: &str,
+        what: &'static str,
+        code: Code,
+        why: String,
+        at: Nanos,
+    ) -> Result<()> {
+        let session = session.to_owned();
+        self.witness.refused(&Refusal { at, session, what, code, why })
+    }
+
+    /// Starts a session, in a process where it is private; `None` when it is refused.
+    pub fn start(
+        &mut self,
+        plan: &SessionPlan,
+        process: Option<u32>,
+        at: Nanos,
+        controller: (u32, u32),
+    ) -> Result<Option<Started>> {
+        let mut plan = plan.clone();
+        let named = self.faults.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&plan.name));
+        plan.faults.extend(named.map(|(_, fault)| *fault));
+        for fault in plan.faults.clone() {
+            Self::spoil_plan(fault, &mut plan);
+        }
+        if let Some(file) = plan.file.as_mut().filter(|f| f.contains(MOMENT)) {
+            *file = file.replace(MOMENT, &self.clock.month_to_minute(at));
+        }
+        if let Some((code, why)) = self.objection(&plan, process, at, controller)? {
+            self.refused.push(plan.name.clone());
+            self.refuse(&plan.name, "start", code, why, at)?;
+            return Ok(None);
+        }
+        let index = self.sessions.len();
+        let id = self.free_id();
+        let mut session =
+            Session::start(&plan, id, at, controller, &self.machine, &self.clock, self.store)?;
+        session.process = process;
+        if plan.flush_timer > 0 {
+            self.duties.push((at.saturating_add(plan.flush_timer), super::Duty::Timer(index)));
+        }
+        self.sessions.push(session);
+        self.witness.session_started(index, &plan.name, plan.file.as_deref())?;
+        let mut notices = Vec::new();
+        for enable in &plan.providers {
+            notices.extend(self.enable_in(index, enable, at)?);
+        }
+        Ok(Some(Started { index, notices }))
+    }
+
+    /// Faults that a session is started with.
+    fn spoil_plan(fault: Fault, plan: &mut SessionPlan) {
+        if let Fault::CircularWrap(kb) = fault {
+            let rest = LogFileMode(plan.mode.0 & !LogFileMode::SEQUENTIAL.0);
+            plan.mode = rest | LogFileMode::CIRCULAR | LogFileMode::USE_KBYTES_FOR_SIZE;
+            plan.maximum_size = kb.max(plan.buffer_size / 1024 * 2);
+        }
+    }
+
+    /// Why a session cannot be started.
+    fn objection(
+        &mut self,
+        plan: &SessionPlan,
+        process: Option<u32>,
+        at: Nanos,
+        controller: (u32, u32),
+    ) -> Result<Option<(Code, String)>> {
+        let mode = plan.mode;
+        let same = |s: &&Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(&plan.name);
+        if self.sessions.iter().filter(same).any(|s| s.process == process) {
+            let why = "a session of this name runs already".to_owned();
+            return Ok(Some((Code::AlreadyExists, why)));
+        }
+        let running = |of: Option<u32>| {
+            self.sessions.iter().filter(|s| s.is_running() && s.process == of).count()
+        };
+        let (new, old) = MOST_KERNEL_SESSIONS;
+        let (major, minor, _) = self.machine.os;
+        let most_kernel = if (major, minor) >= (6, 2) { new } else { old };
+        let is_kernel = |s: &&Session| s.is_running() && s.plan.kernel != KernelFlags::default();
+        let for_kernel = plan.kernel != KernelFlags::default();
+        let too_many = match process {
+            Some(pid) if running(process) >= MOST_PRIVATE_SESSIONS => {
+                Some(format!("process {pid} has {MOST_PRIVATE_SESSIONS} private sessions already"))
+            }
+            None if running(None) >= MOST_SESSIONS => {
+                Some(format!("{MOST_SESSIONS} sessions run already"))
+            }
+            None if for_kernel && self.sessions.iter().filter(is_kernel).count() >= most_kernel => {
+                Some(format!("{most_kernel} sessions log the kernel's events already"))
+            }
+            _ => None,
+        };
+        if let Some(why) = too_many {
+            return Ok(Some((Code::NoSystemResources, why)));
+        }
+        let has = |bit| mode.has(bit);
+        let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
+        let wrong = if has(LogFileMode::NEWFILE)
+            && plan.file.as_deref().and_then(logfile::place_of_number).is_none()
+        {
+            Some((Code::InvalidName, "the file of mode NEWFILE needs %d in its name".to_owned()))
+        } else if filling.into_iter().filter(|bit| has(*bit)).count() > 1 {
+            Some(invalid(
+                "a file is circular, appended to, or followed by the next one, only one of them",
+            ))
+        } else if has(LogFileMode::BUFFERING) && has(LogFileMode::REAL_TIME) {
+            Some(invalid("a session is in memory or in real time"))
+        } else if has(LogFileMode::APPEND)
+            && (has(LogFileMode::REAL_TIME) || has(LogFileMode::PREALLOCATE))
+        {
+            Some(invalid("nothing is appended to in real time, or with a size of its own"))
+        } else if process.is_some() && (for_kernel || has(LogFileMode::REAL_TIME)) {
+            Some(invalid("a private session has neither the kernel's events nor real time"))
+        } else {
+            None
+        };
+        if wrong.is_some() {
+            return Ok(wrong);
+        }
+        let Some(file) = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING)) else {
+            return Ok(None);
+        };
+        let first =
+            if has(LogFileMode::NEWFILE) { logfile::numbered(file, 1) } else { file.clone() };
+        if self.sessions.iter().any(|s| s.is_running() && s.writes(&first)) {
+            let why = format!("another session writes {first}");
+            return Ok(Some((Code::AlreadyExists, why)));
+        }
+        let config = session::config(plan, 0, at, controller, &self.machine, &self.clock);
+        let Ok(config) = config else { return Ok(None) };
+        let header = &config.header;
+        let least = u64::from(plan.buffer_size) * 2;
+        let sized = has(LogFileMode::CIRCULAR) || has(LogFileMode::NEWFILE);
+        match header.maximum_bytes() {
+            None if sized || has(LogFileMode::PREALLOCATE) => {
+                return Ok(Some(invalid("the mode needs a largest size of the file")));
+            }
+            Some(bytes) if bytes < least => {
+                return Ok(Some(invalid("the largest size holds no header and one buffer")));
+            }
+            _ => {}
+        }
+        if has(LogFileMode::APPEND)
+            && let Some(old) = logfile::bytes_of(&first, self.store)
+            && let Some(why) = logfile::mismatch(&old, header)
+        {
+            let why = format!("{first} cannot be appended to: {why}");
+            return Ok(Some((Code::InvalidParameter, why)));
+        }
+        Ok(None)
+    }
+
+    /// The least session id that no running session has.
+    fn free_id(&self) -> u16 {
+        let taken = |id| self.sessions.iter().any(|s| s.is_running() && s.id == id);
+        (3..).find(|id| !taken(*id)).unwrap_or(u16::MAX)
+    }
+
+    /// Enables a provider in a session, or replaces what the session asked of it.
+    pub fn enable(&mut self, name: &str, plan: &EnablePlan, at: Nanos) -> Result<Vec<Notice>> {
+        let mut notices = Vec::new();
+        for session in self.asked_of(name, "enable", at)? {
+            notices.extend(self.enable_in(session, plan, at)?);
+        }
+        Ok(notices)
+    }
+
+    fn enable_in(&mut self, session: usize, plan: &EnablePlan, at: Nanos) -> Result<Vec<Notice>> {
+        let index = self.provider(plan.provider, false);
+        let Some(found) = self.sessions.get(session) else { return Ok(Vec::new()) };
+        let (process, name) = (found.process, found.plan.name.clone());
+        let mut plan = plan.clone();
+        if found.plan.faults.contains(&Fault::WrongKeyword) {
+            plan.rule.any = mistaken(plan.rule.any);
+        }
+        // A private session knows its own process only.
+        plan.processes = process.map_or(plan.processes, |pid| vec![pid]);
+        let sessions = &self.sessions;
+        let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
+        let is_private = |s: usize| sessions.get(s).is_some_and(|s| s.process.is_some());
+        if provider.classic {
+            let others = provider.enables.drain(..).map(|(s, _)| s).filter(|s| *s != session);
+            provider.former.extend(others);
+        } else {
+            let others = provider.enables.iter().filter(|(s, _)| *s != session && !is_private(*s));
+            if process.is_none() && others.count() >= MOST_SESSIONS_OF_A_PROVIDER {
+                let why = format!(
+                    "{} is enabled by {MOST_SESSIONS_OF_A_PROVIDER} sessions already",
+                    plan.provider
+                );
+                self.refuse(&name, "enable", Code::NoSystemResources, why, at)?;
+                return Ok(Vec::new());
+            }
+            provider.enables.retain(|(s, _)| *s != session);
+        }
+        provider.former.retain(|s| *s != session);
+        provider.enables.push((session, plan));
+        provider.changed_union();
+        Ok(provider.changed(&self.names))
+    }
+
+    /// Disables a provider in a session.
+    pub fn disable(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<Notice>> {
+        let mut notices = Vec::new();
+        for session in self.asked_of(name, "disable", at)? {
+            notices.extend(self.disable_in(session, guid));
+        }
+        Ok(notices)
+    }
+
+    pub(super) fn disable_in(&mut self, session: usize, guid: Guid) -> Vec<Notice> {
+        let found = self.providers.iter_mut().find(|p| p.guid == guid);
+        found.map(|p| p.drop_session(session, &self.names)).unwrap_or_default()
+    }
+
+    /// A session asks a provider to log its state.
+    pub fn capture_state(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<Notice>> {
+        let sessions = self.asked_of(name, "capture-state", at)?;
+        if sessions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.providers.iter().find(|p| p.guid == guid);
+        let asked = found.filter(|p| p.enables.iter().any(|(s, _)| sessions.contains(s)));
+        let Some(provider) = asked else {
+            return Err(impossible(at, format!("session \"{name}\" does not enable {guid}")));
+        };
+        let notices = provider.changed(&self.names);
+        Ok(notices.into_iter().map(|n| Notice { capture_state: true, ..n }).collect())
+    }
+
+    /// Stops sessions: their providers are told, and what they have is written.
+    pub fn stop(&mut self, sessions: &[usize], at: Nanos) -> Result<Vec<Notice>> {
+        let mut notices = Vec::new();
+        for &session in sessions {
+            for provider in &mut self.providers {
+                notices.extend(provider.drop_session(session, &self.names));
+            }
+            self.close(session, at, false)?;
+        }
+        Ok(notices)
+    }
+
+    /// Private sessions end with their process.
+    pub fn end_private(&mut self, pid: u32, at: Nanos) -> Result<()> {
+        let of = |s: &Session| s.is_running() && s.process == Some(pid);
+        let ending: Vec<usize> =
+            (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(of)).collect();
+        self.stop(&ending, at).map(drop)
+    }
+
+    /// Leaves the sessions that still run as the loss of power would.
+    pub fn lose_power(&mut self, at: Nanos) -> Result<()> {
+        for session in 0..self.sessions.len() {
+            self.close(session, at, true)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, index: usize, at: Nanos, abandon: bool) -> Result<()> {
+        let Some(session) = self.sessions.get_mut(index).filter(|s| s.is_running()) else {
+            return Ok(());
+        };
+        let abandon = abandon || session.plan.faults.contains(&Fault::NotClosed);
+        session.close(at, abandon, &self.clock, self.store)?;
+        let report = session.report(index);
+        for file in &report.all_files {
+            for fault in report.plan.faults.iter().filter(|f| f.is_of_the_file()) {
+                let hit =
+                    crate::faults::apply(fault, file, &report.plan, &mut self.dice, self.store)?;
+                for bytes in hit {
+                    self.witness.fault(index, fault, file, &bytes)?;
+                    let gone = matches!(fault, Fault::Truncated(_));
+                    session.damaged(file, &bytes, gone);
+                }
+            }
+        }
+        self.tell_buffers(index)?;
+        self.witness.session(&report)
+    }
+
+    /// Writes what a session has; what it has in memory goes into a file.
+    pub fn flush(&mut self, name: &str, file: Option<&str>, at: Nanos) -> Result<()> {
+        let filetime = self.clock.filetime(at);
+        for index in self.asked_of(name, "flush", at)? {
+            let stamp = self.stamp(index, at);
+            let Some(session) = self.sessions.get_mut(index) else { continue };
+            if !session.flush_now(stamp, filetime, file, self.store)? {
+                let why = "what is in memory needs a file to be written to".to_owned();
+                self.refuse(name, "flush", Code::InvalidParameter, why, at)?;
+            }
+            self.keep_writing(index, at);
+            self.tell_buffers(index)?;
+        }
+        Ok(())
+    }
+
+    /// A session gets other settings.
+    pub fn update(
+        &mut self,
+        name: &str,
+        buffers: Option<u32>,
+        flush_timer: Option<Nanos>,
+        at: Nanos,
+    ) -> Result<()> {
+        for index in self.asked_of(name, "update", at)? {
+            let Some(session) = self.sessions.get_mut(index) else { continue };
+            session.set_buffers(buffers.unwrap_or(session.plan.buffers));
+            if let Some(time) = flush_timer {
+                // A timer that runs goes on by the new time; one that never ran begins now.
+                if session.plan.flush_timer == 0 && time > 0 {
+                    self.duties.push((at.saturating_add(time), super::Duty::Timer(index)));
+                }
+                session.plan.flush_timer = time;
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody reads a session in real time from now on.
+    pub fn consume(&mut self, name: &str, speed: u64, file: Option<&str>, at: Nanos) -> Result<()> {
+        for index in self.asked_of(name, "consume", at)? {
+            let Some(session) = self.sessions.get_mut(index) else { continue };
+            if !session.consume(speed, file, self.store)? {
+                let why = "it is not in real time, or has a consumer already".to_owned();
+                self.refuse(name, "consume", Code::InvalidParameter, why, at)?;
+            }
+            self.keep_writing(index, at);
+        }
+        Ok(())
+    }
+
+    /// The consumer of a session reads no more.
+    pub fn leave(&mut self, name: &str, at: Nanos) -> Result<()> {
+        let filetime = self.clock.filetime(at);
+        for index in self.asked_of(name, "leave", at)? {
+            if let Some(session) = self.sessions.get_mut(index) {
+                session.leave(filetime)?;
+            }
+            self.tell_buffers(index)?;
+        }
+        Ok(())
+    }
+}
+
+fn invalid(why: &str) -> (Code, String) {
+    (Code::InvalidParameter, why.to_owned())
+}
+
+/// The slip of the documents: a bit that means nothing in the place of EndRundown.
+fn mistaken(mask: u64) -> u64 {
+    use crate::clr::keyword::{END_ENUMERATION, END_RUNDOWN};
+    if mask & END_RUNDOWN == 0 { mask } else { mask & !END_RUNDOWN | END_ENUMERATION }
+}

@@ -1,0 +1,228 @@
+//! The file of a session, or its files: buffers on their way to the disk.
+
+use std::io::{self, Read};
+
+use etl_format::constants::LogFileMode;
+use etl_format::read::{Options, Trace};
+use etl_format::write::record::Record;
+use etl_format::write::{LogFileHeader, Resume, Session as Writer, SessionConfig, Summary};
+
+use super::disk::Disk;
+use super::ledger::Ledger;
+use super::store::Store;
+
+/// Where the number of a file stands in the name that a NEWFILE session is given, `%d` or `%06d`,
+/// and how many digits it has at least.
+pub(super) fn place_of_number(name: &str) -> Option<(core::ops::Range<usize>, usize)> {
+    name.match_indices('%').find_map(|(at, _)| {
+        let rest = name.get(at + 1..)?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|n| *n <= 2)?;
+        let width = rest.get(..digits)?;
+        rest.get(digits..)?.starts_with('d').then_some(())?;
+        let width = if width.is_empty() { 0 } else { width.parse().ok()? };
+        Some((at..at + 1 + digits + 1, width))
+    })
+}
+
+/// The name of the n-th file.
+pub(crate) fn numbered(name: &str, number: u32) -> String {
+    let mut out = name.to_owned();
+    if let Some((place, width)) = place_of_number(name) {
+        out.replace_range(place, &format!("{number:0width$}"));
+    }
+    out
+}
+
+pub(super) struct LogFile {
+    writer: Writer<Disk>,
+    disk: Disk,
+    /// The name that the session was given.
+    name: String,
+    mode: LogFileMode,
+    /// Names of the files so far, the current one last.
+    pub files: Vec<String>,
+    /// What becomes of its buffers.
+    pub ledger: Ledger,
+}
+
+impl LogFile {
+    /// Begins a file; the ledger remembers buffers in files where something may still happen to them.
+    pub fn create(
+        name: &str,
+        config: SessionConfig,
+        remembers: bool,
+        store: &mut dyn Store,
+    ) -> etl_format::Result<Self> {
+        let mode = config.header.mode;
+        let news = mode.has(LogFileMode::NEWFILE);
+        let first = if news { numbered(name, 1) } else { name.to_owned() };
+        let old = if mode.has(LogFileMode::APPEND) { bytes_of(&first, store) } else { None };
+        let mut ledger = Ledger::new(remembers);
+        let (mut writer, disk) = match old {
+            Some(old) => {
+                let disk = Disk::new(Box::new(ledger.watch(&first, store.reopen(&first)?)));
+                let (config, resume) = resuming(&old, config)?;
+                ledger.begin_at(resume.next_sequence);
+                (Writer::append(disk.clone(), config, resume)?, disk)
+            }
+            None => {
+                let disk = Disk::new(Box::new(ledger.watch(&first, store.create(&first)?)));
+                (Writer::create(disk.clone(), config)?, disk)
+            }
+        };
+        if news {
+            writer.set_next_file(Box::new(|disk: &mut Disk, _| {
+                disk.next();
+                Ok(())
+            }));
+        }
+        Ok(LogFile { writer, disk, name: name.to_owned(), mode, files: vec![first], ledger })
+    }
+
+    fn lane(&self, processor: u16) -> u16 {
+        let one = self.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        if one { 0 } else { processor }
+    }
+
+    /// Bytes free in the current buffer of a processor.
+    pub fn room(&self, processor: u16) -> usize {
+        self.writer.room(processor)
+    }
+
+    /// Buffers that hold something.
+    pub fn in_use(&self) -> usize {
+        self.writer.current_buffers() + self.writer.sealed_buffers()
+    }
+
+    pub fn has_sealed(&self) -> bool {
+        self.writer.sealed_buffers() > 0
+    }
+
+    /// Puts the record of the event of this number into a buffer. The buffer that it has no room in
+    /// is sealed before, or lost; says whether there was one.
+    pub fn write(
+        &mut self,
+        processor: u16,
+        number: u64,
+        record: &impl Record,
+        len: usize,
+        lose: impl FnOnce() -> bool,
+    ) -> etl_format::Result<bool> {
+        let lane = self.lane(processor);
+        let full = len > self.writer.room(processor);
+        if full && lose() {
+            self.writer.lose_buffer(processor)?;
+            self.ledger.lose(lane);
+        } else if full {
+            self.ledger.seal(lane);
+        }
+        self.writer.write(processor, record)?;
+        self.ledger.event(lane, number);
+        Ok(full)
+    }
+
+    pub fn lose_event(&mut self, processor: u16) -> etl_format::Result<()> {
+        self.writer.lose_events(processor, 1)
+    }
+
+    pub fn seal_all(&mut self) {
+        self.writer.seal_all();
+        self.ledger.seal_all();
+    }
+
+    /// The disk has taken the buffer that was sealed first; `false` when there is none.
+    pub fn flush_one(&mut self, stamp: i64, store: &mut dyn Store) -> etl_format::Result<bool> {
+        let lost = self.writer.summary().buffers_lost;
+        let any = self.writer.flush_one(stamp)?;
+        if any {
+            self.catch_up(store)?;
+            self.ledger.flushed(self.writer.summary().buffers_lost == lost);
+        }
+        Ok(any)
+    }
+
+    fn catch_up(&mut self, store: &mut dyn Store) -> io::Result<()> {
+        let LogFile { disk, files, name, ledger, .. } = self;
+        disk.catch_up(|| {
+            let number = u32::try_from(files.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let file = numbered(name, number);
+            let medium = Box::new(ledger.watch(&file, store.create(&file)?));
+            files.push(file);
+            Ok(medium)
+        })
+    }
+
+    /// Writes all that is there.
+    pub fn flush(&mut self, stamp: i64, store: &mut dyn Store) -> etl_format::Result<()> {
+        self.seal_all();
+        while self.flush_one(stamp, store)? {}
+        Ok(())
+    }
+
+    /// Ends the file at a stamp and a time, or leaves it as the loss of power does when there is
+    /// none. What the writer counted, the files, and what became of their buffers.
+    pub fn close(
+        mut self,
+        end: Option<(i64, i64)>,
+        store: &mut dyn Store,
+    ) -> etl_format::Result<(Summary, Vec<String>, Ledger)> {
+        let (_, summary) = match end {
+            Some((stamp, filetime)) => {
+                self.flush(stamp, store)?;
+                self.writer.close(Some(filetime))?
+            }
+            None => self.writer.abandon()?,
+        };
+        self.ledger.end();
+        Ok((summary, self.files, self.ledger))
+    }
+}
+
+/// The bytes of a file, if it is there.
+pub(super) fn bytes_of(name: &str, store: &mut dyn Store) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    store.open(name).ok()?.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The header of a file that is there, and where a session goes on in it.
+fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(SessionConfig, Resume)> {
+    let trace = Trace::open(old, &Options::default())?;
+    let new = std::mem::replace(&mut config.header, LogFileHeader::from(trace.header()));
+    // Stamps are told from where the file begins; the mode is the new session's.
+    config.header.mode = new.mode;
+    config.header.maximum_file_size = new.maximum_file_size;
+    let buffers = trace.buffers();
+    let last = buffers.last();
+    let resume = Resume {
+        at: old.len() as u64,
+        buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
+        next_sequence: last.map_or(1, |b| b.sequence_number.saturating_add(1)),
+        last_flush: last.map_or(new.stamp, |b| flushed_at(old, b.offset)),
+    };
+    Ok((config, resume))
+}
+
+/// The flush stamp in the header of a buffer.
+fn flushed_at(file: &[u8], buffer: u64) -> i64 {
+    let at = usize::try_from(buffer).unwrap_or(usize::MAX).saturating_add(0x10);
+    let stamp = file.get(at..at.saturating_add(8)).and_then(|bytes| bytes.try_into().ok());
+    stamp.map_or(0, i64::from_le_bytes)
+}
+
+/// Whether a session can go on in a file: its buffers, clock and processors must be those of the
+/// file. Says what is not.
+pub(super) fn mismatch(old: &[u8], header: &LogFileHeader) -> Option<String> {
+    let trace = match Trace::open(old, &Options::default()) {
+        Ok(trace) => trace,
+        Err(error) => return Some(error.to_string()),
+    };
+    let found = trace.header();
+    let pairs = [
+        ("its buffers have", u64::from(found.buffer_size), u64::from(header.buffer_size), "bytes"),
+        ("its clock is", found.clock_type.0.into(), header.clock_type.0.into(), "by type"),
+        ("it is of", found.processors.into(), header.processors.into(), "processors"),
+    ];
+    let other = pairs.into_iter().find(|(_, a, b, _)| a != b);
+    other.map(|(what, found, wanted, unit)| format!("{what} {found} and not {wanted} {unit}"))
+}
