@@ -180,3 +180,18 @@ fn limits_are_kept_and_refusals_have_codes() {
     ];
     assert_eq!(said, expected);
 }
+
+#[test]
+fn the_examples_of_the_documentation_run() {
+    let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let mut examples = 0;
+    for example in text.split("```kdl\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let scenario = etl_synth::scenario::parse("example", example)
+            .unwrap_or_else(|e| panic!("{example}\n{:#?}", e.0));
+        let (files, truth) = run(&scenario);
+        assert!(!files.is_empty() && truth.events.len() > 10, "{example}");
+        assert!(truth.refused.is_empty(), "{example}: {:?}", truth.refused);
+        examples += 1;
+    }
+    assert!(examples >= 3, "{examples}");
+}

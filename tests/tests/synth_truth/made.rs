@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use etl_format::constants::LogFileMode;
-use etl_synth::model::{Action, Fault, Scenario, SessionPlan};
+use etl_synth::model::{Fault, Scenario};
 use etl_synth::scenario::{Settings, parse_with};
 use etl_synth::truth::{Gathered, KnownEvent};
 use etl_synth::{BufferReport, Fate, Memory, Outcome};
@@ -64,13 +64,14 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     etl_synth::simulate(&scenario, &mut files, &mut truth)
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     let files = files.into_files().into_iter().collect();
-    let plans = plans(&scenario);
+    let modes: BTreeMap<usize, LogFileMode> =
+        truth.sessions.iter().map(|s| (s.index, s.plan.mode)).collect();
     let mut recorded: BTreeMap<(usize, u16), Vec<usize>> = BTreeMap::new();
     for (at, event) in truth.events.iter().enumerate() {
         assert_eq!(event.number, at as u64, "{name}");
         for (session, outcome) in &event.outcomes {
             if *outcome == Outcome::Recorded {
-                let one = plans[*session].mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+                let one = modes[session].has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
                 let lane = if one { 0 } else { event.processor };
                 recorded.entry((*session, lane)).or_default().push(at);
             }
@@ -83,19 +84,6 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     Made { name, scenario, files, truth }
 }
 
-/// The sessions of a scenario, in the order in which they start.
-fn plans(scenario: &Scenario) -> Vec<&SessionPlan> {
-    let mut steps: Vec<_> = scenario.steps.iter().collect();
-    steps.sort_by_key(|s| s.at);
-    let mut plans: Vec<&SessionPlan> = Vec::new();
-    for step in steps {
-        if let Action::Start(plan) = &step.action {
-            plans.push(plan);
-        }
-    }
-    plans
-}
-
 impl Truth {
     /// The session that wrote a file last.
     pub fn writer_of(&self, file: &str) -> Option<&etl_synth::SessionReport> {
@@ -106,6 +94,16 @@ impl Truth {
             s.file.as_deref() == Some(file) || by_buffer == Some(s.index)
         };
         self.sessions.iter().rfind(named)
+    }
+
+    /// The sessions that wrote a file, one after the other: a file may be appended to.
+    pub fn writers_of(&self, file: &str) -> Vec<&etl_synth::SessionReport> {
+        let wrote = |s: &&etl_synth::SessionReport| {
+            let buffers = self.buffers.range((s.index, i64::MIN)..=(s.index, i64::MAX));
+            let mut buffers = buffers.map(|(_, b)| b);
+            s.file.as_deref() == Some(file) || buffers.any(|b| b.file.as_deref() == Some(file))
+        };
+        self.sessions.iter().filter(wrote).collect()
     }
 
     /// The events of a buffer.
