@@ -94,7 +94,7 @@ impl TableEvent {
     /// An event that only the first release raised under the runtime provider.
     fn is_leftover(&self) -> bool {
         let Identity::Modern { id, .. } = self.schema.identity else { return false };
-        matches!(id, 135..=140 | 149 | 150) && !is_rundown_guid(self.schema.provider)
+        matches!(id, 135..=140 | 149 | 150) && Whose::of(self.schema.provider) == Whose::Runtime
     }
 }
 
@@ -116,15 +116,24 @@ fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
     out.into_iter().map(|(_, event, versions)| (event, versions)).collect()
 }
 
-/// Whether the provider is the CLR's rundown provider.
-fn is_rundown(provider: &Provider) -> bool {
-    is_rundown_guid(provider.guid)
+/// The providers that the CLR has rules for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Runtime,
+    Rundown,
+    /// The private provider has none but those of sessions.
+    Other,
 }
 
-fn is_rundown_guid(guid: etl_format::Guid) -> bool {
-    Registry::builtin()
-        .find("Microsoft-Windows-DotNETRuntimeRundown")
-        .is_some_and(|p| p.guid == guid)
+impl Whose {
+    fn of(provider: etl_format::Guid) -> Self {
+        let is = |name| Registry::builtin().find(name).is_some_and(|p| p.guid == provider);
+        match () {
+            () if is("Microsoft-Windows-DotNETRuntime") => Whose::Runtime,
+            () if is("Microsoft-Windows-DotNETRuntimeRundown") => Whose::Rundown,
+            () => Whose::Other,
+        }
+    }
 }
 
 /// The rules by which a profile says what comes.
@@ -143,17 +152,18 @@ impl Rules<'_> {
 
     /// Whether a session that is the only one gets the event.
     fn gives(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
-        let raised = match (self.profile, is_rundown(self.provider)) {
-            (Profile::Shipped, true) => Rundown::new(mask, level).raises(&event.schema),
-            (Profile::Shipped, false) => Runtime::new(mask, level).raises(&event.schema),
+        let raised = match (self.profile, Whose::of(self.provider.guid)) {
+            (_, Whose::Other) => true,
+            (Profile::Shipped, Whose::Rundown) => Rundown::new(mask, level).raises(&event.schema),
+            (Profile::Shipped, Whose::Runtime) => Runtime::new(mask, level).raises(&event.schema),
             // The pages give keywords and levels of their own; what has to be on as well they say
             // in their tables, which the shipped rules reproduce.
-            (Profile::Documented, rundown) => {
+            (Profile::Documented, whose) => {
                 let shipped = event.shipped.and_then(|key| {
                     Registry::builtin().event(self.provider.guid, key).map(|e| &e.schema)
                 });
                 shipped.is_some_and(|shipped| {
-                    if rundown {
+                    if whose == Whose::Rundown {
                         asks(event, mask, level)
                     } else {
                         Runtime::new(mask, level).raises(shipped)

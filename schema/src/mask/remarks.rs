@@ -1,6 +1,6 @@
 //! What a person should know before recording with a mask.
 
-use super::{Explanation, is_rundown};
+use super::{Explanation, Whose};
 use crate::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN,
     PERF_TRACK, START_ENUMERATION, START_RUNDOWN, THREADING,
@@ -52,15 +52,16 @@ pub(super) fn of(
         let text = format!("bits {:#x} mean nothing to {}", explanation.unnamed, provider.name);
         out.push(Remark::new(text));
     }
-    if level != 0 && level < INFORMATIONAL {
+    let whose = Whose::of(provider.guid);
+    if whose != Whose::Other && level != 0 && level < INFORMATIONAL {
         out.push(Remark::new(format!(
             "below level {INFORMATIONAL} the CLR tells nothing of domains, modules, methods and threads"
         )));
     }
-    if is_rundown(provider) {
-        rundown(mask, level, profile, &mut out);
-    } else {
-        runtime(mask, level, &mut out);
+    match whose {
+        Whose::Rundown => rundown(mask, level, profile, &mut out),
+        Whose::Runtime => runtime(mask, level, &mut out),
+        Whose::Other => {}
     }
     // Masks that the pages print.
     for erratum in errata().iter().filter(|e| e.is_of_mask(provider, mask)) {

@@ -142,3 +142,18 @@ fn the_documented_profile_goes_by_the_pages() {
     assert!(markers(0x900) && markers(0x110) && !markers(0x10));
     assert!(!symbols(&explained("rundown", 0x900, 5)).iter().any(|n| n == "DCEndInit_V1"));
 }
+
+#[test]
+fn the_private_provider_has_the_rules_of_sessions_only() {
+    let garbage = explained("private", 0x1, 4);
+    assert!(garbage.remarks.is_empty(), "{:?}", garbage.remarks);
+    assert!(symbols(&garbage).iter().any(|s| s == "GCSettings_V1"));
+    assert!(garbage.withheld.is_empty());
+    assert!(garbage.too_verbose.iter().any(|r| r.event.schema.name == "GCJoin_V1"));
+    assert!(
+        garbage
+            .raised
+            .iter()
+            .all(|r| r.event.schema.keywords & 1 != 0 || r.event.schema.name == "FailFast")
+    );
+}
