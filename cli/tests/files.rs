@@ -178,6 +178,34 @@ fn more_inputs_than_open_files() {
     let found = stamps(here.path(), "m.etl");
     assert_eq!(found.len(), 601);
     assert!(found.is_sorted());
+
+    // Each holds a buffer: more than may be held at once is refused, and groups are the way out.
+    let merge = |files: &[&str], out: &str| {
+        let limit = ["-o", out, "--max-memory", "1", "--force"];
+        let said = etlkit(here.path(), &[&["merge"], files, &limit].concat());
+        (said.code, said.err)
+    };
+    // Large buffers, so that few are enough: two events far apart in size.
+    let large = |number: i64| {
+        let mut one = event(1_015 + number, 7, 4, 0x8, None);
+        one.resize(3_000, 0);
+        one[..2].copy_from_slice(&3_000_u16.to_le_bytes());
+        [buffer(0, 0, 4, &[header_event(2)]), buffer(1, 0, 0, &[one])].concat()
+    };
+    let mut names = Vec::new();
+    for number in 0..200 {
+        let name = format!("large{number:03}.etl");
+        std::fs::write(here.path().join(&name), large(number)).unwrap();
+        names.push(name);
+    }
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let (code, err) = merge(&all, "all.etl");
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("200 traces") && err.contains("in groups"), "{err}");
+    assert_eq!(merge(&all[..100], "first.etl").0, 0);
+    assert_eq!(merge(&all[100..], "second.etl").0, 0);
+    assert_eq!(merge(&["first.etl", "second.etl"], "all.etl").0, 0);
+    assert_eq!(stamps(here.path(), "all.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
 }
 
 #[test]

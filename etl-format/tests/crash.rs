@@ -5,7 +5,7 @@
 
 mod writing;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::rc::Rc;
 
@@ -20,17 +20,17 @@ use writing::{START, event};
 #[derive(Clone)]
 struct Disk {
     file: Rc<RefCell<Cursor<Vec<u8>>>>,
-    left: usize,
+    left: Rc<Cell<usize>>,
     piece: usize,
 }
 
 impl Write for Disk {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let len = bytes.len().min(self.piece).min(self.left);
+        let len = bytes.len().min(self.piece).min(self.left.get());
         if len == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.left -= len;
+        self.left.set(self.left.get() - len);
         self.file.borrow_mut().write(&bytes[..len])
     }
 
@@ -52,45 +52,69 @@ fn config(mode: LogFileMode) -> SessionConfig {
         buffer_size: 0x400,
         processors: 2,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
-        maximum_file_size: if mode.has(LogFileMode::CIRCULAR) { 8 } else { 0 },
+        maximum_file_size: match () {
+            () if mode.has(LogFileMode::CIRCULAR) => 4,
+            () if mode.has(LogFileMode::PREALLOCATE) || mode.has(LogFileMode::NEWFILE) => 16,
+            () => 0,
+        },
         ..LogFileHeader::new()
     })
 }
 
-/// Writes events until the disk is full, or to the end; returns the error, if there was one.
-fn write(disk: Disk, mode: LogFileMode, events: u32) -> etl_format::Result<()> {
+fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<File<Disk>>> {
     let medium = File::new(disk);
-    let mut session = if mode.has(LogFileMode::COMPRESSED) {
+    if mode.has(LogFileMode::COMPRESSED) {
         let packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Fast)?;
-        Session::create_packed(medium, config(mode), Box::new(packer))?
+        Session::create_packed(medium, config(mode), Box::new(packer))
     } else {
-        Session::create(medium, config(mode))?
-    };
+        Session::create(medium, config(mode))
+    }
+}
+
+fn feed(session: &mut Session<File<Disk>>, events: u32) -> etl_format::Result<()> {
     for number in 0..events {
-        let payload = [number as u8; 200];
+        let payload = [number as u8 + 1; 200];
         let record = event(number, 2_000 + i64::from(number), &payload);
         session.write((number % 2) as u16, &record)?;
     }
+    Ok(())
+}
+
+/// Writes events until the disk is full, or to the end; returns the error, if there was one.
+fn write(disk: Disk, mode: LogFileMode, events: u32) -> etl_format::Result<()> {
+    let mut session = begin(disk, mode)?;
+    feed(&mut session, events)?;
     session.close(None).map(|_| ())
 }
 
 /// The numbers of the events that salvage reads, by processor.
 fn salvaged(file: &[u8]) -> [Vec<u32>; 2] {
+    let (numbers, torn) = salvaged_and_torn(file);
+    assert_eq!(torn, 0, "an event of no one");
+    numbers
+}
+
+/// The same, and how many events are not whole: over the zeros of a preallocated file, and over what
+/// stood there before in a circular one, nothing tells that a record's bytes are not all its own.
+fn salvaged_and_torn(file: &[u8]) -> ([Vec<u32>; 2], u32) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut records = trace.ordered().unwrap();
-    let mut out = [vec![], vec![]];
+    let (mut out, mut torn) = ([vec![], vec![]], 0);
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {
             let number = record.thread_id().unwrap();
-            assert!(record.payload().iter().all(|b| *b == number as u8), "an event of no one");
-            out[usize::from(record.processor())].push(number);
+            if record.payload().iter().all(|b| *b == number as u8 + 1) {
+                out[usize::from(record.processor())].push(number);
+            } else {
+                torn += 1;
+            }
         }
     }
-    out
+    (out, torn)
 }
 
 fn disk(left: usize, piece: usize) -> Disk {
-    Disk { file: Rc::default(), left, piece }
+    Disk { file: Rc::default(), left: Rc::new(Cell::new(left)), piece }
 }
 
 proptest! {
@@ -150,5 +174,84 @@ fn a_crash_in_a_circular_file_leaves_whole_events() {
             assert!(numbers.windows(2).all(|n| n[0] < n[1]));
         }
         assert!(written.is_ok() || left < 38_000);
+    }
+}
+
+/// Every mode of the writer: a disk that is full at any byte leaves the beginning of what was
+/// written, in writes of any length, and the error says that it was full.
+#[test]
+fn a_disk_full_at_every_byte() {
+    let modes = [
+        LogFileMode::SEQUENTIAL,
+        LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE,
+        LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
+        LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED,
+        LogFileMode::APPEND,
+        LogFileMode::NEWFILE,
+        LogFileMode::CIRCULAR,
+    ];
+    for mode in modes {
+        let whole = disk(usize::MAX, usize::MAX);
+        write(whole.clone(), mode, 12).unwrap();
+        let total = usize::MAX - whole.left.get();
+        for left in 0..=total {
+            let piece = [usize::MAX, 1 + left % 97][left % 2];
+            let disk = disk(left, piece);
+            let written = write(disk.clone(), mode, 12);
+            let file = disk.file.borrow().get_ref().clone();
+            assert_eq!(written.is_ok(), left == total, "{mode:?} at {left}");
+            if let Err(error) = written {
+                assert_eq!(error.code(), "io", "{mode:?} at {left}");
+            }
+            // Without its first 0x180 bytes a file does not tell what it is.
+            if left < 0x180 {
+                continue;
+            }
+            let (found, torn) = salvaged_and_torn(&file);
+            let over = mode.has(LogFileMode::PREALLOCATE) || mode.has(LogFileMode::CIRCULAR);
+            assert!(torn <= u32::from(over), "{mode:?} at {left}");
+            for (processor, numbers) in found.iter().enumerate() {
+                let one = mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+                let mine =
+                    |n: &u32| if one { processor == 0 } else { (n % 2) as usize == processor };
+                let all: Vec<u32> = (0..12).filter(mine).collect();
+                match mode.has(LogFileMode::CIRCULAR) {
+                    // What was written over is gone, and what was being written over.
+                    true => assert!(numbers.windows(2).all(|n| n[0] < n[1])),
+                    false => assert!(all.starts_with(numbers), "{mode:?} at {left}: {numbers:?}"),
+                }
+                if left == total && !mode.has(LogFileMode::CIRCULAR) {
+                    assert_eq!(*numbers, all, "{mode:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Sessions that are left as a crash does: what was flushed is there, in every mode.
+#[test]
+fn unclosed_sessions_are_beginnings() {
+    for mode in [
+        LogFileMode::SEQUENTIAL,
+        LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE,
+        LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
+        LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED,
+        LogFileMode::NEWFILE,
+    ] {
+        for events in 0..30 {
+            let disk = disk(usize::MAX, usize::MAX);
+            let mut session = begin(disk.clone(), mode).unwrap();
+            feed(&mut session, events).unwrap();
+            let (_, summary) = session.abandon().unwrap();
+            let file = disk.file.borrow().get_ref().clone();
+            let found = salvaged(&file);
+            let all: usize = found.iter().map(Vec::len).sum();
+            assert_eq!(all as u64, summary.events_written, "{mode:?}");
+            for numbers in &found {
+                assert!(numbers.windows(2).all(|n| n[0] < n[1]));
+            }
+            let trace = Trace::open(&file[..], &Options::salvage()).unwrap();
+            assert!(!trace.header().is_closed(), "{mode:?}");
+        }
     }
 }

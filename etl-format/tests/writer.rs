@@ -458,8 +458,10 @@ proptest! {
         most in 3..12_u32,
         flush_ticks in prop_oneof![Just(0_u64), 1..99_u64],
         legacy: bool,
+        clock in 1..4_u32,
     ) {
         let mut config = SessionConfig::new(LogFileHeader {
+            clock_type: ClockType(clock),
             maximum_file_size: most * buffer,
             ..header(buffer * 1024, 3, mode | LogFileMode::USE_KBYTES_FOR_SIZE)
         });
@@ -497,6 +499,7 @@ proptest! {
             let trace = Trace::open(&file[..], &Options::default()).unwrap();
             prop_assert!(trace.buffers().iter().all(|b| b.fill <= buffer * 1024));
             prop_assert!(trace.header().is_closed());
+            prop_assert_eq!(trace.clock().kind, ClockType(clock));
             let (mut stamp, mut counts) = (i64::MIN, 0);
             for (at, processor, number) in ordered(file) {
                 prop_assert!(at >= stamp);
@@ -524,5 +527,59 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A session closed and gone on with any number of times is as one that ran through.
+    #[test]
+    fn appended_again_and_again(
+        parts in prop::collection::vec(
+            prop::collection::vec((0..3_u16, 0..9_i64, 0..700_usize), 0..40), 1..5),
+        losses in prop::collection::vec(0..4_u64, 5),
+    ) {
+        let mut config = SessionConfig::new(header(2048, 3, LogFileMode::APPEND));
+        let mut file: Option<Vec<u8>> = None;
+        let (mut now, mut number, mut lost) = (1_000, 0_u32, 0);
+        let mut given = Vec::new();
+        for (part, losses) in parts.iter().zip(losses) {
+            let mut session = match file.take() {
+                None => Session::create(memory(), config.clone()).unwrap(),
+                Some(old) => {
+                    let (resume, events_lost) = {
+                        let trace = Trace::open(&old[..], &Options::default()).unwrap();
+                        prop_assert!(trace.header().is_closed());
+                        let last = buffers(&old).pop().unwrap();
+                        let resume = Resume {
+                            at: old.len() as u64,
+                            buffers: trace.header().buffers_written,
+                            next_sequence: last.sequence + 1,
+                            last_flush: last.stamp,
+                        };
+                        (resume, trace.header().events_lost)
+                    };
+                    config.header.events_lost = events_lost;
+                    let medium = File::new(Cursor::new(old));
+                    Session::append(medium, config.clone(), resume).unwrap()
+                }
+            };
+            for &(processor, ticks, len) in part {
+                now += ticks;
+                session.write(processor, &event(number, now, &[7; 700][..len])).unwrap();
+                given.push((now, processor, number));
+                number += 1;
+            }
+            session.lose_events(1, losses).unwrap();
+            lost += losses;
+            file = Some(bytes(session.close(None).unwrap().0));
+        }
+        let file = file.unwrap();
+        given.sort_by_key(|(stamp, processor, _)| (*stamp, *processor));
+        prop_assert_eq!(ordered(&file), given);
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        prop_assert_eq!(u64::from(trace.header().events_lost), lost);
+        prop_assert_eq!(trace.header().buffers_written as usize, buffers(&file).len());
     }
 }

@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// Merge what can be read of damaged traces
     #[arg(long)]
     salvage: bool,
+    /// Most memory for reading all traces at once, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    max_memory: u64,
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
@@ -123,6 +126,7 @@ fn options(args: &Args) -> MergeOptions {
         },
         compression: args.packing.chosen(),
         now: None,
+        memory: args.max_memory.saturating_mul(1 << 20),
     }
 }
 
@@ -141,6 +145,16 @@ fn failure(error: &MergeError, names: &[String], heads: &[Vec<u8>], sink: &Sink)
                 .hint(format!("--allow {} merges them all the same", refusal.reason.name()))
         }
         MergeError::Output(error) => sink.failure(error),
+        MergeError::Memory { inputs, needed, most } => {
+            let message = format!(
+                "reading them at once takes {} of memory, and {} are allowed",
+                output::size(*needed),
+                output::size(*most)
+            );
+            Failure::new(format!("{inputs} traces"), message).hint(
+                "merge them in groups and then the groups, which gives the same; or raise --max-memory",
+            )
+        }
         MergeError::NoInput => Failure::new("", error.to_string()),
     }
 }

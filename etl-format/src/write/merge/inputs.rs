@@ -36,6 +36,17 @@ impl<S: Source> Input<S> {
         self.header.processors.max(used.unwrap_or(1))
     }
 
+    /// Bytes that its open buffers take at most: one per processor, with as much again for the places
+    /// of its records.
+    pub fn memory(&self) -> u64 {
+        let mut largest = BTreeMap::new();
+        for buffer in self.trace.buffers() {
+            let bytes: &mut u64 = largest.entry(buffer.processor).or_default();
+            *bytes = (*bytes).max(buffer.fill.into());
+        }
+        largest.into_values().fold(0, |sum, bytes| sum.saturating_add(2 * bytes))
+    }
+
     /// The partition that stands in buffer 0, if it does; on the merged clock.
     fn partition(&mut self, relation: &Relation) -> Result<Option<Vec<u8>>> {
         let mut records: FileOrder<&mut S> = self.trace.file_order()?;

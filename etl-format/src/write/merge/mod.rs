@@ -19,8 +19,8 @@
 //!
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
-//! Memory is bounded by the buffers that are open: one per processor of each input that is not a
-//! slice, and one per processor of the output.
+//! Memory is bounded by the buffers that are open: one per processor of each input, and one per
+//! processor of the output; [`MergeOptions::memory`] bounds it whatever the number of inputs.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -75,12 +75,19 @@ pub struct MergeOptions {
     /// When the merge is made, in FILETIME units: what the buffers bear. By default the end of the
     /// merged trace, so that the same inputs give the same bytes.
     pub now: Option<i64>,
+    /// Most bytes that the open buffers of all inputs may take together. More inputs than that are
+    /// refused ([`MergeError::Memory`]): merged in groups, and the groups merged, they give the same
+    /// records.
+    pub memory: u64,
 }
+
+/// Two gigabytes.
+const MEMORY: u64 = 2 << 30;
 
 impl Default for MergeOptions {
     fn default() -> Self {
         let read = read::Options { order: read::OrderCheck::Full, ..read::Options::default() };
-        MergeOptions { read, allow: Allow::default(), compression: None, now: None }
+        MergeOptions { read, allow: Allow::default(), compression: None, now: None, memory: MEMORY }
     }
 }
 
@@ -128,6 +135,18 @@ pub enum MergeError {
         /// The fault.
         error: Error,
     },
+    /// Reading all inputs at once would take more memory than is allowed.
+    #[error(
+        "reading {inputs} traces at once takes {needed} bytes of memory, and {most} are allowed"
+    )]
+    Memory {
+        /// Inputs.
+        inputs: usize,
+        /// What their open buffers take.
+        needed: u64,
+        /// [`MergeOptions::memory`].
+        most: u64,
+    },
     /// The traces do not belong together.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -160,6 +179,11 @@ pub fn merge_with<S: Source, M: Medium>(
     mut watch: impl FnMut(&ReadRecord<'_>),
 ) -> Result<(M, MergeReport), MergeError> {
     let inputs = Input::open_all(inputs, &options.read)?;
+    let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
+    if needed > options.memory {
+        let (inputs, most) = (inputs.len(), options.memory);
+        return Err(MergeError::Memory { inputs, needed, most });
+    }
     let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
     let clocks = Clocks::relate(&headers, options.allow)?;
     let closed = headers.iter().all(|h| h.is_closed());

@@ -1,9 +1,10 @@
 //! COMPACT records: SYSTEM records without the CPU times.
 
 use super::Record;
+use super::system::put_head;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
-use crate::write::put::{Put, marker, sized};
+use crate::write::put::{Put, sized};
 
 /// A kernel event without CPU times: laid out as [`super::System`] up to 0x18, where the payload
 /// begins.
@@ -28,15 +29,11 @@ pub struct Compact<'a> {
 impl Record for Compact<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         sized(out, 4, |out| {
-            out.put_u16(self.version);
-            out.bytes(&marker(match self.pointer_size {
+            let kind = match self.pointer_size {
                 PointerSize::P4 => RecordKind::COMPACT32,
                 PointerSize::P8 => RecordKind::COMPACT64,
-            }));
-            out.put_u16(0);
-            out.put_u16(self.hook);
-            out.put_u32(self.thread_id);
-            out.put_u32(self.process_id);
+            };
+            put_head(out, kind, self.version, self.hook, [self.thread_id, self.process_id]);
             out.put_i64(self.stamp);
             out.bytes(self.payload);
             Ok(())

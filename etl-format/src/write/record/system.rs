@@ -39,15 +39,11 @@ pub struct System<'a> {
 impl Record for System<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         sized(out, 4, |out| {
-            out.put_u16(self.version);
-            out.bytes(&marker(match self.pointer_size {
+            let kind = match self.pointer_size {
                 PointerSize::P4 => RecordKind::SYSTEM32,
                 PointerSize::P8 => RecordKind::SYSTEM64,
-            }));
-            out.put_u16(0);
-            out.put_u16(self.hook);
-            out.put_u32(self.thread_id);
-            out.put_u32(self.process_id);
+            };
+            put_head(out, kind, self.version, self.hook, [self.thread_id, self.process_id]);
             out.put_i64(self.stamp);
             out.put_u32(self.kernel_time);
             out.put_u32(self.user_time);
@@ -59,4 +55,20 @@ impl Record for System<'_> {
     fn stamp(&self) -> Option<i64> {
         Some(self.stamp)
     }
+}
+
+/// What SYSTEM and COMPACT records begin with: the bytes before the stamp, the size still 0.
+pub(super) fn put_head(
+    out: &mut Vec<u8>,
+    kind: RecordKind,
+    version: u16,
+    hook: u16,
+    [thread_id, process_id]: [u32; 2],
+) {
+    out.put_u16(version);
+    out.bytes(&marker(kind));
+    out.put_u16(0);
+    out.put_u16(hook);
+    out.put_u32(thread_id);
+    out.put_u32(process_id);
 }

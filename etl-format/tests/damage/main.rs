@@ -1,0 +1,60 @@
+//! One test for each way in which a trace can be broken: what is still read, and the exact map of
+//! what is not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod buffers;
+mod bytes;
+mod header;
+mod limits;
+mod records;
+mod sessions;
+
+use common::reading::{Outcome, file_order, salvage, sound, strict};
+use common::small;
+use etl_format::ErrorKind;
+
+/// Size of the buffers of [`small`].
+const SIZE: usize = 0x400;
+/// Size of its records.
+const RECORD: usize = 0x28;
+
+/// File offset of a record of [`small`].
+fn at(buffer: usize, record: usize) -> usize {
+    buffer * SIZE + 0x48 + record * RECORD
+}
+
+/// The records that were read, and that all others of the undamaged trace were not.
+fn lost(outcome: &Outcome, whole: &[u8]) -> Vec<i64> {
+    outcome.end.as_ref().expect("salvage goes on to the end");
+    let stamps = outcome.stamps();
+    let all = sound(whole);
+    assert!(stamps.iter().all(|s| all.iter().any(|r| r.stamp == *s)), "nothing is made up");
+    all.iter().map(|r| r.stamp).filter(|s| !stamps.contains(s)).collect()
+}
+
+/// What strict mode says: offset, code, and what was needed and there.
+fn strict_fault(bytes: &[u8]) -> (u64, &'static str, Option<(u64, u64)>) {
+    let error = file_order(bytes, &strict()).end.expect_err("a fault");
+    let found = match error.kind {
+        ErrorKind::Truncated { need, have, .. } => Some((need, have)),
+        _ => None,
+    };
+    (error.offset, error.code(), found)
+}
+
+fn broken(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = small().bytes();
+    change(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_sound_trace_has_no_damage() {
+    let whole = small().bytes();
+    let outcome = salvage(&whole);
+    assert_eq!((outcome.records.len(), outcome.damage.len(), outcome.notes.len()), (25, 0, 0));
+    assert!(outcome.end.is_ok());
+}
