@@ -8,7 +8,7 @@ use common::{Made, trace};
 use etl_format::Guid;
 use etl_format::read::{self, Trace};
 use etl_format::write::File;
-use etl_tools::scrub::{Action, Category, Mask, Policy, scrub};
+use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, scrub};
 use etl_tools::slice::slice;
 use etl_tools::{diff, scrub, slice};
 use proptest::prelude::*;
@@ -77,6 +77,7 @@ proptest! {
             policy,
             secrets: vec!["jane".to_owned()],
             mask: Mask::new(b"salt"),
+            lengths: if file.len() % 2 == 0 { Lengths::Keep } else { Lengths::Free },
         };
         let medium = || File::new(Cursor::new(Vec::new()));
         // What cannot be read or written is an error; what was written is a trace.

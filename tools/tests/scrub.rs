@@ -8,12 +8,46 @@ use common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
 use etl_format::read::Record;
 use etl_format::write::File;
-use etl_tools::scrub::{Action, Category, Mask, Options, Policy, Summary, scrub};
+use etl_schema::store::SchemaStore;
+use etl_tools::scrub::{Action, Category, Lengths, Mask, Options, Policy, Summary, scrub};
 use proptest::prelude::*;
 
 fn options(policy: Policy, secrets: &[&str]) -> Options {
     let secrets = secrets.iter().map(|s| (*s).to_owned()).collect();
-    Options { policy, secrets, mask: Mask::new(b"salt") }
+    Options { policy, secrets, mask: Mask::new(b"salt"), lengths: Lengths::Keep }
+}
+
+fn free(policy: Policy, secrets: &[&str]) -> Options {
+    Options { lengths: Lengths::Free, ..options(policy, secrets) }
+}
+
+/// The fields of every record that has a schema, as text; all of its payload is fields.
+fn fields(file: &[u8]) -> Vec<Vec<(String, String)>> {
+    let mut store = SchemaStore::default();
+    records(file, |record| store.learn(record));
+    let mut all = Vec::new();
+    for fields in records(file, |record| {
+        let decoder = store.decoder(record)?;
+        assert!(decoder.check(record.payload(), etl_format::constants::PointerSize::P8).is_exact());
+        let fields = decoder.fields(record.payload(), etl_format::constants::PointerSize::P8);
+        Some(fields.map(|(f, v)| (f.name.to_string(), text_of(&v))).collect::<Vec<_>>())
+    }) {
+        all.extend(fields);
+    }
+    all
+}
+
+fn text_of(value: &etl_schema::decode::Value<'_>) -> String {
+    match value {
+        etl_schema::decode::Value::Utf16(text) => text.to_string(),
+        etl_schema::decode::Value::Ansi(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The value of a field by its name.
+fn named<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
+    &fields.iter().find(|(n, _)| n == name).unwrap().1
 }
 
 fn scrubbed(file: &[u8], options: &Options) -> (Vec<u8>, Summary) {
@@ -22,7 +56,7 @@ fn scrubbed(file: &[u8], options: &Options) -> (Vec<u8>, Summary) {
     (made.0.into_inner().into_inner(), made.1)
 }
 
-fn records<T>(file: &[u8], f: impl Fn(&Record<'_>) -> T) -> Vec<T> {
+fn records<T>(file: &[u8], mut f: impl FnMut(&Record<'_>) -> T) -> Vec<T> {
     let mut trace = open(file);
     let mut records = trace.ordered().unwrap();
     let mut all = Vec::new();
@@ -145,6 +179,78 @@ fn named_fields_are_hashed_dropped_or_kept() {
 }
 
 #[test]
+fn with_free_lengths_text_becomes_a_token() {
+    let line = "\"C:\\Users\\Jane Doe\\tool.exe\" --key 12345 /u:jane";
+    let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+    let thrown = |text: &str| {
+        let payload = [wide_z("My.Exception"), wide_z(text), vec![9; 16]].concat();
+        Made { provider: clr, version: 1, ..Made::new(2_003, 80, &payload) }
+    };
+    let file = version_4(trace(&[
+        process("tool.exe", line),
+        thrown("C:\\Users\\Jane Doe\\a is not Janes, and Project X is jane doe's"),
+        thrown(""),
+        Made::new(2_005, 2, b"C:\\Users\\JANE DOE\\AppData"),
+    ]));
+    let before = fields(&file);
+    let (out, summary) = scrubbed(&file, &free(Policy::usual(), &["project x"]));
+    let after = fields(&out);
+    assert_eq!(before.len(), after.len());
+    // A token for the person, one for the arguments; the program stays.
+    let command = named(&after[0], "CommandLine");
+    let owner = &command[10..18];
+    assert!(owner.chars().all(|c| c.is_ascii_alphanumeric()), "{command}");
+    assert_eq!(&command[..28], format!("\"C:\\Users\\{owner}\\tool.exe\""));
+    assert_eq!(command.len(), 28 + 1 + 8, "{command}");
+    assert_eq!(named(&after[0], "ImageFileName"), "tool.exe");
+    let message = named(&after[1], "ExceptionMessage");
+    let told = message.strip_prefix(&format!("C:\\Users\\{owner}\\a is not Janes, and ")).unwrap();
+    assert_eq!(&told[8..], format!(" is {owner}'s"));
+    assert_eq!(named(&after[2], "ExceptionMessage"), "", "nothing stays nothing");
+    // All else is as it was, and what has no schema keeps its length.
+    for (before, after) in before.iter().zip(&after) {
+        let others = |fields: &[(String, String)]| -> Vec<(String, String)> {
+            let text = ["CommandLine", "ExceptionMessage", "UserSID"];
+            fields.iter().filter(|(n, _)| !text.contains(&n.as_str())).cloned().collect()
+        };
+        assert_eq!(others(before), others(after));
+    }
+    assert_eq!(payloads(&out)[3].len(), payloads(&file)[3].len());
+    assert_eq!((summary.lengths_kept, summary.undecoded, summary.left), (0, 1, 0));
+    assert_eq!(summary.secrets, [1]);
+    // The same salt gives the same tokens.
+    assert_eq!(scrubbed(&file, &free(Policy::usual(), &["project x"])).0, out);
+
+    // What is dropped becomes empty; what cannot, nothing.
+    let policy = Policy::none()
+        .with_field("ExceptionMessage", Action::Drop)
+        .with_field("ExceptionHRESULT", Action::Drop)
+        .with(Category::CommandLines, Action::Drop)
+        .with(Category::Sids, Action::Drop);
+    let (out, summary) = scrubbed(&file, &free(policy, &[]));
+    let dropped = fields(&out);
+    assert_eq!(named(&dropped[1], "ExceptionMessage"), "");
+    assert_eq!(named(&dropped[1], "ExceptionType"), "My.Exception");
+    assert_eq!(named(&dropped[0], "CommandLine"), &line[..28]);
+    assert_eq!(named(&dropped[0], "UserSID"), "Null");
+    assert_eq!(summary.lengths_kept, 0);
+    assert!(out.len() <= file.len());
+}
+
+/// A record that would grow beyond its buffer keeps its lengths, and loses the texts all the same.
+#[test]
+fn what_has_no_room_to_grow_keeps_its_lengths() {
+    let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+    let text = "bob ".repeat(440);
+    let payload = [wide_z("My.Exception"), wide_z(&text), vec![9; 16]].concat();
+    let file = trace(&[Made { provider: clr, version: 1, ..Made::new(2_003, 80, &payload) }]);
+    let (out, summary) = scrubbed(&file, &free(Policy::none(), &["bob"]));
+    assert_eq!((summary.lengths_kept, summary.left, summary.secrets), (1, 0, vec![440]));
+    assert_eq!(payloads(&out)[0].len(), payload.len());
+    assert!(!holds(&out, "bob"));
+}
+
+#[test]
 fn addresses_move_together() {
     let sample = |ip: u64| [ip.to_le_bytes().to_vec(), vec![101, 0, 0, 0, 1, 0, 0, 0]].concat();
     let image = |base: u64| {
@@ -236,15 +342,32 @@ proptest! {
             made.stack = pieces.iter().take(ids[number] as usize % 3).map(|_| {
                 u64::from_le_bytes(*b"asecretz")
             }).collect();
+            // An event with a schema: fields can spell things as well.
+            if ids[number] % 5 == 0 {
+                let text: String = payload.iter().filter(|b| b.is_ascii_alphabetic())
+                    .map(|b| char::from(*b)).collect();
+                let (first, second) = text.split_at(text.len() / 2);
+                made.payload = [wide_z(first), wide_z(second), vec![9; 16]].concat();
+                made.provider = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+                (made.id, made.version) = (80, 1);
+            }
             made
         }).collect();
         let file = trace(&events);
         let secrets = ["Secret", "XYLOPHONE", "sret"];
-        let (out, summary) = scrubbed(&file, &options(Policy::usual(), &secrets));
+        let usual = || options(Policy::usual(), &secrets);
+        let (freed, summary) =
+            scrubbed(&file, &Options { lengths: Lengths::Free, ..usual() });
+        prop_assert_eq!((summary.left, summary.lengths_kept), (0, 0));
+        let (out, summary) = scrubbed(&file, &usual());
         prop_assert_eq!(summary.left, 0);
         for secret in secrets {
             prop_assert!(!holds(&out, secret), "{} survived", secret);
+            prop_assert!(!holds(&freed, secret), "{} survived with free lengths", secret);
         }
+        prop_assert_eq!(fields(&freed).len(), fields(&file).len());
+        let stamps = |file: &[u8]| records(file, |r| (r.stamp(), r.process_id(), r.kind()));
+        prop_assert_eq!(stamps(&freed).len(), stamps(&file).len());
         // The trace is as it was but for the texts.
         let lens = |file: &[u8]| records(file, |r| (r.stamp(), r.bytes().len(), r.payload().len()));
         prop_assert_eq!(lens(&file), lens(&out));

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use etl_format::read::{Options, Source, Trace};
 use etl_format::write::File;
 use etl_tools::Failed;
-use etl_tools::scrub::{self, Action, Category, Mask, Policy, Summary, scrub};
+use etl_tools::scrub::{self, Action, Category, Lengths, Mask, Policy, Summary, scrub};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -31,6 +31,7 @@ const SHORTEST_SECRET: usize = 3;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Lengths stay, and the same value becomes the same one everywhere, so that everything still resolves.
+With --lengths free text becomes short tokens instead, so that lengths tell nothing either.
 
 Categories: users (owners of home directories, fields with names of users), machines, command-lines
 (arguments; the program stays), sids, paths (directories; file names stay), ips, addresses.
@@ -45,6 +46,7 @@ Examples:
   etlkit scrub trace.etl -o clean.etl
   etlkit scrub trace.etl -o clean.etl --secret \"Project X\" --secrets-file names.txt --salt \"$SALT\"
   etlkit scrub trace.etl -o clean.etl --profile none --field ExceptionMessage=drop
+  etlkit scrub trace.etl -o clean.etl --profile strict --lengths free
   etlkit scrub trace.etl -o clean.etl --set addresses=hash --set paths=hash --compress")]
 pub(crate) struct Args {
     /// The trace; `-` reads standard input
@@ -71,6 +73,9 @@ pub(crate) struct Args {
     /// its own
     #[arg(long, value_name = "TEXT")]
     salt: Option<String>,
+    /// How long replacements are
+    #[arg(long, value_enum, default_value_t)]
+    lengths: Length,
     #[command(flatten)]
     packing: CompressArgs,
     /// How to print the report, which does not repeat what was removed
@@ -89,6 +94,15 @@ enum Profile {
     Usual,
     /// Directories and IP addresses as well; command lines are dropped
     Strict,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Length {
+    /// As long as what they replace
+    #[default]
+    Keep,
+    /// Short tokens; records are encoded again, and dropped text is empty
+    Free,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -139,6 +153,7 @@ struct Report<'a> {
     fields: &'a BTreeMap<String, u64>,
     /// In the order in which they were listed; the texts themselves are not repeated.
     secrets: &'a [u64],
+    lengths_kept: u64,
     damaged: bool,
 }
 
@@ -173,7 +188,11 @@ fn options(args: &Args) -> Result<scrub::Options, Failure> {
         Some(salt) => Mask::new(salt.as_bytes()),
         None => Mask::new(&random()),
     };
-    Ok(scrub::Options { policy, secrets, mask })
+    let lengths = match args.lengths {
+        Length::Keep => Lengths::Keep,
+        Length::Free => Lengths::Free,
+    };
+    Ok(scrub::Options { policy, secrets, mask, lengths })
 }
 
 /// The lines of a file of texts.
@@ -268,6 +287,13 @@ fn text(output: &str, summary: &Summary) -> String {
         crate::escape::line(&mut line, name);
         let _ = writeln!(out, "{count:>10}  {}", String::from_utf8_lossy(&line));
     }
+    if summary.lengths_kept > 0 {
+        let _ = writeln!(
+            out,
+            "note: {} records with a known schema kept their lengths: they could not be encoded again",
+            summary.lengths_kept
+        );
+    }
     if *undecoded > 0 {
         let _ = writeln!(
             out,
@@ -290,6 +316,7 @@ fn json(file: &str, output: &str, summary: &Summary) -> String {
         names: summary.names,
         fields: &summary.fields,
         secrets: &summary.secrets,
+        lengths_kept: summary.lengths_kept,
         damaged: !summary.damage.is_empty(),
     };
     // Strings and numbers only: JSON can hold all of it.

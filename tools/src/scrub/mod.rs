@@ -1,7 +1,8 @@
 //! A trace without names, paths, and whatever else is to stay private.
 //!
-//! Replacements are as long as what they replace, and the same value gets the same one, so that
-//! everything that resolved before resolves after. What is replaced:
+//! Replacements are as long as what they replace ([`Lengths::Keep`]) or short ([`Lengths::Free`]), and
+//! the same value gets the same one, so that everything that resolved before resolves after. What is
+//! replaced:
 //!
 //! * **Fields** that a schema is known for, by their names ([`Policy::with_field`]) and by what they hold
 //!   ([`Category`]).
@@ -16,6 +17,7 @@
 //! The trace is read twice: once for names and schemas, once to write. Memory grows with the names,
 //! up to [`MOST_NAMES`], and the schemas.
 
+mod free;
 mod mask;
 mod needle;
 mod patterns;
@@ -27,7 +29,7 @@ pub use policy::{Action, Category, Policy};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::constants::PointerSize;
+use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Damage, Record, Source, Trace};
 use etl_format::write::record::Record as _;
 use etl_format::write::{LogFileHeader, Medium, Packer, Relog, RelogPlan};
@@ -47,6 +49,19 @@ const MOST_FIELDS: usize = 1 << 12;
 /// Shorter names are words of their own too often.
 const SHORTEST_NAME: usize = 3;
 
+/// Whether what replaces a value is as long as the value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lengths {
+    /// It is: nothing else in the trace changes its place.
+    #[default]
+    Keep,
+    /// Text in fields becomes a short token, or nothing where it is dropped, and its record is
+    /// encoded again. Lengths tell nothing of what was there. Records without a known schema, and
+    /// those that do not come out of decoding and encoding as they were, keep their lengths
+    /// ([`Summary::lengths_kept`]).
+    Free,
+}
+
 /// What is replaced, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -56,6 +71,8 @@ pub struct Options {
     pub secrets: Vec<String>,
     /// The replacements.
     pub mask: Mask,
+    /// How long they are.
+    pub lengths: Lengths,
 }
 
 /// What scrubbing came to.
@@ -77,11 +94,23 @@ pub struct Summary {
     pub secrets: Vec<u64>,
     /// Places where a listed text stands in bytes that cannot be changed.
     pub left: u64,
+    /// Records with a known schema that kept their lengths though they need not have.
+    pub lengths_kept: u64,
     /// Damage of the source, around which it was read.
     pub damage: Vec<Damage>,
 }
 
 impl Summary {
+    /// Adds what was replaced in a part.
+    fn add(&mut self, part: &Summary) {
+        self.categories.iter_mut().zip(part.categories).for_each(|(all, some)| *all += some);
+        self.secrets.iter_mut().zip(&part.secrets).for_each(|(all, some)| *all += some);
+        for (name, count) in &part.fields {
+            *self.fields.entry(name.clone()).or_default() += count;
+        }
+        self.names += part.names;
+    }
+
     fn count(&mut self, category: Category) {
         if let Some(count) = self.categories.get_mut(category as usize) {
             *count += 1;
@@ -104,8 +133,14 @@ pub fn scrub<S: Source, M: Medium>(
     let mut secrets = Needles::new();
     options.secrets.iter().for_each(|secret| secrets.add(secret, false));
     let (mut store, names) = learn(trace, &options.policy, &mut watch).map_err(Failed::Reading)?;
-    let scrubber =
-        Scrubber { policy: &options.policy, mask: &options.mask, secrets: &secrets, names: &names };
+    // What stands in buffer 0 has no other place to go to.
+    let scrubber = Scrubber {
+        policy: &options.policy,
+        mask: &options.mask,
+        secrets: &secrets,
+        names: &names,
+        most: None,
+    };
     let mut summary = Summary { secrets: vec![0; secrets.len()], ..Summary::default() };
     let mut plan = RelogPlan::changing(trace, |record, out| {
         scrubber.record(record, &store, out, &mut summary);
@@ -113,6 +148,11 @@ pub fn scrub<S: Source, M: Medium>(
     })
     .map_err(Failed::Reading)?;
     header(&scrubber, &mut plan.header, &mut summary);
+    let room = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
+    let scrubber = match options.lengths {
+        Lengths::Keep => scrubber,
+        Lengths::Free => Scrubber { most: Some(room & !7), ..scrubber },
+    };
     let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut bytes = Vec::new();

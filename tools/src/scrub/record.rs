@@ -10,6 +10,7 @@ use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, FieldRef, Length};
 
 use super::Summary;
+use super::free::Resized;
 use super::mask::Mask;
 use super::needle::{Coding, Found, Needles};
 use super::patterns;
@@ -30,6 +31,8 @@ pub(super) struct Scrubber<'a> {
     pub secrets: &'a Needles,
     /// Names that the trace told, replaced as whole words.
     pub names: &'a Needles,
+    /// Most bytes of a record whose length may change; `None` where lengths stay.
+    pub most: Option<usize>,
 }
 
 /// A value in the payload.
@@ -39,11 +42,23 @@ struct Place<'a> {
     what: What,
 }
 
+impl Place<'_> {
+    /// Whether the value has another length when lengths need not stay.
+    fn changes_length(&self, action: Action) -> bool {
+        match self.what {
+            What::Wide | What::Narrow => true,
+            What::Sid | What::Binary => action == Action::Drop,
+            What::Address | What::Ip | What::Other => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Wide,
     Narrow,
     Sid,
+    Binary,
     Address,
     Ip,
     Other,
@@ -59,15 +74,34 @@ impl Scrubber<'_> {
         summary: &mut Summary,
     ) {
         let start = out.len();
-        out.extend_from_slice(record.bytes());
+        let at = record.bytes().len().saturating_sub(record.payload().len());
+        let resized = self.most.and_then(|most| self.resized(record, store, most, summary));
+        let texts = match resized {
+            Some(Resized { bytes, texts }) => {
+                out.extend_from_slice(&bytes);
+                texts
+            }
+            None => {
+                if self.most.is_some() && store.decoder(record).is_some() {
+                    summary.lengths_kept += 1;
+                }
+                out.extend_from_slice(record.bytes());
+                let payload = out.get_mut(start + at..).unwrap_or_default();
+                self.fields(record, store, payload, false, summary);
+                Vec::new()
+            }
+        };
         let bytes = out.get_mut(start..).unwrap_or_default();
-        let at = bytes.len().saturating_sub(record.payload().len());
-        self.fields(record, store, bytes.get_mut(at..).unwrap_or_default(), summary);
         self.stack_of_clr(record, bytes.get_mut(at..).unwrap_or_default(), summary);
         let hard = self.items(record, bytes, at, summary);
-        self.free_text(bytes.get_mut(soft_from(record)..).unwrap_or_default(), summary);
+        // Texts that were encoded again have been searched.
+        let (mut from, end) = (soft_from(record), bytes.len());
+        for text in texts.into_iter().chain(std::iter::once(end..end)) {
+            self.free_text(bytes.get_mut(from..text.start).unwrap_or_default(), summary);
+            from = text.end;
+        }
         // Text that runs into the header of an item does not run over it.
-        for range in &hard {
+        for range in hard.iter().filter(|range| range.start >= soft_from(record)) {
             let (new, old) = (bytes.get_mut(range.clone()), record.bytes().get(range.clone()));
             if let (Some(new), Some(old)) = (new, old) {
                 new.copy_from_slice(old);
@@ -80,11 +114,13 @@ impl Scrubber<'_> {
         }
     }
 
-    fn fields(
+    /// Replaces fields where they stand; with `fixed` only those that do not change their length.
+    pub(super) fn fields(
         &self,
         record: &Record<'_>,
         store: &SchemaStore,
         payload: &mut [u8],
+        fixed: bool,
         summary: &mut Summary,
     ) {
         let Some(decoder) = store.decoder(record) else {
@@ -102,24 +138,38 @@ impl Scrubber<'_> {
                 What::Ip => Some(Category::Ips),
                 _ => category(place.field),
             };
-            let named = self.policy.named(place.field);
-            let action = named.or_else(|| Some(self.policy.of(category?))).unwrap_or_default();
-            if action == Action::Keep || (named.is_some() && counts(decoder.schema(), place.field))
-            {
+            let (action, by) = self.action(place.field, category);
+            if action == Action::Keep || (by.is_none() && counts(decoder.schema(), place.field)) {
+                continue;
+            }
+            if fixed && place.changes_length(action) {
                 continue;
             }
             let Some(bytes) = payload.get_mut(place.range.clone()) else { continue };
             let before = bytes.to_vec();
-            match (named, category) {
-                (None, Some(category)) => self.category(category, action, place.what, bytes),
-                _ => self.value(action, place.what, bytes),
+            match by {
+                Some(category) => self.category(category, action, place.what, bytes),
+                None => self.value(action, place.what, bytes),
             }
             if before != bytes {
                 *summary.fields.entry(place.field.name.to_string()).or_default() += 1;
-                if let (None, Some(category)) = (named, category) {
+                if let Some(category) = by {
                     summary.count(category);
                 }
             }
+        }
+    }
+
+    /// What becomes of a field, and the category that says so; none where its name does.
+    pub(super) fn action(
+        &self,
+        field: &Field,
+        category: Option<Category>,
+    ) -> (Action, Option<Category>) {
+        match (self.policy.named(field), category) {
+            (Some(action), _) => (action, None),
+            (None, Some(category)) => (self.policy.of(category), Some(category)),
+            (None, None) => (Action::Keep, None),
         }
     }
 
@@ -177,7 +227,7 @@ impl Scrubber<'_> {
                 patterns::sid(self.mask, bytes);
             }
             (Action::Hash, What::Address) => self.address(bytes),
-            (Action::Hash, What::Ip | What::Other) => {
+            (Action::Hash, What::Ip | What::Binary | What::Other) => {
                 let stream = self.mask.stream("value", bytes).take(bytes.len());
                 let new: Vec<u8> = stream.collect();
                 bytes.copy_from_slice(&new);
@@ -459,7 +509,7 @@ fn characters(bytes: &[u8], coding: Coding) -> Vec<char> {
 }
 
 /// Where one slice lies in another that it was taken from.
-fn range_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+pub(super) fn range_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let end = start.checked_add(part.len())?;
     (end <= whole.len()).then_some(start..end)
@@ -491,7 +541,7 @@ fn one<'a>(
         Value::Utf16(text) => add(range_in(payload, text.bytes()), What::Wide),
         Value::Ansi(bytes) | Value::Utf8(bytes) => add(range_in(payload, bytes), What::Narrow),
         Value::Sid(Sid(bytes)) => add(range_in(payload, bytes), What::Sid),
-        Value::Binary(bytes) => add(range_in(payload, bytes), What::Other),
+        Value::Binary(bytes) => add(range_in(payload, bytes), What::Binary),
         Value::Ipv4(_) | Value::Ipv6(_) => add(Some(scalar), What::Ip),
         Value::Struct(members) => {
             if let Some(range) = range_in(payload, members.bytes()) {
@@ -519,7 +569,7 @@ fn one<'a>(
 }
 
 /// Whether other fields are counted or measured by a field: then it stays.
-fn counts(schema: &EventSchema, counter: &Field) -> bool {
+pub(super) fn counts(schema: &EventSchema, counter: &Field) -> bool {
     fn any(fields: &[Field], top: &[Field], counter: &Field) -> bool {
         let same = |reference: FieldRef| {
             let found = match reference {

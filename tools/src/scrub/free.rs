@@ -1,0 +1,399 @@
+//! Replacements of any length: payloads decoded, changed, and encoded again.
+//!
+//! Text becomes a short token, what is dropped becomes empty, and whatever counts or measures it is
+//! set anew by the schema. A record whose payload does not come out of decoding and encoding as it
+//! was keeps its lengths, and so does one without a known schema.
+
+use std::sync::Arc;
+
+use etl_format::constants::{PointerSize, RecordKind};
+use etl_format::read::Record;
+use etl_schema::decode::Decoder;
+use etl_schema::encode::{OwnedValue, encode};
+use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, Field, FieldKind, InType, Length};
+
+use super::Summary;
+use super::needle::{Coding, Needles};
+use super::patterns;
+use super::policy::{Action, Category, category};
+use super::record::{Scrubber, counts, range_in};
+
+/// Letters of a token: short, and yet no two of a million texts are likely to get the same.
+const TOKEN: usize = 8;
+
+/// A record that was encoded again.
+pub(super) struct Resized {
+    /// All of it, its size stated.
+    pub bytes: Vec<u8>,
+    /// Where text stands in it that has been searched already.
+    pub texts: Vec<std::ops::Range<usize>>,
+}
+
+impl Scrubber<'_> {
+    /// The record with what is private in its fields replaced by something of another length; `None`
+    /// when lengths have to stay. At most `most` bytes.
+    pub(super) fn resized(
+        &self,
+        record: &Record<'_>,
+        store: &SchemaStore,
+        most: usize,
+        summary: &mut Summary,
+    ) -> Option<Resized> {
+        let decoder = store.decoder(record)?;
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let schema = Arc::clone(decoder.schema());
+        let payload = record.payload();
+        let trailing = fits(decoder, &schema, payload, pointers)?;
+        // What cannot change its length is replaced where it stands.
+        let mut fixed = payload.to_vec();
+        let mut told = Summary { secrets: vec![0; self.secrets.len()], ..Summary::default() };
+        self.fields(record, store, &mut fixed, true, &mut told);
+        let mut values = OwnedValue::collect(decoder.fields(&fixed, pointers));
+        self.list(&schema, &schema.fields, &mut values, &mut told);
+        let mut fresh = encode(&schema, &values, pointers).ok()?;
+        fresh.extend_from_slice(payload.get(payload.len() - trailing..)?);
+        let payload_at = record.bytes().len().checked_sub(payload.len())?;
+        let mut bytes = record.bytes().get(..payload_at)?.to_vec();
+        bytes.extend_from_slice(&fresh);
+        let size = u16::try_from(bytes.len()).ok().filter(|size| usize::from(*size) <= most)?;
+        let size_at = size_at(record);
+        bytes.get_mut(size_at..size_at + 2)?.copy_from_slice(&size.to_le_bytes());
+        let mut texts = Vec::new();
+        text_ranges(decoder, &fresh, pointers, payload_at, &mut texts);
+        summary.add(&told);
+        Some(Resized { bytes, texts })
+    }
+
+    fn list(
+        &self,
+        schema: &EventSchema,
+        fields: &[Field],
+        values: &mut [OwnedValue],
+        summary: &mut Summary,
+    ) {
+        for (field, value) in fields.iter().zip(values) {
+            if counts(schema, field) {
+                *value = OwnedValue::Auto;
+                continue;
+            }
+            let elements = match value {
+                OwnedValue::Array(elements) => elements.as_mut_slice(),
+                one => std::slice::from_mut(one),
+            };
+            for element in elements {
+                match (element, &field.kind) {
+                    (OwnedValue::Struct(members), FieldKind::Struct(fields)) => {
+                        self.list(schema, fields, members, summary);
+                    }
+                    (element, _) => self.one(field, element, summary),
+                }
+            }
+        }
+    }
+
+    fn one(&self, field: &Field, value: &mut OwnedValue, summary: &mut Summary) {
+        let (action, by) = self.action(field, category(field));
+        let before = value.clone();
+        match value {
+            OwnedValue::Utf16(units) => {
+                let old: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
+                let new = self.text(&old, Coding::Wide, action, by, summary);
+                let pairs = new.as_chunks::<2>().0;
+                *units = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+                units.truncate(room(field));
+            }
+            OwnedValue::Ansi(bytes) | OwnedValue::Utf8(bytes) => {
+                *bytes = self.text(bytes, Coding::Narrow, action, by, summary);
+                bytes.truncate(room(field));
+            }
+            OwnedValue::Binary(bytes) if action == Action::Drop => match field.length {
+                Length::Natural | Length::Fixed(_) => bytes.fill(0),
+                _ => bytes.clear(),
+            },
+            OwnedValue::Sid(_) if action == Action::Drop => {
+                *value = match field.in_type() {
+                    Some(InType::WbemSid) => OwnedValue::Null,
+                    // S-1-0-0: nobody.
+                    _ => OwnedValue::Sid(vec![1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+                };
+            }
+            _ => {}
+        }
+        // What is found in text by its form is counted there.
+        if before != *value && action != Action::Keep {
+            *summary.fields.entry(field.name.to_string()).or_default() += 1;
+            if let Some(category) = by {
+                summary.count(category);
+            }
+        }
+    }
+
+    /// A text as it shall be, without what is private in it.
+    fn text(
+        &self,
+        bytes: &[u8],
+        coding: Coding,
+        action: Action,
+        by: Option<Category>,
+        summary: &mut Summary,
+    ) -> Vec<u8> {
+        let step = if coding == Coding::Wide { 2 } else { 1 };
+        let ends = bytes.chunks_exact(step).position(|unit| unit.iter().all(|b| *b == 0));
+        let text = bytes.get(..ends.map_or(bytes.len(), |units| units * step)).unwrap_or(bytes);
+        let mut out = Vec::new();
+        match (action, by) {
+            (Action::Keep, _) => return self.private(bytes, coding, summary),
+            (_, Some(Category::CommandLines)) => {
+                let program = program(text, coding);
+                let (program, rest) = text.split_at(program.min(text.len()));
+                out.extend(self.private(program, coding, summary));
+                if !rest.is_empty() && action == Action::Hash {
+                    push(&mut out, " ", coding);
+                    self.token(&mut out, rest, coding);
+                }
+            }
+            (_, Some(Category::Paths)) => {
+                let mut part = Vec::new();
+                for unit in text.chunks(step) {
+                    let separates = matches!(unit, [b'\\' | b'/'] | [b'\\' | b'/', 0]);
+                    if !separates {
+                        part.extend_from_slice(unit);
+                        continue;
+                    }
+                    let name = string(&part, coding);
+                    // A drive is no secret, and where devices are neither.
+                    if name.is_empty() || name.ends_with(':') || name == "Device" {
+                        out.append(&mut part);
+                    } else if action == Action::Hash {
+                        self.token(&mut out, &part, coding);
+                    }
+                    part.clear();
+                    out.extend_from_slice(unit);
+                }
+                out.extend(self.private(&part, coding, summary));
+            }
+            (Action::Hash, _) => self.token(&mut out, text, coding),
+            (Action::Drop, _) => {}
+        }
+        out
+    }
+
+    /// Appends the token that stands for a text; nothing for nothing.
+    fn token(&self, out: &mut Vec<u8>, text: &[u8], coding: Coding) {
+        if !text.is_empty() {
+            self.token_of(out, &string(text, coding), coding);
+        }
+    }
+
+    fn token_of(&self, out: &mut Vec<u8>, text: &str, coding: Coding) {
+        // One that spells a listed text by chance will not do.
+        let spells = |token: &str| self.secrets.find(token.as_bytes(), 0).is_some();
+        let token = |attempt| -> String {
+            self.mask.letters(text, attempt).take(TOKEN).map(char::from).collect()
+        };
+        let found = (0..4).map(token).find(|token| !spells(token));
+        push(out, found.as_deref().unwrap_or("********"), coding);
+    }
+
+    /// A text with homes, told names and listed texts replaced by their tokens, and SIDs by others.
+    fn private(&self, bytes: &[u8], coding: Coding, summary: &mut Summary) -> Vec<u8> {
+        let users = self.policy.of(Category::Users);
+        let machines = self.policy.of(Category::Machines);
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut homes = Search::new(users != Action::Keep, |from| {
+            patterns::home(bytes, from).map(|h| (h.start, h.end, h.coding, h.name))
+        });
+        let find = |needles: &Needles, from| {
+            let found = needles.find(bytes, from)?;
+            Some((found.start, found.end, found.coding, found.text))
+        };
+        let mut names = Search::new(!self.names.is_empty(), |from| find(self.names, from));
+        let mut secrets = Search::new(!self.secrets.is_empty(), |from| find(self.secrets, from));
+        let mut at = 0;
+        loop {
+            let secret = secrets.next(at, coding);
+            let home = homes.next(at, coding);
+            let name = names.next(at, coding);
+            let start = |place: Option<(usize, usize)>| place.map_or(usize::MAX, |p| p.0);
+            let first = start(secret).min(start(home)).min(start(name));
+            let (end, text, action) = if first == usize::MAX {
+                break;
+            } else if let Some((_, end)) = secret.filter(|p| p.0 == first) {
+                let index = secrets.what().copied().unwrap_or(0);
+                if let Some(count) = summary.secrets.get_mut(index) {
+                    *count += 1;
+                }
+                (end, self.secrets.text(index).to_owned(), Action::Hash)
+            } else if let Some((_, end)) = home.filter(|p| p.0 == first) {
+                summary.count(Category::Users);
+                (end, homes.what().cloned().unwrap_or_default(), users)
+            } else if let Some((_, end)) = name {
+                summary.names += 1;
+                let text = self.names.text(names.what().copied().unwrap_or(0)).to_owned();
+                (end, text, if users == Action::Keep { machines } else { users })
+            } else {
+                break;
+            };
+            out.extend_from_slice(bytes.get(at..first).unwrap_or_default());
+            if action == Action::Hash {
+                self.token_of(&mut out, &text, coding);
+            }
+            at = end.max(at + 1);
+        }
+        out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        if self.policy.of(Category::Sids) != Action::Keep {
+            let mut from = 0;
+            while let Some((_, end)) = patterns::sid_text(self.mask, &mut out, from) {
+                from = end.max(from + 1);
+                summary.count(Category::Sids);
+            }
+        }
+        out
+    }
+}
+
+/// The places of one thing in a text, each looked for once.
+struct Search<T, F> {
+    find: F,
+    on: bool,
+    found: Option<(usize, usize, Coding, T)>,
+    from: usize,
+}
+
+impl<T, F: FnMut(usize) -> Option<(usize, usize, Coding, T)>> Search<T, F> {
+    fn new(on: bool, find: F) -> Self {
+        Search { find, on, found: None, from: 0 }
+    }
+
+    /// Start and end of the first place from `at` on that is in a coding.
+    fn next(&mut self, at: usize, coding: Coding) -> Option<(usize, usize)> {
+        self.from = self.from.max(at);
+        while self.on && self.found.as_ref().is_none_or(|f| f.0 < at || f.2 != coding) {
+            self.found = (self.find)(self.from);
+            match &self.found {
+                Some(found) => self.from = found.0 + 1,
+                None => self.on = false,
+            }
+        }
+        self.found.as_ref().filter(|f| f.0 >= at).map(|f| (f.0, f.1))
+    }
+
+    /// What was found there.
+    fn what(&self) -> Option<&T> {
+        self.found.as_ref().map(|f| &f.3)
+    }
+}
+
+/// Bytes behind the fields of a payload, if what was decoded comes out of encoding as it was. Bytes that
+/// no value has, as the pointers before a SID, need not.
+fn fits(
+    decoder: &Decoder,
+    schema: &EventSchema,
+    payload: &[u8],
+    pointers: PointerSize,
+) -> Option<usize> {
+    let note = decoder.check(payload, pointers);
+    if note.is_short() {
+        return None;
+    }
+    let told = OwnedValue::collect(decoder.fields(payload, pointers));
+    let mut values = told.clone();
+    count_anew(schema, &schema.fields, &mut values);
+    let again = encode(schema, &values, pointers).ok()?;
+    let same = decoder.check(&again, pointers).is_exact()
+        && OwnedValue::collect(decoder.fields(&again, pointers)) == told;
+    same.then_some(note.trailing.len())
+}
+
+fn count_anew(schema: &EventSchema, fields: &[Field], values: &mut [OwnedValue]) {
+    for (field, value) in fields.iter().zip(values) {
+        if counts(schema, field) {
+            *value = OwnedValue::Auto;
+        } else if let FieldKind::Struct(members) = &field.kind {
+            let elements = match value {
+                OwnedValue::Array(elements) => elements.as_mut_slice(),
+                one => std::slice::from_mut(one),
+            };
+            for element in elements {
+                if let OwnedValue::Struct(values) = element {
+                    count_anew(schema, members, values);
+                }
+            }
+        }
+    }
+}
+
+/// Where text stands in a payload, counted from the start of its record.
+fn text_ranges(
+    decoder: &Decoder,
+    payload: &[u8],
+    pointers: PointerSize,
+    base: usize,
+    ranges: &mut Vec<std::ops::Range<usize>>,
+) {
+    for (_, value) in decoder.fields(payload, pointers) {
+        let text = match &value {
+            etl_schema::decode::Value::Utf16(text) => Some(text.bytes()),
+            etl_schema::decode::Value::Ansi(bytes) | etl_schema::decode::Value::Utf8(bytes) => {
+                Some(*bytes)
+            }
+            _ => None,
+        };
+        if let Some(range) = text.and_then(|text| range_in(payload, text)) {
+            ranges.push(range.start + base..range.end + base);
+        }
+    }
+}
+
+/// Units that a field has room for.
+fn room(field: &Field) -> usize {
+    match field.length {
+        Length::Fixed(units) => units.into(),
+        _ => usize::MAX,
+    }
+}
+
+/// Where a record states its size.
+fn size_at(record: &Record<'_>) -> usize {
+    match record.kind() {
+        RecordKind::SYSTEM32
+        | RecordKind::SYSTEM64
+        | RecordKind::COMPACT32
+        | RecordKind::COMPACT64
+        | RecordKind::PERFINFO32
+        | RecordKind::PERFINFO64 => 4,
+        _ => 0,
+    }
+}
+
+/// Bytes of the program at the beginning of a command line.
+fn program(text: &[u8], coding: Coding) -> usize {
+    let step = if coding == Coding::Wide { 2 } else { 1 };
+    let is = |unit: &[u8], c: u8| matches!(unit, [b] | [b, 0] if *b == c);
+    let units = || text.chunks_exact(step);
+    let end = match units().next() {
+        Some(first) if is(first, b'"') => {
+            units().skip(1).position(|unit| is(unit, b'"')).map(|at| at + 2)
+        }
+        _ => units().position(|unit| is(unit, b' ')),
+    };
+    end.map_or(text.len(), |units| units * step)
+}
+
+fn string(bytes: &[u8], coding: Coding) -> String {
+    match coding {
+        Coding::Narrow => bytes.iter().map(|b| char::from(*b)).collect(),
+        Coding::Wide => {
+            let units = bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair));
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+    }
+}
+
+fn push(out: &mut Vec<u8>, text: &str, coding: Coding) {
+    match coding {
+        Coding::Narrow => out.extend_from_slice(text.as_bytes()),
+        Coding::Wide => out.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
+    }
+}
