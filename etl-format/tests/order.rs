@@ -4,10 +4,12 @@
 mod common;
 
 use common::packed::xpress;
-use common::reading::{ahead, file, file_order, heads, pipe, spooled, strict, time_order};
+use common::reading::{
+    ahead, file, file_order, heads, pipe, spooled, strict, time_order, time_order_on,
+};
 use common::records::MESSAGE;
 use common::{File, message, perfinfo, run, system};
-use etl_format::read::Options;
+use etl_format::read::{Batch, Mode, Options, Trace};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -242,6 +244,75 @@ proptest! {
             prop_assert!(other.same_as(&outcome));
         }
     }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn any_number_of_threads_gives_the_same(
+        plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 14..60),
+        layout in layout(),
+        packed: bool,
+        threads in 2..5usize,
+        damage in prop::collection::vec((any::<Index>(), any::<u8>()), 0..3),
+        salvage: bool,
+    ) {
+        let (mut bytes, _) = make(&plans, &layout, packed);
+        for (at, byte) in damage {
+            let len = bytes.len();
+            bytes[at.index(len)] = byte;
+        }
+        let mode = if salvage { Mode::Salvage } else { Mode::Strict };
+        let options = Options { mode, ..strict() };
+        for options in [options, ahead(options), heads(options)] {
+            let alone = time_order(bytes.as_slice(), &options);
+            let together = time_order_on(bytes.as_slice(), &options, threads);
+            prop_assert!(together.same_as(&alone));
+            prop_assert_eq!(together.order, alone.order);
+            let together = time_order_on(file(&bytes), &options, threads);
+            prop_assert!(together.same_as(&alone));
+            prop_assert_eq!(together.order, alone.order);
+        }
+    }
+
+    #[test]
+    fn a_batch_gives_back_what_was_put_in(
+        plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 0..12),
+        layout in layout(),
+    ) {
+        let (bytes, _) = make(&plans, &layout, false);
+        let outcome = time_order(bytes.as_slice(), &strict());
+        let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
+        let mut reader = trace.ordered().unwrap();
+        let mut batch = Batch::default();
+        reader.for_each(|r| { batch.push(&r); Ok::<_, etl_format::Error>(()) }).unwrap();
+        let seen: Vec<_> = batch.records().map(|r| common::reading::Seen::of(&r)).collect();
+        prop_assert_eq!(batch.len(), seen.len());
+        prop_assert_eq!(batch.bytes(), seen.iter().map(|r| r.bytes.len()).sum::<usize>());
+        prop_assert_eq!(seen, outcome.records);
+        batch.clear();
+        prop_assert!(batch.is_empty() && batch.records().next().is_none());
+    }
+}
+
+#[test]
+fn a_reader_whose_work_panics_ends_its_threads() {
+    let mut file = File::new(0x400);
+    for cpu in 0..40 {
+        file = file.buffer(cpu, &run(1000, 2));
+    }
+    let bytes = file.bytes();
+    let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
+    let mut reader = trace.ordered().unwrap();
+    let work = std::panic::AssertUnwindSafe(|| {
+        reader.with_threads(2, |reader| {
+            reader.next_record().unwrap();
+            panic!("in the middle");
+        })
+    });
+    assert!(std::panic::catch_unwind(work).is_err());
+    assert!(reader.next_record().unwrap().is_some(), "what is left is read alone");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::sources::{manifest, trace_event_info};
 use crate::tables::{Profile, Registry};
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
-use etl_format::read::{Header, Record};
+use etl_format::read::{EventHeader, Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::sync::{Arc, OnceLock};
@@ -193,16 +193,31 @@ impl SchemaStore {
         }
     }
 
+    /// As [`SchemaStore::learn`], for an EVENT record whose header has been read already.
+    #[inline]
+    pub fn learn_event(&mut self, header: &EventHeader, record: &Record<'_>) {
+        if header.descriptor.id == MANIFEST_EVENT {
+            self.learn_event_source(header.provider, header.process_id, record.payload());
+        }
+        if header.flags.has(EventFlags::EXTENDED_INFO) {
+            self.learn_metadata(header.provider, record);
+        }
+    }
+
+    /// The decoder that the tables have for a provider's event, unless another one was given for it.
+    ///
+    /// What this gives stays what it is as long as nothing is given.
+    #[must_use]
+    pub fn from_tables(&self, provider: Guid, identity: Identity) -> Option<&'static Decoder> {
+        if self.given.contains_key(&(provider, identity)) {
+            return None;
+        }
+        self.tables?.decoder(provider, identity)
+    }
+
     fn learn_from(&mut self, record: &Record<'_>) {
         match record.header() {
-            Header::Event(header) => {
-                if header.descriptor.id == MANIFEST_EVENT {
-                    self.learn_event_source(header.provider, header.process_id, record.payload());
-                }
-                if header.flags.has(EventFlags::EXTENDED_INFO) {
-                    self.learn_metadata(header.provider, record);
-                }
-            }
+            Header::Event(header) => self.learn_event(&header, record),
             Header::Full(header) if header.class == EVENT_METADATA => {
                 self.learn_merged(header.opcode, record);
             }

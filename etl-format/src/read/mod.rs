@@ -24,6 +24,8 @@
 //!   damage.
 //! * A [`Record`] is a view; nothing is allocated per record.
 
+mod ahead;
+mod batch;
 mod buffer;
 mod damage;
 mod extended;
@@ -44,6 +46,7 @@ mod tally;
 mod trace;
 mod walk;
 
+pub use batch::Batch;
 pub use buffer::BufferHeader;
 pub use damage::{Damage, Mode, Note};
 pub use extended::{ExtendedItem, ExtendedItems, StackTrace};

@@ -27,6 +27,7 @@ use std::collections::BinaryHeap;
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, ErrorKind, Result};
 
+use super::ahead::{Ahead, make_ready};
 use super::damage::{Damage, Log, Mode};
 use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
@@ -150,6 +151,17 @@ pub struct Ordered<S: Source> {
     /// Latest stamp of each stream's buffers opened so far.
     ends: Vec<i64>,
     report: OrderReport,
+    /// Buffers that other threads make ready.
+    ahead: Option<Ahead<S::Block>>,
+}
+
+/// Ends the other threads whichever way the work with the reader ends.
+struct Alone<'a, S: Source>(&'a mut Ordered<S>);
+
+impl<S: Source> Drop for Alone<'_, S> {
+    fn drop(&mut self) {
+        self.0.ahead = None;
+    }
 }
 
 impl<S: Source> Ordered<S> {
@@ -186,6 +198,7 @@ impl<S: Source> Ordered<S> {
             held: 0,
             ends: vec![i64::MIN; streams],
             report: OrderReport::default(),
+            ahead: None,
         };
         let mut last = None;
         for index in 0..ordered.ranks.len() {
@@ -209,6 +222,48 @@ impl<S: Source> Ordered<S> {
             };
             self.heap.push(Reverse((due, Waiting::Buffer(index))));
         }
+    }
+
+    /// Calls `work` with this reader, while up to `threads - 1` other threads decompress buffers and
+    /// find their records ahead of it; with one thread, or few compressed buffers, `work` is alone.
+    /// Buffers that are not compressed take longer to hand over than to read.
+    ///
+    /// Records, damage and report are the same for any number of threads. Up to 16 buffers for each
+    /// further thread are held besides those that the report counts.
+    pub fn with_threads<T>(&mut self, threads: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+        let others = threads.saturating_sub(1).min(Self::MOST_THREADS);
+        let packed = self.entries.iter().filter(|entry| entry.compressed).count();
+        if others == 0 || packed < Self::WORTH_IT {
+            return work(self);
+        }
+        let order = self.likely_order();
+        std::thread::scope(|scope| {
+            self.ahead = Some(Ahead::start(scope, others, order, &self.layout, self.mode));
+            let alone = Alone(self);
+            work(&mut *alone.0)
+        })
+    }
+
+    /// Threads beyond these would only wait for the one that merges.
+    const MOST_THREADS: usize = 63;
+    /// Compressed buffers for which it is worth it to start a thread.
+    const WORTH_IT: usize = 16;
+
+    /// The order in which buffers are likely to be opened: where each is opened ahead of its own
+    /// records, at the time of those before it.
+    fn likely_order(&self) -> Vec<usize> {
+        let stream = |index: usize| self.ranks.get(index).map(|rank| rank.0);
+        let due = |index: usize| {
+            let before = index.checked_sub(1).filter(|&before| stream(before) == stream(index));
+            let at = match self.order {
+                OrderCheck::Full | OrderCheck::Heads => Some(index),
+                OrderCheck::Ahead => before,
+            };
+            at.and_then(|at| self.entries.get(at)).map_or(i64::MIN, |entry| entry.first_stamp)
+        };
+        let mut order: Vec<_> = (0..self.entries.len()).collect();
+        order.sort_by_key(|&index| due(index));
+        order
     }
 
     /// The next record in time, or `None` at the end of the trace.
@@ -377,14 +432,23 @@ impl<S: Source> Ordered<S> {
         }
         run.kept = run.kept.max(held);
         let (offset, len) = (entry.offset, entry.stored as usize);
-        self.source
-            .read(offset, len, &mut run.loaded.raw)
-            .map_err(|e| Error::new(offset, e.into()))?;
-        run.loaded.set(entry, &self.layout, &mut run.log)?;
-        if !run.loaded.spots(&mut run.records, &mut run.log) {
-            self.report.sorted_buffers += 1;
-            run.records.sort_by_key(|spot| spot.stamp);
-        }
+        let (ahead, source) = (self.ahead.as_mut(), &mut self.source);
+        let piece = ahead.and_then(|ahead| ahead.take(index, &self.entries, source));
+        let sorted = match (piece, &mut self.ahead) {
+            (Some(piece), Some(ahead)) => {
+                let loaded = core::mem::replace(&mut run.loaded, piece.loaded);
+                ahead.give_back((loaded, core::mem::replace(&mut run.records, piece.records)));
+                run.log = piece.log;
+                piece.sorted?
+            }
+            _ => {
+                let read = self.source.read(offset, len, &mut run.loaded.raw);
+                read.map_err(|e| Error::new(offset, e.into()))?;
+                let Run { loaded, records, log, .. } = run;
+                make_ready(entry, &self.layout, loaded, records, log)?
+            }
+        };
+        self.report.sorted_buffers += u64::from(sorted);
         if let (Some(first), Some(last), Some(end)) =
             (run.records.first(), run.records.last(), self.ends.get_mut(rank.0 as usize))
         {

@@ -73,6 +73,18 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// A record of which all parts are known.
+    #[inline(always)]
+    pub(crate) fn from_parts(
+        bytes: &'a [u8],
+        kind: RecordKind,
+        stamped: bool,
+        stamp: i64,
+        place: Place,
+    ) -> Self {
+        Record { bytes, kind, stamped, stamp, place }
+    }
+
     /// The whole record: header, extended items, payload; without the alignment gap behind it.
     #[must_use]
     #[inline]

@@ -8,8 +8,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Readers hold a few [`Source::Block`]s and have them filled again and again, so a source that
 /// copies does not allocate per buffer, and one that borrows does not copy.
 pub trait Source {
-    /// What holds the bytes of one read.
-    type Block: AsRef<[u8]> + Default;
+    /// What holds the bytes of one read. It may be worked on by another thread.
+    type Block: AsRef<[u8]> + Default + Send;
 
     /// Fills `block` with up to `len` bytes from `offset`: fewer only at the end of the source.
     ///

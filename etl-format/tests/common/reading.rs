@@ -109,6 +109,11 @@ pub fn file_order(source: impl Source, options: &Options) -> Outcome {
 }
 
 pub fn time_order(source: impl Source, options: &Options) -> Outcome {
+    time_order_on(source, options, 1)
+}
+
+/// As [`time_order`], with buffers made ready by other threads.
+pub fn time_order_on(source: impl Source, options: &Options, threads: usize) -> Outcome {
     let mut trace = match Trace::open(source, options) {
         Ok(trace) => trace,
         Err(error) => return Outcome::failed(error),
@@ -119,9 +124,11 @@ pub fn time_order(source: impl Source, options: &Options) -> Outcome {
         Err(error) => return Outcome::failed(error),
     };
     let mut records = Vec::new();
-    let end = reader.for_each(|r| {
-        records.push(Seen::of(&r));
-        Ok(())
+    let end = reader.with_threads(threads, |reader| {
+        reader.for_each(|r| {
+            records.push(Seen::of(&r));
+            Ok(())
+        })
     });
     assert_eq!(reader.records(), records.len() as u64);
     Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }

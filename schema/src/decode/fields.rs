@@ -1,7 +1,8 @@
 //! The walk over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep};
-use super::plan::{Op, Slots};
+use super::plan::{Counted, Measured, Op, Shape, Slots};
+use super::text::utf16_len;
 use super::value::Value;
 use super::views::field_value;
 use crate::model::Field;
@@ -86,6 +87,21 @@ impl<'a> Fields<'a> {
         while self.next < index && !self.ended {
             let Some(op) = self.ops.get(self.next) else { break };
             let rest = self.data.get(self.at..)?;
+            let (fields, bytes) = op.run;
+            if fields > 0 && fields <= index - self.next && bytes <= rest.len() {
+                (self.at, self.next) = (self.at + bytes, self.next + fields);
+                continue;
+            }
+            // Text up to its NUL is most of what has no fixed size.
+            if op.shape == Shape::Utf16
+                && op.length == Measured::Nul
+                && op.count == Counted::One
+                && let (end, next) = utf16_len(rest)
+                && end < next
+            {
+                (self.at, self.next) = (self.at + next, self.next + 1);
+                continue;
+            }
             let extent = field_extent(op, rest, &self.here, self.slots(), &mut Budget::new(rest));
             match extent {
                 Some(extent) if !extent.clipped => {

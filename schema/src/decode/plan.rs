@@ -120,6 +120,9 @@ pub(super) struct Op {
     /// The offset in the payload, where it is always the same (top level only).
     pub(super) offset: Option<usize>,
     pub(super) members: Vec<Op>,
+    /// From this field on, how many fields have a fixed size and count nothing, and their bytes: they
+    /// are stepped over at once.
+    pub(super) run: (usize, usize),
 }
 
 impl Op {
@@ -146,6 +149,15 @@ pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
             _ => None,
         };
         at = (|| at?.checked_add(op.size?.checked_mul(times?)?))();
+    }
+    let mut run = (0usize, 0usize);
+    for op in ops.iter_mut().rev() {
+        let bytes = match (op.count, op.size, op.keep) {
+            (Counted::One, Some(size), None) => run.1.checked_add(size),
+            _ => None,
+        };
+        run = bytes.map_or((0, 0), |bytes| (run.0 + 1, bytes));
+        op.run = run;
     }
     ops
 }
@@ -256,7 +268,8 @@ fn list(
         };
         let size = fixed_size(shape, length, &members);
         let keep = slot_of(here, index);
-        ops.push(Op { shape, count, length, keep, size, offset: None, members });
+        let (offset, run) = (None, (0, 0));
+        ops.push(Op { shape, count, length, keep, size, offset, members, run });
     }
     ops
 }
