@@ -16,6 +16,7 @@ use std::time::Instant;
 use clap::Parser;
 use etl_format::read::{FileOrder, FileSource, Options, OrderCheck, Record, Trace};
 use etl_schema::store::SchemaStore;
+use etl_verify::Settings;
 
 use measure::{best, best_on_the_wall, peak_memory, plain_pass};
 use table::Row;
@@ -47,6 +48,9 @@ struct Args {
     /// Used by the program itself: read one trace in time order and print the peak memory
     #[arg(long, hide = true)]
     child: Option<PathBuf>,
+    /// Used by the program itself: judge one trace and print the peak memory
+    #[arg(long, hide = true)]
+    judge: Option<PathBuf>,
 }
 
 const PLAIN: &str = "plain pass over the bytes";
@@ -54,7 +58,8 @@ const LOOK_UP: &str = "file order, look-up";
 const LOOK_UP_FIELDS: &str = "file order, look-up, fields";
 const FIELDS: &str = "fields of known events";
 const DUMP: &str = "dump to JSON lines";
-const VERIFY: &str = "etlverify, slice";
+const WALK: &str = "time order, slice";
+const VERIFY: &str = "etlverify";
 const INDEX: &str = "symbol index";
 
 impl Args {
@@ -73,6 +78,12 @@ fn main() {
                 .expect("it is a trace");
         let mut records = trace.ordered().expect("it is in order");
         while records.next_record().expect("it reads").is_some() {}
+        println!("{}", peak_memory());
+        return;
+    }
+    if let Some(path) = &args.judge {
+        let settings = Settings { threads: 2, ..Settings::default() };
+        judge(path, &settings);
         println!("{}", peak_memory());
         return;
     }
@@ -166,7 +177,7 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
         rows.push(row("file order, slice", best(runs, || file_order(&bytes))));
     }
     for (what, order) in [
-        ("time order, slice", OrderCheck::Ahead),
+        (WALK, OrderCheck::Ahead),
         ("time order, heads only", OrderCheck::Heads),
         ("time order, all checked first", OrderCheck::Full),
     ] {
@@ -175,12 +186,11 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
         }
     }
     if args.wants(VERIFY) {
-        let judge = || etl_verify::verify(bytes.as_slice(), &name).expect("it is a trace").records;
-        rows.push(row(VERIFY, best(runs, judge)));
+        rows.extend(verify_rows(path, &bytes, runs, &row));
     }
     if args.wants("time order, file") {
         let mut from_file = row("time order, file", best(runs, || time_order_of_file(path)));
-        from_file.peak = child_peak(path);
+        from_file.peak = child_peak("--child", path);
         rows.push(from_file);
     }
     let store = SchemaStore::default();
@@ -292,10 +302,36 @@ fn time_order_of_file(path: &Path) -> i64 {
     sum
 }
 
-/// Peak memory of a process that only reads the file in time order.
-fn child_peak(path: &Path) -> Option<u64> {
-    let output =
-        Command::new(std::env::current_exe().ok()?).arg("--child").arg(path).output().ok()?;
+/// Judging, with the speed as a share of the ordered walk's over the same bytes by the same clock.
+fn verify_rows(path: &Path, bytes: &[u8], runs: usize, row: impl Fn(&str, f64) -> Row) -> Vec<Row> {
+    let walk = || time_order(bytes, OrderCheck::Ahead);
+    let judge = |threads| {
+        let settings = Settings { threads, ..Settings::default() };
+        etl_verify::verify_with(bytes, "", &settings, |_| {}).expect("it is a trace").records
+    };
+    let mut rows = Vec::new();
+    for (threads, walk, seconds) in [
+        (1, best(runs, walk), best(runs, || judge(1))),
+        (2, best_on_the_wall(runs, walk), best_on_the_wall(runs, || judge(2))),
+    ] {
+        let clock = if threads == 1 { "one thread" } else { "two threads, wall" };
+        rows.push(row(&format!("{VERIFY}, {clock}: {:.2} of the walk", walk / seconds), seconds));
+    }
+    if let Some(last) = rows.last_mut() {
+        last.peak = child_peak("--judge", path);
+    }
+    rows
+}
+
+fn judge(path: &Path, settings: &Settings) {
+    let file = std::fs::File::open(path).expect("the trace opens");
+    let source = FileSource::new(file).expect("it can seek");
+    etl_verify::verify_with(source, "", settings, |_| {}).expect("it is a trace");
+}
+
+/// Peak memory of a process that does nothing else.
+fn child_peak(what: &str, path: &Path) -> Option<u64> {
+    let output = Command::new(std::env::current_exe().ok()?).arg(what).arg(path).output().ok()?;
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Record, Trace};
 use etl_tests::trace;
-use etl_verify::{CoverageTable, Verdict, verify};
+use etl_verify::{CoverageTable, Settings, Verdict, verify, verify_with};
 
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
@@ -114,6 +114,12 @@ fn the_merged_trace_of_two_dotnet_processes() {
     let Some(path) = trace("perfview/net.4.5.2.x64.etl") else { return };
     let bytes = std::fs::read(path).unwrap();
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
+    // Threads change nothing.
+    for threads in 2..=4 {
+        let settings = Settings { threads, ..Settings::default() };
+        let other = verify_with(bytes.as_slice(), "net.4.5.2.x64.etl", &settings, |_| {}).unwrap();
+        assert_eq!(other.json(), report.json());
+    }
 
     // Addresses: equal to the naive count, and to figures that were computed elsewhere.
     let (stacks, samples) = naively(&bytes);

@@ -67,7 +67,7 @@ pub fn parse(text: &str) -> Result<Settings, String> {
     for text in &written.enable {
         enabled.extend(Enabled::parse(text).map_err(|e| format!("enable = {text:?}: {e}"))?);
     }
-    Ok(Settings { policy, enabled })
+    Ok(Settings { policy, enabled, ..Settings::default() })
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! From files to facts to a report.
 
+use std::sync::mpsc;
+
 use etl_format::Result;
-use etl_format::read::{Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+use etl_format::read::{Batch, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+use etl_schema::tables::Profile;
 
 use crate::facts::enable::Enabled;
+use crate::facts::payload::Payloads;
 use crate::facts::source::{Fault, Timeline};
 use crate::facts::{Facts, loss};
 use crate::policy::Policy;
@@ -17,6 +21,11 @@ pub struct Settings {
     pub policy: Policy,
     /// What the sessions were enabled with, as far as the user tells it.
     pub enabled: Vec<Enabled>,
+    /// Threads that work on one trace: with two or more, one reads and another one judges. What is
+    /// found does not depend on it. 0 counts as 1.
+    pub threads: usize,
+    /// Which tables payloads are compared with: those of the shipped runtimes, or of the pages.
+    pub profile: Profile,
 }
 
 /// Reads a trace and judges it. `file` is the name that the report shows.
@@ -77,6 +86,7 @@ fn attempt<S: Source>(
     }
     let timeline = Timeline::new(traces.iter().map(|(trace, _)| trace.clock()).collect());
     let mut facts = Facts::new(timeline.clone(), &settings.enabled);
+    facts.payloads = Payloads::new(settings.profile);
     let mut buffers = Vec::new();
     for (trace, name) in &traces {
         facts.file(trace, name);
@@ -87,6 +97,12 @@ fn attempt<S: Source>(
         readers.push(trace.ordered().map_err(|e| (index, e))?);
     }
     match readers.as_mut_slice() {
+        [reader] if settings.threads > 1 => {
+            // One judges; those beyond two make buffers ready.
+            let facts = &mut facts;
+            let read = |reader: &mut Ordered<_>| side_by_side(reader, facts, watch);
+            reader.with_threads(settings.threads - 1, read).map_err(|e| (0, e))?;
+        }
         [reader] => {
             while let Some(record) = reader.next_record().map_err(|e| (0, e))? {
                 watch(&record);
@@ -120,6 +136,46 @@ fn attempt<S: Source>(
     facts.finish();
     let judgement = rules::judge(&facts, &settings.policy);
     Ok(Some(Report::new(&facts, judgement)))
+}
+
+/// Bytes of records that are handed over at a time.
+const BATCH: usize = 1 << 17;
+/// Batches that are waiting to be judged.
+const WAITING: usize = 3;
+
+/// Reads a trace on this thread and takes its records in on another one.
+fn side_by_side<S: Source>(
+    reader: &mut Ordered<S>,
+    facts: &mut Facts,
+    watch: &mut impl FnMut(&Record<'_>),
+) -> Result<()> {
+    let (send, take) = mpsc::sync_channel::<Batch>(WAITING);
+    let (give_back, free) = mpsc::channel::<Batch>();
+    // `send` is moved in, so that it goes when the reading ends, however it does.
+    std::thread::scope(move |scope| {
+        scope.spawn(move || {
+            for mut batch in take {
+                for record in batch.records() {
+                    facts.record(&record, 0);
+                }
+                batch.clear();
+                // Nobody waits for the last ones.
+                give_back.send(batch).ok();
+            }
+        });
+        let mut batch = Batch::default();
+        while let Some(record) = reader.next_record()? {
+            watch(&record);
+            batch.push(&record);
+            if batch.bytes() >= BATCH {
+                let next = free.try_recv().unwrap_or_default();
+                // The other thread only goes when it panics; then the scope does so, too.
+                send.send(std::mem::replace(&mut batch, next)).ok();
+            }
+        }
+        send.send(batch).ok();
+        Ok(())
+    })
 }
 
 /// Reads several traces side by side: always the one whose next record is due first.

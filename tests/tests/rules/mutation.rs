@@ -80,6 +80,7 @@ fn table() -> (BTreeMap<(String, usize), Row>, usize) {
     let settings = Settings {
         policy: Default::default(),
         enabled: etl_verify::Enabled::parse("runtime:0x4001CCBD:5+rundown:0x178:5").unwrap(),
+        ..Settings::default()
     };
     let plain = judge(&[write(&file, &all)], &settings);
     assert!(plain.findings.is_empty(), "{}", plain.text());

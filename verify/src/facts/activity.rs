@@ -3,10 +3,11 @@
 //! Providers keep the convention loosely. So starts and stops are matched by activity and task, and only
 //! tasks of which any start was matched by a stop are judged.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_format::read::EventHeader;
+use foldhash::{HashMap, HashSet};
 
 use super::process::Counted;
 
@@ -35,6 +36,8 @@ pub struct Activities {
     balances: BTreeMap<Task, Balance>,
     seen: HashSet<Guid>,
     parents: HashMap<Guid, i64>,
+    /// The activity of the last event that has one.
+    last: Guid,
     /// Whether there were more activities than are kept, so that nothing can be said of parents.
     pub overflowed: bool,
 }
@@ -48,7 +51,7 @@ impl Activities {
         let activity = header.activity;
         if self.seen.len() >= Self::KEPT || self.parents.len() >= Self::KEPT {
             self.overflowed = true;
-            (self.seen, self.parents) = (HashSet::new(), HashMap::new());
+            (self.seen, self.parents) = (HashSet::default(), HashMap::default());
         }
         if let Some(parent) = related.filter(|&p| p != Guid::ZERO && !self.overflowed) {
             self.parents.entry(parent).or_insert(stamp);
@@ -56,8 +59,9 @@ impl Activities {
         if activity == Guid::ZERO {
             return;
         }
-        if !self.overflowed {
+        if !self.overflowed && self.last != activity {
             self.seen.insert(activity);
+            self.last = activity;
         }
         // Task 0 is what a provider gives that has none: its starts and stops belong to anything.
         let task = (header.provider, header.descriptor.task);

@@ -7,7 +7,7 @@
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, Cursor};
-use etl_format::read::Record;
+use etl_format::read::{EventHeader, Record};
 
 /// Microsoft-Windows-DotNETRuntime.
 pub const RUNTIME: Guid =
@@ -192,14 +192,23 @@ pub struct FromClr<'a> {
 /// for their event.
 #[must_use]
 pub fn decode<'a>(record: &Record<'a>) -> Option<FromClr<'a>> {
-    let provider = record.provider()?;
-    let rundown = match provider {
+    decode_event(&record.event()?, record.payload(), record.pointer_size())
+}
+
+/// Decodes the payload of an event of one of the CLR's providers; `None` for others, and for payloads
+/// too short for their event.
+#[must_use]
+pub fn decode_event<'a>(
+    header: &EventHeader,
+    payload: &'a [u8],
+    pointers: Option<PointerSize>,
+) -> Option<FromClr<'a>> {
+    let rundown = match header.provider {
         RUNTIME => false,
         RUNDOWN => true,
         _ => return None,
     };
-    let d = record.descriptor()?;
-    let payload = record.payload();
+    let d = header.descriptor;
     let event = if rundown { rundown_event(d.id) } else { runtime_event(d.id) };
     let mut c = Cursor::new(payload);
     let (event, instance) = match event {
@@ -262,7 +271,7 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<FromClr<'a>> {
         Shape::Exception if d.version > 0 => {
             c.utf16z()?;
             c.utf16z()?;
-            let wide = record.pointer_size() == Some(PointerSize::P8);
+            let wide = pointers == Some(PointerSize::P8);
             let address = if wide { c.u64()? } else { c.u32()?.into() };
             let instance = c.take(6).and_then(|_| c.u16());
             (ClrEvent::Exception(address), instance)
@@ -310,9 +319,12 @@ fn pdb(c: &mut Cursor<'_>) -> Option<Pdb> {
 
 /// The addresses of a CLR stack event: all pointers behind the eight bytes of its fixed part. The
 /// payload's length decides, since the manifest's count is wrong (erratum X28).
-pub fn stack_frames<'a>(record: &Record<'a>) -> impl Iterator<Item = u64> + use<'a> {
-    let wide = record.pointer_size() == Some(PointerSize::P8);
-    let stack = record.payload().get(8..).unwrap_or_default();
+pub fn stack_frames(
+    payload: &[u8],
+    pointers: Option<PointerSize>,
+) -> impl Iterator<Item = u64> + '_ {
+    let wide = pointers == Some(PointerSize::P8);
+    let stack = payload.get(8..).unwrap_or_default();
     stack
         .chunks_exact(if wide { 8 } else { 4 })
         .filter_map(move |a| if wide { a.u64_at(0) } else { a.u32_at(0).map(u64::from) })

@@ -1,14 +1,15 @@
 //! What the sessions were enabled with: as the user tells it, as the trace records it, or as it can be
 //! inferred from what was seen.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
-use etl_format::read::Record;
+use etl_format::read::{EventHeader, Record};
 use etl_schema::controller::{Action, CommandLine, LineError};
 use etl_schema::enable::{Enablement, EventKey};
 use etl_schema::tables::Registry;
+use foldhash::HashMap;
 
 use super::clr;
 use super::process::Counted;
@@ -157,11 +158,13 @@ struct Key {
 }
 
 /// Events that were seen, by what the enable rule looks at; and enablements that the trace records.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Admission {
-    seen: HashMap<Key, Counted>,
-    /// The key of the last event: events come in bunches.
-    last: Option<(Key, u64)>,
+    seen: Vec<(Key, Counted)>,
+    /// Where each kind stands in `seen`.
+    places: HashMap<Key, usize>,
+    /// The kinds of the last events, by a hash: a few kinds take turns.
+    recent: [Option<(Key, u32)>; Self::RECENT],
     /// Whether some kinds of events were not kept, since there were too many.
     pub overflowed: bool,
     /// Enablements, told ones first, in the order in which they appeared.
@@ -176,9 +179,19 @@ impl Admission {
     /// Nothing seen yet, with what the user told.
     #[must_use]
     pub fn new(told: &[Enabled]) -> Self {
-        Admission { enabled: told.to_vec(), ..Admission::default() }
+        Admission {
+            seen: Vec::new(),
+            places: HashMap::default(),
+            recent: [None; Self::RECENT],
+            overflowed: false,
+            enabled: told.to_vec(),
+            rundown: false,
+            sessions: Vec::new(),
+        }
     }
 
+    /// Kinds of the last events that are remembered; a power of two.
+    const RECENT: usize = 64;
     /// Most kinds of events that are kept.
     const KINDS: usize = 1 << 16;
     /// Most enablements that are kept.
@@ -186,36 +199,35 @@ impl Admission {
 
     /// Takes in an event.
     #[inline]
-    pub fn event(&mut self, record: &Record<'_>, provider: Guid, stamp: i64) {
-        let Some(d) = record.descriptor() else { return };
+    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+        let (provider, d) = (header.provider, header.descriptor);
         let key = Key { provider, keyword: d.keyword, id: d.id, level: d.level };
-        match &mut self.last {
-            Some((last, more)) if *last == key => *more += 1,
-            _ => self.another(key, stamp),
+        let low = u64::from(d.id) ^ provider.to_bytes().u64_at(0).unwrap_or(0) ^ d.keyword;
+        let at = low.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let recent = self.recent.get_mut(at as usize & (Self::RECENT - 1));
+        match recent.as_deref() {
+            Some(Some((last, place))) if *last == key => {
+                let place = *place as usize;
+                if let Some((_, counted)) = self.seen.get_mut(place) {
+                    counted.add(stamp);
+                }
+            }
+            _ => match place(&mut self.places, &mut self.seen, key) {
+                Some(place) => {
+                    if let Some((_, counted)) = self.seen.get_mut(place) {
+                        counted.add(stamp);
+                    }
+                    if let (Some(recent), Ok(place)) = (recent, u32::try_from(place)) {
+                        *recent = Some((key, place));
+                    }
+                }
+                None => self.overflowed = true,
+            },
         }
         if provider == PERFVIEW {
             self.perfview(d.id, record.payload(), stamp);
         } else if provider == EVENT_TRACING && d.id == 14 {
             self.event_tracing(record.payload(), stamp);
-        }
-    }
-
-    fn another(&mut self, key: Key, stamp: i64) {
-        self.settle();
-        if self.seen.len() < Self::KINDS || self.seen.contains_key(&key) {
-            self.seen.entry(key).or_default().add(stamp);
-            self.last = Some((key, 0));
-        } else {
-            self.overflowed = true;
-        }
-    }
-
-    /// Counts what the last key stands for.
-    fn settle(&mut self) {
-        if let Some((key, more)) = self.last.take()
-            && let Some(counted) = self.seen.get_mut(&key)
-        {
-            counted.count += more;
         }
     }
 
@@ -276,18 +288,13 @@ impl Admission {
         self.push(provider, None, stamp, session);
     }
 
-    /// Everything has been seen.
-    pub fn finish(&mut self) {
-        self.settle();
-    }
-
     /// Providers that were seen, in the order of their GUIDs, with their events' kinds.
     #[must_use]
     pub fn providers(&self) -> BTreeMap<Guid, Vec<(EventKey, Counted)>> {
         let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        let mut keys: Vec<_> = self.seen.iter().collect();
-        keys.sort_unstable_by_key(|(key, _)| **key);
-        for (key, &counted) in keys {
+        let mut keys = self.seen.clone();
+        keys.sort_unstable_by_key(|(key, _)| *key);
+        for (key, counted) in keys {
             let event = EventKey { id: key.id, level: key.level, keyword: key.keyword };
             out.entry(key.provider).or_default().push((event, counted));
         }
@@ -330,6 +337,23 @@ impl Admission {
         });
         known.into_iter().chain(seen.filter_map(|(_, counted)| counted.first)).min()
     }
+}
+
+/// Where a kind of events is counted; `None` when there is no room for one more.
+fn place(
+    places: &mut HashMap<Key, usize>,
+    seen: &mut Vec<(Key, Counted)>,
+    key: Key,
+) -> Option<usize> {
+    if let Some(&place) = places.get(&key) {
+        return Some(place);
+    }
+    if seen.len() >= Admission::KINDS {
+        return None;
+    }
+    seen.push((key, Counted::default()));
+    places.insert(key, seen.len() - 1);
+    Some(seen.len() - 1)
 }
 
 fn text(units: &[u8]) -> String {

@@ -24,7 +24,6 @@ pub struct Offender {
 impl Facts {
     /// Decides what had to wait for the end of the trace.
     pub fn finish(&mut self) {
-        self.admission.finish();
         self.losses.sort_unstable();
         for ((tid, address), sight) in std::mem::take(&mut self.homeless) {
             // A thread that nothing tells of: its addresses can still be the kernel's.
@@ -88,7 +87,7 @@ fn decide(
     let clrs = std::mem::take(&mut process.clrs);
     let native = native_images(&clrs);
     let (code_history, own_history) = (code.history(), own.history());
-    for (address, pending) in std::mem::take(&mut process.pending) {
+    for (address, pending) in std::mem::take(&mut process.pending).take() {
         let Pending { in_image, nowhere, first, last } = pending;
         let method = code_history.owner(address, first, last);
         let image =

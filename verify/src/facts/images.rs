@@ -1,6 +1,6 @@
 //! Images of the traced machine, and the identities that a merge adds for them.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;

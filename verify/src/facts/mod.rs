@@ -18,13 +18,14 @@ pub mod loss;
 pub mod payload;
 mod process;
 mod ranges;
+mod recent;
 pub mod source;
 pub mod stacks;
-
-use std::collections::HashMap;
+mod waiting;
 
 use etl_format::Clock;
-use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::read::{ExtendedItem, Record};
+use foldhash::HashMap;
 
 use activity::Activities;
 use clr::ClrEvent;
@@ -33,6 +34,7 @@ use images::Images;
 use kernel::{Change, KernelEvent};
 use loss::Loss;
 use payload::Payloads;
+use recent::{Owner, Recents};
 use source::{FileFacts, Timeline};
 use stacks::StackPairs;
 
@@ -40,6 +42,7 @@ pub use finish::Offender;
 pub use instance::{Bracket, Clr, Known, ModuleFacts, Things};
 pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
 pub use ranges::{Added, History, Range, Ranges, Tag};
+pub use waiting::Waiting;
 
 /// The kernel's process, whose images every process sees.
 const SYSTEM: u32 = 4;
@@ -101,12 +104,18 @@ pub struct Facts {
     pub payloads: Payloads,
     timeline: Timeline,
     by_pid: HashMap<u32, usize>,
+    /// The process that was asked for last, and its index.
+    last_process: Option<(u32, usize)>,
     threads: HashMap<u32, u32>,
+    /// The thread of the last event: it has its process.
+    last_thread: Option<u32>,
     /// Samples of threads whose process is not known yet, by thread and address.
     homeless: HashMap<(u32, u64), Sight>,
     keys: HashMap<u64, Vec<KeyUse>>,
     /// Kernel addresses, shared by all processes.
     kernel: Ranges,
+    /// What addresses resolved to a moment ago.
+    recent: Recents,
 }
 
 impl Facts {
@@ -130,11 +139,14 @@ impl Facts {
             activities: Activities::default(),
             payloads: Payloads::default(),
             timeline,
-            by_pid: HashMap::new(),
-            threads: HashMap::new(),
-            homeless: HashMap::new(),
-            keys: HashMap::new(),
+            by_pid: HashMap::default(),
+            last_process: None,
+            threads: HashMap::default(),
+            last_thread: None,
+            homeless: HashMap::default(),
+            keys: HashMap::default(),
             kernel: Ranges::default(),
+            recent: Recents::default(),
         }
     }
 
@@ -166,17 +178,21 @@ impl Facts {
     }
 
     fn event(&mut self, record: &Record<'_>, stamp: i64) {
-        let Header::Event(header) = record.header() else { return };
+        let Some(header) = record.event() else { return };
         let (pid, tid) = (header.process_id, header.thread_id);
-        self.threads.entry(tid).or_insert(pid);
-        self.admission.event(record, header.provider, stamp);
-        if let Some(from) = clr::decode(record) {
+        if self.last_thread != Some(tid) {
+            self.threads.entry(tid).or_insert(pid);
+            self.last_thread = Some(tid);
+        }
+        self.admission.event(record, &header, stamp);
+        let (payload, pointers) = (record.payload(), record.pointer_size());
+        if let Some(from) = clr::decode_event(&header, payload, pointers) {
             let process = self.process(pid);
             let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
             widen(span, stamp);
             match from.event {
                 ClrEvent::Stack(stated) => {
-                    let frames = clr::stack_frames(record);
+                    let frames = clr::stack_frames(payload, pointers);
                     let held = self.stack(process, Origin::ClrStack, frames, stamp);
                     self.stacks.stack(tid, from.rundown, stated, held, stamp);
                 }
@@ -209,7 +225,7 @@ impl Facts {
             }
         }
         self.activities.event(&header, related, stamp);
-        self.payloads.event(record, header.provider, header.descriptor, stamp);
+        self.payloads.event(record, &header, payload, stamp);
     }
 
     fn kernel_event(&mut self, event: KernelEvent<'_>, record: &Record<'_>, stamp: i64) {
@@ -314,6 +330,7 @@ impl Facts {
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
             if reused.is_some_and(|p| p.ended.is_some()) {
                 self.by_pid.remove(&pid);
+                self.last_process = None;
             }
         }
         let index = self.process(pid);
@@ -334,10 +351,19 @@ impl Facts {
 
     /// Index of the process that has this id now.
     fn process(&mut self, pid: u32) -> usize {
-        *self.by_pid.entry(pid).or_insert_with(|| {
-            self.processes.push(Process { pid, ..Process::default() });
+        if let Some((last, index)) = self.last_process
+            && last == pid
+        {
+            return index;
+        }
+        let known = self.by_pid.get(&pid).copied();
+        let index = known.unwrap_or_else(|| {
+            self.processes.push(Process::new(pid));
+            self.by_pid.insert(pid, self.processes.len() - 1);
             self.processes.len() - 1
-        })
+        });
+        self.last_process = Some((pid, index));
+        index
     }
 
     /// Resolves the addresses of a stack, or puts them by; gives how many there were.
@@ -348,24 +374,36 @@ impl Facts {
         frames: impl Iterator<Item = u64>,
         stamp: i64,
     ) -> usize {
-        let Some(process) = self.processes.get_mut(process) else { return 0 };
+        let index = process;
+        let Facts { processes, kernel, recent, .. } = self;
+        let Some(process) = processes.get_mut(index) else { return 0 };
         let mut tally = Tally { stacks: 1, ..Tally::default() };
         let mut count = 0;
+        // Grows with each change of what an address of this process can resolve to.
+        let state = 1 + kernel.changes() + process.code.changes() + process.images.changes();
         for address in frames {
             count += 1;
-            if address >= KERNEL_SPACE
-                && let Some(image) = self.kernel.now(address)
-            {
-                tally.image += 1;
-                process.kernel_hit(image.instance, origin);
-            } else if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
-                tally.managed += 1;
-                tally.named += 1;
-            } else {
-                let in_image =
-                    process.images.now(address).is_some() || self.kernel.now(address).is_some();
-                let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
-                process.pend(address, origin, sight);
+            let resolve = || owner(address, process, kernel);
+            let Some(found) = recent.get(index, address, state, resolve) else { continue };
+            match found.owner {
+                Owner::Kernel(ordinal) => {
+                    tally.image += 1;
+                    process.kernel_hit(ordinal, origin);
+                }
+                Owner::Method => {
+                    tally.managed += 1;
+                    tally.named += 1;
+                }
+                Owner::Image | Owner::Nobody => {
+                    let in_image = found.owner == Owner::Image;
+                    let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
+                    let place = found.waiting().unwrap_or_else(|| {
+                        let place = process.pending.place(address, sight);
+                        found.wait_at(place);
+                        place
+                    });
+                    process.pending.see(place, origin, sight);
+                }
             }
         }
         tally.frames = count;
@@ -421,4 +459,20 @@ impl Facts {
         }
         sum
     }
+}
+
+/// What an address of a process resolves to as things are.
+fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Owner {
+    if address >= KERNEL_SPACE
+        && let Some(image) = kernel.now(address)
+    {
+        return Owner::Kernel(image.instance);
+    }
+    if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
+        return Owner::Method;
+    }
+    if process.images.now(address).is_some() || kernel.now(address).is_some() {
+        return Owner::Image;
+    }
+    Owner::Nobody
 }

@@ -1,10 +1,13 @@
 //! What is known of one process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
 
 use super::clr::{ClrEvent, FromClr, Method, Rundown, Via};
 use super::instance::{Bracket, Clr, Listing, listed_by};
 use super::ranges::{Added, Ranges, Tag};
+use super::waiting::Waiting;
 
 /// Where addresses come from. The order is that of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,10 +230,20 @@ pub struct Process {
     /// Addresses in kernel images, by the image's ordinal among them and by origin.
     pub kernel_hits: Vec<[u64; Origin::COUNT]>,
     /// Addresses that nothing covered yet.
-    pub pending: HashMap<u64, Pending>,
+    pub pending: Waiting,
+    /// Indices of the open brackets, by kind and instance.
+    open: HashMap<(Rundown, u16), Vec<usize>>,
+    /// Index of the bracket that the last enumerated thing stood in.
+    inside: Option<usize>,
 }
 
 impl Process {
+    /// Nothing is known but its id.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        Process { pid, ..Process::default() }
+    }
+
     /// Whether the process ran managed code, as far as the trace tells.
     #[must_use]
     pub fn is_managed(&self) -> bool {
@@ -329,10 +342,7 @@ impl Process {
         set(Tag::DYNAMIC, method.is_dynamic() || method.flags & 0x10 != 0);
         if method.module != 0 {
             let clr = self.clrs.entry(instance).or_default();
-            clr.method_modules.insert(method.module);
-            if !method.named {
-                clr.unnamed_modules.insert(method.module);
-            }
+            clr.names_module(method.module, method.named);
         }
         self.signs.verbose += u64::from(method.named && !method.is_always_named());
         let (start, size) = (method.start, u64::from(method.size));
@@ -400,6 +410,9 @@ impl Process {
         nested: bool,
         (last, thread): (i64, u32),
     ) {
+        if opened.is_some() && closed.is_none() {
+            self.open.entry((kind, instance)).or_default().push(self.brackets.len());
+        }
         self.brackets.push(Bracket {
             kind,
             instance,
@@ -417,7 +430,7 @@ impl Process {
     }
 
     fn complete(&mut self, kind: Rundown, instance: u16, stamp: i64, tid: u32) {
-        if let Some(at) = self.open_bracket(kind, instance) {
+        if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
             if let Some(bracket) = self.brackets.get_mut(at) {
                 bracket.closed = Some(stamp);
                 bracket.last = stamp;
@@ -431,11 +444,9 @@ impl Process {
         self.push(kind, instance, (None, Some(stamp)), false, (stamp, tid));
     }
 
-    /// Index of the open bracket of a kind.
+    /// Index of the open bracket of a kind: the last one opened.
     fn open_bracket(&self, kind: Rundown, instance: u16) -> Option<usize> {
-        self.brackets.iter().rposition(|b| {
-            b.kind == kind && b.instance == instance && b.opened.is_some() && b.closed.is_none()
-        })
+        self.open.get(&(kind, instance)).and_then(|open| open.last().copied())
     }
 
     /// An enumerated thing should stand in a bracket: gives the bracket's ordinal as its low byte, 0
@@ -447,6 +458,7 @@ impl Process {
         {
             bracket.last = stamp;
             bracket.other_threads += u64::from(bracket.thread != tid);
+            self.inside = Some(at);
             return u8::try_from(at % 255).map_or(1, |low| low + 1);
         }
         if self.open_bracket(other(kind), instance).is_some() {
@@ -465,14 +477,9 @@ impl Process {
         listing: Listing,
         count: fn(&mut super::instance::Counts) -> &mut u64,
     ) {
-        if mark == 0 {
-            return;
-        }
         // The open one: a mark is only given while it is open.
-        let open = self.brackets.iter_mut().enumerate().rev().find(|(at, b)| {
-            u8::try_from(at % 255).is_ok_and(|low| low + 1 == mark) && b.closed.is_none()
-        });
-        let Some((_, bracket)) = open else { return };
+        let open = if mark == 0 { None } else { self.inside };
+        let Some(bracket) = open.and_then(|at| self.brackets.get_mut(at)) else { return };
         *count(&mut bracket.listed) += 1;
         bracket.twice += u64::from(listing.twice);
         if listing.disordered {
@@ -495,19 +502,8 @@ impl Process {
 
     /// An address was seen that no managed code covers so far.
     pub fn pend(&mut self, address: u64, origin: Origin, sight: Sight) {
-        let Sight { count, first, last, in_image } = sight;
-        let pending = self.pending.entry(address).or_insert(Pending {
-            in_image: [0; Origin::COUNT],
-            nowhere: [0; Origin::COUNT],
-            first,
-            last,
-        });
-        pending.first = pending.first.min(first);
-        pending.last = pending.last.max(last);
-        let counts = if in_image { &mut pending.in_image } else { &mut pending.nowhere };
-        if let Some(n) = counts.get_mut(origin as usize) {
-            *n += count;
-        }
+        let place = self.pending.place(address, sight);
+        self.pending.see(place, origin, sight);
     }
 
     /// An address in a kernel image was seen.

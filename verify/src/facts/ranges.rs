@@ -116,14 +116,16 @@ pub struct Ranges {
     live: BTreeMap<u64, Live>,
     /// What has gone.
     past: Vec<Range>,
-    /// What is alive, but hidden from a plain look-up by a range that was added over it.
-    hidden: Vec<Range>,
+    /// What is alive, but hidden from a plain look-up by a range that was added over it; by start.
+    hidden: BTreeMap<u64, Vec<Range>>,
     /// Ranges that began where another one was still alive.
     pub overlaps: u64,
     /// The range found last: frames of a stack, and samples, come in bunches.
     recent: Option<(u64, Live)>,
     /// The gap found last: what follows an address without owner often has none either.
     gap: Option<(u64, u64)>,
+    /// How often anything changed.
+    changes: u64,
 }
 
 impl Ranges {
@@ -136,7 +138,7 @@ impl Ranges {
         if end == start {
             return Added::Empty;
         }
-        (self.recent, self.gap) = (None, None);
+        self.changed();
         if let Some(known) = self.live.get_mut(&start)
             && known.size == size
         {
@@ -164,7 +166,7 @@ impl Ranges {
         if let Some((at, older)) = beneath {
             self.overlaps += 1;
             if at != start {
-                self.hidden.push(older.range(at, None));
+                self.hidden.entry(at).or_default().push(older.range(at, None));
             }
         }
         if let Some(replaced) = self.live.insert(start, live(from, size, tag)) {
@@ -176,7 +178,7 @@ impl Ranges {
     /// The range that begins at `start` ends; gives what was known of it. One whose beginning was not
     /// seen has been there since before the trace.
     pub fn remove(&mut self, start: u64, size: u64, at: i64, tag: Tag) -> Option<Tag> {
-        (self.recent, self.gap) = (None, None);
+        self.changed();
         let known = self.live.remove(&start);
         let range = match known {
             Some(live) => live.range(start, Some(at)),
@@ -186,7 +188,7 @@ impl Ranges {
             }
         };
         if !self.hidden.is_empty() {
-            self.hidden.retain(|r| r.start != start);
+            self.hidden.remove(&start);
         }
         self.past.push(range);
         known.map(|live| live.tag())
@@ -197,10 +199,22 @@ impl Ranges {
         for (start, live) in std::mem::take(&mut self.live) {
             self.past.push(live.range(start, Some(at)));
         }
-        for range in std::mem::take(&mut self.hidden) {
+        for range in std::mem::take(&mut self.hidden).into_values().flatten() {
             self.past.push(Range { to: Some(at), ..range });
         }
+        self.changed();
+    }
+
+    fn changed(&mut self) {
         (self.recent, self.gap) = (None, None);
+        self.changes += 1;
+    }
+
+    /// How often anything changed: what [`Ranges::now`] gives for an address holds as long as this.
+    #[must_use]
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The owner, among those alive now, of an address.
@@ -249,7 +263,8 @@ impl Ranges {
     /// All ranges there ever were, ready to be searched.
     #[must_use]
     pub fn history(&self) -> History<'_> {
-        let mut past: Vec<_> = self.past.iter().chain(&self.hidden).copied().collect();
+        let mut past: Vec<_> =
+            self.past.iter().chain(self.hidden.values().flatten()).copied().collect();
         past.sort_unstable_by_key(|r| (r.start, r.end, r.from, r.to));
         let mut furthest = Vec::with_capacity(past.len());
         let mut end = 0;

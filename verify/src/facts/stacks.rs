@@ -1,6 +1,6 @@
 //! The CLR's stack events: each follows the event it belongs to, on the same thread (rule E9).
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::process::Counted;
 
@@ -15,6 +15,9 @@ struct Last {
 #[derive(Clone, Debug, Default)]
 pub struct StackPairs {
     threads: HashMap<(u32, bool), Last>,
+    /// What is true of the thread of the last event, instead of what `threads` has of it: events come
+    /// in bunches.
+    current: Option<((u32, bool), Last)>,
     /// Stacks that follow an event.
     pub paired: u64,
     /// Stacks that follow another stack: their event is missing, or is another thread's.
@@ -32,12 +35,26 @@ pub struct StackPairs {
 impl StackPairs {
     /// An event of a CLR provider that is no stack.
     pub fn event(&mut self, tid: u32, rundown: bool) {
-        self.threads.insert((tid, rundown), Last { taken: false });
+        self.put((tid, rundown), Last { taken: false });
+    }
+
+    /// Notes the last event of a thread; gives the one before it.
+    #[inline]
+    fn put(&mut self, thread: (u32, bool), last: Last) -> Option<Last> {
+        if let Some((current, before)) = &mut self.current
+            && *current == thread
+        {
+            return Some(std::mem::replace(before, last));
+        }
+        if let Some((other, before)) = self.current.replace((thread, last)) {
+            self.threads.insert(other, before);
+        }
+        self.threads.get(&thread).copied()
     }
 
     /// A stack event that says it has `stated` addresses and holds `held`.
     pub fn stack(&mut self, tid: u32, rundown: bool, stated: u32, held: usize, stamp: i64) {
-        match self.threads.insert((tid, rundown), Last { taken: true }) {
+        match self.put((tid, rundown), Last { taken: true }) {
             Some(Last { taken: false }) => self.paired += 1,
             Some(Last { taken: true }) => self.unpaired.add(stamp),
             None => self.headless.add(stamp),
@@ -59,6 +76,7 @@ impl StackPairs {
 
     /// A thread has ended.
     pub fn forget(&mut self, tid: u32) {
+        self.current.take_if(|((current, _), _)| *current == tid);
         self.threads.remove(&(tid, false));
         self.threads.remove(&(tid, true));
     }
