@@ -58,7 +58,7 @@ pub use error::{Error, Result};
 pub use etw::{
     BufferReport, Code, Fate, Form, Memory, Outcome, Raised, Reading, Refusal, SessionReport, Store,
 };
-pub use machine::{Clock, Dice, MICROSECOND, MILLISECOND, Nanos, SECOND};
+pub use machine::{Clock, Dice, Distribution, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use run::simulate;
 
 /// Lets a scenario happen and gives its files: names and bytes, in the order in which the sessions

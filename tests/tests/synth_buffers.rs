@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use etl_format::constants::ClockType;
 use etl_format::read::{Options, Trace};
+use etl_schema::encode::OwnedValue;
+use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::{Fault, Scenario};
 use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::Gathered;
-use etl_synth::{BufferReport, Code, Fate, Memory, Outcome};
+use etl_synth::truth::{Gathered, KnownEvent};
+use etl_synth::{BufferReport, Code, Fate, Form, Memory, Outcome};
 use etl_tests::root;
 
 fn script(name: &str) -> Scenario {
@@ -194,4 +196,51 @@ fn the_examples_of_the_documentation_run() {
         examples += 1;
     }
     assert!(examples >= 3, "{examples}");
+}
+
+#[test]
+fn messages_are_decoded_by_the_text_beside_the_trace() {
+    let (files, truth) = run(&script("wpp"));
+    let text = &files.iter().find(|(n, _)| n == "storage.tmf").unwrap().1;
+    let tmf = etl_schema::sources::tmf::parse(std::str::from_utf8(text).unwrap()).unwrap();
+    let schemas = tmf.schemas;
+    assert_eq!(schemas.len(), 3);
+    let mut store = SchemaStore::new(StoreLimits::default());
+    store.give(schemas);
+    let bytes = &files.iter().find(|(n, _)| n == "later.etl").unwrap().1;
+    let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut read = 0;
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook().is_some_and(|h| h >> 8 == 0) {
+            continue;
+        }
+        let (schema, fields) = store.fields(&record).unwrap();
+        let message = schema.message.as_deref().map(|m| m.trim_start_matches("%0"));
+        assert_eq!(message, Some("read %10!d! bytes at %11!I64u! from %12!S!"));
+        let names: Vec<String> = fields.map(|(field, _)| field.name.to_string()).collect();
+        assert_eq!(names, ["length", "offset", "file"]);
+        read += 1;
+    }
+    // The flags of the later session leave the retries out; the earlier one got none from then on.
+    assert_eq!(read, truth.recorded(1).count());
+    assert!(read > 50);
+    let raised = |e: &&KnownEvent| matches!(e.form, Form::Message(_));
+    assert!(truth.recorded(0).filter(raised).all(|e| e.at <= 1_500_000_000));
+    assert!(truth.recorded(0).filter(raised).count() > 50);
+}
+
+#[test]
+fn a_user_and_other_code_of_a_method_are_told() {
+    let (_, truth) = run(&script("wpp"));
+    let of = |e: &&KnownEvent| {
+        e.fields.iter().any(|(n, v)| n == "ImageFileName" && format!("{v:?}").contains("svchost"))
+    };
+    let process = truth.events.iter().find(of).unwrap();
+    let sid = OwnedValue::Sid(vec![1, 1, 0, 0, 0, 0, 0, 5, 19, 0, 0, 0]);
+    assert!(process.fields.iter().any(|(_, v)| *v == sid), "{process:?}");
+    let (_, truth) = run(&script("rejit"));
+    let again =
+        |e: &&KnownEvent| e.fields.iter().any(|(n, v)| n == "ReJITID" && *v != OwnedValue::UInt(0));
+    assert!(truth.recorded(0).filter(again).count() > 50);
 }

@@ -93,6 +93,20 @@ impl Clr {
         Ok(Done::after(2 * cost))
     }
 
+    /// A profiler has a method compiled once more; the older code stays. Runtimes before .NET
+    /// Framework 4.5 know nothing of it.
+    pub(super) fn rejit(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let [major, minor, ..] = self.version;
+        let able = self.sku == crate::model::Sku::Core || (major, minor) >= (4, 5);
+        if !able || self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+            return Ok(Done::default());
+        }
+        let rejit = self.next_rejit;
+        self.next_rejit += 1;
+        let cost = self.compile(index, 0, rejit, ctx)?;
+        Ok(Done::after(cost))
+    }
+
     /// Compiles a method and tells of it.
     fn compile(
         &mut self,

@@ -70,6 +70,8 @@ pub(crate) enum ClrOp {
     Prepare(usize),
     /// A method that was compiled is compiled once more, optimised.
     Tier(usize),
+    /// A method that was compiled is compiled once more because a profiler asks for it.
+    Rejit(usize),
     /// A dynamic method is collected.
     Forget(usize),
     /// An assembly goes.
@@ -132,6 +134,7 @@ impl Clr {
             ClrOp::LoadModule(module) => self.load_module(*module, ctx),
             ClrOp::Prepare(method) => self.prepare(*method, ctx),
             ClrOp::Tier(method) => self.tier(*method, ctx),
+            ClrOp::Rejit(method) => self.rejit(*method, ctx),
             ClrOp::Forget(method) => self.forget(*method, ctx),
             ClrOp::UnloadAssembly(assembly) => self.unload_assembly(*assembly, ctx),
             ClrOp::UnloadDomain(domain) => self.unload_domain(*domain, ctx),

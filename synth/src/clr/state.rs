@@ -337,7 +337,7 @@ impl Clr {
                 }
                 None => names::method(root, plan.kind, number, dice),
             };
-            let size = dice.mostly_low(plan.size.0.into(), plan.size.1.into()) as u32;
+            let size = plan.spread.between(plan.size.0.into(), plan.size.1.into(), dice) as u32;
             let index = self.methods.len();
             let Some(owner) = self.modules.get_mut(module) else { return };
             let token = match plan.kind {

@@ -82,6 +82,8 @@ pub enum Form {
     System(u16),
     /// A PERFINFO record of the kernel with this hook.
     PerfInfo(u16),
+    /// A MESSAGE record: a WPP message of this number.
+    Message(u16),
 }
 
 /// An event that was raised, with all that is known of it.

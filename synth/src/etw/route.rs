@@ -1,9 +1,10 @@
 //! From a provider to the buffers of the sessions that admit an event.
 
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::constants::{EventFlags, EventProperties, MessageFlags, PointerSize};
 use etl_format::write::record::{
-    Descriptor, Event as EventRecord, Extended, Full, PerfInfo, Record, System,
+    Descriptor, Event as EventRecord, Extended, Full, Message, MessageMarker, PerfInfo, Record,
+    System,
 };
 use etl_schema::EventSchema;
 use etl_schema::enable::{Enablement, EventKey, IdFilter};
@@ -101,6 +102,9 @@ impl Etw<'_> {
         self.outcomes.extend(former.map(|session| (*session, off)));
         let guid = from.guid;
         self.spoil(guid, &key);
+        // Messages are told by their source file, not by who controls them.
+        let of_message = matches!(event.form, Form::Message(_));
+        let guid = if of_message { event.schema.provider } else { guid };
         self.deliver(guid, origin, event)
     }
 
@@ -297,6 +301,7 @@ fn length(form: Form, items: &[Extended<'_>], payload: usize) -> usize {
         Form::Full => 0x30,
         Form::System(_) => 0x20,
         Form::PerfInfo(_) => 0x10,
+        Form::Message(_) => 0x28,
     };
     let item = |item: &Extended<'_>| {
         let data = match item {
@@ -369,6 +374,19 @@ impl Record for RecordOf<'_> {
                 stamp,
                 kernel_time: 0,
                 user_time: origin.user_time,
+                payload,
+            }
+            .encode(out),
+            Form::Message(number) => Message {
+                marker: MessageMarker::Wpp,
+                number,
+                flags: MessageFlags::GUID | MessageFlags::TIMESTAMP | MessageFlags::SYSTEMINFO,
+                sequence: 0,
+                component_id: 0,
+                guid: self.provider,
+                stamp,
+                thread_id,
+                process_id,
                 payload,
             }
             .encode(out),

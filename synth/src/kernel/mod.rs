@@ -101,7 +101,11 @@ pub(crate) fn process(
     let flags = if process.is_wide() { 0u32 } else { 2 };
     // Ended processes tell how; the others are still active (STATUS_PENDING).
     let status = if change == Change::End { 0i32 } else { 259 };
-    let sid = if process.pid < 8 { Vec::new() } else { user_sid(process.key) };
+    let sid = match &process.user[..] {
+        _ if process.pid < 8 => Vec::new(),
+        [] => user_sid(),
+        sid => sid.to_vec(),
+    };
     let values = [
         OwnedValue::Pointer(process.key),
         process.pid.into(),
@@ -121,7 +125,7 @@ pub(crate) fn process(
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
-fn user_sid(_key: u64) -> Vec<u8> {
+fn user_sid() -> Vec<u8> {
     let mut sid = vec![1, 5, 0, 0, 0, 0, 0, 5];
     for part in [21u32, 1_004_336_348, 1_177_238_915, 682_003_330, 1001] {
         sid.extend(part.to_le_bytes());

@@ -2,6 +2,7 @@
 
 mod clock;
 mod dice;
+mod distribution;
 mod process;
 mod queue;
 mod space;
@@ -9,6 +10,7 @@ mod thread;
 
 pub use clock::{Clock, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use dice::Dice;
+pub use distribution::Distribution;
 pub(crate) use process::{Image, Process};
 pub(crate) use queue::Queue;
 pub(crate) use space::{CodeHeap, Space};

@@ -36,6 +36,8 @@ pub(crate) struct Process {
     pub parent: u32,
     pub name: String,
     pub command_line: String,
+    /// The SID of its user.
+    pub user: Vec<u8>,
     pub pointer_size: PointerSize,
     /// Address of the kernel's object, which names the process in its events.
     pub key: u64,
@@ -59,6 +61,7 @@ impl Process {
             parent: 4,
             name: name.to_owned(),
             command_line: String::new(),
+            user: Vec::new(),
             pointer_size,
             key: 0xffff_9a01_0000_0080 + u64::from(pid) * 0x1000,
             directory: 0x1_0000_0000 + u64::from(pid) * 0x1000,

@@ -2,6 +2,8 @@
 
 use etl_format::Guid;
 
+use crate::machine::Distribution;
+
 /// Which product a CLR belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sku {
@@ -194,6 +196,8 @@ pub struct MethodPlan {
     pub kind: CodeKind,
     /// Least and largest size of their code in bytes.
     pub size: (u32, u32),
+    /// How the sizes are spread between these.
+    pub spread: Distribution,
     /// Whether they, or their types, are instances of generic ones, which their events name at every
     /// level.
     pub generic: bool,
@@ -212,6 +216,7 @@ impl MethodPlan {
             kind,
             generic: kind == CodeKind::Generic,
             size: (32, 2048),
+            spread: Distribution::MostlyLow,
             cold: false,
         }
     }

@@ -107,7 +107,11 @@ impl Scenario {
 
     /// Has something happen again and again, from a moment until another one.
     pub fn every(&mut self, period: Nanos, from: Nanos, until: Nanos, action: Action) -> &mut Self {
-        self.steps.push(Step { at: from, repeat: Some(Repeat { period, until }), action });
+        self.steps.push(Step {
+            at: from,
+            repeat: Some(Repeat { period, until, spread: None }),
+            action,
+        });
         self
     }
 }

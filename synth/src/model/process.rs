@@ -17,6 +17,8 @@ pub struct ProcessPlan {
     pub parent: u32,
     /// Its command line.
     pub command_line: String,
+    /// The SID of its user; that of a user of the machine when empty.
+    pub user: Vec<u8>,
     /// Width of its pointers.
     pub pointer_size: PointerSize,
     /// When it starts. A process that is to be there before a trace starts before its session.
@@ -39,6 +41,7 @@ impl ProcessPlan {
         ProcessPlan {
             command_line: format!("\"{name}\""),
             name,
+            user: Vec::new(),
             pid: 0,
             parent: 0,
             pointer_size: PointerSize::P8,

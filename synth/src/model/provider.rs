@@ -16,6 +16,17 @@ pub enum ProviderKind {
     EventSource,
     /// By classes known from elsewhere (MOF): one session, events without id and keywords.
     Classic,
+    /// By messages whose texts are in a TMF file, which is written beside the traces: classic in all
+    /// else.
+    Wpp,
+}
+
+impl ProviderKind {
+    /// Whether it is of the old kind: one session, and it filters by itself.
+    #[must_use]
+    pub const fn is_classic(self) -> bool {
+        matches!(self, ProviderKind::Classic | ProviderKind::Wpp)
+    }
 }
 
 /// A provider with its events.

@@ -3,7 +3,7 @@
 use etl_format::Guid;
 
 use super::{EnablePlan, SessionPlan};
-use crate::machine::Nanos;
+use crate::machine::{Distribution, Nanos};
 
 /// Something that happens once or again and again.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Repeat {
     pub period: Nanos,
     /// It happens no more from here on.
     pub until: Nanos,
+    /// How the times are spread around the period; all alike when `None`.
+    pub spread: Option<Distribution>,
 }
 
 /// What happens.
@@ -146,6 +148,8 @@ pub enum Work {
     Jit(u32),
     /// Compiles this many methods once more, optimised.
     Tier(u32),
+    /// Compiles this many methods once more because a profiler asks for it.
+    Rejit(u32),
     /// Collects garbage.
     Gc(GcPlan),
     /// Allocates until the runtime says so, this many times.

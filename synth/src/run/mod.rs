@@ -21,10 +21,11 @@ use crate::error::Result;
 use crate::etw::{Duty, Etw, Notice, Origin, Store};
 use crate::kernel;
 use crate::machine::{Dice, Machine, Nanos, Queue};
-use crate::model::Scenario;
+use crate::model::{ProviderKind, Scenario};
 use crate::truth::Witness;
 
 pub(crate) use process::Op;
+pub(crate) use provider::item;
 
 /// What the calendar holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,11 @@ pub fn simulate(
     witness: &mut dyn Witness,
 ) -> Result<()> {
     witness.begins(scenario)?;
+    for plan in scenario.providers.iter().filter(|p| p.kind == ProviderKind::Wpp) {
+        let mut file = store.create(&format!("{}.tmf", plan.name))?;
+        file.write_at(0, provider::tmf(plan).as_bytes()).map_err(std::io::Error::other)?;
+        file.flush().map_err(std::io::Error::other)?;
+    }
     Simulation::new(scenario, store, witness)?.run()
 }
 

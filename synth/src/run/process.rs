@@ -115,6 +115,7 @@ impl Simulation<'_> {
         let mut process = Process::new(pid, &plan.name, plan.pointer_size);
         process.parent = if plan.parent == 0 { 1000 } else { plan.parent };
         process.command_line = plan.command_line.clone();
+        process.user = plan.user.clone();
         for (number, clr) in plan.clrs.iter().enumerate() {
             let stream = 0x1000 + (place as u64) * 0x100 + number as u64;
             let mut dice = Dice::new(self.scenario.seed, stream);

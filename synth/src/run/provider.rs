@@ -59,7 +59,7 @@ impl Source {
                     source.manifest.push(chunk.build());
                 }
             }
-            ProviderKind::Manifest | ProviderKind::Classic => {}
+            ProviderKind::Manifest | ProviderKind::Classic | ProviderKind::Wpp => {}
         }
         Ok(source)
     }
@@ -94,7 +94,7 @@ impl Simulation<'_> {
         let Some(place) = self.places.iter().position(|p| *p == process) else { return Ok(()) };
         for provider in self.used_providers(place) {
             let Some(plan) = self.scenario.providers.get(provider) else { continue };
-            let classic = plan.kind == ProviderKind::Classic;
+            let classic = plan.kind.is_classic();
             let (_, notice) = self.etw.register(plan.guid, classic, origin.pid);
             if notice.is_some() {
                 self.tell_manifest(provider, origin)?;
@@ -147,12 +147,14 @@ impl Simulation<'_> {
                 found.activities.pop();
             }
         }
-        let index = self.etw.provider(provider.guid, provider.kind == ProviderKind::Classic);
+        let index = self.etw.provider(provider.guid, provider.kind.is_classic());
         let union = self.etw.seen(index, origin.pid);
-        let classic = provider.kind == ProviderKind::Classic;
+        let classic = provider.kind.is_classic();
         // A classic provider looks at level and flags itself; a flag of 0 is not "all" to it.
         let wanted = if classic {
-            union.enabled && (schema.level.value <= union.level || schema.level.value == 0)
+            let flags = schema.keywords == 0 || schema.keywords & union.any != 0;
+            let level = schema.level.value <= union.level || schema.level.value == 0;
+            union.enabled && level && (flags || provider.kind == ProviderKind::Classic)
         } else {
             union.raises(schema.level.value, schema.keywords)
         };
@@ -176,6 +178,12 @@ impl Simulation<'_> {
         match provider.kind {
             ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
             ProviderKind::Classic => event.form = Form::Full,
+            ProviderKind::Wpp => {
+                if let Identity::Message { number } = schema.identity {
+                    event.descriptor.id = number;
+                    event.form = Form::Message(number);
+                }
+            }
             ProviderKind::Manifest | ProviderKind::EventSource => {}
         }
         if event.descriptor.opcode == 0 && !classic {
@@ -270,4 +278,62 @@ fn level(level: u8) -> &'static str {
         5 => "win:Verbose",
         _ => "win:LogAlways",
     }
+}
+
+/// The text of the messages of a WPP provider, as tools get it from a PDB.
+pub(super) fn tmf(plan: &ProviderPlan) -> String {
+    let name = &plan.name;
+    let mut text = format!("// PDB:  {name}.pdb\n");
+    let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
+    text.push_str(&format!("{guid} {name} // SRC={name}.c MJ= MN=\n"));
+    for (line, event) in plan.events.iter().enumerate() {
+        let Identity::Message { number } = event.identity else { continue };
+        let level = level_word(event.level.value);
+        let message = event.message.as_deref().unwrap_or_default();
+        let flags = format!("0x{:X}", event.keywords);
+        text.push_str(&format!(
+            "#typev {name}_c{} {number} \"%0{message}\" //   LEVEL={level} FLAGS={flags} FUNC={}\n{{\n",
+            line + 1,
+            event.name,
+        ));
+        for (field, n) in event.fields.iter().zip(10..) {
+            let item = field.in_type().and_then(item).unwrap_or("ItemULong");
+            text.push_str(&format!("{}, {item} -- {n}\n", field.name));
+        }
+        text.push_str("}\n");
+    }
+    text
+}
+
+fn level_word(level: u8) -> &'static str {
+    match level {
+        1 => "FATAL",
+        2 => "ERROR",
+        3 => "WARNING",
+        4 => "INFORMATION",
+        5 => "VERBOSE",
+        _ => "NONE",
+    }
+}
+
+/// How a TMF file calls a type; those that it has no word for cannot be fields of messages.
+pub(crate) fn item(ty: InType) -> Option<&'static str> {
+    Some(match ty {
+        InType::Int8 => "ItemChar",
+        InType::UInt8 => "ItemUChar",
+        InType::Int16 => "ItemShort",
+        InType::UInt16 => "ItemUShort",
+        InType::Int32 => "ItemLong",
+        InType::UInt32 => "ItemULong",
+        InType::HexInt32 => "ItemULongX",
+        InType::Int64 => "ItemLongLong",
+        InType::UInt64 => "ItemULongLong",
+        InType::HexInt64 => "ItemULongLongX",
+        InType::Double => "ItemDouble",
+        InType::Pointer => "ItemPtr",
+        InType::Ansi => "ItemString",
+        InType::Utf16 => "ItemWString",
+        InType::Guid => "ItemGuid",
+        _ => return None,
+    })
 }

@@ -19,7 +19,11 @@ impl Simulation<'_> {
             if self.now >= repeat.until {
                 return Ok(());
             }
-            self.plan(self.now.saturating_add(repeat.period.max(1)), Task::Step(index));
+            let period = match repeat.spread {
+                Some(spread) => spread.around(repeat.period, &mut self.dice),
+                None => repeat.period.max(1),
+            };
+            self.plan(self.now.saturating_add(period), Task::Step(index));
         }
         let now = self.now;
         if let Some(what) = describe(&step.action) {

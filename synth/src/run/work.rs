@@ -92,6 +92,12 @@ impl Simulation<'_> {
                 let many = runtime.quick.len().min(*count as usize);
                 runtime.quick.drain(..many).map(ClrOp::Tier).collect()
             }
+            Work::Rejit(count) => {
+                let compiled = runtime.live.iter().filter(|m| {
+                    runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Jitted)
+                });
+                compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)).collect()
+            }
             Work::Allocate(count) => vec![ClrOp::Allocate; limited(*count)],
             Work::Throw(count) => vec![ClrOp::Throw; limited(*count)],
             Work::Contend(count) => vec![ClrOp::Contend; limited(*count)],

@@ -183,8 +183,8 @@ fn methods(reader: &mut Reader<'_>, mut args: Args<'_>, module: ModuleKind) -> O
             plan.name = namespace;
         }
     }
-    if let Some(size) = args.opt_range(reader, "size") {
-        plan.size = size;
+    if let Some((spread, size)) = args.opt_range(reader, "size") {
+        (plan.spread, plan.size) = (spread, size);
     }
     plan.cold = args.opt_bool(reader, "cold").unwrap_or(false);
     args.finish(reader);

@@ -21,6 +21,15 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
     if let Some(line) = args.opt_text(reader, "command-line") {
         plan.command_line = line;
     }
+    if let Some(user) = args.opt_text(reader, "user") {
+        match sid(&user) {
+            Some(sid) => plan.user = sid,
+            None => {
+                let help = "system, local-service, network-service, or a SID: S-1-5-21-...";
+                reader.wrong(args.span(), "user: not a SID", user, Some(help.to_owned()));
+            }
+        }
+    }
     let bits = [("64", PointerSize::P8), ("32", PointerSize::P4)];
     if let Some(size) = args.opt_choice(reader, "bits", &bits) {
         plan.pointer_size = size;
@@ -77,4 +86,22 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
     }
     args.finish(reader);
     Some(image)
+}
+
+/// A SID by its text, or by what everybody calls it.
+fn sid(text: &str) -> Option<Vec<u8>> {
+    let text = match text {
+        "system" => "S-1-5-18",
+        "local-service" => "S-1-5-19",
+        "network-service" => "S-1-5-20",
+        other => other,
+    };
+    let mut parts = text.strip_prefix("S-1-")?.split('-');
+    let authority: u64 = parts.next()?.parse().ok().filter(|a| *a < 1 << 48)?;
+    let parts: Option<Vec<u32>> = parts.map(|p| p.parse().ok()).collect();
+    let parts = parts.filter(|p| (1..=15).contains(&p.len()))?;
+    let mut sid = vec![1, u8::try_from(parts.len()).ok()?];
+    sid.extend(authority.to_be_bytes().get(2..)?);
+    parts.iter().for_each(|part| sid.extend(part.to_le_bytes()));
+    Some(sid)
 }

@@ -8,11 +8,12 @@ use kdl::{KdlNode, KdlValue};
 use super::reader::{Args, Reader, unknown};
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
 
-const KINDS: [(&str, ProviderKind); 4] = [
+const KINDS: [(&str, ProviderKind); 5] = [
     ("manifest", ProviderKind::Manifest),
     ("tracelogging", ProviderKind::TraceLogging),
     ("eventsource", ProviderKind::EventSource),
     ("classic", ProviderKind::Classic),
+    ("wpp", ProviderKind::Wpp),
 ];
 
 /// `provider "Contoso-Orders" kind="tracelogging" { event "Placed" level=4 { field "Id" "UInt32" } }`
@@ -58,14 +59,26 @@ fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Op
         ProviderKind::Classic => {
             (Identity::Classic { opcode, version: version.into() }, SchemaSource::Manifest)
         }
+        // Numbers of messages begin at 10.
+        ProviderKind::Wpp => (Identity::Message { number: id.max(next + 9) }, SchemaSource::Tmf),
     };
-    let mut schema = EventSchema::new(plan.guid, identity, source);
+    // The messages of a source file have a GUID of their own beside that of their control.
+    let guid = match plan.kind {
+        ProviderKind::Wpp => provider_guid(&format!("{} messages", plan.name)),
+        _ => plan.guid,
+    };
+    let mut schema = EventSchema::new(guid, identity, source);
     schema.provider_name = plan.name.clone().into();
     schema.name = name.into();
     schema.opcode.value = opcode;
     schema.level.value = args.opt_small(reader, "level").unwrap_or(4);
     schema.task.value = args.opt_small(reader, "task").unwrap_or(0);
     schema.keywords = args.opt_number(reader, "keywords").unwrap_or(0);
+    schema.message = args.opt_text(reader, "message").map(Into::into);
+    if plan.kind == ProviderKind::Wpp && schema.message.is_none() {
+        let help = Some("message=\"read %10!d! bytes\": %10 is the first field".to_owned());
+        reader.wrong(args.span(), "a WPP event is a message", "message is missing", help);
+    }
     args.finish(reader);
     reader.below(node, &mut |reader, node| {
         let mut args = Args::new(node);
@@ -79,6 +92,16 @@ fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Op
         args.finish(reader);
         let (Some(name), Some(ty)) = (name, ty) else { return };
         match InType::from_name(&ty) {
+            Some(ty) if plan.kind == ProviderKind::Wpp && crate::run::item(ty).is_none() => {
+                let help =
+                    Some("integers, Double, Pointer, GUID, AnsiString, UnicodeString".into());
+                reader.wrong(
+                    at,
+                    format!("a message has no field of type \"{}\"", ty.name()),
+                    "here",
+                    help,
+                );
+            }
             Some(ty) => schema.fields.push(Field::new(name, ty)),
             None => {
                 let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();

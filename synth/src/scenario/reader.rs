@@ -10,7 +10,7 @@ use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
 use miette::{NamedSource, SourceSpan};
 
 use super::{Mistake, Settings};
-use crate::machine::Nanos;
+use crate::machine::{Distribution, Nanos};
 use crate::text::parse_duration;
 
 /// Nodes that one script may make by `repeat` and `include`.
@@ -412,20 +412,32 @@ impl<'k> Args<'k> {
         Some(version)
     }
 
-    /// A property that is a range `32..2048`.
-    pub fn opt_range(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<(u32, u32)> {
+    /// A property that is a range, and how numbers are spread in it: `uniform 32..2048`.
+    pub fn opt_range(
+        &mut self,
+        reader: &mut Reader<'_>,
+        name: &'static str,
+    ) -> Option<(Distribution, (u32, u32))> {
         let entry = self.property(name)?;
         let text = as_text(entry, reader);
-        let parsed = match text.split_once("..") {
+        let (spread, range) = match text.trim().split_once(' ') {
+            Some((word, range)) => {
+                let spread =
+                    choose(word, entry.span(), reader, "the spread", &Distribution::WORDS)?;
+                (spread, range.trim().to_owned())
+            }
+            None => (Distribution::default(), text),
+        };
+        let parsed = match range.split_once("..") {
             Some((low, high)) => low.trim().parse().ok().zip(high.trim().parse().ok()),
-            None => text.parse().ok().map(|n: u32| (n, n)),
+            None => range.parse().ok().map(|n: u32| (n, n)),
         };
         let fine = parsed.filter(|(low, high)| low <= high);
         if fine.is_none() {
-            let help = Some("a number, or the least and the largest: \"32..2048\"".to_owned());
-            reader.wrong(entry.span(), format!("{name} is no range"), "here", help);
+            let help = "a number, or the least and the largest: \"32..2048\", \"uniform 32..2048\"";
+            reader.wrong(entry.span(), format!("{name} is no range"), "here", Some(help.into()));
         }
-        fine
+        fine.map(|range| (spread, range))
     }
 
     /// A provider, by GUID, by name, or by a word of its name.

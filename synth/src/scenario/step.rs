@@ -4,6 +4,7 @@ use kdl::KdlNode;
 
 use super::reader::{Args, Reader, unknown};
 use super::{process, session};
+use crate::machine::Distribution;
 use crate::model::{Action, GcPlan, ProviderPlan, Repeat, Scenario, Step, Work};
 
 /// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside a process what happens
@@ -29,7 +30,9 @@ pub(super) fn moment(
         if period == 0 {
             reader.wrong(span, "the period is at least a nanosecond", "0", None);
         }
-        (from, Some(Repeat { period: period.max(1), until: until.unwrap_or(0) }))
+        let spread = args.opt_choice(reader, "spread", &Distribution::WORDS);
+        let (period, until) = (period.max(1), until.unwrap_or(0));
+        (from, Some(Repeat { period, until, spread }))
     };
     args.finish(reader);
     let mut steps = Vec::new();
@@ -160,6 +163,7 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> 
     let work = match args.name() {
         "jit" => Work::Jit(count(&mut args, reader)),
         "tier" => Work::Tier(count(&mut args, reader)),
+        "rejit" => Work::Rejit(count(&mut args, reader)),
         "forget" => Work::Forget(count(&mut args, reader)),
         "allocate" => Work::Allocate(count(&mut args, reader)),
         "throw" => Work::Throw(count(&mut args, reader)),
@@ -186,7 +190,7 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> 
         "end-thread" => Work::EndThread,
         "exit" => Work::Exit,
         _ => {
-            let known = "jit, tier, forget, allocate, throw, contend, stub, run, raise, gc, grow-pool, shrink-pool, load, \
+            let known = "jit, tier, rejit, forget, allocate, throw, contend, stub, run, raise, gc, grow-pool, shrink-pool, load, \
                          unload, load-domain, unload-domain, load-image, unload-image, start-thread, \
                          end-thread, exit";
             unknown(reader, node, "a process at a moment", known);

@@ -61,6 +61,7 @@ impl<W: Write> Witness for Lines<W> {
             Form::Full => "full",
             Form::System(_) => "system",
             Form::PerfInfo(_) => "perfinfo",
+            Form::Message(_) => "message",
         };
         put(out, format_args!("{{\"kind\":\"event\",\"n\":{},\"at\":{}", e.number, e.at));
         put(out, format_args!(",\"stamp\":{},\"cpu\":{}", e.stamp, e.processor));

@@ -114,6 +114,9 @@ impl Frame<'_> {
             Form::System(hook) | Form::PerfInfo(hook) => {
                 assert_eq!(record.hook(), Some(hook), "{place}");
             }
+            Form::Message(_) => {
+                assert_eq!(record.provider(), Some(event.provider), "{place}");
+            }
             Form::Full => {
                 assert_eq!(record.provider(), Some(event.provider), "{place}");
                 assert_eq!(event.activity, Guid::ZERO, "{place}: a classic event has no activity");

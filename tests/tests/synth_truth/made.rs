@@ -63,7 +63,9 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     let (mut files, mut truth) = (Memory::default(), Gathered::default());
     etl_synth::simulate(&scenario, &mut files, &mut truth)
         .unwrap_or_else(|e| panic!("{name}: {e}"));
-    let files = files.into_files().into_iter().collect();
+    // The texts of messages are no trace.
+    let traces = files.into_files().into_iter().filter(|(name, _)| !name.ends_with(".tmf"));
+    let files = traces.collect();
     let modes: BTreeMap<usize, LogFileMode> =
         truth.sessions.iter().map(|s| (s.index, s.plan.mode)).collect();
     let mut recorded: BTreeMap<(usize, u16), Vec<usize>> = BTreeMap::new();

@@ -25,7 +25,7 @@ fn is_own(record: &Record<'_>) -> bool {
 /// trace.
 fn store(scenario: &Scenario) -> SchemaStore {
     let mut store = SchemaStore::new(StoreLimits::default());
-    let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic];
+    let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
     let known_elsewhere = scenario.providers.iter().filter(|p| elsewhere.contains(&p.kind));
     store.give(known_elsewhere.flat_map(|p| p.events.clone()));
     store
