@@ -55,3 +55,68 @@ fn mistakes_are_shown_where_they_are() {
     assert_eq!(said.code, 2);
     insta::assert_snapshot!("mistakes", said.err);
 }
+
+#[test]
+fn a_script_is_checked_and_explained_without_writing() {
+    let directory = with_recipe();
+    let checked = etlkit(directory.path(), &["synth", "--check", "recipe.kdl"]);
+    assert_eq!((checked.code, checked.err.as_str()), (0, ""));
+    insta::assert_snapshot!("check", checked.out);
+    let script = r#"
+scenario "short" seed=1
+process "App.exe" {
+    clr "core" { assembly "App" { module "C:\\App\\App.dll" { methods 4 ready=2 } } }
+    at "1.5s" { jit 1 }
+}
+at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords=0x10 level=4; fault "truncated" percent=60 } }
+at "2s" { enable "rundown" in="clr" keywords=0x118 level=5 }
+at "3s" { stop "clr" }
+"#;
+    std::fs::write(directory.path().join("short.kdl"), script).unwrap();
+    let explained = etlkit(directory.path(), &["synth", "--explain", "short.kdl"]);
+    assert_eq!((explained.code, explained.err.as_str()), (0, ""));
+    insta::assert_snapshot!("explain", explained.out);
+    let mut left: Vec<_> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["recipe.kdl", "short.kdl"], "nothing is written");
+}
+
+#[test]
+fn a_corpus_is_listed_built_and_checked() {
+    let directory = with_recipe();
+    let corpus = ["--corpus", "."];
+    let run =
+        |args: &[&str]| etlkit(directory.path(), &[&["corpus"][..], args, &corpus[..]].concat());
+    let mut said = String::new();
+    let mut say = |args: &[&str], code: i32| {
+        let done = run(args);
+        assert_eq!(done.code, code, "{args:?}: {}{}", done.out, done.err);
+        said.push_str(&format!("$ etlkit corpus {}\n{}{}\n", args.join(" "), done.out, done.err));
+    };
+    say(&["list"], 0);
+    say(&["check"], 1);
+    say(&["check", "--update"], 0);
+    say(&["check"], 0);
+    say(&["build", "-o", "out"], 0);
+    say(&["build", "-o", "out"], 2);
+    say(&["build", "-o", "out", "--force", "recipe"], 0);
+    say(&["build", "-o", "out", "recipes"], 2);
+    let lock = directory.path().join("corpus.lock");
+    let locked = std::fs::read_to_string(&lock).unwrap();
+    std::fs::write(
+        &lock,
+        locked.replace("recipe.etl ", "recipe.etl 0") + "gone/x.etl 00000000 0\n",
+    )
+    .unwrap();
+    say(&["check"], 1);
+    let nowhere = etlkit(directory.path(), &["corpus", "list", "--corpus", "nowhere"]);
+    assert_eq!(nowhere.code, 2);
+    said.push_str(&format!(
+        "$ etlkit corpus list --corpus nowhere\n{}{}",
+        nowhere.out, nowhere.err
+    ));
+    insta::assert_snapshot!("corpus", said);
+}

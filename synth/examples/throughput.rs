@@ -1,25 +1,29 @@
-//! How fast traces are made: simulates a busy process until its session has written as many
-//! megabytes as asked for (100 without), discards the bytes, and prints the rate.
+//! How fast traces come out: `cargo run --release -p etl-synth --example throughput -- SCRIPT [FILE] [NAME=VALUE...]`.
 //!
-//! `cargo run --release -p etl-synth --example throughput -- 2000`
+//! Lets a scenario happen without a truth and writes what its sessions write into FILE, or, without one, counts
+//! it and throws it away. Prints bytes, events, processor time and peak memory (both as Linux tells them).
 
 use std::cell::Cell;
+use std::fs::{self, File};
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
 
 use etl_format::write::Medium;
-use etl_synth::truth::Nobody;
-use etl_synth::{Reading, Store, scenario, simulate};
+use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::truth::Witness;
+use etl_synth::{BufferReport, Raised, Reading, SessionReport, Store, simulate};
 
-/// Counts what is written, and forgets it.
-#[derive(Default)]
-struct Counting(Rc<Cell<u64>>);
+/// Counts what is written, and forgets it or keeps it in a file.
+struct Counting {
+    end: Rc<Cell<u64>>,
+    file: Option<etl_format::write::File<File>>,
+}
 
 impl Medium for Counting {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        self.0.set(self.0.get().max(at + bytes.len() as u64));
-        Ok(())
+        self.end.set(self.end.get().max(at + bytes.len() as u64));
+        self.file.as_mut().map_or(Ok(()), |file| file.write_at(at, bytes))
     }
 
     fn can_go_back(&self) -> bool {
@@ -27,13 +31,20 @@ impl Medium for Counting {
     }
 
     fn flush(&mut self) -> etl_format::Result<()> {
-        Ok(())
+        self.file.as_mut().map_or(Ok(()), Medium::flush)
     }
 }
 
-impl Store for Counting {
+struct Out {
+    end: Rc<Cell<u64>>,
+    path: Option<String>,
+}
+
+impl Store for Out {
     fn create(&mut self, _: &str) -> io::Result<Box<dyn Medium>> {
-        Ok(Box::new(Counting(Rc::clone(&self.0))))
+        let file = self.path.as_ref().map(File::create).transpose()?;
+        let file = file.map(etl_format::write::File::new);
+        Ok(Box::new(Counting { end: Rc::clone(&self.end), file }))
     }
 
     fn open(&mut self, _: &str) -> io::Result<Box<dyn Reading>> {
@@ -49,30 +60,87 @@ impl Store for Counting {
     }
 }
 
+/// Sums up the sessions.
+#[derive(Default)]
+struct Sums {
+    recorded: u64,
+    lost: u64,
+    buffers: u64,
+}
+
+impl Witness for Sums {
+    fn event(&mut self, _: &Raised<'_>) -> etl_synth::Result<()> {
+        Ok(())
+    }
+
+    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> etl_synth::Result<()> {
+        Ok(())
+    }
+
+    fn buffer(&mut self, _: usize, _: &BufferReport) -> etl_synth::Result<()> {
+        self.buffers += 1;
+        Ok(())
+    }
+
+    fn session(&mut self, session: &SessionReport) -> etl_synth::Result<()> {
+        self.recorded += session.recorded;
+        self.lost += session.lost;
+        Ok(())
+    }
+
+    fn merged(&mut self, _: &str, _: &[String]) -> etl_synth::Result<()> {
+        Ok(())
+    }
+
+    fn present(&mut self, _: &etl_synth::truth::Present<'_>) -> etl_synth::Result<()> {
+        Ok(())
+    }
+}
+
+/// Seconds of processor time of this process, in steps of a hundredth.
+fn processor_time() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let ticks = |text: Option<&str>| text.and_then(|t| t.parse::<f64>().ok());
+    Some((ticks(fields.next())? + ticks(fields.next())?) / 100.0)
+}
+
+/// The most memory that this process had at a time, in MB.
+fn peak_memory() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<f64>().ok().map(|kb| kb / 1024.0)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let megabytes: u64 = std::env::args().nth(1).map_or(Ok(100), |text| text.parse())?;
-    // A tick of the allocator takes about 230 bytes, and 100 of them come in 2.5 ms.
-    let until = 1_000 + megabytes * 110;
-    let script = format!(
-        r#"
-        machine processors=8 disk-bytes-per-second=4000000000
-        process "Busy.exe" threads=8 {{
-            clr "core" version="6.0.100" {{
-                assembly "Busy" {{ module "C:\\App\\Busy.dll" {{ methods 2000 }} }}
-            }}
-            every "2500us" from="1s" until="{until}ms" {{ allocate 100 }}
-        }}
-        at "1s" {{ session "busy" file="busy.etl" buffer-kb=256 buffers=256 {{ enable "runtime" keywords="GC" level=5 }} }}
-        at "{}ms" {{ stop "busy" }}
-        "#,
-        until + 1_000
-    );
-    let scenario = scenario::parse("throughput", &script)?;
-    let mut store = Counting::default();
+    let mut args = std::env::args().skip(1);
+    let script = args.next().ok_or("name a script: benches/scenarios/big.kdl is one")?;
+    let (mut path, mut set) = (None, Vec::new());
+    for arg in args {
+        match arg.split_once('=') {
+            Some((name, value)) => set.push((name.to_owned(), value.to_owned())),
+            None => path = Some(arg),
+        }
+    }
+    let include = |name: &str| Err(format!("{name}: nothing is included here"));
+    let settings = Settings { set: &set, seed: None, include: &include };
+    let scenario = parse_with(&script, &fs::read_to_string(&script)?, settings)?;
+    let (mut store, mut sums) = (Out { end: Rc::default(), path }, Sums::default());
     let begin = Instant::now();
-    simulate(&scenario, &mut store, &mut Nobody)?;
-    let seconds = begin.elapsed().as_secs_f64();
-    let written = store.0.get() as f64 / 1e6;
-    println!("{written:.0} MB in {seconds:.2} s: {:.0} MB/s", written / seconds);
+    simulate(&scenario, &mut store, &mut sums)?;
+    let wall = begin.elapsed().as_secs_f64();
+    let written = store.end.get() as f64 / 1e6;
+    println!(
+        "{written:.0} MB, {} events, {} lost, {} buffers",
+        sums.recorded, sums.lost, sums.buffers
+    );
+    let seconds = processor_time().unwrap_or(wall);
+    println!(
+        "{seconds:.2} s of processor time ({wall:.2} s by the clock): {:.0} MB/s",
+        written / seconds
+    );
+    if let Some(peak) = peak_memory() {
+        println!("{peak:.1} MB of memory at most");
+    }
     Ok(())
 }

@@ -28,6 +28,31 @@
 //! # Ok::<(), etl_synth::Error>(())
 //! ```
 //!
+//! With the truth beside the bytes, for a test of a decoder ([`truth::Gathered`] keeps it in memory;
+//! `examples/in_memory.rs` is a whole program):
+//!
+//! ```
+//! use etl_synth::truth::Gathered;
+//! use etl_synth::{Fate, Memory, scenario};
+//!
+//! let script = r#"
+//!     process "App.exe" {
+//!         clr "core" { assembly "App" { module "C:\\App\\App.dll" { methods 20 } } }
+//!         at "1.5s" { jit 5 }
+//!     }
+//!     at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords="Jit" level=4 } }
+//!     at "2s" { stop "clr" }
+//! "#;
+//! let scenario = scenario::parse("jit", script).expect("no mistakes");
+//! let (mut files, mut truth) = (Memory::default(), Gathered::default());
+//! etl_synth::simulate(&scenario, &mut files, &mut truth)?;
+//! // At level 4 a compiled method has a plain event; that it begins to be compiled is of level 5.
+//! let names: Vec<&str> = truth.recorded(0).map(|e| e.name.as_str()).collect();
+//! assert_eq!(names, ["MethodLoad_V1"; 5]);
+//! assert!(truth.buffers.iter().all(|(_, b)| b.fate == Fate::Written));
+//! # Ok::<(), etl_synth::Error>(())
+//! ```
+//!
 //! # The rooms
 //! * [`model`]: a scenario as data.
 //! * [`scenario`]: a script (KDL) to a model, every mistake with its place.
@@ -36,13 +61,12 @@
 //! * `clr`: what a runtime raises, and its two enumerations.
 //! * `kernel`: what the kernel logs.
 //! * `run`: the loop in which it all happens.
-//! * `faults`: what can go wrong, by name; `edit`: finished files changed event by event.
+//! * `faults`: what can go wrong, by name.
 //! * [`truth`]: what happened, for whoever wants to test a decoder.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod clr;
-mod edit;
 mod error;
 mod etw;
 mod faults;

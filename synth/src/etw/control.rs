@@ -246,11 +246,9 @@ impl Etw<'_> {
             provider.enables.retain(|(s, _)| *s != session);
         }
         provider.former.retain(|s| *s != session);
-        provider.enables.push((session, plan.clone()));
+        provider.enables.push((session, plan));
         provider.changed_union();
-        let notices = provider.changed(&self.names);
-        self.witness.enabled(session, &plan, at, self.clock.filetime(at))?;
-        Ok(notices)
+        Ok(provider.changed(&self.names))
     }
 
     /// Disables a provider in a session.

@@ -3,17 +3,13 @@
 //! Every struct has a `new` with what it cannot do without, and public fields with sound defaults
 //! for the rest. Nothing here moves; [`crate::simulate`] makes it run.
 
-mod edit;
+mod covers;
 mod managed;
 mod process;
 mod provider;
 mod session;
 mod step;
 
-pub use edit::{
-    Amount, BufferField, Changes, Edit, EditPlan, Given, HeaderField, RecordAction, RecordEdit,
-    Select, Side,
-};
 pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
@@ -89,8 +85,6 @@ pub struct Scenario {
     /// When the simulation ends; without it, when nothing is left to happen. Sessions that still
     /// run then are left open, as a machine does that loses its power.
     pub end: Option<Nanos>,
-    /// What is changed in the finished files, at the end.
-    pub edits: Vec<EditPlan>,
 }
 
 impl Scenario {

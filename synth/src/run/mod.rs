@@ -166,13 +166,7 @@ impl<'s> Simulation<'s> {
             }
         }
         self.etw.lose_power(self.now)?;
-        self.tell_present()?;
-        let schemas: Vec<_> =
-            self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
-        for plan in &self.scenario.edits {
-            self.etw.edit(plan, &schemas, self.now)?;
-        }
-        Ok(())
+        self.tell_present()
     }
 
     /// Gives a thread something to do, behind what it has.

@@ -4,7 +4,6 @@
 //! of thing. The language is described in `docs/scenario.md`.
 
 mod controller;
-mod edit;
 mod managed;
 mod process;
 mod provider;

@@ -133,7 +133,7 @@ impl Facts {
             rundown_span: None,
             kernel_span: None,
             offenders: Vec::new(),
-            admission: Admission::new(told, &timeline.clock()),
+            admission: Admission::new(told),
             images: Images::default(),
             stacks: StackPairs::default(),
             activities: Activities::default(),
