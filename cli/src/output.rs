@@ -1,8 +1,10 @@
 //! Standard output, buffered by us: commands fill one growing buffer and hand it over when it is
 //! large, so that printing an event allocates nothing.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
+use etl_schema::render::acts;
 pub(crate) use etl_schema::render::{decimal, hex_bytes as hex, hexadecimal, signed};
 
 /// Bytes gathered before they are written.
@@ -44,11 +46,31 @@ pub(crate) fn json(report: &impl serde::Serialize) -> String {
     text
 }
 
-/// Prints text and flushes it.
+/// Prints text and flushes it. What a terminal could act on goes out as `\u` and four digits: in JSON, where serializers
+/// leave it as it is; other formats have escaped it themselves by then.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(inert(text).as_bytes())?;
     out.flush()
+}
+
+/// The text with what a terminal could act on escaped as JSON does; lines and tabs stay.
+pub(crate) fn inert(text: &str) -> Cow<'_, str> {
+    let hot = |c: char| acts(c) && c != '\n' && c != '\t';
+    if !text.contains(hot) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if hot(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// A number of bytes for people: `4.7 MiB`.

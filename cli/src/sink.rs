@@ -210,7 +210,7 @@ impl Sink {
 /// Prints a report, on standard error when standard output is taken.
 fn tell(taken: bool, text: &str) -> io::Result<()> {
     if taken {
-        io::Write::write_all(&mut io::stderr().lock(), text.as_bytes())
+        io::Write::write_all(&mut io::stderr().lock(), crate::output::inert(text).as_bytes())
     } else {
         crate::output::print(text)
     }

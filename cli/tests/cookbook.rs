@@ -1,0 +1,137 @@
+//! docs/cookbook.md: the shell, Python and workflow recipes are run as they stand on the page; the Rust ones are
+//! doc tests of the crate `etl-tests`.
+//!
+//! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
+//! the page, in one directory, with the tools of this build on the path.
+#![cfg(unix)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::directory;
+
+/// A block of the page.
+#[derive(Debug)]
+struct Block {
+    language: String,
+    file: Option<String>,
+    text: String,
+    line: usize,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut out = Vec::new();
+    let mut file = None;
+    let mut lines = page.lines().enumerate();
+    while let Some((line, text)) = lines.next() {
+        if let Some(language) = text.strip_prefix("```") {
+            let body = lines.by_ref().map(|(_, text)| text).take_while(|text| *text != "```");
+            let text = body.map(|text| format!("{text}\n")).collect();
+            out.push(Block {
+                language: language.to_owned(),
+                file: file.take(),
+                text,
+                line: line + 1,
+            });
+        } else {
+            let name = text.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
+            file = name.map(str::to_owned);
+        }
+    }
+    out
+}
+
+/// Runs a script as the page's reader would.
+fn bash(here: &Path, script: &str) -> Output {
+    let tools = Path::new(env!("CARGO_BIN_EXE_etlkit")).parent().unwrap().to_owned();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path =
+        std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-e", "-o", "pipefail", "-c", script]).current_dir(here).env("PATH", path);
+    command.env_remove("UPDATE").env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// A directory with what the page expects of a checkout.
+fn checkout() -> tempfile::TempDir {
+    let here = directory(&[]);
+    std::fs::create_dir(here.path().join("corpus")).unwrap();
+    let recipe = root().join("corpus/recipe.kdl");
+    std::fs::copy(recipe, here.path().join("corpus/recipe.kdl")).unwrap();
+    here
+}
+
+/// The script of the workflow's last step that is one.
+fn workflow_script(yaml: &str) -> String {
+    let (_, script) = yaml.split_once("run: |\n").unwrap();
+    let indented = |line: &&str| line.starts_with("          ");
+    script.lines().take_while(indented).map(|line| format!("{}\n", line.trim_start())).collect()
+}
+
+#[test]
+fn every_recipe_does_what_it_says() {
+    let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
+    let here = checkout();
+    if !bash(here.path(), "python3 --version").status.success() {
+        let demanded = std::env::var_os("ETLKIT_REQUIRE_FOREIGN").is_some_and(|v| v == "1");
+        assert!(!demanded, "there is no python3, and ETLKIT_REQUIRE_FOREIGN=1 demands it");
+        eprintln!("\n*** SKIPPED: there is no python3; this test has shown nothing ***\n");
+        return;
+    }
+    let mut ran = std::collections::BTreeMap::<String, u32>::new();
+    for block in blocks(&page) {
+        *ran.entry(block.language.clone()).or_default() += 1;
+        let at = format!("docs/cookbook.md:{}", block.line);
+        if let Some(file) = &block.file {
+            let path = here.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, &block.text).unwrap();
+        }
+        match block.language.as_str() {
+            "sh" => {
+                let output = bash(here.path(), &block.text);
+                assert!(output.status.success(), "{at} fails:\n{}\n{}", block.text, said(&output));
+            }
+            "yaml" => {
+                let script = workflow_script(&block.text);
+                let output = bash(here.path(), &script);
+                assert!(output.status.success(), "{at} fails:\n{script}\n{}", said(&output));
+                // The same workflow stops a trace without its rundown.
+                let output = bash(here.path(), &script.replace("traces/", "broken/"));
+                assert_eq!(output.status.code(), Some(1), "{at}: {}", said(&output));
+                assert!(said(&output).contains("::error"), "{at}: {}", said(&output));
+            }
+            // Files, and what others run.
+            "python" | "kdl" | "toml" => {}
+            "rust" => assert!(block.file.is_none(), "{at}"),
+            other => panic!("{at}: nothing runs {other:?}"),
+        }
+    }
+    assert!(
+        ran["sh"] >= 6 && ran["rust"] >= 3 && ran["python"] == 2 && ran["yaml"] == 1,
+        "{ran:?}"
+    );
+
+    // The tests of the recipes can fail: a decoder that has changed, a scenario that has.
+    let decoder = here.path().join("decoder.py");
+    let changed = std::fs::read_to_string(&decoder).unwrap().replace("MethodSize", "MethodToken");
+    std::fs::write(&decoder, changed).unwrap();
+    let output = bash(here.path(), "python3 test_decoder.py");
+    assert!(!output.status.success() && said(&output).contains("UPDATE=1"), "{}", said(&output));
+    let script = here.path().join("cases/attach.kdl");
+    let changed = std::fs::read_to_string(&script).unwrap().replace("ready=10", "ready=11");
+    std::fs::write(&script, changed).unwrap();
+    let output = bash(here.path(), "etlkit corpus check --corpus cases");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+}

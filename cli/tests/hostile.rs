@@ -1,0 +1,180 @@
+//! A trace whose every name is an attack, through every output of every command: nothing acts on a terminal, a
+//! spreadsheet, a browser, an XML reader or a build server.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Said, directory, etlkit, etlverify, trace};
+
+/// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the trace.
+const SCENARIO: &str = include_str!("hostile.kdl");
+
+/// A file's name that is one as well.
+const FILE: &str = "=x9q\u{1b}[31m\u{202e}<b>&'\".etl";
+
+/// What may act, other than line ends.
+fn acts(c: char) -> bool {
+    (c.is_control() && c != '\n')
+        || ('\u{200b}'..='\u{200f}').contains(&c)
+        || ('\u{2028}'..='\u{202e}').contains(&c)
+        || ('\u{2060}'..='\u{2069}').contains(&c)
+        || c == '\u{feff}'
+}
+
+fn inert(said: &Said, what: &str) {
+    for text in [&said.out, &said.err] {
+        if let Some(line) = text.lines().find(|line| line.contains(acts)) {
+            panic!("{what}: {line:?}");
+        }
+        // A workflow command of the trace's own.
+        assert!(
+            !text.lines().any(|l| l.trim_start().starts_with("::")
+                && !l.starts_with("::error ")
+                && !l.starts_with("::warning ")
+                && !l.starts_with("::notice ")),
+            "{what}: {text}"
+        );
+        assert!(
+            !text.lines().any(|l| l.starts_with("::") && l.contains("::x9q")),
+            "{what}: {text}"
+        );
+    }
+}
+
+/// Cells of CSV.
+fn cells(csv: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    for c in csv.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' | '\n' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().unwrap().push(c),
+        }
+    }
+    cells
+}
+
+fn no_formula(csv: &str) {
+    for cell in cells(csv) {
+        let begins = cell.trim_start().starts_with(['=', '+', '-', '@', '\t', '\r']);
+        assert!(!begins || cell.parse::<f64>().is_ok(), "{cell:?}");
+    }
+}
+
+/// No element and no attribute of the trace's making.
+fn markup(xml: &str, what: &str) {
+    let document = roxmltree::Document::parse(xml).unwrap_or_else(|e| panic!("{what}: {e}\n{xml}"));
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        let name = node.tag_name().name();
+        assert!(!["script", "img", "x9q", "b"].contains(&name), "{what}: <{name}>");
+        assert!(
+            !node.attributes().any(|a| a.name().contains("x9q") || a.name() == "onerror"),
+            "{what}"
+        );
+    }
+}
+
+fn hostile() -> tempfile::TempDir {
+    let here = directory(&[("hostile.kdl", SCENARIO.as_bytes()), ("plain.etl", &trace())]);
+    let said = etlkit(here.path(), &["synth", "hostile.kdl", "-o", "out"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    inert(&said, "synth");
+    // The kernel's part and the CLR's, and one file with everything under a name that acts.
+    std::fs::copy(here.path().join("out/hostile.etl"), here.path().join(FILE)).unwrap();
+    here
+}
+
+#[test]
+fn nothing_that_is_printed_acts() {
+    let here = hostile();
+    let mut seen = 0;
+    for command in [
+        &["info"][..],
+        &["info", "--format", "json"],
+        &["dump"],
+        &["dump", "--raw"],
+        &["dump", "--format", "jsonl"],
+        &["dump", "--format", "csv"],
+        &[
+            "dump",
+            "--format",
+            "csv",
+            "--columns",
+            "time,event,message,MethodName,MethodNamespace,CommandLine",
+        ],
+        &["dump", "--format", "xml"],
+        &["verify"],
+        &["verify", "--format", "json"],
+        &["verify", "--format", "sarif"],
+        &["verify", "--format", "junit"],
+        &["verify", "--format", "github"],
+        &["verify", "--format", "html"],
+        &["diff", "plain.etl"],
+        &["diff", "plain.etl", "--format", "json"],
+        &["repair", "-o", "a.etl", "--force"],
+        &["repair", "-o", "a.etl", "--force", "--format", "json"],
+        &["merge", "-o", "a.etl", "--force"],
+        &["merge", "-o", "a.etl", "--force", "--format", "json"],
+        &["compress", "-o", "a.etl", "--force"],
+        &["compress", "-o", "a.etl", "--force", "--format", "json"],
+        &["decompress", "-o", "a.etl", "--force", "--format", "json"],
+        &["slice", "-o", "a.etl", "--force", "--format", "json"],
+        &["slice", "-o", "a.etl", "--force"],
+        &["scrub", "-o", "a.etl", "--force", "--profile", "none", "--format", "json"],
+        &["scrub", "-o", "a.etl", "--force", "--profile", "none"],
+    ] {
+        let said = etlkit(here.path(), &[command, &[FILE]].concat());
+        let what = format!("{command:?}");
+        assert!(said.code < 2, "{what}: {}", said.err);
+        inert(&said, &what);
+        seen += usize::from(said.out.contains("x9q"));
+        let format = command.iter().skip_while(|a| **a != "--format").nth(1).copied();
+        match format.unwrap_or("text") {
+            "json" | "sarif" => drop(serde_json::from_str::<serde_json::Value>(&said.out).unwrap()),
+            "jsonl" => said.out.lines().for_each(|line| {
+                serde_json::from_str::<serde_json::Value>(line).unwrap();
+            }),
+            "csv" => no_formula(&said.out),
+            "xml" | "junit" => markup(&said.out, &what),
+            "html" => {
+                for tag in ["<script>x9q", "<img", "<b>x9q", "<x9q", "x9q()</script"] {
+                    assert!(!said.out.contains(tag), "{what}: {tag}");
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(seen > 20, "only {seen} outputs show anything of the trace");
+}
+
+#[test]
+fn nothing_that_is_complained_of_acts() {
+    let here = hostile();
+    let name = "\u{1b}]0;x9q\u{7}\u{9b}31m\u{202e}";
+    std::fs::write(here.path().join("cut.etl"), &trace()[..0x2060]).unwrap();
+    std::fs::rename(here.path().join("cut.etl"), here.path().join(name)).unwrap();
+    for args in [
+        &["info", name][..],
+        &["dump", name],
+        &["verify", name],
+        &["merge", name, "-o", "b.etl"],
+        &["merge", name, name, "-o", "b.etl"],
+        &["repair", name, "-o", "b.etl"],
+        &["repair", name, "-o", name],
+        &["slice", name, "-o", "b2.etl"],
+        &["info", "missing\u{1b}[31m"],
+        &["dump", "plain.etl", "--provider", name],
+        &["dump", "plain.etl", "--manifest", name],
+        &["verify", "--explain", name],
+        &["spec", "events", name],
+        &["spec", "line", name],
+        &["synth", name, "--check"],
+        &["synth", "hostile.kdl", "-o", "out2", "--verify"],
+        &["corpus", "list", "--corpus", name],
+        &["diff", "plain.etl", FILE, "--ignore", name],
+    ] {
+        inert(&etlkit(here.path(), args), &format!("{args:?}"));
+    }
+    inert(&etlverify(Path::new(here.path()), &[name, FILE, "plain.etl"]), "etlverify");
+}
