@@ -1,5 +1,5 @@
 //! docs/cookbook.md: the shell, Python and workflow recipes are run as they stand on the page; the Rust ones are
-//! doc tests of the crate `etl-tests`.
+//! those of the crates' documentation tests and examples.
 //!
 //! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
 //! the page, in one directory, with the tools of this build on the path.
@@ -119,7 +119,7 @@ fn every_recipe_does_what_it_says() {
         }
     }
     assert!(
-        ran["sh"] >= 6 && ran["rust"] >= 3 && ran["python"] == 2 && ran["yaml"] == 1,
+        ran["sh"] >= 6 && ran["rust"] >= 1 && ran["python"] == 2 && ran["yaml"] == 1,
         "{ran:?}"
     );
 

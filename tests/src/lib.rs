@@ -141,8 +141,3 @@ pub fn baseline_counts(path: &Path) -> BTreeMap<String, u64> {
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/format.md")]
 pub struct FormatChapter;
-
-/// The Rust recipes of the cookbook run with the documentation tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../docs/cookbook.md")]
-pub struct Cookbook;
