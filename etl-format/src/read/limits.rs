@@ -15,3 +15,9 @@ impl Default for Limits {
         Limits { buffer: 64 << 20, held: 2 << 30 }
     }
 }
+
+/// Bytes that one stored byte of a compressed buffer stands for at most; what would be more is damage.
+///
+/// A record takes 64 KiB at most, and no two that differ can be stored in fewer bytes than tell them
+/// apart: some ten, which makes 6,500. A few bytes of XPRESS alone could stand for gigabytes.
+pub(super) const EXPANSION: usize = 8192;

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
 use super::index::{BufferEntry, Layout};
+use super::limits::EXPANSION;
 use super::record::{Place, Record};
 use super::walk::{self, Found, Stop};
 
@@ -72,6 +73,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
 
     fn decompress(&mut self, log: &mut Log) -> Result<()> {
         let (entry, format) = (self.entry, self.entry.format);
+        let declared = self.fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
+        self.fill = self.fill.min(self.raw.as_ref().len().saturating_mul(EXPANSION));
         if self.plain.len() < self.fill {
             self.plain.resize(self.fill, 0);
         }
@@ -85,14 +88,18 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             return Ok(());
         };
         header.copy_from_slice(raw_header);
-        if let Err(fault) = compress::decompress(format, packed, records) {
-            let declared = records.len() as u64;
+        let done = compress::decompress(format, packed, records);
+        let produced = match done {
+            Err(fault) => fault.produced,
+            Ok(()) => records.len(),
+        };
+        if (produced as u64) < declared {
             // Of a buffer that was cut off, the missing bytes are on record already.
-            self.fill = BUFFER_HEADER_SIZE + fault.produced;
+            self.fill = BUFFER_HEADER_SIZE + produced;
             if !entry.cut {
                 let kind = ErrorKind::Compression {
                     format: format.name().unwrap_or("compressed"),
-                    produced: fault.produced as u64,
+                    produced: produced as u64,
                     declared,
                 };
                 log.fault(
