@@ -28,31 +28,48 @@ pub use time::{filetime, system_time};
 /// Elements of an array that the text form shows.
 const SHOWN: usize = 8;
 
+/// Bytes that the arrays of one payload may become. No payload of 64 KiB comes near it by its values;
+/// members of structs bring their names with every element, and those may be of any length.
+pub const MOST: usize = 16 << 20;
+
 /// Writes fields as ` Name=value`, names of values where they have some.
+///
+/// Arrays of structs end early where they have become 16 MiB.
 pub fn text_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-    for (field, value) in fields {
-        out.push(b' ');
-        escape_line(out, &field.name);
-        out.push(b'=');
-        text_value(out, field, value);
-    }
+    Text::new(out, true).fields(out, fields);
 }
 
 /// Writes one value: text in quotes, names of values and bits, addresses in hexadecimal.
 pub fn text_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    Text { quotes: true }.value(out, field, value);
+    Text::new(out, true).value(out, field, value);
 }
 
 /// Writes one value as it stands in running text: without quotes.
 pub fn bare_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    Text { quotes: false }.value(out, field, value);
+    Text::new(out, false).value(out, field, value);
 }
 
 struct Text {
     quotes: bool,
+    /// Length of the output behind which arrays end.
+    end: usize,
 }
 
 impl Text {
+    fn new(out: &[u8], quotes: bool) -> Self {
+        Text { quotes, end: out.len().saturating_add(MOST) }
+    }
+
+    fn fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
+        for (field, value) in fields {
+            out.push(b' ');
+            escape_line(out, &field.name);
+            out.push(b'=');
+            // Within a struct text is quoted, however its own value would stand.
+            Text { quotes: true, end: self.end }.value(out, field, value);
+        }
+    }
+
     fn value(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
         if let Some(map) = &field.map
             && let Some(bits) = value.bits(width(field))
@@ -90,6 +107,9 @@ impl Text {
             Value::Array(items) => {
                 out.push(b'[');
                 for (i, item) in items.iter().enumerate().take(SHOWN) {
+                    if out.len() > self.end {
+                        break;
+                    }
                     if i > 0 {
                         out.push(b',');
                     }
@@ -102,7 +122,7 @@ impl Text {
             }
             Value::Struct(members) => {
                 out.push(b'{');
-                text_fields(out, &mut members.fields());
+                self.fields(out, &mut members.fields());
                 out.extend(b" }");
             }
         }

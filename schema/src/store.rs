@@ -13,7 +13,7 @@
 //! What is learned from a trace is bounded by [`StoreLimits`].
 
 use crate::decode::{Decoder, Fields};
-use crate::model::{EventSchema, Field, Identity, InType, Length, SchemaSource};
+use crate::model::{EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
 use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::tracelogging::{self, ProviderTraits};
 use crate::sources::{manifest, trace_event_info};
@@ -42,11 +42,14 @@ pub struct StoreLimits {
     pub schemas: usize,
     /// Bytes of one kind of source's metadata, likewise.
     pub bytes: usize,
+    /// Fields and members of all schemas from one kind of source, likewise: a field takes some 300
+    /// bytes of memory, and metadata may need no more than two bytes to describe one.
+    pub fields: usize,
 }
 
 impl Default for StoreLimits {
     fn default() -> Self {
-        StoreLimits { schemas: 1 << 16, bytes: 32 << 20 }
+        StoreLimits { schemas: 1 << 16, bytes: 32 << 20, fields: 1 << 19 }
     }
 }
 
@@ -63,6 +66,35 @@ struct SelfDescribing {
     by_metadata: HashMap<Guid, ByMetadata>,
     schemas: usize,
     bytes: usize,
+    fields: usize,
+}
+
+/// Maps of one event that may be told after it.
+const LATE_MAPS: usize = 64;
+
+/// Fields and members.
+fn weight(fields: &[Field]) -> usize {
+    let members = |field: &Field| match &field.kind {
+        FieldKind::Struct(members) => weight(members),
+        FieldKind::Value(_) => 0,
+    };
+    fields.iter().fold(fields.len(), |sum, field| sum.saturating_add(members(field)))
+}
+
+/// Names of maps that fields have and nobody has told yet; no more than [`LATE_MAPS`].
+fn untold_maps(fields: &[Field], out: &mut Vec<String>) {
+    for field in fields {
+        match (&field.kind, &field.map) {
+            _ if out.len() >= LATE_MAPS => return,
+            (FieldKind::Struct(members), _) => untold_maps(members, out),
+            (FieldKind::Value(_), Some(map))
+                if map.entries().is_empty() && !out.iter().any(|name| name == map.name()) =>
+            {
+                out.push(map.name().to_owned());
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Finds the schema of a record's payload.
@@ -75,8 +107,12 @@ pub struct SchemaStore {
     self_describing: SelfDescribing,
     merged: Known,
     merged_bytes: usize,
+    merged_fields: usize,
     maps: trace_event_info::Maps,
+    /// Events whose fields wait for a map, by its provider and name.
+    waiting: HashMap<(Guid, String), Vec<(Guid, Identity)>>,
     event_source: Known,
+    event_source_fields: usize,
     reassembler: Reassembler,
     provider_names: HashMap<Guid, String>,
     /// Providers of which any classic event is known.
@@ -104,8 +140,11 @@ impl SchemaStore {
             self_describing: SelfDescribing::default(),
             merged: Known::new(),
             merged_bytes: 0,
+            merged_fields: 0,
             maps: trace_event_info::Maps::default(),
+            waiting: HashMap::new(),
             event_source: Known::new(),
+            event_source_fields: 0,
             reassembler: Reassembler::new(limits.bytes),
             provider_names: HashMap::new(),
             classic_providers: HashSet::new(),
@@ -246,14 +285,18 @@ impl SchemaStore {
         if known.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
             return;
         }
+        let parsed = tracelogging::parse(provider, metadata).ok();
+        let fields = parsed.as_ref().map_or(0, |schema| weight(&schema.fields));
         if known.schemas >= self.limits.schemas
             || known.bytes.saturating_add(metadata.len()) > self.limits.bytes
+            || known.fields.saturating_add(fields) > self.limits.fields
         {
             *known = SelfDescribing::default();
         }
         known.schemas += 1;
         known.bytes = known.bytes.saturating_add(metadata.len());
-        let decoder = tracelogging::parse(provider, metadata).ok().map(|mut schema| {
+        known.fields = known.fields.saturating_add(fields);
+        let decoder = parsed.map(|mut schema| {
             if let Some(name) = self.provider_names.get(&provider) {
                 schema.provider_name = name.clone().into();
             }
@@ -268,13 +311,18 @@ impl SchemaStore {
         // A manifest that cannot be read tells nothing; its events stay without a schema.
         let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) else { return };
         for mut schema in schemas {
-            if self.event_source.len() >= self.limits.schemas {
-                return;
-            }
             // Records name the provider by the GUID that counts.
             schema.provider = provider;
-            self.name_provider(provider, &schema.provider_name);
             let key = (provider, schema.identity);
+            // Two versions of a source may take turns; each takes the place of the other.
+            let before = self.event_source.get(&key).map_or(0, |d| weight(d.schema_fields()));
+            let fields = self.event_source_fields.saturating_sub(before);
+            let fields = fields.saturating_add(weight(&schema.fields));
+            if self.event_source.len() >= self.limits.schemas || fields > self.limits.fields {
+                return;
+            }
+            self.event_source_fields = fields;
+            self.name_provider(provider, &schema.provider_name);
             self.event_source.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
         }
     }
@@ -293,18 +341,27 @@ impl SchemaStore {
                 self.name_provider(info.provider, &info.provider_name);
                 let key = (info.provider, info.identity);
                 self.note_classic(key);
-                self.merged.entry(key).or_insert_with(|| Arc::new(Decoder::new(Arc::new(info))));
+                let fields = self.merged_fields.saturating_add(weight(&info.fields));
+                if self.merged.contains_key(&key) || fields > self.limits.fields {
+                    return;
+                }
+                self.merged_fields = fields;
+                let mut untold = Vec::new();
+                untold_maps(&info.fields, &mut untold);
+                for name in untold {
+                    self.waiting.entry((info.provider, name)).or_default().push(key);
+                }
+                self.merged.insert(key, Arc::new(Decoder::new(Arc::new(info))));
             }
             MAP_INFO => {
                 let Some((provider, map)) = self.maps.add(payload) else { return };
                 // Maps come after the events that use them.
-                for ((_, _), decoder) in self.merged.iter_mut().filter(|((p, _), _)| *p == provider)
-                {
-                    if trace_event_info::needs(decoder.schema(), map.name()) {
-                        let mut schema = EventSchema::clone(decoder.schema());
-                        trace_event_info::attach(&mut schema, &map);
-                        *decoder = Arc::new(Decoder::new(Arc::new(schema)));
-                    }
+                let waiting = self.waiting.remove(&(provider, map.name().to_owned()));
+                for key in waiting.into_iter().flatten() {
+                    let Some(decoder) = self.merged.get_mut(&key) else { continue };
+                    let mut schema = EventSchema::clone(decoder.schema());
+                    trace_event_info::attach(&mut schema, &map);
+                    *decoder = Arc::new(Decoder::new(Arc::new(schema)));
                 }
             }
             _ => {}

@@ -275,8 +275,11 @@ fn one_provider(session: &mut Session, args: &mut Args) -> Result<(), LineError>
 
 /// Names in parentheses with commas between; or one name alone. They may hold spaces.
 fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
+    const EXPECTED: &str = "keywords in parentheses, with commas between";
     let Some(rest) = first.text.strip_prefix('(') else {
-        return Ok(vec![first.text.clone()]);
+        // A comma or a parenthesis means a list that was not begun.
+        let list = first.text.contains([',', '(', ')']);
+        return if list { Err(wrong(first, EXPECTED)) } else { Ok(vec![first.text.clone()]) };
     };
     let mut text = rest.to_owned();
     while !text.ends_with(')') {
@@ -286,7 +289,7 @@ fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
     let names = text.strip_suffix(')').unwrap_or_default().split(',');
     let names: Vec<String> = names.map(|n| n.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
-        return Err(wrong(first, "keywords in parentheses, with commas between"));
+        return Err(wrong(first, EXPECTED));
     }
     Ok(names)
 }

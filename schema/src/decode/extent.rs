@@ -196,6 +196,7 @@ pub(super) fn field_extent(
     }
     let mut at = 0usize;
     let mut count = 0usize;
+    let mut empty = 0usize;
     while wanted.is_none_or(|w| count < w) {
         let left = rest.get(at..)?;
         if wanted.is_none() && left.is_empty() {
@@ -204,9 +205,12 @@ pub(super) fn field_extent(
         match element_len(op, length, left, top, budget) {
             // "The rest" of values without bytes would never end.
             Some(0) if wanted.is_none() => break,
+            // Any number of them would cost nothing to ask for.
+            Some(0) if empty >= op.empty => break,
             Some(len) => {
                 at += len;
                 count += 1;
+                empty += usize::from(len == 0);
             }
             None => {
                 if count == 0 && left.is_empty() && start == 0 {

@@ -10,6 +10,11 @@ pub(super) const SLOTS: usize = 16;
 /// Structs within structs; members below are left out.
 const MAX_DEPTH: usize = 16;
 
+/// Elements without bytes that an array gives, by the number of arrays around it. Where elements take
+/// bytes the payload bounds how many there can be; these could be any number, and arrays of them in
+/// each other that number to any power.
+const EMPTY: [u16; 4] = [16, 4, 4, 4];
+
 /// The values of counting fields, by slot. A payload is shorter than 64 KiB, so a count that does
 /// not fit means "more than there can be" and saturates.
 pub(super) type Slots = [u16; SLOTS];
@@ -119,6 +124,8 @@ pub(super) struct Op {
     pub(super) size: Option<usize>,
     /// The offset in the payload, where it is always the same (top level only).
     pub(super) offset: Option<usize>,
+    /// Elements that take no bytes which an array gives at most.
+    pub(super) empty: usize,
     pub(super) members: Vec<Op>,
     /// From this field on, how many fields have a fixed size and count nothing, and their bytes: they
     /// are stepped over at once.
@@ -139,7 +146,7 @@ impl Op {
 /// The top level: fields to operations.
 pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
     let top = slots(fields, &nested_references(fields));
-    let mut ops = list(fields, &top, &top, pointers, 0);
+    let mut ops = list(fields, &top, &top, pointers, Nesting::default());
     let mut at = Some(0usize);
     for op in &mut ops {
         op.offset = at;
@@ -225,12 +232,19 @@ fn slot_of(map: &SlotMap, index: u16) -> Option<u8> {
     map.iter().find(|(at, _)| *at == index).map(|(_, slot)| *slot)
 }
 
+/// How deep a list of fields stands.
+#[derive(Clone, Copy, Default)]
+struct Nesting {
+    structs: usize,
+    arrays: usize,
+}
+
 fn list(
     fields: &[Field],
     here: &SlotMap,
     top: &SlotMap,
     pointers: PointerSize,
-    depth: usize,
+    nesting: Nesting,
 ) -> Vec<Op> {
     let mut ops = Vec::with_capacity(fields.len());
     for (index, field) in fields.iter().enumerate() {
@@ -260,16 +274,21 @@ fn list(
         };
         let (shape, members) = match &field.kind {
             FieldKind::Value(ty) => (shape(*ty, field.out, pointers), Vec::new()),
-            FieldKind::Struct(_) if depth >= MAX_DEPTH => (Shape::Null, Vec::new()),
+            FieldKind::Struct(_) if nesting.structs >= MAX_DEPTH => (Shape::Null, Vec::new()),
             FieldKind::Struct(members) => {
                 let slots = slots(members, &[]);
-                (Shape::Struct, list(members, &slots, top, pointers, depth + 1))
+                let inner = Nesting {
+                    structs: nesting.structs + 1,
+                    arrays: nesting.arrays + usize::from(field.count != Count::One),
+                };
+                (Shape::Struct, list(members, &slots, top, pointers, inner))
             }
         };
         let size = fixed_size(shape, length, &members);
         let keep = slot_of(here, index);
         let (offset, run) = (None, (0, 0));
-        ops.push(Op { shape, count, length, keep, size, offset, members, run });
+        let empty = EMPTY.get(nesting.arrays).copied().unwrap_or(1).into();
+        ops.push(Op { shape, count, length, keep, size, offset, empty, members, run });
     }
     ops
 }

@@ -8,7 +8,15 @@ use crate::model::{Field, OutType};
 use std::io::Write;
 
 /// Writes the fields as a JSON object, in payload order. Names that come twice come twice.
+///
+/// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so that
+/// a payload could ask for far more.
 pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
+    let end = out.len().saturating_add(super::MOST);
+    fields_to(out, fields, end);
+}
+
+fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, end: usize) {
     out.push(b'{');
     let mut first = true;
     for (field, value) in fields {
@@ -18,7 +26,7 @@ pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
         first = false;
         escape_json(out, &field.name);
         out.push(b':');
-        json_value(out, field, value);
+        value_to(out, field, value, end);
     }
     out.push(b'}');
 }
@@ -27,6 +35,11 @@ pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
 /// bytes as text. Eight-bit text that is no UTF-8 keeps its other bytes as the characters U+0080 to
 /// U+00FF.
 pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    let end = out.len().saturating_add(super::MOST);
+    value_to(out, field, value, end);
+}
+
+fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, end: usize) {
     match value {
         Value::Null => out.extend(b"null"),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
@@ -55,14 +68,17 @@ pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
+                if out.len() > end {
+                    break;
+                }
                 if i > 0 {
                     out.push(b',');
                 }
-                json_value(out, field, item);
+                value_to(out, field, item, end);
             }
             out.push(b']');
         }
-        Value::Struct(members) => json_fields(out, &mut members.fields()),
+        Value::Struct(members) => fields_to(out, &mut members.fields(), end),
     }
 }
 

@@ -9,12 +9,15 @@ use std::io::Write;
 /// Widest that a format may pad a value.
 const MAX_WIDTH: usize = 256;
 
+/// Bytes that a message may become: its inserts may be many, and each as long as a payload.
+const MAX_MESSAGE: usize = 1 << 18;
+
 /// Writes a message with its inserts replaced by the fields' values.
 ///
 /// In manifests `%1` is the first field, in WPP messages (`SchemaSource::Tmf`) `%10` is; for what
 /// lies below, see [`wpp_message`]. An insert may have a printf format, `%1!08x!`; `%n` is a line
 /// break, `%t` a tab, `%%` a percent sign, `%0` ends the message of a manifest. Inserts without a
-/// field stay as they are.
+/// field stay as they are. A message that has become longer than 256 KiB ends there, with an ellipsis.
 pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
     Writer { wpp, fields, form: Form::Escaped }.whole(out, text);
@@ -120,7 +123,12 @@ struct Writer<'f, 'a> {
 impl Writer<'_, '_> {
     fn whole(&self, out: &mut Vec<u8>, text: &str) {
         let mut rest = text;
+        let start = out.len();
         while let Some((before, after)) = rest.split_once('%') {
+            if out.len().saturating_sub(start) > MAX_MESSAGE {
+                out.extend_from_slice("\u{2026}".as_bytes());
+                return;
+            }
             self.form.text(out, before);
             rest = self.insert(out, after);
             if rest.is_empty() {

@@ -3,11 +3,12 @@
 use super::{Text, shown, shown_bytes};
 use crate::decode::{Utf16, Value};
 use crate::model::Field;
+use std::cell::Cell;
 
 /// Gives the characters of one value to `sink`, in order and nothing escaped: text as it stands in
 /// the payload (an unpaired surrogate comes as `Err` with its code unit; bytes that are no UTF-8 as
 /// the characters U+0080 to U+00FF), everything else as [`super::bare_value`] writes it. Arrays are
-/// `[a,b]` with all their elements, structs `{Name=a,Other=b}`.
+/// `[a,b]` with all their elements up to [`super::MOST`] characters, structs `{Name=a,Other=b}`.
 ///
 /// `scratch` is memory for values that are not text; it is kept by the caller so that nothing is
 /// allocated.
@@ -16,6 +17,21 @@ pub fn plain_value(
     value: Value<'_>,
     scratch: &mut Vec<u8>,
     sink: &mut dyn FnMut(Result<char, u16>),
+) {
+    let given = Cell::new(0usize);
+    let mut counted = |c| {
+        given.set(given.get().saturating_add(1));
+        sink(c);
+    };
+    characters(field, value, scratch, &mut counted, &given);
+}
+
+fn characters(
+    field: &Field,
+    value: Value<'_>,
+    scratch: &mut Vec<u8>,
+    sink: &mut dyn FnMut(Result<char, u16>),
+    given: &Cell<usize>,
 ) {
     match value {
         Value::Utf16(text) => shown(field, text).chars().for_each(sink),
@@ -29,10 +45,13 @@ pub fn plain_value(
         Value::Array(items) => {
             sink(Ok('['));
             for (i, item) in items.iter().enumerate() {
+                if given.get() > super::MOST {
+                    break;
+                }
                 if i > 0 {
                     sink(Ok(','));
                 }
-                plain_value(field, item, scratch, sink);
+                characters(field, item, scratch, sink, given);
             }
             sink(Ok(']'));
         }
@@ -44,13 +63,13 @@ pub fn plain_value(
                 }
                 member.name.chars().for_each(|c| sink(Ok(c)));
                 sink(Ok('='));
-                plain_value(member, value, scratch, sink);
+                characters(member, value, scratch, sink, given);
             }
             sink(Ok('}'));
         }
         value => {
             scratch.clear();
-            Text { quotes: false }.value(scratch, field, value);
+            Text::new(scratch, false).value(scratch, field, value);
             String::from_utf8_lossy(scratch).chars().for_each(|c| sink(Ok(c)));
         }
     }

@@ -119,9 +119,9 @@ impl Reassembler {
             return None;
         }
         let text = String::from_utf8_lossy(&whole).into_owned();
-        self.held = self.held.saturating_add(whole.len());
+        self.held = self.held.saturating_add(whole.len().saturating_add(OVERHEAD));
         if let Some(before) = self.done.insert(provider, whole.into()) {
-            self.held = self.held.saturating_sub(before.len());
+            self.held = self.held.saturating_sub(before.len().saturating_add(OVERHEAD));
         }
         Some(text)
     }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 0, b"x")), None);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 1, b"b")).as_deref(), Some("ab"));
         assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 1, b"y")).as_deref(), Some("xy"));
-        assert_eq!(r.held, 2, "one manifest is held");
+        assert_eq!(r.held, 2 + OVERHEAD, "one manifest is held");
         assert!(r.pending.is_empty());
     }
 

@@ -13,17 +13,19 @@ use roxmltree::{Document, Node, ParsingOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+mod bounds;
 mod names;
 mod predefined;
 mod template;
 mod text;
 
+use bounds::Budget;
 use names::Names;
 use predefined::{CHANNELS, KEYWORDS, LEVELS, OPCODES, TASKS};
 use template::Templates;
 use text::Texts;
 
-/// Elements and attributes of one manifest.
+/// Elements and pieces of text of one manifest.
 const MAX_NODES: u32 = 1 << 20;
 
 /// A manifest that cannot be read.
@@ -55,6 +57,22 @@ pub enum ManifestError {
         /// The name.
         name: String,
     },
+    /// It would take more memory or time than any manifest needs.
+    #[error("the manifest is refused: too many {0}")]
+    TooBig(&'static str),
+}
+
+impl ManifestError {
+    /// Errors are made with the place of their element, and get its line when they are given out:
+    /// to find a line takes a look at all of the text before it, and lenient reading drops most.
+    fn with_line(mut self, document: &Document<'_>) -> Self {
+        if let ManifestError::Attribute { line, .. } | ManifestError::Unknown { line, .. } =
+            &mut self
+        {
+            *line = document.text_pos_at(*line as usize).row;
+        }
+        self
+    }
 }
 
 /// The schemas of all events of all providers of a manifest, in its order.
@@ -63,15 +81,18 @@ pub enum ManifestError {
 /// When the text is no manifest, or an event or template in it is unsound.
 pub fn parse(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, ManifestError> {
     let text = text.trim_start_matches('\u{feff}').trim_end_matches('\0');
+    bounds::check(text)?;
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|e| ManifestError::Xml(e.to_string()))?;
     let texts = Texts::read(&document);
+    let mut budget = Budget::new(text.len());
     let mut out = Vec::new();
     let mut found = false;
     for node in document.descendants().filter(|n| is(n, "provider") && n.has_attribute("guid")) {
         found = true;
-        provider(node, &texts, source, &mut out)?;
+        provider(node, &texts, source, &mut budget, &mut out)
+            .map_err(|e| e.with_line(&document))?;
     }
     if found { Ok(out) } else { Err(ManifestError::NoProvider) }
 }
@@ -80,8 +101,9 @@ fn is(node: &Node<'_, '_>, name: &str) -> bool {
     node.is_element() && node.tag_name().name() == name
 }
 
+/// The place of an element, for [`ManifestError::with_line`].
 fn line(node: Node<'_, '_>) -> u32 {
-    node.document().text_pos_at(node.range().start).row
+    u32::try_from(node.range().start).unwrap_or(u32::MAX)
 }
 
 fn bad(node: Node<'_, '_>, attribute: &'static str) -> ManifestError {
@@ -116,6 +138,7 @@ fn provider(
     node: Node<'_, '_>,
     texts: &Texts,
     source: SchemaSource,
+    budget: &mut Budget,
     out: &mut Vec<EventSchema>,
 ) -> Result<(), ManifestError> {
     let guid: Guid = node
@@ -167,11 +190,12 @@ fn provider(
     }
     // What a source wrote about itself at run time is taken as far as it goes.
     let lenient = source == SchemaSource::EventSource;
-    let templates = Templates::read(node, &maps(node, texts)?, lenient)?;
+    let templates = Templates::read(node, &maps(node, texts, budget)?, lenient)?;
     let names = Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels };
     for node in parts(node).filter(|n| is(n, "event") && n.has_attribute("value")) {
-        match event(node, &names, &templates, texts) {
+        match event(node, &names, &templates, texts, budget) {
             Ok(described) => {
+                budget.text(name.len())?;
                 let schema = EventSchema {
                     provider: guid,
                     provider_name: name.clone(),
@@ -209,6 +233,7 @@ fn event(
     names: &Numbers,
     templates: &Templates,
     texts: &Texts,
+    budget: &mut Budget,
 ) -> Result<EventSchema, ManifestError> {
     let Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels } = names;
     let id = need::<u16>(event, "value")?;
@@ -234,12 +259,17 @@ fn event(
             what: "keyword",
             name: keyword.to_owned(),
         })?;
+        budget.text(shown.len())?;
         schema.keywords |= mask;
         schema.keyword_names.push(shown);
     }
     schema.message = texts.message(event).map(Text::Owned);
+    let named = [&schema.level.name, &schema.task.name, &schema.opcode.name, &schema.channel.name];
+    for text in named.into_iter().chain(&schema.message) {
+        budget.text(text.len())?;
+    }
     if let Some(template) = event.attribute("template") {
-        schema.fields = templates.get(template, event)?;
+        schema.fields = templates.get(template, event, budget)?;
     }
     Ok(schema)
 }
@@ -248,6 +278,7 @@ fn event(
 fn maps(
     provider: Node<'_, '_>,
     texts: &Texts,
+    budget: &mut Budget,
 ) -> Result<HashMap<String, Arc<ValueMap>>, ManifestError> {
     let mut out = HashMap::new();
     for node in parts(provider) {
@@ -273,7 +304,9 @@ fn maps(
             let mut named = Vec::new();
             for entry in entries {
                 let value = need::<u64>(entry, "value")?;
+                bounds::entries(named.len() + 1)?;
                 if let Some(text) = texts.message(entry) {
+                    budget.text(text.len())?;
                     named.push(MapEntry { value, name: text.into() });
                 }
             }

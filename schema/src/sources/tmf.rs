@@ -115,7 +115,7 @@ impl Source {
             let word = comment.split_whitespace().find_map(|w| w.strip_prefix(key));
             word.unwrap_or_default().to_owned()
         };
-        let name = name.trim().to_owned();
+        let name = name.trim().chars().take(MAX_NAME).collect();
         Source { guid, name, component: part("MJ="), subcomponent: part("MN=") }
     }
 }
@@ -165,7 +165,7 @@ impl Message {
                 (rest, Some(item))
             }
         };
-        if !self.closed {
+        if !self.closed && self.numbers.len() < MAX_ARGUMENTS {
             self.schema.fields.push(field);
             self.numbers.push(argument.number);
             self.closed = unknown.is_some();
@@ -210,6 +210,15 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
     out
 }
 
+/// Bytes that a message may gain by what is said of it, for each of the words.
+const MAX_GROWTH: usize = 1 << 14;
+
+/// Longest name of a provider, in characters.
+const MAX_NAME: usize = 256;
+
+/// Arguments of one message; those of a real one have numbers of two digits.
+const MAX_ARGUMENTS: usize = 1024;
+
 /// A format with `%!FUNC!` and its like replaced by what is said of the message beside it.
 fn known_words(format: &str, schema: &EventSchema, source: &Source) -> String {
     let flags = schema.keyword_names.first().map_or("", |name| &**name);
@@ -222,8 +231,11 @@ fn known_words(format: &str, schema: &EventSchema, source: &Source) -> String {
         ("%!SUBCOMP!", &*source.subcomponent),
         ("%!FILE!", &*schema.name),
     ] {
-        if text.contains(word) {
-            text = text.replace(word, &value.replace('%', "%%"));
+        let value = value.replace('%', "%%");
+        // A word that would make the message long beyond measure stays as it is.
+        let grown = text.matches(word).count().saturating_mul(value.len());
+        if grown <= MAX_GROWTH {
+            text = text.replace(word, &value);
         }
     }
     // Where a formatter puts what stands before every message.

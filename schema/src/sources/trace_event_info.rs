@@ -10,6 +10,7 @@ use crate::model::{
 };
 use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ fn parse_map(blob: &[u8]) -> Option<ValueMap> {
     const WBEM: u32 = 8 | 0x10 | 0x20;
     // The values of a map from MOF may be text: where it stands.
     const TEXT_VALUES: u32 = 1;
-    let name = string(blob, blob.u32_at(0)?)?;
+    let texts_of = Texts::new(blob);
+    let name = texts_of.at(blob.u32_at(0)?)?;
     let flags = blob.u32_at(4)?;
     let kind = if flags & BITS != 0 { MapKind::Bits } else { MapKind::Values };
     let texts = flags & WBEM != 0 && blob.u32_at(12)? == TEXT_VALUES;
@@ -71,8 +73,8 @@ fn parse_map(blob: &[u8]) -> Option<ValueMap> {
     for entry in blob.get(16..)?.chunks_exact(8).take(count) {
         let (output, value) = (entry.u32_at(0)?, entry.u32_at(4)?);
         let value =
-            if texts { string(blob, value).and_then(|t| number(&t)) } else { Some(value.into()) };
-        if let (Some(value), Some(name)) = (value, string(blob, output)) {
+            if texts { texts_of.at(value).and_then(|t| number(&t)) } else { Some(value.into()) };
+        if let (Some(value), Some(name)) = (value, texts_of.at(output)) {
             entries.push(MapEntry { value, name: name.trim_end().to_owned().into() });
         }
     }
@@ -88,17 +90,32 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The text at an offset; `None` for offset 0 and outside.
-fn string(blob: &[u8], at: u32) -> Option<String> {
-    let rest = blob.get(usize::try_from(at).ok().filter(|at| *at != 0)?..)?;
-    let mut c = Cursor::new(rest);
-    let text = c.utf16z().unwrap_or(rest);
-    Some(crate::decode::Utf16::new(text).to_string())
+/// The texts of a blob. Any number of things may name the same one, so what all of them take together
+/// is bounded by the blob's size.
+struct Texts<'a> {
+    blob: &'a [u8],
+    left: Cell<usize>,
 }
 
-fn name(blob: &[u8], header_at: usize) -> Text {
-    let at = blob.u32_at(header_at).unwrap_or(0);
-    string(blob, at).map_or(Text::Borrowed(""), |s| s.trim_end().to_owned().into())
+impl<'a> Texts<'a> {
+    fn new(blob: &'a [u8]) -> Self {
+        Texts { blob, left: Cell::new(blob.len().saturating_mul(4)) }
+    }
+
+    /// The text at an offset; `None` for offset 0 and outside, and when there was too much already.
+    fn at(&self, at: u32) -> Option<String> {
+        let rest = self.blob.get(usize::try_from(at).ok().filter(|at| *at != 0)?..)?;
+        let rest = rest.get(..self.left.get()).unwrap_or(rest);
+        let text = Cursor::new(rest).utf16z().unwrap_or(rest);
+        self.left.set(self.left.get().checked_sub(text.len())?);
+        Some(crate::decode::Utf16::new(text).to_string())
+    }
+
+    /// The text whose offset stands at `header_at`, or none.
+    fn name(&self, header_at: usize) -> Text {
+        let at = self.blob.u32_at(header_at).unwrap_or(0);
+        self.at(at).map_or(Text::Borrowed(""), |s| s.trim_end().to_owned().into())
+    }
 }
 
 /// A blob, and the maps that were told so far. A field whose map was not told has an empty one, see
@@ -121,16 +138,18 @@ pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, InfoError> {
         2 => (event_guid, Identity::Message { number: id }),
         _ => (provider, Identity::Modern { id, version }),
     };
+    let texts = Texts::new(blob);
+    let name = |header_at| texts.name(header_at);
     let mut schema = EventSchema::new(owner, identity, SchemaSource::TraceEventInfo);
-    schema.provider_name = name(blob, 0x34);
-    schema.level = Named::new(level, name(blob, 0x38));
-    schema.channel = Named::new(channel, name(blob, 0x3c));
-    schema.task = Named::new(task, name(blob, 0x44));
-    schema.opcode = Named::new(opcode, name(blob, 0x48));
+    schema.provider_name = name(0x34);
+    schema.level = Named::new(level, name(0x38));
+    schema.channel = Named::new(channel, name(0x3c));
+    schema.task = Named::new(task, name(0x44));
+    schema.opcode = Named::new(opcode, name(0x48));
     schema.keywords = blob.u64_at(0x28).ok_or(cut(HEADER))?;
     schema.keyword_names = keyword_names(blob);
-    schema.message = Some(name(blob, 0x4c)).filter(|m| !m.is_empty());
-    schema.name = match name(blob, 0x5c) {
+    schema.message = Some(name(0x4c)).filter(|m| !m.is_empty());
+    schema.name = match name(0x5c) {
         given if !given.is_empty() => given,
         _ => joined(&schema.task.name, &schema.opcode.name),
     };
@@ -140,7 +159,8 @@ pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, InfoError> {
     if top > count || need > blob.len() {
         return Err(cut(need));
     }
-    let mut reader = Properties { blob, maps, provider: owner, count, top, left: MAX_FIELDS };
+    let mut reader =
+        Properties { blob, texts: &texts, maps, provider: owner, count, top, left: MAX_FIELDS };
     schema.fields = reader.list(0, top, 0)?;
     Ok(schema)
 }
@@ -165,6 +185,7 @@ fn keyword_names(blob: &[u8]) -> Vec<Text> {
 
 struct Properties<'a> {
     blob: &'a [u8],
+    texts: &'a Texts<'a>,
     maps: &'a Maps,
     provider: Guid,
     count: usize,
@@ -191,7 +212,7 @@ impl Properties<'_> {
         let p = self.blob.at(at, PROPERTY).ok_or(cut)?;
         let u16_at = |at| p.u16_at(at).ok_or(cut);
         let flags = p.u32_at(0).ok_or(cut)?;
-        let name: Text = string(self.blob, p.u32_at(4).ok_or(cut)?).unwrap_or_default().into();
+        let name: Text = self.texts.at(p.u32_at(4).ok_or(cut)?).unwrap_or_default().into();
         let (first, second) = (u16_at(8)?, u16_at(10)?);
         let (count, length) = (u16_at(0x10)?, u16_at(0x12)?);
         // Counting fields are told by their place among all properties.
@@ -231,7 +252,7 @@ impl Properties<'_> {
                 _ => Length::Natural,
             };
             let mut field = Field::new(name, ty).with_length(length).with_out(out);
-            if let Some(map) = string(self.blob, p.u32_at(12).ok_or(cut)?) {
+            if let Some(map) = self.texts.at(p.u32_at(12).ok_or(cut)?) {
                 let map = map.trim_end().to_owned();
                 let key = (self.provider, map);
                 let found = self.maps.0.get(&key).cloned();

@@ -441,9 +441,10 @@ fn event_data(out: &mut Vec<u8>, fields: &Fields<'_>, record: &Record<'_>, scrat
     let start = out.len();
     let mut walk = fields.clone();
     let mut last = None;
+    let end = start.saturating_add(render::MOST);
     out.extend(b"<EventData>");
     for (field, value) in &mut walk {
-        data(out, field, value, scratch);
+        data(out, field, value, scratch, end);
         last = Some(field);
     }
     let note = walk.note();
@@ -471,10 +472,17 @@ fn processing_error(out: &mut Vec<u8>, code: u64, item: &str, payload: &[u8]) {
 }
 
 /// A field: `Data` for each value, `ComplexData` for each struct.
-fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8>) {
+/// Arrays end where the output is longer than `end`.
+fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8>, end: usize) {
     let tag = match value {
         Value::Array(items) => {
-            return items.iter().for_each(|item| data(out, field, item, scratch));
+            for item in items.iter() {
+                if out.len() > end {
+                    break;
+                }
+                data(out, field, item, scratch, end);
+            }
+            return;
         }
         Value::Struct(_) => "ComplexData",
         _ => "Data",
@@ -484,7 +492,7 @@ fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8
     attribute(out, "Name", |out| text(out, &field.name));
     out.push(b'>');
     if let Value::Struct(members) = value {
-        members.fields().for_each(|(field, value)| data(out, field, value, scratch));
+        members.fields().for_each(|(field, value)| data(out, field, value, scratch, end));
     } else {
         let mut escaper = Escaper::new(out);
         render::plain_value(field, value, scratch, &mut |c| escaper.push(c));

@@ -1,5 +1,6 @@
 //! Templates: the fields of events.
 
+use super::bounds::{Budget, Weight};
 use super::{ManifestError, bad, is, line, number, parts};
 use crate::model::{Count, Field, FieldRef, InType, Length, OutType, ValueMap};
 use crate::sources::tdh;
@@ -9,8 +10,11 @@ use std::sync::Arc;
 
 type Maps = HashMap<String, Arc<ValueMap>>;
 
-/// The templates of a provider, by id.
-pub(super) struct Templates(HashMap<String, Vec<Field>>);
+/// The templates of a provider, by id, and what a copy of each takes.
+pub(super) struct Templates(HashMap<String, (Vec<Field>, Weight)>);
+
+/// Names of fields before, and where they stand.
+type Names<'n> = HashMap<&'n str, u16>;
 
 impl Templates {
     /// Those of a provider; `lenient` leaves out what is unsound.
@@ -22,8 +26,9 @@ impl Templates {
         let mut out = HashMap::new();
         for node in parts(provider).filter(|n| is(n, "template")) {
             let id = node.attribute("tid").ok_or_else(|| bad(node, "tid"));
-            match id.and_then(|id| Ok((id, fields(node, &[], maps)?))) {
-                Ok((id, fields)) => drop(out.insert(id.to_owned(), fields)),
+            let mut weight = Weight::default();
+            match id.and_then(|id| Ok((id, fields(node, None, maps, &mut weight)?))) {
+                Ok((id, fields)) => drop(out.insert(id.to_owned(), (fields, weight))),
                 Err(_) if lenient => {}
                 Err(error) => return Err(error),
             }
@@ -31,8 +36,15 @@ impl Templates {
         Ok(Templates(out))
     }
 
-    pub(super) fn get(&self, id: &str, event: Node<'_, '_>) -> Result<Vec<Field>, ManifestError> {
-        self.0.get(id).cloned().ok_or_else(|| unknown(event, "template", id))
+    pub(super) fn get(
+        &self,
+        id: &str,
+        event: Node<'_, '_>,
+        budget: &mut Budget,
+    ) -> Result<Vec<Field>, ManifestError> {
+        let (fields, weight) = self.0.get(id).ok_or_else(|| unknown(event, "template", id))?;
+        budget.template(*weight)?;
+        Ok(fields.clone())
     }
 }
 
@@ -41,13 +53,14 @@ fn unknown(node: Node<'_, '_>, what: &'static str, name: &str) -> ManifestError 
 }
 
 /// The `data` and `struct` children; `top` are the names of the fields around a struct.
-fn fields(
-    parent: Node<'_, '_>,
-    top: &[Option<String>],
+fn fields<'n>(
+    parent: Node<'n, '_>,
+    top: Option<&Names<'_>>,
     maps: &Maps,
+    weight: &mut Weight,
 ) -> Result<Vec<Field>, ManifestError> {
     let mut out: Vec<Field> = Vec::new();
-    let mut names: Vec<Option<String>> = Vec::new();
+    let mut names = Names::new();
     for node in parent.children().filter(Node::is_element) {
         let is_struct = match node.tag_name().name() {
             "data" => false,
@@ -55,13 +68,11 @@ fn fields(
             // How an event shows as XML is none of the payload.
             _ => continue,
         };
-        let name = node.attribute("name").unwrap_or_default().to_owned();
+        let name = node.attribute("name").unwrap_or_default();
+        weight.add(name)?;
         let find = |wanted: &str| {
-            let at = |names: &[Option<String>]| {
-                let at = names.iter().position(|n| n.as_deref() == Some(wanted))?;
-                u16::try_from(at).ok()
-            };
-            at(&names).map(FieldRef::Here).or_else(|| at(top).map(FieldRef::Top))
+            let here = names.get(wanted).copied().map(FieldRef::Here);
+            here.or_else(|| top?.get(wanted).copied().map(FieldRef::Top))
         };
         let count = match node.attribute("count") {
             None => Count::One,
@@ -72,13 +83,16 @@ fn fields(
                 }
             },
         };
-        let field = if is_struct && top.is_empty() {
-            Field::structure(name.clone(), fields(node, &names, maps)?)
+        let field = if is_struct && top.is_none() {
+            Field::structure(name.to_owned(), fields(node, Some(&names), maps, weight)?)
         } else {
-            data(node, name.clone(), &find, maps)?
+            data(node, name.to_owned(), &find, maps)?
         };
+        if let Ok(at) = u16::try_from(out.len()) {
+            // Of two with one name the first counts.
+            names.entry(name).or_insert(at);
+        }
         out.push(field.with_count(count));
-        names.push(Some(name));
     }
     Ok(out)
 }
