@@ -5,6 +5,7 @@
 
 mod controller;
 mod managed;
+mod nesting;
 mod process;
 mod provider;
 mod reader;

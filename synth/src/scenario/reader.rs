@@ -9,14 +9,31 @@ use etl_schema::tables::Registry;
 use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
 use miette::{NamedSource, SourceSpan};
 
+use super::nesting::too_deep;
 use super::{Mistake, Settings};
 use crate::machine::{Distribution, Nanos};
 use crate::text::parse_duration;
 
 /// Nodes that one script may make by `repeat` and `include`.
 const MOST_NODES: u64 = 1_000_000;
+/// Rounds that all `repeat` of a script make together, whatever is in them.
+const MOST_ROUNDS: u64 = 1_000_000;
+/// Mistakes that are told of one script.
+const MOST_MISTAKES: usize = 1000;
+/// Mistakes after which nothing is repeated any more.
+const MOST_REPEATED: usize = 50;
+/// Bytes of a script, and of all that it includes together.
+const MOST_INCLUDED: usize = 512 << 10;
+/// Parameters and loop variables that hold at one place.
+const MOST_VARIABLES: usize = 1024;
 /// How deep scripts include each other.
 const DEEPEST_INCLUDE: usize = 8;
+/// How deep braces and comments may stand in each other: reading them takes stack.
+const DEEPEST_NESTING: usize = 64;
+/// Longest text that filling in variables may make, in bytes.
+const LONGEST_TEXT: usize = 1 << 16;
+/// Bytes that all texts with variables filled in may take together.
+const MOST_TEXT: usize = 64 << 20;
 
 /// What to do with each node of a list.
 pub(super) type Each<'e> = &'e mut dyn FnMut(&mut Reader<'_>, &KdlNode);
@@ -30,6 +47,11 @@ pub(super) struct Reader<'s> {
     variables: Vec<(String, String)>,
     known_settings: Vec<String>,
     nodes: u64,
+    rounds: u64,
+    /// Bytes of texts with variables filled in.
+    text: usize,
+    /// Bytes of scripts.
+    included: usize,
     depth: usize,
     /// Providers that the script has declared so far.
     pub providers: Vec<(String, Guid)>,
@@ -46,6 +68,9 @@ impl<'s> Reader<'s> {
             variables: Vec::new(),
             known_settings: Vec::new(),
             nodes: 0,
+            rounds: 0,
+            text: 0,
+            included: text.len(),
             depth: 0,
             providers: Vec::new(),
             controllers: super::controller::Controllers::default(),
@@ -60,6 +85,9 @@ impl<'s> Reader<'s> {
         label: impl Into<String>,
         help: Option<String>,
     ) {
+        if self.mistakes.len() >= MOST_MISTAKES {
+            return;
+        }
         self.mistakes.push(Mistake {
             message: message.into(),
             label: label.into(),
@@ -71,6 +99,16 @@ impl<'s> Reader<'s> {
 
     /// Reads a whole script.
     pub fn whole(&mut self, text: &str, each: Each<'_>) {
+        if text.len() > MOST_INCLUDED {
+            let help = format!("at most {} KiB", MOST_INCLUDED >> 10);
+            self.wrong((0, 0).into(), "the script is too long", "its beginning", Some(help));
+            return;
+        }
+        if let Some(at) = too_deep(text, DEEPEST_NESTING) {
+            let help = format!("at most {DEEPEST_NESTING} braces or comments in each other");
+            self.wrong((at, 1).into(), "nested too deeply", "one too many", Some(help));
+            return;
+        }
         match KdlDocument::parse(text) {
             Ok(document) => self.list(document.nodes(), each),
             Err(error) => {
@@ -119,7 +157,14 @@ impl<'s> Reader<'s> {
         let value = args.text(self, "its value").unwrap_or_default();
         args.finish(self);
         let given = self.settings.set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
-        self.known_settings.push(name.clone());
+        if self.variables.len() >= MOST_VARIABLES {
+            let help = format!("at most {MOST_VARIABLES} hold at one place");
+            self.wrong(node.span(), "too many parameters", "one too many", Some(help));
+            return;
+        }
+        if !self.known_settings.contains(&name) {
+            self.known_settings.push(name.clone());
+        }
         self.variables.push((name, given.unwrap_or(value)));
     }
 
@@ -130,7 +175,15 @@ impl<'s> Reader<'s> {
         let name = args.opt_text(self, "as").unwrap_or_else(|| "n".to_owned());
         args.finish(self);
         for n in 1..=count {
-            if self.nodes > MOST_NODES || self.mistakes.len() > 50 {
+            self.rounds += 1;
+            if self.rounds > MOST_ROUNDS {
+                if self.rounds == MOST_ROUNDS + 1 {
+                    let help = format!("at most {MOST_ROUNDS} rounds in one script");
+                    self.wrong(node.span(), "too much", "repeated too often", Some(help));
+                }
+                break;
+            }
+            if self.nodes > MOST_NODES || self.mistakes.len() > MOST_REPEATED {
                 break;
             }
             self.variables.push((name.clone(), n.to_string()));
@@ -152,11 +205,18 @@ impl<'s> Reader<'s> {
         }
         match (self.settings.include)(&name) {
             Ok(text) => {
+                self.included = self.included.saturating_add(text.len());
+                if self.included > MOST_INCLUDED {
+                    let help = format!("at most {} KiB in all", MOST_INCLUDED >> 10);
+                    self.wrong(node.span(), "too much", "included too often", Some(help));
+                    return;
+                }
                 let source = NamedSource::new(&name, Arc::from(text.as_str()));
                 let outer = std::mem::replace(&mut self.source, source);
                 self.depth += 1;
-                match KdlDocument::parse(&text) {
-                    Ok(document) => {
+                let fine = too_deep(&text, DEEPEST_NESTING).is_none();
+                match fine.then(|| KdlDocument::parse(&text)) {
+                    Some(Ok(document)) => {
                         for inner in document.nodes() {
                             // Its parameters hold for what comes behind it as well.
                             match inner.name().value() {
@@ -165,7 +225,8 @@ impl<'s> Reader<'s> {
                             }
                         }
                     }
-                    Err(_) => self.whole(&text, each),
+                    // Once more, for its mistakes.
+                    _ => self.whole(&text, each),
                 }
                 self.depth -= 1;
                 self.source = outer;
@@ -196,6 +257,16 @@ impl<'s> Reader<'s> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once('{') {
+            // A parameter may hold another one many times, and be held as often itself.
+            if out.len() > LONGEST_TEXT || self.text > MOST_TEXT {
+                let help = format!(
+                    "at most {} KiB in one text, {} MiB in all",
+                    LONGEST_TEXT >> 10,
+                    MOST_TEXT >> 20
+                );
+                self.wrong(at, "too much", "too long with its variables", Some(help));
+                return String::new();
+            }
             out.push_str(before);
             let Some((name, after)) = behind.split_once('}') else {
                 out.push('{');
@@ -219,6 +290,7 @@ impl<'s> Reader<'s> {
             rest = after;
         }
         out.push_str(rest);
+        self.text = self.text.saturating_add(out.len());
         out
     }
 }
