@@ -222,7 +222,7 @@ impl<'s> Renderer<'s> {
             if self.how.keep_times {
                 write!(out, "{} ", etl_format::clock::iso_utc(filetime))?;
             } else {
-                write!(out, "+{}us ", (filetime - first) / 10)?;
+                write!(out, "+{}us ", filetime.saturating_sub(first) / 10)?;
             }
         }
         if let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) {

@@ -74,8 +74,8 @@ fn decide(
     images: &mut Images,
     offenders: &mut Vec<Offender>,
 ) {
-    for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).into_iter().enumerate() {
-        let Some(&image) = images.kernel.get(ordinal) else { continue };
+    for (ordinal, hits) in std::mem::take(&mut process.kernel_hits) {
+        let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
         for (origin, count) in Origin::ALL.into_iter().zip(hits) {
             images.hit(image, origin, count);
             if images.is_identified(image) {

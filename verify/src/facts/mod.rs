@@ -50,6 +50,10 @@ const SYSTEM: u32 = 4;
 /// Where addresses of a 64-bit kernel begin; no managed code is there.
 const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
 
+/// Frames of a stack that is told by key, which counts for every process that used the key. The kernel
+/// takes 192.
+const MOST_KEYED: usize = 512;
+
 /// How a stack key was used in a process.
 #[derive(Clone, Copy, Debug)]
 struct KeyUse {
@@ -268,7 +272,7 @@ impl Facts {
                 // A definition at the first use comes before the others; those wait for the next.
                 if last {
                     for key_use in self.keys.remove(&key).unwrap_or_default() {
-                        self.keyed(key_use, frames.iter());
+                        self.keyed(key_use, frames.iter().take(MOST_KEYED));
                     }
                 }
             }

@@ -228,7 +228,7 @@ pub struct Process {
     /// Those of them whose image the trace gives no PDB identity of.
     pub precompiled_unidentified: u64,
     /// Addresses in kernel images, by the image's ordinal among them and by origin.
-    pub kernel_hits: Vec<[u64; Origin::COUNT]>,
+    pub kernel_hits: BTreeMap<u16, [u64; Origin::COUNT]>,
     /// Addresses that nothing covered yet.
     pub pending: Waiting,
     /// Indices of the open brackets, by kind and instance.
@@ -509,11 +509,8 @@ impl Process {
     /// An address in a kernel image was seen.
     #[inline]
     pub fn kernel_hit(&mut self, ordinal: u16, origin: Origin) {
-        let at = usize::from(ordinal);
-        if self.kernel_hits.len() <= at {
-            self.kernel_hits.resize(at + 1, [0; Origin::COUNT]);
-        }
-        if let Some(n) = self.kernel_hits.get_mut(at).and_then(|h| h.get_mut(origin as usize)) {
+        let hits = self.kernel_hits.entry(ordinal).or_default();
+        if let Some(n) = hits.get_mut(origin as usize) {
             *n += 1;
         }
     }

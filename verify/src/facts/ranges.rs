@@ -6,6 +6,10 @@
 
 use std::collections::BTreeMap;
 
+/// Ranges that are tried for one address at one time. More than that have shared an address only where
+/// a trace is made to be slow.
+const MOST_TRIED: usize = 1 << 12;
+
 /// What is known of the owner of a range, kept small: there is one per method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tag {
@@ -300,7 +304,8 @@ impl History<'_> {
             return Some(live.tag());
         }
         let mut at = self.past.partition_point(|r| r.start <= address);
-        while at > 0 {
+        let last_tried = at.saturating_sub(MOST_TRIED);
+        while at > last_tried {
             at -= 1;
             if self.furthest.get(at).is_none_or(|&end| end <= address) {
                 return None;

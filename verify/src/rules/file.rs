@@ -70,12 +70,12 @@ fn outside(facts: &Facts, findings: &mut Vec<Finding>) {
     let (first, last) = (facts.clock.filetime(first), facts.clock.filetime(last));
     let header = &file.header;
     if first < header.start_time.saturating_sub(GRACE) {
-        let seconds = (header.start_time - first) / FILETIME_PER_SECOND;
+        let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
         let message = format!("the first record lies {seconds} s before the start");
         findings.push(Finding::new(&FILE_OUTSIDE_SESSION, message));
     }
     if header.end_time > header.start_time && last > header.end_time.saturating_add(GRACE) {
-        let seconds = (last - header.end_time) / FILETIME_PER_SECOND;
+        let seconds = last.saturating_sub(header.end_time) / FILETIME_PER_SECOND;
         let message = format!("the last record lies {seconds} s behind the end");
         findings.push(Finding::new(&FILE_OUTSIDE_SESSION, message));
     }

@@ -66,7 +66,7 @@ fn seam(facts: &Facts, findings: &mut Vec<Finding>) {
     let ends: Option<Vec<i64>> = sessions.filter(recording).map(|s| s.to).collect();
     let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return };
     if end < rundown {
-        let gap = facts.clock.filetime(rundown) - facts.clock.filetime(end);
+        let gap = facts.clock.filetime(rundown).saturating_sub(facts.clock.filetime(end));
         let message = format!(
             "the runtime session ended {:.3} s before the rundown began",
             gap as f64 / FILETIME_PER_SECOND as f64
