@@ -6,6 +6,7 @@
 //! names. A test that misses what it needs says so loudly and passes; with
 //! `ETLKIT_REQUIRE_SHARED=1` or `ETLKIT_REQUIRE_FOREIGN=1` it fails instead.
 
+pub mod fuzz;
 pub mod reencode;
 
 use std::collections::BTreeMap;

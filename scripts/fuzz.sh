@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Runs the fuzzers: scripts/fuzz.sh [TARGET | all] [SECONDS EACH]
+#
+# Needs no nightly toolchain: the code has no unsafe parts for a sanitizer to look at, and what libFuzzer
+# wants of the compiler is in a stable one. Seeds come from the simulator; what is found on the way is kept
+# below .cache/fuzz, so that the next run goes on from there. Prints a table of what was done.
+# Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target="${1:-all}"
+seconds="${2:-60}"
+cargo_fuzz_version=0.13.2
+tools="$PWD/.cache/tools"
+work="$PWD/.cache/fuzz"
+triple=$(rustc -vV | sed -n 's/^host: //p')
+
+if ! "$tools/bin/cargo-fuzz" fuzz --version 2>/dev/null | grep -q "$cargo_fuzz_version"; then
+  cargo install --quiet --locked --profile dev --root "$tools" --target-dir .cache/build \
+    cargo-fuzz --version "$cargo_fuzz_version"
+fi
+export PATH="$tools/bin:$PATH"
+
+mkdir -p "$work/seeds" "$work/corpus" "$work/found" "$work/logs"
+cargo run --quiet --locked -p etl-tests --example seeds -- "$work/seeds" \
+  $([ "$target" = all ] || echo "$target")
+targets=$(cargo run --quiet --locked -p etl-tests --example seeds | cut -f1,2)
+
+RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="${FUZZ_TARGET_DIR:-$work/target}" cargo fuzz build --sanitizer none any
+program="${FUZZ_TARGET_DIR:-$work/target}/$triple/release/any"
+
+failed=()
+table="| target | executions | edges (cov) | features (ft) | inputs kept |
+|---|---:|---:|---:|---:|"
+while IFS=$'\t' read -r name longest; do
+  [ "$target" = all ] || [ "$target" = "$name" ] || continue
+  mkdir -p "$work/corpus/$name"
+  log="$work/logs/$name.log"
+  FUZZ_TARGET="$name" "$program" "$work/corpus/$name" "$work/seeds/$name" \
+    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len="$longest" \
+    -print_final_stats=1 -artifact_prefix="$work/found/$name-" >"$log" 2>&1 || failed+=("$name")
+  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  last=$(grep -E 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1)
+  number() { sed -E "s/.*$1: ([0-9]+).*/\1/" <<<"$last"; }
+  table+="
+| $name | ${executions:-?} | $(number cov) | $(number ft) | $(number corp) |"
+done <<<"$targets"
+
+printf '%s\n' "$table"
+if [ ${#failed[@]} -gt 0 ]; then
+  for name in "${failed[@]}"; do
+    printf '\n%s: an input does not pass\n' "$name"
+    tail -n 30 "$work/logs/$name.log"
+  done
+  exit 1
+fi

@@ -1,0 +1,29 @@
+//! Writes the seeds of every fuzz target, or of one, into directories of their names.
+//!
+//! Run: `cargo run -p etl-tests --example seeds -- DIRECTORY [TARGET]`. Without arguments it lists the
+//! targets.
+
+use std::fs;
+use std::path::PathBuf;
+
+use etl_tests::fuzz::{TARGETS, seeds::Material};
+
+fn main() -> std::io::Result<()> {
+    let mut args = std::env::args().skip(1);
+    let Some(directory) = args.next().map(PathBuf::from) else {
+        for target in TARGETS {
+            println!("{}\t{}\t{}", target.name, target.longest, target.about);
+        }
+        return Ok(());
+    };
+    let only = args.next();
+    let material = Material::load(None);
+    for target in TARGETS.iter().filter(|t| only.as_ref().is_none_or(|only| t.name == only)) {
+        let directory = directory.join(target.name);
+        fs::create_dir_all(&directory)?;
+        for (name, bytes) in material.seeds(target) {
+            fs::write(directory.join(format!("seed-{name}")), bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! Targets of the format: files, buffers, records.
+
+use etl_format::constants::{ExtendedType, PointerSize};
+use etl_format::read::{
+    BufferHeader, FileHeader, FileOrder, Header, HeaderGroupEvent, Limits, Options, Record, Trace,
+};
+
+use super::choice;
+use super::made::common::event::Event;
+use super::made::common::reading::{Outcome, salvage};
+use super::made::common::{Buffer, File, Out, system};
+
+/// Memory that a fuzzer's process may take for one trace.
+const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
+
+/// Reads in every way there is and holds all of them against each other; asks every record everything.
+pub(super) fn file(data: &[u8]) {
+    let options = Options { limits: LIMITS, ..Options::salvage() };
+    // What would take more memory than a fuzzer has is read with less.
+    let Ok(mut reader) = FileOrder::open(data, &options) else {
+        assert!(salvage(data).records.is_empty());
+        return;
+    };
+    let mut records = 0usize;
+    while let Some(record) = reader.next_record().expect("salvaging a slice meets no error") {
+        interrogate(&record);
+        records += 1;
+    }
+    assert!(reader.next_record().expect("the end stays").is_none());
+    let clock = reader.header().clock();
+    for stamp in [i64::MIN, -1, 0, 1, i64::MAX] {
+        let _ = (clock.filetime(stamp), reader.header().logger_name());
+    }
+    if records < 1 << 16 {
+        sane(&salvage(data), data);
+    }
+    if let Ok(trace) = Trace::open(data, &options) {
+        for note in trace.notes() {
+            assert!(!note.to_string().is_empty());
+        }
+    }
+}
+
+/// What a map of damage has to be.
+fn sane(outcome: &Outcome, data: &[u8]) {
+    for (range, _, before, after) in &outcome.damage {
+        assert!(range.start <= range.end && range.start <= data.len() as u64);
+        assert_eq!(before + after, outcome.records.len() as u64);
+    }
+    assert!(outcome.damage.is_sorted_by_key(|d| d.0.start));
+}
+
+/// Asks everything of a record that can be asked.
+pub(super) fn interrogate(r: &Record<'_>) {
+    assert!(r.bytes().len() >= 8);
+    assert!(r.bytes().ends_with(r.payload()));
+    let mut items = r.extended();
+    assert!(items.by_ref().count() <= r.bytes().len() / 8);
+    let _ = (r.header(), r.identity(), r.provider(), r.pointer_size(), r.hook());
+    let _ = (r.thread_id(), r.process_id(), r.event(), r.descriptor(), items.is_broken());
+    let _ = (HeaderGroupEvent::parse(r), FileHeader::parse(r.bytes(), 0));
+    if let Header::PerfInfo(h) = r.header() {
+        assert!(h.counters().count() <= 7);
+    }
+    for item in r.extended() {
+        if let etl_format::read::ExtendedItem::Stack(stack) = item {
+            assert_eq!(stack.addresses().count(), stack.len());
+            assert!(stack.len() <= r.bytes().len() / 4);
+        }
+        assert!(!format!("{item:?}").is_empty());
+    }
+}
+
+/// The bytes are what stands in buffer 0 from the header event on.
+pub(super) fn header(data: &[u8]) {
+    if let Ok(header) = FileHeader::parse(data, 0x48) {
+        let clock = header.clock();
+        let _ = (header.is_closed(), header.logger_name(), header.log_file_name());
+        for stamp in [i64::MIN, 0, i64::MAX] {
+            let _ = clock.filetime(stamp);
+        }
+        let copy = etl_format::write::LogFileHeader::from(&header);
+        let _ = copy.maximum_bytes();
+    }
+    let size = (data.len() as u32 + 0x48).next_multiple_of(8).max(0x400);
+    let mut first = Buffer::header(size, &Default::default(), &[]);
+    first.records = data.to_vec();
+    let mut bytes = first.bytes();
+    bytes.extend(Buffer::data(size, 1, 1, &[system(true, 0x0f01, 950, b"x")]).bytes());
+    file(&bytes);
+}
+
+/// The bytes are a buffer, its header included, behind a sound beginning; the first one says of which kind.
+pub(super) fn buffer(data: &[u8]) {
+    let (way, data) = choice(data);
+    let _ = BufferHeader::parse(data, 0);
+    let made = File::new(0x400).buffer(0, &[system(true, 0x0f01, 1000, b"sound")]);
+    let made = match way % 4 {
+        0 => made,
+        n => made.compressed([2, 3, 4][usize::from(n) - 1], |plain| plain.to_vec()),
+    };
+    let mut bytes = made.bytes();
+    if way % 4 != 0 {
+        // What the builder wrote is no compressed stream; only the beginning is wanted.
+        bytes.truncate(0x400);
+    }
+    bytes.extend_from_slice(data);
+    if way & 0x80 != 0 {
+        bytes.extend(Buffer::data(0x400, 0, 9, &[system(true, 0x0f01, 2000, b"behind")]).bytes());
+    }
+    file(&bytes);
+}
+
+/// The bytes are records in one buffer between two sound ones.
+pub(super) fn record(data: &[u8]) {
+    let size = (data.len() as u32 + 0x100).next_multiple_of(0x400);
+    let mut made = File::new(size)
+        .buffer(0, &[system(true, 0x0f01, 1000, b"before")])
+        .buffer(0, &[])
+        .buffer(0, &[system(true, 0x0f01, 9000, b"behind")]);
+    made.buffers[1].records = data.to_vec();
+    let bytes = made.bytes();
+    file(&bytes);
+    let outcome = salvage(&bytes);
+    for sound in [&b"before"[..], b"behind"] {
+        assert!(outcome.records.iter().any(|r| r.bytes.ends_with(sound)), "a sound record is lost");
+    }
+}
+
+/// The bytes are extended items, raw or as the data of one item of each type.
+pub(super) fn extended(data: &[u8]) {
+    let (way, data) = choice(data);
+    let data = &data[..data.len().min(0xf000)];
+    let kinds = 0..=ExtendedType::CONTAINER_ID.0.max(0x14) + 1;
+    let items: Vec<Vec<u8>> = match way % 2 {
+        0 => vec![data.to_vec()],
+        _ => kinds
+            .map(|kind| {
+                let size = 8 + data.len().next_multiple_of(8);
+                let mut item = Out::default()
+                    .u16(size as u16)
+                    .u16(kind)
+                    .u16(0)
+                    .u16(data.len() as u16)
+                    .bytes(data)
+                    .0;
+                item.resize(size, 0);
+                item
+            })
+            .collect(),
+    };
+    let size = (data.len() as u32 + 0x200).next_multiple_of(0x400);
+    for (wide, items) in items.iter().flat_map(|i| [(true, i), (false, i)]) {
+        let event = Event {
+            wide,
+            flags: 1,
+            items: items.clone(),
+            payload: vec![7; 16],
+            ..Event::default()
+        };
+        let bytes = File::new(size).buffer(0, &[event.bytes()]).bytes();
+        let mut reader = FileOrder::open(bytes.as_slice(), &Options::salvage()).expect("a trace");
+        let mut store = etl_schema::store::SchemaStore::default();
+        while let Some(record) = reader.next_record().expect("a slice") {
+            interrogate(&record);
+            store.learn(&record);
+            if let Some((_, fields)) = store.fields(&record) {
+                let mut out = Vec::new();
+                etl_schema::render::json_fields(&mut out, &mut fields.clone());
+            }
+            let pointers = if wide { PointerSize::P8 } else { PointerSize::P4 };
+            assert!(!record.is_event() || record.pointer_size() == Some(pointers));
+        }
+    }
+}

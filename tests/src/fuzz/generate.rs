@@ -1,0 +1,247 @@
+//! Traces that the writer makes of any choices, and what reading them has to give.
+
+use std::io::Cursor;
+
+use arbitrary::{Result, Unstructured};
+use etl_format::Guid;
+use etl_format::compress::Effort;
+use etl_format::constants::{
+    CompressionFormat, EventFlags, EventProperties, ExtendedType, LogFileMode, MessageFlags,
+    PointerSize,
+};
+use etl_format::read::{Mode, Options, OrderCheck, Trace};
+use etl_format::write::record::{
+    Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
+};
+use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig};
+
+use super::{format, mutate};
+
+/// Writes a trace of what the bytes choose, reads it, harms it, and reads it again.
+pub(super) fn run(data: &[u8]) {
+    let mut u = Unstructured::new(data);
+    let Ok((mut bytes, written)) = trace(&mut u) else { return };
+    let strict = Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() };
+    let mut trace = Trace::open(bytes.as_slice(), &strict).expect("the writer writes traces");
+    let mut records = trace.ordered().expect("in time order");
+    let (mut count, mut last) = (0, i64::MIN);
+    while let Some(record) = records.next_record().expect("the writer writes no damage") {
+        assert!(record.stamp() >= last || record.place().buffer_offset == 0, "out of order");
+        last = if record.place().buffer_offset == 0 { last } else { record.stamp() };
+        count += 1;
+    }
+    assert_eq!(count, written + 1, "records are missing, or made up");
+    drop(records);
+    drop(trace);
+    let harms: u32 = u.arbitrary().unwrap_or(0);
+    mutate::trace(&mut bytes, 1 << 16, harms);
+    format::file(&bytes);
+}
+
+/// A trace and the number of its records, the header event left out.
+///
+/// # Errors
+/// When the bytes choose nothing.
+pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
+    let packing = *u.choose(&[
+        None,
+        Some(CompressionFormat::XPRESS),
+        Some(CompressionFormat::LZNT1),
+        Some(CompressionFormat::XPRESS_HUFF),
+    ])?;
+    let mut header = LogFileHeader {
+        buffer_size: *u.choose(&[0x400, 0x1000])?,
+        processors: u.int_in_range(1..=4)?,
+        perf_freq: 10_000_000,
+        stamp: u.arbitrary()?,
+        start_time: 133_000_000_000_000_000,
+        ..LogFileHeader::new()
+    };
+    if packing.is_some() {
+        header.mode = header.mode | LogFileMode::COMPRESSED;
+    }
+    header.set_log_version();
+    let processors = header.processors as u16;
+    let config = SessionConfig::new(header);
+    let medium = File::new(Cursor::new(Vec::new()));
+    let session = match packing {
+        None => Session::create(medium, config),
+        Some(format) => {
+            let packer = BufferPacker::new(format, Effort::Fast).expect("a known format");
+            Session::create_packed(medium, config, Box::new(packer))
+        }
+    };
+    let mut session = session.expect("a session that can be");
+    let mut written = 0;
+    for _ in 0..u.int_in_range(0..=24)? {
+        let processor = u.int_in_range(0..=processors - 1)?;
+        match record(u, &mut session, processor)? {
+            Ok(()) => written += 1,
+            // Too long for its buffer.
+            Err(error) => assert!(!error.is_io(), "{error}"),
+        }
+    }
+    let (file, summary) = session.close(u.arbitrary()?).expect("memory takes everything");
+    assert_eq!(summary.events_written, written);
+    Ok((file.into_inner().into_inner(), written))
+}
+
+fn guid(u: &mut Unstructured<'_>) -> Result<Guid> {
+    // Providers that readers look into, and any.
+    const KNOWN: [&str; 5] = [
+        "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4",
+        "a669021c-c450-4609-a035-5af59af4df18",
+        "bbccf6c1-6cd1-48c4-80ff-839482e37671",
+        "b3e675d7-2554-4f18-830b-2762732560de",
+        "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c",
+    ];
+    Ok(match u.choose(&KNOWN)?.parse() {
+        Ok(guid) if u.ratio(4, 5)? => guid,
+        _ => Guid::from_bytes(u.arbitrary()?),
+    })
+}
+
+fn extended<'n, 'u: 'n>(u: &mut Unstructured<'u>, addresses: &'n [u64]) -> Result<Extended<'n>> {
+    let len = u.int_in_range(0..=40)?;
+    let data = u.bytes(len.min(u.len()))?;
+    Ok(match u.int_in_range(0..=13)? {
+        0 => Extended::RelatedActivity(guid(u)?),
+        1 => Extended::Sid(data),
+        2 => Extended::TerminalSession(u.arbitrary()?),
+        3 => Extended::Stack64 { match_id: u.arbitrary()?, addresses },
+        4 => Extended::PebsIndex(u.arbitrary()?),
+        5 => Extended::Counters(addresses),
+        6 => Extended::EventKey(u.arbitrary()?),
+        7 => Extended::Schema(data),
+        8 => Extended::ProviderTraits(data),
+        9 => Extended::ProcessStartKey(u.arbitrary()?),
+        10 => Extended::ControlGuid(guid(u)?),
+        11 => Extended::QpcDelta(u.arbitrary()?),
+        12 => Extended::StackKey64 { match_id: u.arbitrary()?, key: u.arbitrary()? },
+        _ => Extended::Other(ExtendedType(u.arbitrary()?), data),
+    })
+}
+
+fn record(
+    u: &mut Unstructured<'_>,
+    session: &mut Session<File<Cursor<Vec<u8>>>>,
+    processor: u16,
+) -> Result<etl_format::Result<()>> {
+    let pointer_size = if u.arbitrary()? { PointerSize::P8 } else { PointerSize::P4 };
+    // Small steps, or anything.
+    let stamp = if u.ratio(9, 10)? { i64::from(u.arbitrary::<u16>()?) } else { u.arbitrary()? };
+    let (thread_id, process_id) = (u.arbitrary()?, u.arbitrary::<u8>()?.into());
+    let (kernel_time, user_time) = (u.arbitrary::<u8>()?.into(), 0);
+    let version: u8 = u.int_in_range(0..=5)?;
+    let hook = u.arbitrary()?;
+    let kind = u.int_in_range(0..=7)?;
+    let class = guid(u)?;
+    let numbers: [u64; 3] = u.arbitrary()?;
+    let items: Vec<Extended<'_>> =
+        (0..u.int_in_range(0..=3)?).map(|_| extended(u, &numbers)).collect::<Result<_>>()?;
+    let len = if u.ratio(1, 50)? { 3000 } else { u.int_in_range(0..=80)? };
+    let payload = u.bytes(len.min(u.len()))?;
+    let full = Full {
+        pointer_size,
+        opcode: hook as u8,
+        level: version,
+        version: version.into(),
+        thread_id,
+        process_id,
+        stamp,
+        class,
+        kernel_time,
+        user_time,
+        payload,
+    };
+    Ok(match kind {
+        0 => session.write(
+            processor,
+            &System {
+                pointer_size,
+                version: version.into(),
+                hook,
+                thread_id,
+                process_id,
+                stamp,
+                kernel_time,
+                user_time,
+                payload,
+            },
+        ),
+        1 => session.write(
+            processor,
+            &Compact {
+                pointer_size,
+                version: version.into(),
+                hook,
+                thread_id,
+                process_id,
+                stamp,
+                payload,
+            },
+        ),
+        2 => session.write(
+            processor,
+            &PerfInfo {
+                pointer_size,
+                version,
+                hook,
+                stamp,
+                pebs_index: (version > 3).then_some(numbers[0]),
+                counters: &numbers[..usize::from(version % 4)],
+                payload,
+            },
+        ),
+        3 => session.write(processor, &full),
+        4 => session.write(
+            processor,
+            &Instance {
+                full,
+                instance_id: thread_id,
+                parent_instance_id: process_id,
+                parent_class: class,
+            },
+        ),
+        5 => session.write(
+            processor,
+            &Message {
+                marker: if version > 2 { MessageMarker::Kind } else { MessageMarker::Wpp },
+                number: hook,
+                flags: MessageFlags(u16::from(numbers[0] as u8) | MessageFlags::TIMESTAMP.0),
+                sequence: thread_id,
+                component_id: process_id,
+                guid: class,
+                stamp,
+                thread_id,
+                process_id,
+                payload,
+            },
+        ),
+        _ => session.write(
+            processor,
+            &Event {
+                pointer_size,
+                flags: EventFlags(u16::from(numbers[1] as u8) & 0x7c),
+                properties: EventProperties(0),
+                thread_id,
+                process_id,
+                stamp,
+                provider: class,
+                descriptor: Descriptor {
+                    id: if kind == 6 { hook & 0xff } else { 0xfffe },
+                    version,
+                    level: version,
+                    opcode: hook as u8,
+                    keyword: numbers[2],
+                    ..Descriptor::default()
+                },
+                kernel_time,
+                user_time,
+                activity: Guid::ZERO,
+                extended: &items,
+                payload,
+            },
+        ),
+    })
+}

@@ -1,0 +1,91 @@
+//! Targets that read text: scripts, settings, command lines.
+
+use std::cell::Cell;
+
+use etl_schema::controller::CommandLine;
+use etl_schema::mask::explain;
+use etl_schema::tables::{Provider, Registry};
+use etl_synth::scenario::{Settings, parse_with};
+use etl_verify::facts::enable::Enabled;
+
+use super::text;
+
+/// What the script includes is itself, some times over.
+pub(super) fn scenario(data: &[u8]) {
+    let script = text(data);
+    let left = Cell::new(4u8);
+    let include = |_: &str| match left.get().checked_sub(1) {
+        None => Err("there is no such file".to_owned()),
+        Some(less) => {
+            left.set(less);
+            Ok(script.clone().into_owned())
+        }
+    };
+    let set = [("n".to_owned(), "3".to_owned())];
+    let settings = Settings { set: &set, seed: Some(1), include: &include };
+    match parse_with("fuzz.kdl", &script, settings) {
+        Ok(_) => {}
+        Err(mistakes) => {
+            assert!(!mistakes.0.is_empty());
+            for mistake in mistakes.0.iter().take(10) {
+                assert!(!mistake.to_string().is_empty());
+                let _ = miette_text(mistake);
+            }
+        }
+    }
+}
+
+fn miette_text(mistake: &etl_synth::scenario::Mistake) -> String {
+    format!("{mistake:?}")
+}
+
+pub(super) fn config(data: &[u8]) {
+    match etl_verify::config::parse(&text(data)) {
+        Ok(settings) => assert_eq!(settings.policy.unknown(), None),
+        Err(why) => assert!(!why.is_empty()),
+    }
+}
+
+/// A list of providers, a mask for every provider of the tables, and what it says of both.
+pub(super) fn mask(data: &[u8]) {
+    let written = text(data);
+    if let Ok(enabled) = Enabled::parse(&written) {
+        for one in enabled {
+            assert!(!format!("{one:?}").is_empty());
+        }
+    }
+    let (mask, level) = match data.split_first_chunk::<8>() {
+        Some((mask, rest)) => (u64::from_le_bytes(*mask), rest.first().copied().unwrap_or(5)),
+        None => return,
+    };
+    let providers = Registry::builtin().providers();
+    if let Some(provider) = providers.get(usize::from(level) % providers.len().max(1)) {
+        let explained = explain(provider, mask, level);
+        assert_eq!(explained.unnamed & !mask, 0);
+        let _ = explained.errata(provider, mask);
+    }
+}
+
+/// What is understood is written in one spelling, which means the same.
+pub(super) fn controller(data: &[u8]) {
+    let line = text(data);
+    match line.parse::<CommandLine>() {
+        Ok(command) => {
+            let again = command.to_string();
+            let back: CommandLine = again.parse().unwrap_or_else(|e| panic!("{again:?}: {e}"));
+            assert_eq!(back, command, "{again:?}");
+        }
+        Err(error) => {
+            assert!(line.get(error.span.clone()).is_some(), "{:?} of {line:?}", error.span);
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
+
+pub(super) fn table(data: &[u8]) {
+    let table = text(data);
+    if let Ok(provider) = Provider::parse("fuzz.txt", &table) {
+        let _ = Registry::new(vec![provider]);
+    }
+    let _ = Provider::parse_classes("fuzz.txt", &table);
+}

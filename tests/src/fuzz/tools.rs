@@ -1,0 +1,202 @@
+//! Targets that do something to whole traces.
+
+use std::io::Cursor;
+
+use etl_format::compress::Effort;
+use etl_format::constants::CompressionFormat;
+use etl_format::read::{Limits, Mode, Options, OrderCheck, Trace};
+use etl_format::write::merge::{Allow, MergeOptions};
+use etl_format::write::{BufferPacker, File, repack as packing};
+use etl_tools::scrub::{Action, Category, Mask, Policy};
+use etl_verify::snapshot::Snapshot;
+
+use super::choice;
+
+const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
+
+fn options() -> Options {
+    Options { limits: LIMITS, ..Options::salvage() }
+}
+
+fn open(data: &[u8]) -> Option<Trace<&[u8]>> {
+    Trace::open(data, &options()).ok()
+}
+
+fn medium() -> File<Cursor<Vec<u8>>> {
+    File::new(Cursor::new(Vec::new()))
+}
+
+/// Records of what a tool wrote, which has to be sound.
+fn sound(file: File<Cursor<Vec<u8>>>) -> u64 {
+    let bytes = file.into_inner().into_inner();
+    let strict = Options { mode: Mode::Strict, order: OrderCheck::Full, limits: Limits::default() };
+    let mut trace = Trace::open(bytes.as_slice(), &strict).expect("what a tool writes is a trace");
+    let mut records = trace.ordered().expect("in time order");
+    let mut count = 0;
+    while records.next_record().expect("without damage").is_some() {
+        count += 1;
+    }
+    count
+}
+
+/// The first byte says how many inputs the rest is cut into, and what may differ between them.
+pub(super) fn merge(data: &[u8]) {
+    let (way, rest) = choice(data);
+    let inputs: Vec<&[u8]> = match way % 4 {
+        0 => vec![data],
+        1 => vec![data, data],
+        2 => vec![rest, data],
+        _ => {
+            let (a, b) = rest.split_at(rest.len() / 2);
+            vec![a, b]
+        }
+    };
+    let allow = Allow::default();
+    let read = Options { order: OrderCheck::Full, ..options() };
+    let compression = (way & 0x40 != 0).then_some((CompressionFormat::XPRESS, Effort::Fast));
+    let options = MergeOptions { read, allow, compression, ..MergeOptions::default() };
+    match etl_format::write::merge::merge(inputs, medium(), &options) {
+        Ok((file, report)) => assert!(sound(file) > report.records()),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Every other record is wanted.
+pub(super) fn slice(data: &[u8]) {
+    let Some(mut trace) = open(data) else { return };
+    let options = etl_tools::slice::Options { keep_state: !data.len().is_multiple_of(3) };
+    let select = |record: &etl_format::read::Record<'_>, subject: &etl_tools::slice::Subject| {
+        record.stamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
+    };
+    match etl_tools::slice::slice(&mut trace, select, options, medium(), None, |_| {}) {
+        Ok((file, summary)) => assert!(sound(file) >= summary.selected),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+pub(super) fn scrub(data: &[u8]) {
+    let Some(mut trace) = open(data) else { return };
+    let mut policy = Policy::strict().with_field("ExceptionMessage", Action::Drop);
+    if data.len().is_multiple_of(2) {
+        for category in Category::ALL {
+            policy = policy.with(category, Action::Hash);
+        }
+    }
+    let secrets = vec!["jane".to_owned(), "App".to_owned()];
+    let options = etl_tools::scrub::Options {
+        policy,
+        secrets,
+        mask: Mask::new(b"salt"),
+        lengths: Default::default(),
+    };
+    match etl_tools::scrub::scrub(&mut trace, &options, medium(), None, |_| {}) {
+        Ok((file, summary)) => assert!(sound(file) >= summary.records),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A trace is the same as itself, and may be anything to its own half.
+pub(super) fn diff(data: &[u8]) {
+    let (Some(mut a), Some(mut b)) = (open(data), open(data)) else { return };
+    let options = etl_tools::diff::Options { window: 8, ..etl_tools::diff::Options::default() };
+    let done = etl_tools::diff::diff(&mut a, &mut b, &options, |_| panic!("differs"), |_| {});
+    assert!(done.is_ok_and(|summary| !summary.differs()));
+    let (_, half) = data.split_at(data.len() / 4 * 3);
+    let mut damaged = data[..data.len() - half.len()].to_vec();
+    if let Some(byte) = damaged.last_mut() {
+        *byte ^= 0x20;
+    }
+    let Some(mut b) = open(&damaged) else { return };
+    let mut ignoring = options.clone();
+    for what in ["time", "ids", "addresses"] {
+        ignoring.ignore.add(what).expect("known");
+    }
+    for options in [&options, &ignoring] {
+        let mut differences = 0u64;
+        let done = etl_tools::diff::diff(&mut a, &mut b, options, |_| differences += 1, |_| {});
+        if let Ok(summary) = done {
+            assert_eq!(differences, summary.changed + summary.missing + summary.extra);
+        }
+    }
+}
+
+pub(super) fn repair(data: &[u8]) {
+    match etl_format::write::repair::repair(data, medium(), LIMITS, |_| {}) {
+        Ok((file, report)) => {
+            assert!(sound(file) > 0);
+            for damage in &report.damage {
+                assert!(!damage.error.to_string().is_empty());
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Packed and unpacked the records are the same.
+pub(super) fn repack(data: &[u8]) {
+    let strict = Options { limits: LIMITS, ..Options::default() };
+    let format =
+        [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
+            [data.len() % 3];
+    let mut packer = BufferPacker::new(format, Effort::Fast).expect("a known format");
+    let mut packed = Vec::new();
+    if packing::compress(data, &mut packed, &mut packer, &strict, |_| {}).is_err() {
+        let mut plain = Vec::new();
+        let _ = packing::decompress(data, &mut plain, &strict, |_| {});
+        return;
+    }
+    let mut plain = Vec::new();
+    if packing::decompress(packed.as_slice(), &mut plain, &strict, |_| {}).is_err() {
+        // A buffer that is larger than the file header says has no place in a plain file.
+        return;
+    }
+    let stamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
+        let mut trace = Trace::open(bytes, &options()).expect("a trace");
+        let mut records = trace.ordered().expect("in time order");
+        let mut out = Vec::new();
+        while let Ok(Some(record)) = records.next_record() {
+            // Header events say of the compression what is true of each file.
+            if record.hook() != Some(etl_format::constants::hook::HEADER) {
+                out.push((record.stamp(), record.bytes().to_vec()));
+            }
+        }
+        out
+    };
+    assert_eq!(stamps(&packed), stamps(&plain));
+}
+
+/// Every record with its fields, as a snapshot test shows them.
+pub(super) fn decode(data: &[u8]) {
+    let Some(trace) = open(data) else { return };
+    if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {
+        return;
+    }
+    let one = Snapshot::new().render(data).expect("a trace");
+    let two =
+        Snapshot::new().keep_times().keep_ids().keep_addresses().render(data).expect("a trace");
+    for text in [&one, &two] {
+        let bad = text.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(bad, None, "a control character comes through");
+    }
+}
+
+/// Judged alone and beside itself, and the report in each of its forms.
+pub(super) fn verify(data: &[u8]) {
+    let Some(trace) = open(data) else { return };
+    if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {
+        return;
+    }
+    let report = etl_verify::verify(data, "fuzz.etl").expect("a trace");
+    assert!(!report.text().is_empty());
+    let json = serde_json::to_string(&report.json()).expect("a report is JSON");
+    assert!(json.len() > 2);
+    let together = vec![(data, "a.etl"), (data, "b.etl")];
+    let both = etl_verify::verify_together(together, &Default::default(), |_| {}).expect("traces");
+    assert!(!both.text().is_empty());
+    let reports = [report];
+    for form in
+        [etl_verify::sarif(&reports), etl_verify::junit(&reports), etl_verify::html(&reports)]
+    {
+        assert!(!form.is_empty());
+    }
+}

@@ -1,0 +1,311 @@
+//! Schemas that describe more than a payload can hold, and manifests that ask for more than they say.
+
+use std::sync::Arc;
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::read::{Options, Trace};
+use etl_schema::decode::{Decoder, Value};
+use etl_schema::render;
+use etl_schema::sources::eventsource::{Chunk, Reassembler};
+use etl_schema::sources::manifest::{self, ManifestError};
+use etl_schema::sources::trace_event_info::{self, Maps};
+use etl_schema::sources::{tmf, tracelogging};
+use etl_schema::store::{SchemaStore, StoreLimits};
+use etl_schema::{Count, EventSchema, Field, Identity, InType, Length, SchemaSource};
+
+use crate::MIB;
+use crate::common::File;
+use crate::common::event::{Event, chain};
+use crate::counting::peak;
+
+fn schema(fields: Vec<Field>) -> Decoder {
+    let identity = Identity::Modern { id: 1, version: 0 };
+    let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::TraceLogging);
+    schema.fields = fields;
+    Decoder::new(Arc::new(schema))
+}
+
+fn json(decoder: &Decoder, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    render::json_fields(&mut out, &mut decoder.fields(payload, PointerSize::P8));
+    out
+}
+
+/// Structs in structs, `depth` of them, each an array of `count`, with `inner` at the bottom.
+fn nested(depth: usize, count: Count, inner: Vec<Field>) -> Field {
+    let members = if depth == 0 { inner } else { vec![nested(depth - 1, count, inner)] };
+    Field::structure("s", members).with_count(count)
+}
+
+#[test]
+fn arrays_of_nothing_in_arrays_of_nothing() {
+    let nothing = || vec![Field::new("n", InType::Null).with_count(Count::Const(u16::MAX))];
+    for depth in [0, 1, 3, 11] {
+        let decoder = schema(vec![nested(depth, Count::Const(u16::MAX), nothing())]);
+        let out = json(&decoder, b"");
+        assert!(out.len() < 128 << 10, "depth {depth}: {} bytes", out.len());
+    }
+    // The same with a length that the payload states.
+    let len = Field::new("len", InType::UInt16);
+    let empty = Field::new("b", InType::Binary)
+        .with_length(Length::Field(etl_schema::FieldRef::Top(0)))
+        .with_count(Count::Const(u16::MAX));
+    let decoder = schema(vec![len, nested(5, Count::Const(u16::MAX), vec![empty])]);
+    assert!(json(&decoder, &[0, 0]).len() < 128 << 10);
+}
+
+#[test]
+fn counts_beyond_the_payload() {
+    for count in [Count::Const(u16::MAX), Count::Prefixed, Count::Rest] {
+        for ty in InType::ALL {
+            let decoder = schema(vec![Field::new("f", *ty).with_count(count)]);
+            for payload in
+                [&b""[..], b"\xff", b"\xff\xff", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"]
+            {
+                let (out, most) = peak(|| json(&decoder, payload));
+                assert!(out.len() < 4096 && most < 64 << 10, "{ty:?} {count:?}: {most}");
+                for (_, value) in decoder.fields(payload, PointerSize::P4) {
+                    if let Value::Array(items) = value {
+                        assert!(items.len() <= 16 + payload.len());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_names_in_long_arrays() {
+    let name = "n".repeat(30_000);
+    let decoder = schema(vec![nested(1, Count::Rest, vec![Field::new(name, InType::UInt8)])]);
+    let payload = vec![7; 0xff00];
+    let (out, most) = peak(|| json(&decoder, &payload));
+    assert!(out.len() < render::MOST + MIB, "{}", out.len());
+    assert!(most < 4 * render::MOST);
+    let mut text = Vec::new();
+    render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+    assert!(text.len() < render::MOST + MIB);
+}
+
+#[test]
+fn a_message_that_says_everything_many_times() {
+    let mut described = EventSchema::new(
+        Guid::ZERO,
+        Identity::Modern { id: 1, version: 0 },
+        SchemaSource::Manifest,
+    );
+    described.fields = vec![Field::new("all", InType::Ansi).with_length(Length::Rest)];
+    let decoder = Decoder::new(Arc::new(described));
+    let payload = vec![b'x'; 60_000];
+    let fields = decoder.fields(&payload, PointerSize::P8);
+    let mut out = Vec::new();
+    render::message(&mut out, &"%1".repeat(100_000), SchemaSource::Manifest, &fields);
+    assert!(out.len() < MIB, "{}", out.len());
+    assert!(out.ends_with("\u{2026}".as_bytes()));
+}
+
+/// TraceLogging metadata of `fields` fields with empty names, two bytes each.
+fn metadata(fields: usize, marker: u8) -> Vec<u8> {
+    let mut out = vec![0, 0, 0, marker, 0];
+    for _ in 0..fields {
+        out.extend([0, 4]);
+    }
+    let len = (out.len() as u16).to_le_bytes();
+    out[..2].copy_from_slice(&len);
+    out
+}
+
+#[test]
+fn metadata_of_ever_new_events() {
+    let mut file = File::new(0x1_0000);
+    for marker in 1..=40 {
+        let data = metadata(20_000, marker);
+        let record = Event { items: chain(&[(0x0b, &data)]), stamp: 1000, ..Event::default() };
+        file = file.buffer(0, &[record.bytes()]);
+    }
+    let bytes = file.bytes();
+    // A field may be stated in two bytes, and takes hundreds once it is known.
+    let limits = StoreLimits { fields: 1 << 16, ..StoreLimits::default() };
+    let (known, most) = peak(|| {
+        let mut store = SchemaStore::new(limits);
+        let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+        let mut records = trace.ordered().unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            store.learn(&record);
+        }
+        store.learned().count()
+    });
+    assert!((1..=3).contains(&known), "{known}");
+    assert!(most < (1 << 16) * 1024, "{most}");
+}
+
+#[test]
+fn structs_of_metadata_nest_so_deep_and_no_deeper() {
+    let mut deep = vec![0, 0, 0, b'e', 0];
+    for _ in 0..5000 {
+        deep.extend([b's', 0, 0x98, 1]);
+    }
+    let len = (deep.len() as u16).to_le_bytes();
+    deep[..2].copy_from_slice(&len);
+    assert_eq!(tracelogging::parse(Guid::ZERO, &deep), Err(tracelogging::MetadataError::TooDeep));
+}
+
+#[test]
+fn chunks_without_end() {
+    let text = vec![b'x'; 60_000];
+    let limit = 4 * MIB;
+    let (_, most) = peak(|| {
+        let mut reassembler = Reassembler::new(limit);
+        for number in 0..4000u16 {
+            // One manifest that never ends, and one per provider and process that is never whole.
+            let chunk = Chunk { version: (1, 0), total: 4096, number, text: &text };
+            assert_eq!(reassembler.add(Guid::ZERO, 1, chunk), None);
+            let other = Guid::new(u32::from(number), 0, 0, [1; 8]);
+            let chunk = Chunk { version: (1, 0), total: 2, number: 0, text: b"" };
+            assert_eq!(reassembler.add(other, number.into(), chunk), None);
+        }
+    });
+    assert!(most < 3 * limit, "{most}");
+}
+
+/// Whole manifests of no text, of as many providers as there are events.
+#[test]
+fn manifests_of_nothing() {
+    let limit = MIB;
+    let (_, most) = peak(|| {
+        let mut reassembler = Reassembler::new(limit);
+        for provider in 0..200_000u32 {
+            let chunk = Chunk { version: (1, 0), total: 1, number: 0, text: b"" };
+            let _ = reassembler.add(Guid::new(provider, 0, 0, [0; 8]), 1, chunk);
+        }
+    });
+    assert!(most < 4 * limit, "{most}");
+}
+
+/// A manifest with these parts in its provider.
+fn xml(inside: &str) -> String {
+    format!(
+        "<m><provider name=\"P\" guid=\"{{01020304-0506-0708-090a-0b0c0d0e0f10}}\">{inside}</provider></m>"
+    )
+}
+
+/// The memory that reading a manifest takes, and that it is refused as too big, or not.
+#[track_caller]
+fn refused(text: &str, big: bool, each: usize) {
+    let (done, most) = peak(|| manifest::parse(text, SchemaSource::Manifest));
+    let is_big = matches!(done, Err(ManifestError::TooBig(_)));
+    assert_eq!(is_big, big, "{:?}", done.err());
+    assert!(most < 8 * MIB + each * text.len(), "{most} bytes for {}", text.len());
+    // Within a trace whatever can be taken of it is taken, in as little memory.
+    let (_, most) = peak(|| manifest::parse(text, SchemaSource::EventSource));
+    assert!(most < 160 * MIB + each * text.len(), "{most} bytes for {}", text.len());
+}
+
+#[test]
+fn a_template_of_many_fields_in_many_events() {
+    let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(1000);
+    let events: String =
+        (0..2000).map(|i| format!("<event value=\"{i}\" template=\"t\"/>")).collect();
+    let text = xml(&format!("<template tid=\"t\">{fields}</template>{events}"));
+    let (done, most) = peak(|| manifest::parse(&text, SchemaSource::Manifest));
+    assert!(matches!(done, Err(ManifestError::TooBig(_))));
+    assert!(most < 128 * MIB, "{most}");
+    let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(5000);
+    refused(&xml(&format!("<template tid=\"t\">{fields}</template>")), true, 60);
+}
+
+#[test]
+fn one_long_text_in_many_events() {
+    let long = "x".repeat(100_000);
+    let events: String =
+        (0..2000).map(|i| format!("<event value=\"{i}\" message=\"$(string.s)\"/>")).collect();
+    let strings =
+        format!("<resources culture=\"en\"><string id=\"s\" value=\"{long}\"/></resources>");
+    refused(&xml(&format!("{events}{strings}")), true, 60);
+    let name = xml(&events.replace("$(string.s)", "")).replace("\"P\"", &format!("\"{long}\""));
+    refused(&name, true, 60);
+    let entries: String =
+        (0..2000).map(|i| format!("<map value=\"{i}\" message=\"$(string.s)\"/>")).collect();
+    refused(&xml(&format!("<valueMap name=\"m\">{entries}</valueMap>{strings}")), true, 60);
+}
+
+#[test]
+fn elements_attributes_and_namespaces_without_end() {
+    let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));
+    refused(&deep, true, 1);
+    refused(&xml(&deep), true, 1);
+    let attributes: String = (0..100_000).map(|i| format!(" a{i}=\"\"")).collect();
+    refused(&xml(&format!("<event{attributes}/>")), true, 1);
+    let names: String = (0..50_000).map(|i| format!("<a xmlns:n{i}=\"{i}\"/>")).collect();
+    refused(&xml(&names), true, 1);
+    // What only looks like tags counts for nothing.
+    refused(&xml(&format!("<!-- {deep} --><![CDATA[{deep}]]>")), false, 30);
+}
+
+#[test]
+fn entities_are_not_resolved() {
+    let mut text = "<!DOCTYPE m [<!ENTITY a0 \"aaaaaaaaaa\">".to_owned();
+    for i in 1..10 {
+        text.push_str(&format!("<!ENTITY a{i} \"{}\">", format!("&a{};", i - 1).repeat(10)));
+    }
+    text.push_str("]><m>&a9;</m>");
+    let (done, most) = peak(|| manifest::parse(&text, SchemaSource::Manifest));
+    assert!(matches!(done, Err(ManifestError::Xml(_))), "{done:?}");
+    assert!(most < MIB, "{most}");
+}
+
+/// Unsound events of a manifest in a trace are passed over, and none costs a look at the whole text.
+#[test]
+fn many_unsound_events() {
+    let text = xml(&"<event value=\"1\" level=\"none\"/>\n".repeat(60_000));
+    let begin = std::time::Instant::now();
+    assert_eq!(manifest::parse(&text, SchemaSource::EventSource).map(|s| s.len()), Ok(0));
+    // To find a line number for each took minutes.
+    assert!(begin.elapsed() < std::time::Duration::from_secs(30));
+    let error = manifest::parse(&text, SchemaSource::Manifest).unwrap_err();
+    assert!(matches!(error, ManifestError::Unknown { line: 1, .. }), "{error}");
+}
+
+/// Everything in a description may name the same long text.
+#[test]
+fn names_of_a_description_that_lie_on_each_other() {
+    let count = 1000usize;
+    let names = 0x70 + count * 0x18;
+    let mut blob = vec![0u8; names];
+    blob[0x64..0x68].copy_from_slice(&(count as u32).to_le_bytes());
+    blob[0x68..0x6c].copy_from_slice(&(count as u32).to_le_bytes());
+    for field in 0..count {
+        let at = 0x70 + field * 0x18;
+        blob[at + 4..at + 8].copy_from_slice(&(names as u32).to_le_bytes());
+        blob[at + 8] = 8;
+        blob[at + 12..at + 16].copy_from_slice(&(names as u32).to_le_bytes());
+        blob[at + 16] = 1;
+    }
+    blob.extend([b'x', 0].repeat(18_000));
+    let (done, most) = peak(|| trace_event_info::parse(&blob, &Maps::default()));
+    assert_eq!(done.unwrap().fields.len(), count);
+    assert!(most < 4 * MIB, "{most}");
+    // And everything in a map.
+    let mut map = vec![0u8; 16];
+    let entries = 2000u32;
+    let text = 16 + entries * 8;
+    map.extend([text, 0, entries, 0].iter().flat_map(|w| w.to_le_bytes()));
+    map.extend((0..entries).flat_map(|i| [text, i]).flat_map(u32::to_le_bytes));
+    map.extend([b'x', 0].repeat(18_000));
+    let (done, most) = peak(|| Maps::default().add(&map));
+    assert!(done.is_some());
+    assert!(most < 4 * MIB, "{most}");
+}
+
+#[test]
+fn a_word_of_a_message_format_that_grows() {
+    let function = "f".repeat(200_000);
+    let text = format!(
+        "01020304-0506-0708-090a-0b0c0d0e0f10 {function}\n#typev a 1 \"{}\" // FUNC={function}\n{{\n}}\n",
+        "%!FUNC!".repeat(50_000)
+    );
+    let (done, most) = peak(|| tmf::parse(&text));
+    assert_eq!(done.unwrap().schemas.len(), 1);
+    assert!(most < 8 * MIB, "{most}");
+}

@@ -1,0 +1,141 @@
+//! Traces that would make judging them long or large.
+
+use etl_verify::verify;
+
+use crate::MIB;
+use crate::common::event::Event;
+use crate::common::records::{event, perfinfo, system};
+use crate::common::{File, Out};
+use crate::counting::peak;
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+/// A trace of these records, in order.
+fn trace(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = File::new(0x1_0000);
+    let mut buffer = Vec::new();
+    let mut len = 0;
+    for record in records {
+        if len + record.len() + 8 > 0xf000 {
+            file = file.buffer(0, &std::mem::take(&mut buffer));
+            len = 0;
+        }
+        len += record.len().next_multiple_of(8);
+        buffer.push(record.clone());
+    }
+    file.buffer(0, &buffer).bytes()
+}
+
+/// The memory that judging takes stays below so many bytes for each byte of the trace.
+#[track_caller]
+fn judged(records: &[Vec<u8>], each: usize) {
+    let bytes = trace(records);
+    let begin = std::time::Instant::now();
+    let (report, most) = peak(|| verify(bytes.as_slice(), "crafted.etl").unwrap());
+    assert!(most < 8 * MIB + each * bytes.len(), "{most} bytes for {}", bytes.len());
+    // What is quadratic takes minutes.
+    assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert!(!report.text().is_empty());
+}
+
+/// An event of one of the CLR's providers.
+fn clr(rundown: bool, id: u16, process: u32, stamp: i64, payload: Vec<u8>) -> Vec<u8> {
+    let provider = if rundown {
+        *b"\x1c\x02\x9a\xa6\x50\xc4\x09\x46\xa0\x35\x5a\xf5\x9a\xf4\xdf\x18"
+    } else {
+        *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4"
+    };
+    Event { provider, id, version: 1, level: 4, process, stamp, payload, ..Event::default() }
+        .bytes()
+}
+
+/// MethodLoad and its like of version 1: id, module, address, size, token, flags, instance.
+fn method(rundown: bool, id: u16, stamp: i64, number: u64, start: u64, size: u32) -> Vec<u8> {
+    let payload =
+        Out::default().u64(number).u64(7).u64(start).u32(size).u32(0x0600_0001).u32(8).u16(0).0;
+    clr(rundown, id, 100, stamp, payload)
+}
+
+/// A kernel image: base, size, process, and what stands before its name.
+fn image(stamp: i64, process: u32, base: u64) -> Vec<u8> {
+    let payload = [words(&[base, 0x100, process.into(), 0, 0, 0, 0]), b"a\0\0\0".to_vec()].concat();
+    system(true, 0x1403, stamp, &payload)
+}
+
+#[test]
+fn rundowns_that_begin_and_end_without_end() {
+    let mut records = Vec::new();
+    for i in 0..20_000 {
+        // Ends without a beginning, and what they should enclose.
+        records.push(clr(true, 146, 100, 1000 + i, vec![0, 0]));
+        records.push(method(true, 144, 1000 + i, i as u64, 0x1_0000 + 64 * i as u64, 32));
+    }
+    judged(&records, 40);
+}
+
+#[test]
+fn methods_that_overlap_and_go() {
+    let mut records = Vec::new();
+    for i in 0..10_000u64 {
+        records.push(method(false, 141, 1000 + i as i64, i, 0x1_0000 + i, 0x1_0000));
+    }
+    for i in 0..10_000u64 {
+        records.push(method(false, 142, 90_000 + i as i64, i, 0x1_0000 + i, 0x1_0000));
+    }
+    // Addresses in all and in none of them, at another time.
+    for i in 0..10_000u64 {
+        let frames = words(&[200_000 + i, 100 << 32 | 100, 0x1_8000 + 7 * i]);
+        records.push(system(true, 0x1820, 200_001 + i as i64, &frames));
+    }
+    judged(&records, 60);
+}
+
+#[test]
+fn samples_of_many_processes_in_many_kernel_images() {
+    let mut records = Vec::new();
+    for i in 0..0x1_0000u64 {
+        records.push(image(1000, 4, 0xffff_8000_0000_0000 + i * 0x1000));
+    }
+    for process in 10..1010u32 {
+        records.push(system(
+            true,
+            0x0503,
+            2000,
+            &words(&[u64::from(process) << 32 | u64::from(process)]),
+        ));
+        let address = 0xffff_8000_0000_0000u64 + 0xffff * 0x1000 + 8;
+        records.push(perfinfo(true, 0x0f2e, 3000, None, &[], &words(&[address, process.into()])));
+    }
+    judged(&records, 60);
+}
+
+#[test]
+fn one_stack_by_key_in_many_processes() {
+    let mut records = Vec::new();
+    for process in 0..2_000u64 {
+        records.push(system(true, 0x1825, 1000, &words(&[900, process | process << 32, 0x55])));
+    }
+    // Twice, since a process is looked for among those that used the key before.
+    for process in 0..2_000u64 {
+        records.push(system(true, 0x1826, 1500, &words(&[900, process | process << 32, 0x55])));
+    }
+    let frames: Vec<u64> = [0x55].into_iter().chain((0..4000).map(|i| 0x10_0000 + i * 8)).collect();
+    records.push(system(true, 0x1823, 2000, &words(&frames)));
+    let bytes = trace(&records);
+    let (_, most) = peak(|| verify(bytes.as_slice(), "crafted.etl").unwrap());
+    // Of four thousand frames, 512 count for each process.
+    assert!(most < 400 * MIB, "{most}");
+}
+
+#[test]
+fn ever_new_addresses_processes_and_providers() {
+    let mut records = Vec::new();
+    for i in 0..20_000u64 {
+        let frames = words(&[1000 + i, i << 32 | i, i * 0x1000, i * 0x1000 + 0x800]);
+        records.push(system(true, 0x1820, 1001 + i as i64, &frames));
+        records.push(event(true, i as u16, 1001 + i as i64, b""));
+    }
+    judged(&records, 120);
+}
