@@ -61,12 +61,13 @@
 //! * `clr`: what a runtime raises, and its two enumerations.
 //! * `kernel`: what the kernel logs.
 //! * `run`: the loop in which it all happens.
-//! * `faults`: what can go wrong, by name.
+//! * `faults`: what can go wrong, by name; `edit`: finished files changed event by event.
 //! * [`truth`]: what happened, for whoever wants to test a decoder.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod clr;
+mod edit;
 mod error;
 mod etw;
 mod faults;

@@ -82,7 +82,8 @@ fn lines(built: &Built) -> Vec<String> {
 #[test]
 fn what_comes_out_is_what_the_lock_says_at_any_number_of_threads() {
     let lock = std::fs::read_to_string(root().join("corpus/corpus.lock")).unwrap();
-    let locked: Vec<&str> = lock.lines().collect();
+    // The scenarios in rules/ are held by the test of the rules.
+    let locked: Vec<&str> = lock.lines().filter(|l| !l.starts_with("rules/")).collect();
     assert!(locked.is_sorted());
     let hint = "`etlkit corpus check --update` writes the lock anew, where the change is meant";
     let one = lines(built());

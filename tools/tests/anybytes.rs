@@ -77,7 +77,7 @@ proptest! {
             policy,
             secrets: vec!["jane".to_owned()],
             mask: Mask::new(b"salt"),
-            lengths: if file.len() % 2 == 0 { Lengths::Keep } else { Lengths::Free },
+            lengths: if file.len().is_multiple_of(2) { Lengths::Keep } else { Lengths::Free },
         };
         let medium = || File::new(Cursor::new(Vec::new()));
         // What cannot be read or written is an error; what was written is a trace.

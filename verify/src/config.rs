@@ -7,6 +7,13 @@
 //! allow = ["file.sequence-gap"]
 //! # Least share of addresses that have to resolve, in percent.
 //! min-coverage = 99.5
+//! # The same in each process, and of the samples.
+//! min-process-coverage = 95.0
+//! min-sample-coverage = 99.0
+//! # Of the addresses in managed code those in a method that an event names; of those in images those
+//! # whose image's PDB is known.
+//! min-named = 100.0
+//! min-identified = 90.0
 //! # What sessions are enabled with: providers, or whole command lines of xperf, logman or tracelog.
 //! enable = ["xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1CCBD:5 -f clr1.etl"]
 //!
@@ -21,7 +28,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::facts::enable::Enabled;
-use crate::policy::{Policy, Weight};
+use crate::policy::{Gates, Policy, Weight};
 use crate::reading::Settings;
 
 /// The name of the file that is looked for.
@@ -36,6 +43,10 @@ struct Written {
     #[serde(default)]
     allow: Vec<String>,
     min_coverage: Option<f64>,
+    min_process_coverage: Option<f64>,
+    min_sample_coverage: Option<f64>,
+    min_named: Option<f64>,
+    min_identified: Option<f64>,
     #[serde(default)]
     enable: Vec<String>,
     #[serde(default)]
@@ -49,15 +60,22 @@ struct Written {
 /// rule's and no family's, values out of range.
 pub fn parse(text: &str) -> Result<Settings, String> {
     let written: Written = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
-    if let Some(least) = written.min_coverage
-        && !(0.0..=100.0).contains(&least)
-    {
-        return Err(format!("min-coverage is {least}, expected 0 to 100"));
+    let gates = Gates {
+        coverage: written.min_coverage,
+        process_coverage: written.min_process_coverage,
+        sample_coverage: written.min_sample_coverage,
+        named: written.min_named,
+        identified: written.min_identified,
+    };
+    for (name, least) in gates.named_ones() {
+        if let Some(least) = least.filter(|least| !(0.0..=100.0).contains(least)) {
+            return Err(format!("{name} is {least}, expected 0 to 100"));
+        }
     }
     let policy = Policy {
         deny: written.deny,
         allow: written.allow,
-        min_coverage: written.min_coverage,
+        gates,
         weights: written.severity.into_iter().collect(),
     };
     if let Some(unknown) = policy.unknown() {
@@ -93,7 +111,7 @@ mod tests {
             parse("deny = [\"rundown\"]\nmin-coverage = 99.5\n[severity]\nactivity = \"off\"");
         let policy = settings.unwrap().policy;
         assert_eq!(policy.deny, ["rundown"]);
-        assert_eq!(policy.min_coverage, Some(99.5));
+        assert_eq!(policy.gates, Gates { coverage: Some(99.5), ..Gates::default() });
         assert_eq!(policy.weights, [("activity".to_owned(), Weight::Off)]);
         assert_eq!(parse("").unwrap(), Settings::default());
     }
@@ -104,6 +122,7 @@ mod tests {
             ("deny = [\"nothing\"]", "nothing"),
             ("denied = []", "denied"),
             ("min-coverage = 101.0", "0 to 100"),
+            ("min-identified = -1.0", "min-identified"),
             ("enable = [\"nobody:1:1\"]", "nobody"),
             ("[severity]\nfile = \"fatal\"", "fatal"),
             ("deny = [", "line 1"),

@@ -21,10 +21,11 @@ mod reading;
 mod report;
 mod rules;
 pub mod snapshot;
+mod truth;
 
 pub use facts::Facts;
 pub use facts::enable::Enabled;
-pub use policy::{Policy, Weight};
+pub use policy::{Gates, Policy, Weight};
 pub use reading::{Settings, verify, verify_together, verify_with};
 pub use report::{
     Answer, BracketReport, CauseReport, ClrReport, Coverage, CoverageTable, EnabledReport, Finding,
@@ -32,3 +33,4 @@ pub use report::{
     Severity, Verdict, html, junit, sarif,
 };
 pub use rules::catalogue::{RULES, Rule, page as rules_page};
+pub use truth::Truth;

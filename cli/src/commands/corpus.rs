@@ -81,19 +81,30 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
 }
 
-/// The scripts of a directory, or those named, in the order of their names.
+/// The directory of what scripts include: no scenarios.
+const PARTS: &str = "parts";
+
+/// The scripts of a directory and of those in it, or those named, in the order of their names: `recipe`,
+/// `rules/file.damaged`.
 fn scripts(corpus: &Path, names: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
     let failure = |e: std::io::Error| {
         Failure::new(corpus.display().to_string(), e.to_string())
             .hint("--corpus names the directory of the scripts")
     };
     let mut found = Vec::new();
-    for entry in fs::read_dir(corpus).map_err(failure)? {
-        let path = entry.map_err(failure)?.path();
-        if path.extension().is_some_and(|e| e == "kdl")
-            && let Some(stem) = path.file_stem()
-        {
-            found.push((stem.to_string_lossy().into_owned(), path));
+    let mut directories = vec![(String::new(), corpus.to_owned())];
+    while let Some((prefix, directory)) = directories.pop() {
+        for entry in fs::read_dir(&directory).map_err(failure)? {
+            let entry = entry.map_err(failure)?;
+            let path = entry.path();
+            if path.extension().is_some_and(|e| e == "kdl")
+                && let Some(stem) = path.file_stem()
+            {
+                found.push((format!("{prefix}{}", stem.to_string_lossy()), path));
+            } else if entry.file_type().map_err(failure)?.is_dir() && entry.file_name() != PARTS {
+                let name = entry.file_name();
+                directories.push((format!("{prefix}{}/", name.to_string_lossy()), path));
+            }
         }
     }
     found.sort();
@@ -109,8 +120,8 @@ fn list(corpus: &Path) -> Result<Outcome, Failure> {
     let mut out = String::new();
     for (name, path) in scripts(corpus, &[])? {
         let scenario = synth::parse(&path, &[], None)?;
-        out.push_str(&format!("{name:24} {}\n", scenario.about));
-        out.push_str(&format!("{:24}   {}\n", "", scenario.covers().join(", ")));
+        out.push_str(&format!("{name:32} {}\n", scenario.about));
+        out.push_str(&format!("{:32}   {}\n", "", scenario.covers().join(", ")));
     }
     output::print(&out)?;
     Ok(Outcome::Fine)
@@ -154,7 +165,8 @@ fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failu
     let line = |(file, (crc, size)): (&String, &(u32, usize))| format!("{file} {crc:08x} {size}");
     let lines: Vec<String> = found.iter().map(line).collect();
     if update {
-        let of = |line: &str| line.split('/').next().unwrap_or_default().to_owned();
+        // A scenario's name may have a directory in it, a file's has none.
+        let of = |line: &str| line.rsplit_once('/').map_or("", |(name, _)| name).to_owned();
         let mut all: Vec<String> = known
             .lines()
             .filter(|l| !names.is_empty() && !names.contains(&of(l)))
@@ -175,7 +187,8 @@ fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failu
     }
     for line in known.lines() {
         let file = line.split(' ').next().unwrap_or_default();
-        let mine = names.iter().any(|n| file.starts_with(&format!("{n}/"))) || names.is_empty();
+        let of = file.rsplit_once('/').map_or("", |(name, _)| name);
+        let mine = names.iter().any(|n| n == of) || names.is_empty();
         if mine && !found.contains_key(file) {
             said.push_str(&format!("missing: {line}\n"));
         }

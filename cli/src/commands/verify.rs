@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use etl_format::read::Source;
-use etl_verify::{Enabled, Report, Rule, Settings, Verdict};
+use etl_verify::{Enabled, Gates, Report, Rule, Settings, Truth, Verdict};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -24,6 +24,7 @@ Examples:
   etlverify --together clr1.etl clr2.etl kernel.etl
   etlverify --jobs 4 traces/
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
+  etlverify --truth out/truth.jsonl out/recipe.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
   etlverify --format html merged.etl > report.html
   etlverify --explain rundown.unclosed
@@ -44,6 +45,9 @@ pub(crate) struct Args {
     /// command line of xperf, logman or tracelog. May be given more than once
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
+    /// What the sessions were enabled with, from the truth.jsonl that `etlkit synth` wrote beside the traces
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
     /// Read settings from this file; without it, from etlverify.toml in this directory or one above, up
     /// to the root of the repository
     #[arg(long, value_name = "FILE")]
@@ -57,6 +61,18 @@ pub(crate) struct Args {
     /// Least share of addresses that have to resolve, in percent
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_coverage: Option<f64>,
+    /// The same in each process
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_process_coverage: Option<f64>,
+    /// Least share of samples that have to resolve: addresses weighted by the time spent there
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_sample_coverage: Option<f64>,
+    /// Least share of the addresses in managed code whose method has to have a name
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_named: Option<f64>,
+    /// Least share of the addresses in images whose image has to have a PDB identity
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_identified: Option<f64>,
     /// Make every finding of this rule, or family of rules, an error
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
@@ -106,9 +122,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let settings = settings(args)?;
     let files = expand(&args.files)?;
+    let truth = args.truth.as_deref().map(read_truth).transpose()?;
+    let told = |files: &[PathBuf]| told(&settings, truth.as_ref(), files);
     let reports = if args.together && files.len() > 1 {
-        vec![judge_together(&files, &settings, &args.input)?]
+        vec![judge_together(&files, &told(&files)?, &args.input)?]
     } else {
+        let one = |file: &PathBuf| told(std::slice::from_ref(file));
+        let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         judge_all(&files, usize::from(args.jobs), &settings, &args.input)?
     };
     output::print(&render(args.format, &reports))?;
@@ -117,7 +137,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Judges files as they are and prints the reports, for commands that have just made them.
 pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
-    let reports = judge_all(files, 1, &Settings::default(), &InputArgs::default())?;
+    let settings = vec![Settings::default(); files.len()];
+    let reports = judge_all(files, 1, &settings, &InputArgs::default())?;
     output::print(&render(Format::Text, &reports))?;
     Ok(outcome(&reports))
 }
@@ -208,12 +229,46 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
     policy.deny.retain(|name| !args.allow.contains(name));
     policy.deny.extend(args.deny.iter().cloned());
     policy.allow.extend(args.allow.iter().cloned());
-    policy.min_coverage = args.min_coverage.or(policy.min_coverage);
+    let gates = Gates {
+        coverage: args.min_coverage,
+        process_coverage: args.min_process_coverage,
+        sample_coverage: args.min_sample_coverage,
+        named: args.min_named,
+        identified: args.min_identified,
+    };
+    policy.gates = gates.or(policy.gates);
     if let Some(unknown) = policy.unknown() {
         return Err(no_rule(unknown));
     }
     for text in &args.enable {
         settings.enabled.extend(enabled(text)?);
+    }
+    Ok(settings)
+}
+
+fn read_truth(file: &Path) -> Result<Truth, Failure> {
+    let failure = |e: String| Failure::new(input::display(file), e);
+    let opened = std::fs::File::open(file).map_err(|e| failure(e.to_string()))?;
+    Truth::read(std::io::BufReader::new(opened))
+        .map_err(|e| failure(e).hint("--truth takes the truth.jsonl that `etlkit synth` writes"))
+}
+
+/// The settings for files, with what the truth says of their sessions.
+fn told(
+    settings: &Settings,
+    truth: Option<&Truth>,
+    files: &[PathBuf],
+) -> Result<Settings, Failure> {
+    let mut settings = settings.clone();
+    let Some(truth) = truth else { return Ok(settings) };
+    for file in files {
+        let name = file.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+        let Some(enabled) = truth.of(&name) else {
+            let known: Vec<_> = truth.files().collect();
+            return Err(Failure::new(input::display(file), "the truth knows no such file")
+                .hint(format!("it knows {}", known.join(", "))));
+        };
+        settings.enabled.extend(enabled);
     }
     Ok(settings)
 }
@@ -252,19 +307,19 @@ fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {
 fn judge_all(
     files: &[PathBuf],
     jobs: usize,
-    settings: &Settings,
+    settings: &[Settings],
     input: &InputArgs,
 ) -> Result<Vec<Report>, Failure> {
     let jobs = jobs.min(files.len());
     if jobs <= 1 {
-        return files.iter().map(|f| judge(f, settings, input, false)).collect();
+        return files.iter().zip(settings).map(|(f, s)| judge(f, s, input, false)).collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
-        while let Some((at, file)) = {
+        while let Some((at, file, settings)) = {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            files.get(at).map(|file| (at, file))
+            files.get(at).zip(settings.get(at)).map(|(file, settings)| (at, file, settings))
         } {
             done.push((at, judge(file, settings, input, true)));
         }

@@ -61,6 +61,7 @@ impl Clr {
         let cost = if method.is_precompiled() {
             let body = self.precompiled(index, ctx.origin.at.saturating_add(1));
             self.gain(index, body);
+            self.tell_code(index, &body, true, ctx)?;
             let asked = self.asked(ctx);
             if tells_precompiled(&asked, keyword::START_ENUMERATION) {
                 self.tell_method(index, &body, LOAD, false, ctx)?;
@@ -149,6 +150,7 @@ impl Clr {
         let since = Nanos::MAX;
         let mut body = Body { start, size, cold, rejit, tier, map_entries, since };
         self.gain(index, body);
+        self.tell_code(index, &body, true, ctx)?;
         if asked.raises(4, keyword::JIT) {
             self.tell_method(index, &body, LOAD, false, ctx)?;
         }
@@ -234,6 +236,7 @@ impl Clr {
             if told {
                 self.tell_method(index, body, UNLOAD, false, ctx)?;
             }
+            self.tell_code(index, body, false, ctx)?;
             if !precompiled(body) && kind != CodeKind::Helper {
                 // Others get the place when it was told that this one has left it.
                 let free = ctx.origin.at.saturating_add(1);

@@ -1,10 +1,37 @@
 //! What is loaded in a CLR, for the truth.
 
-use super::state::Clr;
+use super::Ctx;
+use super::state::{Body, Clr};
 use crate::error::Result;
 use crate::truth::Present;
 
 impl Clr {
+    /// Tells that code of a method came, or went.
+    pub fn tell_code(
+        &self,
+        index: usize,
+        body: &Body,
+        there: bool,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let Some(method) = self.methods.get(index) else { return Ok(()) };
+        let (pid, at) = (ctx.process.pid, ctx.origin.at);
+        for (start, size) in std::iter::once((body.start, body.size)).chain(body.cold) {
+            let code = Present::Code {
+                pid,
+                clr: self.instance,
+                method: method.id,
+                module: self.module_id(method),
+                start,
+                size,
+                namespace: &method.namespace,
+                name: &method.name,
+            };
+            ctx.etw.witness().code(at, there, &code)?;
+        }
+        Ok(())
+    }
+
     /// Tells of everything that is loaded and of all code.
     pub fn tell_present(
         &self,

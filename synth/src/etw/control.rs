@@ -246,9 +246,11 @@ impl Etw<'_> {
             provider.enables.retain(|(s, _)| *s != session);
         }
         provider.former.retain(|s| *s != session);
-        provider.enables.push((session, plan));
+        provider.enables.push((session, plan.clone()));
         provider.changed_union();
-        Ok(provider.changed(&self.names))
+        let notices = provider.changed(&self.names);
+        self.witness.enabled(session, &plan, at, self.clock.filetime(at))?;
+        Ok(notices)
     }
 
     /// Disables a provider in a session.

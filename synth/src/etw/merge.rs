@@ -4,12 +4,13 @@ use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::FileSource;
 use etl_format::write::merge::{MergeOptions, merge};
+use etl_schema::EventSchema;
 
 use super::disk::Disk;
 use super::{Etw, impossible};
 use crate::error::Result;
 use crate::machine::Nanos;
-use crate::model::Fault;
+use crate::model::{EditPlan, Fault};
 
 impl Etw<'_> {
     /// Merges files that are there into a new one.
@@ -51,5 +52,10 @@ impl Etw<'_> {
         merge(files, Disk::new(medium), &options)
             .map_err(|e| impossible(at, format!("merging into {output}: {e}")))?;
         self.witness.merged(output, &inputs)
+    }
+
+    /// Changes a finished file.
+    pub fn edit(&mut self, plan: &EditPlan, schemas: &[EventSchema], at: Nanos) -> Result<()> {
+        crate::edit::apply(plan, schemas, self.store).map_err(|what| impossible(at, what))
     }
 }

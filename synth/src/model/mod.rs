@@ -4,12 +4,17 @@
 //! for the rest. Nothing here moves; [`crate::simulate`] makes it run.
 
 mod covers;
+mod edit;
 mod managed;
 mod process;
 mod provider;
 mod session;
 mod step;
 
+pub use edit::{
+    Amount, BufferField, Changes, Edit, EditPlan, Given, HeaderField, RecordAction, RecordEdit,
+    Select, Side,
+};
 pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
@@ -85,6 +90,8 @@ pub struct Scenario {
     /// When the simulation ends; without it, when nothing is left to happen. Sessions that still
     /// run then are left open, as a machine does that loses its power.
     pub end: Option<Nanos>,
+    /// What is changed in the finished files, at the end.
+    pub edits: Vec<EditPlan>,
 }
 
 impl Scenario {

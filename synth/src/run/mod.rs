@@ -166,7 +166,13 @@ impl<'s> Simulation<'s> {
             }
         }
         self.etw.lose_power(self.now)?;
-        self.tell_present()
+        self.tell_present()?;
+        let schemas: Vec<_> =
+            self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
+        for plan in &self.scenario.edits {
+            self.etw.edit(plan, &schemas, self.now)?;
+        }
+        Ok(())
     }
 
     /// Gives a thread something to do, behind what it has.

@@ -4,6 +4,7 @@
 //! of thing. The language is described in `docs/scenario.md`.
 
 mod controller;
+mod edit;
 mod managed;
 mod nesting;
 mod process;

@@ -12,6 +12,7 @@ use miette::{NamedSource, SourceSpan};
 use super::nesting::too_deep;
 use super::{Mistake, Settings};
 use crate::machine::{Distribution, Nanos};
+use crate::model::Given;
 use crate::text::parse_duration;
 
 /// Nodes that one script may make by `repeat` and `include`.
@@ -422,13 +423,50 @@ impl<'k> Args<'k> {
         small
     }
 
+    /// The next argument as a number that may be negative.
+    pub fn signed(&mut self, reader: &mut Reader<'_>, what: &str) -> Option<i64> {
+        match self.next() {
+            Some(entry) => as_signed(entry, reader, what),
+            None => {
+                self.missing(reader, what);
+                None
+            }
+        }
+    }
+
+    /// A property that is a number and may be negative.
+    pub fn opt_signed(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<i64> {
+        self.property(name).and_then(|entry| as_signed(entry, reader, name))
+    }
+
+    /// The next argument as a value for a field: a number, or a text.
+    pub fn given(&mut self, reader: &mut Reader<'_>) -> Option<Given> {
+        let Some(entry) = self.next() else {
+            self.missing(reader, "a value");
+            return None;
+        };
+        if let KdlValue::Integer(_) = entry.value() {
+            return as_number(entry, reader, "a value").map(Given::Number);
+        }
+        Some(Given::Text(as_text(entry, reader)))
+    }
+
+    /// A property that is a provider, as [`Args::provider`].
+    pub fn opt_provider(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<Guid> {
+        self.property(name).and_then(|entry| as_provider(entry, reader))
+    }
+
     pub fn opt_time(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<Nanos> {
         self.property(name).and_then(|entry| as_time(entry, reader))
     }
 
     pub fn opt_bool(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<bool> {
         let entry = self.property(name)?;
-        let value = entry.value().as_bool();
+        // A text may come of a parameter.
+        let value = match entry.value() {
+            KdlValue::String(_) => as_text(entry, reader).parse().ok(),
+            other => other.as_bool(),
+        };
         if value.is_none() {
             let help = Some("#true or #false".to_owned());
             reader.wrong(entry.span(), format!("{name} is yes or no"), "neither", help);
@@ -518,17 +556,7 @@ impl<'k> Args<'k> {
             self.missing(reader, "a provider");
             return None;
         };
-        let text = as_text(entry, reader);
-        let declared = reader.providers.iter().find(|(name, _)| *name == text).map(|(_, g)| *g);
-        let guid = declared
-            .or_else(|| text.parse().ok())
-            .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
-        if guid.is_none() {
-            let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
-            let message = format!("no provider is called \"{text}\"");
-            reader.wrong(entry.span(), message, "unknown", Some(help.to_owned()));
-        }
-        guid
+        as_provider(entry, reader)
     }
 
     /// A property that is a mask: a number, or names of a provider's keywords.
@@ -646,6 +674,29 @@ fn as_number(entry: &KdlEntry, reader: &mut Reader<'_>, what: &str) -> Option<u6
         reader.wrong(entry.span(), format!("{what}: not a number"), "here", help);
     }
     value
+}
+
+fn as_provider(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Guid> {
+    let text = as_text(entry, reader);
+    let declared = reader.providers.iter().find(|(name, _)| *name == text).map(|(_, g)| *g);
+    let guid = declared
+        .or_else(|| text.parse().ok())
+        .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
+    if guid.is_none() {
+        let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
+        let message = format!("no provider is called \"{text}\"");
+        reader.wrong(entry.span(), message, "unknown", Some(help.to_owned()));
+    }
+    guid
+}
+
+fn as_signed(entry: &KdlEntry, reader: &mut Reader<'_>, what: &str) -> Option<i64> {
+    if let KdlValue::Integer(n) = entry.value()
+        && let Ok(n) = i64::try_from(*n)
+    {
+        return Some(n);
+    }
+    as_number(entry, reader, what).and_then(|n| i64::try_from(n).ok())
 }
 
 fn as_time(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Nanos> {

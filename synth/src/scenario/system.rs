@@ -37,13 +37,14 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
             }
         }
         "fault" => scenario.faults.extend(session::named_fault(reader, args)),
+        "edit" => scenario.edits.extend(super::edit::edit(reader, args)),
         "end" => {
             args.leaf();
             scenario.end = args.time(reader, "a time");
             args.finish(reader);
         }
         _ => {
-            let known = "scenario, machine, provider, process, session, fault, at, every, end; param, repeat, include";
+            let known = "scenario, machine, provider, process, session, fault, at, every, edit, end; param, repeat, include";
             unknown(reader, node, "a script", known);
         }
     }

@@ -52,6 +52,29 @@ pub struct KnownEvent {
     pub outcomes: Vec<(usize, Outcome)>,
 }
 
+/// Code of a method that came or went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCode {
+    /// When.
+    pub at: Nanos,
+    /// Whether it came.
+    pub there: bool,
+    /// Its process.
+    pub pid: u32,
+    /// Its CLR.
+    pub clr: u16,
+    /// The method's id.
+    pub method: u64,
+    /// The id of its module.
+    pub module: u64,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u32,
+    /// Namespace and type, and name.
+    pub name: (String, String),
+}
+
 /// Keeps everything in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
@@ -68,6 +91,8 @@ pub struct Gathered {
     pub sessions: Vec<SessionReport>,
     /// What controllers were refused.
     pub refused: Vec<Refusal>,
+    /// Code that came and went, in the order in which it did.
+    pub codes: Vec<KnownCode>,
     /// What is there at the end, a line of JSON for each thing.
     pub present: Vec<String>,
 }
@@ -136,6 +161,15 @@ impl Witness for Gathered {
 
     fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
         self.merges.push((output.to_owned(), inputs.to_vec()));
+        Ok(())
+    }
+
+    fn code(&mut self, at: Nanos, there: bool, code: &Present<'_>) -> Result<()> {
+        if let Present::Code { pid, clr, method, module, start, size, namespace, name } = *code {
+            let name = (namespace.to_owned(), name.to_owned());
+            let known = KnownCode { at, there, pid, clr, method, module, start, size, name };
+            self.codes.push(known);
+        }
         Ok(())
     }
 

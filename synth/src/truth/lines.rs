@@ -4,12 +4,14 @@ use std::io::Write;
 use std::ops::Range;
 
 use etl_format::constants::ClockType;
+use etl_schema::enable::IdFilter;
 
 use super::json::{put, string, value};
 use super::{Present, Witness};
 use crate::error::Result;
 use crate::etw::{BufferReport, Form, Raised, Refusal, SessionReport};
-use crate::model::{Fault, Scenario};
+use crate::machine::Nanos;
+use crate::model::{EnablePlan, Fault, Scenario};
 
 /// Writes a line for each thing.
 #[derive(Debug)]
@@ -148,6 +150,32 @@ impl<W: Write> Witness for Lines<W> {
         put(out, format_args!(",\"what\":\"{}\",\"code\":{}", r.what, r.code.number()));
         put(out, format_args!(",\"name\":\"{}\",\"why\":", r.code.name()));
         string(out, &r.why);
+        out.push(b'}');
+        self.end()
+    }
+
+    fn enabled(&mut self, session: usize, plan: &EnablePlan, at: Nanos, time: i64) -> Result<()> {
+        let out = &mut self.line;
+        out.extend(b"{\"kind\":\"enable\",\"session\":");
+        string(out, self.names.get(session).map_or("", String::as_str));
+        let rule = &plan.rule;
+        put(out, format_args!(",\"at\":{at},\"time\":{time},\"provider\":\"{}\"", plan.provider));
+        put(out, format_args!(",\"level\":{},\"any\":\"{:#x}\"", rule.level, rule.any));
+        put(out, format_args!(",\"all\":\"{:#x}\"", rule.all));
+        if rule.ignore_keyword_0 {
+            out.extend(b",\"ignoreKeyword0\":true");
+        }
+        match &rule.ids {
+            IdFilter::Any => {}
+            IdFilter::In(ids) => put(out, format_args!(",\"ids\":{ids:?}")),
+            IdFilter::Out(ids) => put(out, format_args!(",\"notIds\":{ids:?}")),
+        }
+        if !plan.processes.is_empty() {
+            put(out, format_args!(",\"processes\":{:?}", plan.processes));
+        }
+        if !plan.executables.is_empty() {
+            out.extend(b",\"executables\":true");
+        }
         out.push(b'}');
         self.end()
     }

@@ -9,7 +9,7 @@ mod json;
 mod lines;
 mod timeline;
 
-pub use gathered::{Gathered, KnownEvent};
+pub use gathered::{Gathered, KnownCode, KnownEvent};
 pub use lines::Lines;
 pub use timeline::Timeline;
 
@@ -20,7 +20,7 @@ use etl_format::Guid;
 use crate::error::Result;
 use crate::etw::{BufferReport, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
-use crate::model::{Fault, Scenario};
+use crate::model::{EnablePlan, Fault, Scenario};
 
 /// Version of what [`Lines`] writes; it grows when a field changes its meaning or goes away.
 pub const VERSION: u32 = 1;
@@ -47,6 +47,16 @@ pub trait Witness {
     /// # Errors
     /// Whatever keeps it from noting that.
     fn session_started(&mut self, index: usize, name: &str, file: Option<&str>) -> Result<()>;
+
+    /// A session, by its index, has enabled a provider, or asks something else of it from now on; `time` is
+    /// the wall clock then, FILETIME.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn enabled(&mut self, session: usize, plan: &EnablePlan, at: Nanos, time: i64) -> Result<()> {
+        let _ = (session, plan, at, time);
+        Ok(())
+    }
 
     /// A session has ended.
     ///
@@ -103,6 +113,16 @@ pub trait Witness {
     /// # Errors
     /// Whatever keeps it from noting that.
     fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()>;
+
+    /// Code of a method is there from a moment on, or is gone from then on. What a process still has when it
+    /// exits goes with it and is not told of.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn code(&mut self, at: Nanos, there: bool, code: &Present<'_>) -> Result<()> {
+        let _ = (at, there, code);
+        Ok(())
+    }
 
     /// Something is there at the end.
     ///

@@ -41,22 +41,6 @@ at "4.5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
 at "5.5s" { stop "clr" }
 "#;
 
-/// A runtime session and a rundown session, each with its file.
-const TWO_FILES: &str = r#"
-scenario "two" seed=8
-machine processors=2 start="2026-01-05T08:30:00Z"
-process "App.exe" pid=100 threads=2 {
-    clr "core" version="6.0.100" {
-        assembly "Core" { module "C:\\App\\Core.dll" { methods 6 ready=4 } }
-    }
-    every "100ms" from="2.2s" until="2.5s" { jit 1 }
-    at "4.8s" { jit 1 }
-}
-at "2s" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x1CCBD level=5 } }
-at "4s" { session "rundown" file="clr2.etl" { enable "rundown" keywords=0x138 level=5 } }
-at "5s" { stop "rundown"; stop "clr" }
-"#;
-
 fn files(script: &str) -> Vec<Vec<u8>> {
     let include = |file: &str| Err(format!("{file} is not here"));
     let settings = ScriptSettings { set: &[], seed: None, include: &include };
@@ -65,8 +49,10 @@ fn files(script: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-pub fn sound() -> Vec<u8> {
-    managed_frames(&files(SOUND).remove(0))
+/// The sound trace of a seed: the same plot, other addresses, names, sizes and moments.
+pub fn sound(seed: u64) -> Vec<u8> {
+    let script = SOUND.replace("seed=7", &format!("seed={seed}"));
+    managed_frames(&files(&script).remove(0))
 }
 
 /// Without the native frames of stacks: nothing tells of their images where no kernel session runs.
@@ -90,21 +76,6 @@ fn managed_frames(file: &[u8]) -> Vec<u8> {
         *record = record.clone().with_payload(&payload);
     }
     write(file, &all)
-}
-
-/// The same at level 4: methods are told without their names.
-pub fn unnamed() -> Vec<u8> {
-    managed_frames(&files(&SOUND.replace("level=5", "level=4")).remove(0))
-}
-
-pub fn two_files() -> Vec<Vec<u8>> {
-    files(TWO_FILES)
-}
-
-/// The runtime session stopped before the rundown begins.
-pub fn two_files_with_a_gap() -> Vec<Vec<u8>> {
-    let script = TWO_FILES.replace("stop \"rundown\"; stop \"clr\"", "stop \"rundown\"");
-    files(&script.replace("at \"4s\"", "at \"3.5s\" { stop \"clr\" }\nat \"4s\""))
 }
 
 pub fn judge(files: &[Vec<u8>], settings: &Settings) -> Report {

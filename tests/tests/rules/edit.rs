@@ -2,11 +2,9 @@
 
 use std::io::Cursor;
 
-use etl_format::Guid;
-use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Trace};
-use etl_format::write::record::{Full, PerfInfo, Raw, Record as _, System};
+use etl_format::write::record::Raw;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::store::SchemaStore;
 
@@ -40,10 +38,6 @@ impl Rec {
 
     pub fn put(&mut self, place: usize, bytes: &[u8]) {
         self.bytes[place..place + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub fn provider(&self) -> Guid {
-        self.bytes.guid_at(0x18).unwrap()
     }
 
     pub fn id(&self) -> u16 {
@@ -122,55 +116,4 @@ impl Rec {
         let system = matches!(self.bytes[2], 1..=4 | 0x10 | 0x11);
         self.bytes.u16_at(if system { 4 } else { 0 }).unwrap()
     }
-}
-
-/// A kernel record with a thread and a process of its own.
-pub fn system(hook: u16, version: u16, stamp: i64, payload: &[u8]) -> Rec {
-    let record = System {
-        pointer_size: PointerSize::P8,
-        version,
-        hook,
-        thread_id: 1,
-        process_id: 4,
-        stamp,
-        kernel_time: 0,
-        user_time: 0,
-        payload,
-    };
-    let mut bytes = Vec::new();
-    record.encode(&mut bytes).unwrap();
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    Rec { bytes, processor: 0, name: String::new() }
-}
-
-/// A kernel record with nothing but a stamp.
-pub fn perfinfo(hook: u16, stamp: i64, payload: &[u8]) -> Rec {
-    let (pebs_index, counters) = (None, &[][..]);
-    let pointer_size = PointerSize::P8;
-    let record = PerfInfo { pointer_size, version: 2, hook, stamp, pebs_index, counters, payload };
-    let mut bytes = Vec::new();
-    record.encode(&mut bytes).unwrap();
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    Rec { bytes, processor: 0, name: String::new() }
-}
-
-/// A classic record, as a merge adds them.
-pub fn full(class: Guid, opcode: u8, stamp: i64, payload: &[u8]) -> Rec {
-    let record = Full {
-        pointer_size: PointerSize::P8,
-        opcode,
-        level: 0,
-        version: 2,
-        thread_id: u32::MAX,
-        process_id: 4,
-        stamp,
-        class,
-        kernel_time: 0,
-        user_time: 0,
-        payload,
-    };
-    let mut bytes = Vec::new();
-    record.encode(&mut bytes).unwrap();
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    Rec { bytes, processor: 0, name: String::new() }
 }

@@ -55,8 +55,12 @@ pub struct Enabled {
     pub with: Option<Enablement>,
     /// How it is known.
     pub knowledge: Knowledge,
-    /// Since when, where it is recorded.
+    /// Since when, as a stamp of the trace, where it is known.
     pub at: Option<i64>,
+    /// Since when, as FILETIME, where somebody told it: a scenario's truth.
+    pub since: Option<i64>,
+    /// Whether it holds for some processes or some ids only: silence proves nothing then.
+    pub limited: bool,
     /// The session, where it is recorded.
     pub session: Option<String>,
 }
@@ -94,7 +98,8 @@ impl Enabled {
                 })?;
                 let with = Some(spec.enablement(registry)?);
                 let (knowledge, session) = (Knowledge::Told, Some(session.clone()));
-                out.push(Enabled { provider, with, knowledge, at: None, session });
+                let (at, since, limited) = (None, None, false);
+                out.push(Enabled { provider, with, knowledge, at, since, limited, session });
             }
         }
         if out.is_empty() { Err("the line enables no provider".to_owned()) } else { Ok(out) }
@@ -122,7 +127,8 @@ impl Enabled {
             return Err(format!("{rest:?} is one part too many"));
         }
         let with = Some(Enablement::new(level, any));
-        Ok(Enabled { provider, with, knowledge: Knowledge::Told, at: None, session: None })
+        let (knowledge, session) = (Knowledge::Told, None);
+        Ok(Enabled { provider, with, knowledge, at: None, since: None, limited: false, session })
     }
 }
 
@@ -178,13 +184,17 @@ pub struct Admission {
 impl Admission {
     /// Nothing seen yet, with what the user told.
     #[must_use]
-    pub fn new(told: &[Enabled]) -> Self {
+    pub fn new(told: &[Enabled], clock: &etl_format::Clock) -> Self {
+        let mut enabled = told.to_vec();
+        for told in &mut enabled {
+            told.at = told.since.map(|since| clock.stamp_at(since)).or(told.at);
+        }
         Admission {
             seen: Vec::new(),
             places: HashMap::default(),
             recent: [None; Self::RECENT],
             overflowed: false,
-            enabled: told.to_vec(),
+            enabled,
             rundown: false,
             sessions: Vec::new(),
         }
@@ -241,7 +251,8 @@ impl Admission {
         if self.enabled.len() < Self::ENABLED {
             let with = with.map(|(level, any)| Enablement::new(level, any));
             let (knowledge, at) = (Knowledge::Recorded, Some(stamp));
-            self.enabled.push(Enabled { provider, with, knowledge, at, session });
+            let (since, limited) = (None, false);
+            self.enabled.push(Enabled { provider, with, knowledge, at, since, limited, session });
         }
     }
 
@@ -330,7 +341,7 @@ impl Admission {
     #[must_use]
     pub fn on_since(&self, provider: Guid, keyword: u64) -> Option<i64> {
         let admits = |with: &Enablement| with.any == 0 || with.any & keyword != 0;
-        let known = self.of(provider).filter(|(_, with)| admits(with));
+        let known = self.of(provider).filter(|(e, with)| !e.limited && admits(with));
         let known = known.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
         let seen = self.seen.iter().filter(|(key, _)| {
             key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0

@@ -206,6 +206,8 @@ pub struct Clr {
     pub version: Option<[u16; 4]>,
     /// 1 for the desktop framework, 2 for Core.
     pub sku: Option<u16>,
+    /// When it told that it starts, where that was inside the trace.
+    pub started: Option<i64>,
     /// Events of the runtime provider.
     pub runtime_events: u64,
     /// Modules.

@@ -137,7 +137,7 @@ impl Facts {
             rundown_span: None,
             kernel_span: None,
             offenders: Vec::new(),
-            admission: Admission::new(told),
+            admission: Admission::new(told, &timeline.clock()),
             images: Images::default(),
             stacks: StackPairs::default(),
             activities: Activities::default(),

@@ -259,7 +259,8 @@ impl Process {
             self.last_runtime = Some(stamp);
         }
         // Events that do not name their CLR (version 0) are those of a process's only one.
-        let instance = from.instance.unwrap_or(0);
+        let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
+        let instance = from.instance.or_else(only).unwrap_or(0);
         if from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_)) {
             let clr = self.clrs.entry(instance).or_default();
             clr.runtime_events += u64::from(!from.rundown);
@@ -278,6 +279,10 @@ impl Process {
             ClrEvent::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
+                // A rundown tells the same of a CLR that is there.
+                if !from.rundown {
+                    clr.started.get_or_insert(stamp);
+                }
             }
             ClrEvent::Method(via, method) => self.method(via, &method, instance, stamp, tid),
             ClrEvent::Module(via, module) => {
@@ -492,6 +497,14 @@ impl Process {
     #[must_use]
     pub fn unknown_modules(&self) -> usize {
         self.clrs.values().map(|clr| clr.unknown_modules().count()).sum()
+    }
+
+    /// Whether its CLRs started inside the trace, and what they loaded was told of from then on: their
+    /// domains, and code.
+    #[must_use]
+    pub fn is_told_from_the_beginning(&self) -> bool {
+        let told = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;
+        !self.clrs.is_empty() && self.clrs.values().all(told) && self.methods_loaded > 0
     }
 
     /// Whether a CLR of the process has a rundown that is there from beginning to end.

@@ -30,6 +30,19 @@ impl Rule {
         self.id.split_once('.').map_or(self.id, |(family, _)| family)
     }
 
+    /// The scenario of the corpus, by name, whose traces break this rule and no other.
+    #[must_use]
+    pub fn broken_by(&self) -> String {
+        format!("rules/{}", self.id)
+    }
+
+    /// The scenario of the corpus, by name, whose traces keep this rule, and hold what it is about.
+    #[must_use]
+    pub fn kept_by(&self) -> String {
+        let known = KEPT_BY.iter().find(|(_, ids)| ids.contains(&self.id));
+        format!("rules/{}", known.map_or("sound", |(scenario, _)| scenario))
+    }
+
     /// The rule with this id.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Rule> {
@@ -50,6 +63,40 @@ impl Rule {
         )
     }
 }
+
+/// Rules that need more than `rules/sound` to be about something, by the scenario that has it.
+const KEPT_BY: &[(&str, &[&str])] = &[
+    (
+        "small",
+        &[
+            "rundown.none",
+            "rundown.missing",
+            "rundown.exited",
+            "rundown.confused",
+            "rundown.empty",
+            "rundown.runaway",
+            "rundown.wrong-provider",
+            "symbols.no-identity",
+        ],
+    ),
+    (
+        "stacks",
+        &[
+            "symbols.precompiled",
+            "symbols.image-identity",
+            "stacks.undefined-key",
+            "stacks.unpaired",
+            "stacks.truncated",
+            "stacks.early",
+            "merge.image-ids",
+        ],
+    ),
+    (
+        "two-files",
+        &["merge.clock", "merge.machine", "merge.seam", "merge.one-sided", "merge.processes"],
+    ),
+    ("tokens", &["symbols.unnamed", "symbols.coverage"]),
+];
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $id:literal, $severity:ident, $statement:literal, $source:literal, $meaning:literal, $repair:literal;)*) => {
@@ -209,8 +256,8 @@ rules! {
         "These addresses have no owner: stubs that the runtime makes, code that was freed, or methods that nothing tells of. Above 5 % of a process's addresses this is an error.",
         "If rundown findings stand beside this one, mend those first.";
     SYMBOLS_COVERAGE = "symbols.coverage", Error,
-        "The share of addresses that resolve is at least the one asked for.",
-        "--min-coverage",
+        "The shares of addresses that resolve, that have a name, whose image has an identity, are at least those asked for.",
+        "--min-coverage, --min-process-coverage, --min-sample-coverage, --min-named, --min-identified",
         "The trace does not reach the gate that was set for it.",
         "See the other findings for the reasons.";
     SYMBOLS_MODULE_UNKNOWN = "symbols.module-unknown", Warning,
@@ -372,13 +419,16 @@ pub fn page() -> String {
         }
         let _ = write!(
             out,
-            "\n### {}\n{} ({})\n\n- **Meaning:** {}\n- **Repair:** {}\n- **Source:** {}\n",
+            "\n### {}\n{} ({})\n\n- **Meaning:** {}\n- **Repair:** {}\n- **Source:** {}\n- **Broken by** \
+             `corpus/{}.kdl`, **kept by** `corpus/{}.kdl`\n",
             rule.id,
             rule.statement,
             rule.severity.name(),
             rule.meaning,
             rule.repair,
-            rule.source
+            rule.source,
+            rule.broken_by(),
+            rule.kept_by()
         );
     }
     out

@@ -93,11 +93,21 @@ fn halves(facts: &Facts, findings: &mut Vec<Finding>) {
     findings.push(finding.unless_lost(facts, None, None));
 }
 
-fn common(facts: &Facts, findings: &mut Vec<Finding>) {
+/// Whether the files judged together, or merged, have no process in common that could have both the
+/// runtime's events and a rundown.
+pub(super) fn are_strangers(facts: &Facts) -> bool {
+    let joined = facts.files.len() > 1 || facts.files.iter().any(|f| f.is_merged());
+    if !joined || facts.runtime_span.is_none() || facts.rundown_span.is_none() {
+        return false;
+    }
     let both = facts.processes.iter().any(|p| p.last_runtime.is_some() && !p.brackets.is_empty());
     // Processes that ended before the rundown have none, whatever the files are.
     let waiting = facts.processes.iter().any(|p| p.last_runtime.is_some() && p.ended.is_none());
-    if !both && waiting {
+    !both && waiting
+}
+
+fn common(facts: &Facts, findings: &mut Vec<Finding>) {
+    if are_strangers(facts) {
         let message = "no process has both events of the runtime and a rundown";
         let finding = Finding::new(&MERGE_PROCESSES, message.to_owned());
         findings.push(finding.unless_lost(facts, None, None));

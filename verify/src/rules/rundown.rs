@@ -2,7 +2,7 @@
 
 use crate::facts::clr::{RUNTIME, Rundown};
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
-use crate::report::Finding;
+use crate::report::{Finding, Severity};
 
 use super::catalogue::{
     RUNDOWN_CONFUSED, RUNDOWN_EMPTY, RUNDOWN_EXITED, RUNDOWN_INCOMPLETE, RUNDOWN_MISSING,
@@ -23,15 +23,21 @@ const LOADER: u64 = 0x8;
 const END_ENUMERATION: u64 = 0x80;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+    let strangers = super::merge::are_strangers(facts);
     for process in &facts.processes {
-        for bracket in &process.brackets {
-            ends(facts, process, bracket, findings);
+        for (at, bracket) in process.brackets.iter().enumerate() {
+            // The next one of its kind, if there is one, says that this one was not complete.
+            let next = process.brackets.iter().skip(at + 1);
+            let interrupted = next
+                .filter(|b| b.kind == bracket.kind && b.instance == bracket.instance)
+                .any(|b| b.nested);
+            ends(facts, process, bracket, interrupted, findings);
             content(facts, process, bracket, findings);
         }
         strays(facts, process, findings);
         runaway(facts, process, findings);
         if process.is_managed() {
-            coverage(facts, process, findings);
+            coverage(facts, process, strangers, findings);
         }
         for &instance in process.clrs.keys() {
             incomplete(facts, process, instance, findings);
@@ -41,7 +47,13 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
 }
 
 /// Init and Complete.
-fn ends(facts: &Facts, process: &Process, bracket: &Bracket, findings: &mut Vec<Finding>) {
+fn ends(
+    facts: &Facts,
+    process: &Process,
+    bracket: &Bracket,
+    interrupted: bool,
+    findings: &mut Vec<Finding>,
+) {
     let (kind, instance) = (bracket.kind.name(), bracket.instance);
     let stamp = bracket.opened.or(bracket.closed);
     if bracket.nested {
@@ -53,6 +65,7 @@ fn ends(facts: &Facts, process: &Process, bracket: &Bracket, findings: &mut Vec<
     }
     match (bracket.opened, bracket.closed) {
         (Some(_), Some(_)) => {}
+        (Some(_), None) if interrupted => {}
         (Some(opened), None) => {
             let ended = process.ended.is_some_and(|at| at >= opened);
             let why = if ended {
@@ -173,9 +186,18 @@ fn runaway(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
 }
 
 /// Processes, and CLRs in them, without a rundown.
-fn coverage(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+fn coverage(facts: &Facts, process: &Process, strangers: bool, findings: &mut Vec<Finding>) {
     let from = process.clr_span.map(|(first, _)| first);
     if process.brackets.is_empty() && process.methods_enumerated == 0 {
+        if facts.rundown_span.is_none() && process.is_told_from_the_beginning() {
+            let message = "the trace holds no rundown; nothing of this process is missing, since it started \
+                           inside the recording and its loads were told of";
+            let mut finding =
+                Finding::new(&RUNDOWN_NONE, message.to_owned()).of(facts, process, None);
+            finding.severity = Severity::Note;
+            findings.push(finding.unless_lost(facts, from, None));
+            return;
+        }
         let (rule, message) = match (facts.rundown_span, process.ended) {
             (None, _) => (
                 &RUNDOWN_NONE,
@@ -186,6 +208,8 @@ fn coverage(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
                 &RUNDOWN_EXITED,
                 "the process ended before the rundown: only methods whose load was seen are known",
             ),
+            // No process of the one session is in the other: the rule of merges says so.
+            (Some(_), _) if strangers => return,
             (Some(_), _) => (
                 &RUNDOWN_MISSING,
                 "the process ran managed code while others were run down, and has no rundown itself",

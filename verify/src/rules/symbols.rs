@@ -34,6 +34,12 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
         return;
     }
     let share = unresolved as f64 / frames.max(1) as f64;
+    let gone: u64 = Cause::ALL
+        .into_iter()
+        .zip(process.causes)
+        .filter(|(cause, _)| matches!(cause, Cause::MethodGone | Cause::ImageGone))
+        .map(|(_, n)| n)
+        .sum();
     let causes = Cause::ALL.into_iter().zip(process.causes).filter(|(_, n)| *n > 0);
     let causes: Vec<_> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
     let message = format!(
@@ -41,21 +47,20 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
         share * 100.0,
         causes.join(", ")
     );
-    let mut finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, None);
-    if share > GRAVE_SHARE {
-        finding.severity = Severity::Error;
-    }
+    let grave = |mut finding: Finding| {
+        if share > GRAVE_SHARE {
+            finding.severity = Severity::Error;
+        }
+        finding
+    };
     // What would have told of them came at their time or, as a rundown, later; or it was there before.
     let last = process.unresolved_span.map(|(_, last)| last);
     let until = facts.rundown_span.map(|(_, end)| end).max(last);
-    findings.push(finding.unless_lost(facts, None, until));
-
-    let gone: u64 = Cause::ALL
-        .into_iter()
-        .zip(process.causes)
-        .filter(|(cause, _)| matches!(cause, Cause::MethodGone | Cause::ImageGone))
-        .map(|(_, n)| n)
-        .sum();
+    // What the trace knows, but not at that time, is told of by itself.
+    if unresolved > gone {
+        let finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, None);
+        findings.push(grave(finding).unless_lost(facts, None, until));
+    }
     if gone > 0 {
         let message = format!(
             "{} where a method or an image was at another time",
@@ -63,6 +68,7 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
         );
         let stamp = process.unresolved_span.map(|(first, _)| first);
         let finding = Finding::new(&SYMBOLS_GONE, message).of(facts, process, stamp);
+        let finding = if unresolved > gone { finding } else { grave(finding) };
         findings.push(finding.unless_lost(facts, None, until));
     }
 }

@@ -1,0 +1,256 @@
+//! Changes to finished files, as a scenario asks for them: the file is taken apart into records, they are
+//! changed, and a session writes them anew; headers are changed where they stand. The whole file is in memory
+//! meanwhile: such files are made small.
+
+mod patch;
+mod record;
+
+use std::io::{self, Cursor, Read};
+
+use etl_format::read::{Options, Trace};
+use etl_format::write::record::Raw;
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_schema::EventSchema;
+use etl_schema::store::SchemaStore;
+
+use crate::etw::Store;
+use crate::model::{Edit, EditPlan, Given, RecordAction, RecordEdit, Select, Side};
+use record::{Rec, Schemas};
+
+/// Why an edit cannot be made.
+pub(crate) type Problem = String;
+
+/// Makes a plan's changes to its file. `schemas` are those of the scenario's own providers.
+pub(crate) fn apply(
+    plan: &EditPlan,
+    schemas: &[EventSchema],
+    store: &mut dyn Store,
+) -> Result<(), Problem> {
+    let failed = |e: io::Error| format!("{} cannot be edited: {e}", plan.file);
+    let mut bytes = Vec::new();
+    store.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
+    let mut records: Option<Records> = None;
+    for edit in &plan.edits {
+        let wrong = |what: Problem| format!("edit of {}: {what}", plan.file);
+        match edit {
+            Edit::Records(edit) => {
+                if records.is_none() {
+                    records = Some(Records::read(&bytes, schemas).map_err(wrong)?);
+                }
+                if let Some(records) = &mut records {
+                    records.edit(edit).map_err(wrong)?;
+                }
+                continue;
+            }
+            _ => {
+                // What was done to records so far has to stand in the file first.
+                if let Some(done) = records.take() {
+                    bytes = done.write(&bytes).map_err(wrong)?;
+                }
+            }
+        }
+        match *edit {
+            Edit::Header(field, amount) => patch::header(&mut bytes, field, amount),
+            Edit::Buffer(nth, field, amount) => patch::buffer(&mut bytes, nth, field, amount),
+            Edit::Damage(nth) => patch::damage(&mut bytes, nth),
+            Edit::Records(_) => Ok(()),
+        }
+        .map_err(wrong)?;
+    }
+    if let Some(done) = records {
+        bytes = done.write(&bytes).map_err(|e| format!("edit of {}: {e}", plan.file))?;
+    }
+    store.cut(&plan.file, 0).map_err(failed)?;
+    store.overwrite(&plan.file, 0, &bytes).map_err(failed)
+}
+
+/// The records of a file behind those of buffer 0, in time order.
+struct Records {
+    all: Vec<Rec>,
+}
+
+impl Records {
+    fn read(bytes: &[u8], schemas: &[EventSchema]) -> Result<Self, Problem> {
+        let text = |e: etl_format::Error| e.to_string();
+        let mut trace = Trace::open(bytes, &Options::default()).map_err(text)?;
+        let mut store = SchemaStore::default();
+        store.give(schemas.iter().cloned());
+        let (mut all, mut shared) = (Vec::new(), Schemas::new());
+        let mut records = trace.ordered().map_err(text)?;
+        while let Some(record) = records.next_record().map_err(text)? {
+            // The header's buffer is written anew with the header.
+            if record.place().buffer_offset == 0 {
+                continue;
+            }
+            store.learn(&record);
+            all.push(Rec::new(&record, &store, &mut shared));
+        }
+        Ok(Records { all })
+    }
+
+    fn write(self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
+        let text = |e: etl_format::Error| e.to_string();
+        let trace = Trace::open(bytes, &Options::default()).map_err(text)?;
+        let header = LogFileHeader::from(trace.header());
+        let end = header.end_time;
+        let medium = File::new(Cursor::new(Vec::new()));
+        let mut session = Session::create(medium, SessionConfig::new(header)).map_err(text)?;
+        for record in &self.all {
+            let raw = Raw { bytes: record.bytes(), stamp: Some(record.stamp()) };
+            session.write(record.processor, &raw).map_err(text)?;
+        }
+        let (file, _) = session.close((end != 0).then_some(end)).map_err(text)?;
+        Ok(file.into_inner().into_inner())
+    }
+
+    /// Places of the records that are meant.
+    fn places(&self, select: &Select) -> Result<Vec<usize>, Problem> {
+        let mut wanted = None;
+        if let Some((field, given)) = &select.with {
+            wanted = Some((field.as_str(), self.number(given)?));
+        }
+        let mut found = Vec::new();
+        for (at, record) in self.all.iter().enumerate() {
+            if (select.event == "*" || record.name() == select.event)
+                && select.provider.is_none_or(|p| record.provider() == Some(p))
+                && select.pid.is_none_or(|pid| record.pid() == Some(pid))
+                && wanted.is_none_or(|(field, n)| record.field(field) == Some(n))
+            {
+                found.push(at);
+            }
+        }
+        if let Some(nth) = select.nth {
+            let at = if nth > 0 {
+                usize::try_from(nth - 1).ok()
+            } else {
+                usize::try_from(nth.unsigned_abs()).ok().and_then(|n| found.len().checked_sub(n))
+            };
+            found = at.and_then(|at| found.get(at)).copied().into_iter().collect();
+        }
+        if found.is_empty() {
+            let mut names: Vec<&str> = self.all.iter().map(Rec::name).collect();
+            names.sort_unstable();
+            names.dedup();
+            return Err(format!(
+                "there is no such {}; there are {}",
+                select.event,
+                names.join(", ")
+            ));
+        }
+        Ok(found)
+    }
+
+    fn first(&self, select: &Select) -> Result<usize, Problem> {
+        let places = self.places(select)?;
+        places.first().copied().ok_or_else(|| format!("there is no {}", select.event))
+    }
+
+    /// A given number, looked up where it is another record's.
+    fn number(&self, given: &Given) -> Result<u64, Problem> {
+        match given {
+            Given::Number(n) => Ok(*n),
+            Given::Text(text) => Err(format!("{text:?} is not a number")),
+            Given::Of(select, field, plus) => {
+                let record = self.all.get(self.first(select)?);
+                let value = record.and_then(|r| r.field(field));
+                let value = value.ok_or_else(|| format!("{} has no {field}", select.event))?;
+                Ok(value.wrapping_add(*plus))
+            }
+        }
+    }
+
+    fn edit(&mut self, edit: &RecordEdit) -> Result<(), Problem> {
+        let places = self.places(&edit.select)?;
+        // From behind, so that places hold while records come and go.
+        for &at in places.iter().rev() {
+            match &edit.action {
+                RecordAction::Delete => {
+                    self.all.remove(at);
+                }
+                RecordAction::Copy(times, changes) => {
+                    let copy = self.changed(at, changes)?;
+                    for _ in 0..*times {
+                        self.all.insert(at.saturating_add(1), copy.clone());
+                    }
+                }
+                RecordAction::Alter(changes) => {
+                    let altered = self.changed(at, changes)?;
+                    if let Some(record) = self.all.get_mut(at) {
+                        *record = altered;
+                    }
+                }
+                RecordAction::Move(target, side) => self.displace(at, target, *side)?,
+                RecordAction::Swap => self.swap(at)?,
+                RecordAction::Disorder => self.disorder(at)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn changed(&self, at: usize, changes: &crate::model::Changes) -> Result<Rec, Problem> {
+        let Some(record) = self.all.get(at) else { return Err("no such record".to_owned()) };
+        let mut fields = Vec::new();
+        for (field, given) in &changes.fields {
+            let value = match given {
+                Given::Text(text) => Given::Text(text.clone()),
+                other => Given::Number(self.number(other)?),
+            };
+            fields.push((field.as_str(), value));
+        }
+        record.changed(changes, &fields)
+    }
+
+    fn displace(&mut self, at: usize, target: &Select, side: Side) -> Result<(), Problem> {
+        let places = self.places(target)?;
+        let to = match side {
+            Side::Before => places.first(),
+            Side::Behind => places.last(),
+        };
+        let model = to.and_then(|to| self.all.get(*to)).cloned();
+        let (Some(&to), Some(model)) = (to, model) else {
+            return Err(format!("there is no {}", target.event));
+        };
+        let mut moved = self.all.remove(at);
+        moved.take_moment(&model);
+        // What was taken out before it makes its place one less.
+        let to = to.saturating_sub(usize::from(at < to));
+        let to = to.saturating_add(usize::from(side == Side::Behind));
+        self.all.insert(to.min(self.all.len()), moved);
+        Ok(())
+    }
+
+    fn swap(&mut self, at: usize) -> Result<(), Problem> {
+        let Some(one) = self.all.get(at).cloned() else { return Ok(()) };
+        let behind = self.all.iter().enumerate().skip(at.saturating_add(1));
+        let other = behind.filter(|(_, r)| r.is_event() && r.tid() == one.tid()).map(|(i, _)| i);
+        let Some(next) = other.into_iter().next() else {
+            return Err(format!("{} is the last of its thread", one.name()));
+        };
+        let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
+        let (mut early, mut late) = (other.clone(), one.clone());
+        early.take_moment(&one);
+        late.take_moment(&other);
+        if let Some(place) = self.all.get_mut(at) {
+            *place = early;
+        }
+        if let Some(place) = self.all.get_mut(next) {
+            *place = late;
+        }
+        Ok(())
+    }
+
+    fn disorder(&mut self, at: usize) -> Result<(), Problem> {
+        let Some(one) = self.all.get(at) else { return Ok(()) };
+        let earlier = self
+            .all
+            .iter()
+            .take(at)
+            .rposition(|r| r.processor == one.processor && r.stamp() < one.stamp());
+        let Some(earlier) = earlier else {
+            return Err(format!("nothing stands before {} on its processor", one.name()));
+        };
+        let moved = self.all.remove(at);
+        self.all.insert(earlier, moved);
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! A record that can be changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::cursor::Bytes;
+use etl_format::read::{Header, Record};
+use etl_schema::encode::{OwnedValue, encode};
+use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, Identity};
+
+use super::Problem;
+use crate::model::{Changes, Given};
+
+/// Which header a record has, as far as its places differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Event,
+    System,
+    PerfInfo,
+    Other,
+}
+
+/// Places in the header of an event and, as far as it has them, of the other forms.
+mod place {
+    pub const THREAD: usize = 8;
+    pub const PROCESS: usize = 0x0c;
+    pub const STAMP: usize = 0x10;
+    pub const PERFINFO_STAMP: usize = 8;
+    pub const PROVIDER: usize = 0x18;
+    pub const ID: usize = 0x28;
+    pub const VERSION: usize = 0x2a;
+    pub const LEVEL: usize = 0x2c;
+    pub const KEYWORD: usize = 0x30;
+    /// The size in the headers of the kernel's own forms; it comes first in the others.
+    pub const KERNEL_SIZE: usize = 4;
+    /// The hook in the same.
+    pub const HOOK: usize = 6;
+}
+
+/// Schemas that records share.
+pub(super) type Schemas = HashMap<(Guid, Identity, String), Arc<EventSchema>>;
+
+/// A record: its bytes, and what its schema makes of them.
+#[derive(Clone, Debug)]
+pub(super) struct Rec {
+    /// Up to the end of the payload.
+    bytes: Vec<u8>,
+    form: Form,
+    pub processor: u16,
+    payload_at: usize,
+    pointers: PointerSize,
+    provider: Option<Guid>,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    schema: Option<Arc<EventSchema>>,
+    values: Vec<OwnedValue>,
+}
+
+impl Rec {
+    pub fn new(record: &Record<'_>, store: &SchemaStore, schemas: &mut Schemas) -> Self {
+        let form = match record.header() {
+            Header::Event(_) => Form::Event,
+            Header::System(_) => Form::System,
+            Header::PerfInfo(_) => Form::PerfInfo,
+            _ => Form::Other,
+        };
+        let size_at =
+            if matches!(form, Form::System | Form::PerfInfo) { place::KERNEL_SIZE } else { 0 };
+        let size = record.bytes().u16_at(size_at).map_or(record.bytes().len(), usize::from);
+        let bytes = record.bytes().get(..size).unwrap_or(record.bytes()).to_vec();
+        let (schema, values) = match store.fields(record) {
+            Some((schema, fields)) => {
+                let key = (schema.provider, schema.identity, schema.name.to_string());
+                let shared = schemas.entry(key).or_insert_with(|| Arc::new(schema.clone()));
+                (Some(Arc::clone(shared)), OwnedValue::collect(fields))
+            }
+            None => (None, Vec::new()),
+        };
+        Rec {
+            payload_at: bytes.len().saturating_sub(record.payload().len()),
+            bytes,
+            form,
+            processor: record.processor(),
+            pointers: record.pointer_size().unwrap_or(PointerSize::P8),
+            provider: record.provider(),
+            pid: record.process_id(),
+            tid: record.thread_id(),
+            schema,
+            values,
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The name of its event without the version; empty where no schema is known.
+    pub fn name(&self) -> &str {
+        let name = self.schema.as_ref().map_or("", |s| &s.name);
+        let version = |v: &str| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit());
+        match name.rsplit_once("_V") {
+            Some((base, v)) if version(v) => base,
+            _ => name,
+        }
+    }
+
+    pub fn is_event(&self) -> bool {
+        self.form == Form::Event
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    pub fn provider(&self) -> Option<Guid> {
+        self.provider
+    }
+
+    pub fn tid(&self) -> Option<u32> {
+        self.tid
+    }
+
+    fn stamp_at(&self) -> usize {
+        if self.form == Form::PerfInfo { place::PERFINFO_STAMP } else { place::STAMP }
+    }
+
+    pub fn stamp(&self) -> i64 {
+        self.bytes.i64_at(self.stamp_at()).unwrap_or(0)
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(at..at.saturating_add(bytes.len())) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// It happens when and where another one does.
+    pub fn take_moment(&mut self, other: &Rec) {
+        let stamp = other.stamp();
+        self.put(self.stamp_at(), &stamp.to_le_bytes());
+        self.processor = other.processor;
+    }
+
+    /// A field that is a number; of an array its first element.
+    pub fn field(&self, name: &str) -> Option<u64> {
+        let at = self.schema.as_ref()?.fields.iter().position(|f| *f.name == *name)?;
+        match self.values.get(at)? {
+            OwnedValue::Array(elements) => elements.first()?.as_u64(),
+            value => value.as_u64(),
+        }
+    }
+
+    /// The record with changes; `fields` are those of the changes, looked up.
+    pub fn changed(&self, changes: &Changes, fields: &[(&str, Given)]) -> Result<Rec, Problem> {
+        let mut new = self.clone();
+        let event_only = changes.provider.is_some()
+            || changes.id.is_some()
+            || changes.version.is_some()
+            || changes.level.is_some()
+            || changes.keyword.is_some();
+        if event_only && self.form != Form::Event {
+            return Err(format!(
+                "{} is no event of a manifest: it has no such header",
+                self.name()
+            ));
+        }
+        let owner = changes.pid.is_some() || changes.tid.is_some();
+        if owner && self.form == Form::PerfInfo {
+            return Err(format!("{} has neither process nor thread", self.name()));
+        }
+        if let Some(pid) = changes.pid {
+            new.put(place::PROCESS, &pid.to_le_bytes());
+            new.pid = Some(pid);
+        }
+        if let Some(tid) = changes.tid {
+            new.put(place::THREAD, &tid.to_le_bytes());
+            new.tid = Some(tid);
+        }
+        if let Some(provider) = changes.provider {
+            new.put(place::PROVIDER, &provider.to_bytes());
+            new.provider = Some(provider);
+        }
+        if let Some(id) = changes.id {
+            new.put(place::ID, &id.to_le_bytes());
+        }
+        if let Some(version) = changes.version {
+            new.put(place::VERSION, &[version]);
+        }
+        if let Some(level) = changes.level {
+            new.put(place::LEVEL, &[level]);
+        }
+        if let Some(keyword) = changes.keyword {
+            new.put(place::KEYWORD, &keyword.to_le_bytes());
+        }
+        if let Some(hook) = changes.hook {
+            if !matches!(self.form, Form::System | Form::PerfInfo) {
+                return Err(format!("{} is no record of the kernel: it has no hook", self.name()));
+            }
+            new.put(place::HOOK, &hook.to_le_bytes());
+        }
+        new.processor = changes.processor.unwrap_or(self.processor);
+        let stamp = self.stamp().wrapping_add(changes.shift);
+        new.put(new.stamp_at(), &stamp.to_le_bytes());
+        let mut payload = self.bytes.get(self.payload_at..).unwrap_or_default().to_vec();
+        if !fields.is_empty() {
+            payload = new.encoded(fields)?;
+        }
+        let kept = payload.len().checked_sub(changes.cut);
+        payload.truncate(changes.keep.unwrap_or(usize::MAX));
+        payload.truncate(kept.ok_or("the payload is shorter than what is cut from it")?);
+        payload.resize(payload.len().saturating_add(changes.grow), 0);
+        new.set_payload(&payload)?;
+        Ok(new)
+    }
+
+    fn encoded(&mut self, fields: &[(&str, Given)]) -> Result<Vec<u8>, Problem> {
+        let Some(schema) = self.schema.clone() else {
+            return Err("the fields of this record are not known".to_owned());
+        };
+        for (name, given) in fields {
+            let at = schema.fields.iter().position(|f| *f.name == **name);
+            let Some(slot) = at.and_then(|at| self.values.get_mut(at)) else {
+                let names: Vec<_> = schema.fields.iter().map(|f| &*f.name).collect();
+                return Err(format!("{} has no {name}, but {}", schema.name, names.join(", ")));
+            };
+            let value = match given {
+                Given::Number(n) => OwnedValue::UInt(*n),
+                Given::Text(text) => match text.parse::<Guid>() {
+                    Ok(guid) => OwnedValue::Guid(guid),
+                    Err(_) => OwnedValue::Text(text.clone()),
+                },
+                Given::Of(..) => return Err(format!("{name} was not looked up")),
+            };
+            match slot {
+                OwnedValue::Array(elements) => match elements.first_mut() {
+                    Some(first) => *first = value,
+                    None => return Err(format!("{name} of this {} is empty", schema.name)),
+                },
+                slot => *slot = value,
+            }
+        }
+        encode(&schema, &self.values, self.pointers).map_err(|e| format!("{}: {e}", schema.name))
+    }
+
+    fn set_payload(&mut self, payload: &[u8]) -> Result<(), Problem> {
+        self.bytes.truncate(self.payload_at);
+        self.bytes.extend_from_slice(payload);
+        let size = u16::try_from(self.bytes.len()).map_err(|_| "the record grows too large")?;
+        let kernel = matches!(self.form, Form::System | Form::PerfInfo);
+        self.put(if kernel { place::KERNEL_SIZE } else { 0 }, &size.to_le_bytes());
+        Ok(())
+    }
+}
