@@ -82,7 +82,11 @@ fn judge(path: &Path) -> Report {
     let sources = files.iter().map(|(name, bytes)| (bytes.as_slice(), name.as_str())).collect();
     match verify_together(sources, &settings, |_| {}) {
         Ok(report) => report,
-        Err((_, e)) => panic!("{}: {e}", path.display()),
+        // A file of which nothing is left cannot be judged.
+        Err((_, e)) => {
+            eprintln!("{}: {e}", path.display());
+            Report::default()
+        }
     }
 }
 
