@@ -57,7 +57,7 @@ fn block(
         if bits.overrun() {
             return None;
         }
-        *produced = repeat(output, *produced, distance, len + SHORTEST)?;
+        *produced = repeat(output, *produced, distance, len.saturating_add(SHORTEST))?;
     }
     Some(())
 }

@@ -144,7 +144,7 @@ proptest! {
 fn runs_and_blocks_come_back() {
     for len in [0, 1, 2, 3, 25, 26, 287, 288, 4095, 4096, 4097, 65_535, 65_536, 65_560, 140_000] {
         round_trip(&vec![7; len]);
-        round_trip(&(0..len).map(|i| ((i * i) >> 7) as u8).collect::<Vec<_>>());
+        round_trip(&(0..len as u64).map(|i| ((i * i) >> 7) as u8).collect::<Vec<_>>());
     }
 }
 

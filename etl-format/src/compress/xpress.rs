@@ -85,7 +85,7 @@ impl Decoder {
             if len == 7 + 15 {
                 len = longer(input, &mut at)?;
             }
-            to = repeat(output, to, distance, len + SHORTEST)?;
+            to = repeat(output, to, distance, len.saturating_add(SHORTEST))?;
         }
         (self.at, self.to, self.flags, self.half) = (at, to.min(output.len()), flags, half);
         Some(())
@@ -113,7 +113,8 @@ impl Decoder {
             if len == 7 {
                 len = long_length(input, &mut at, &mut self.half)?;
             }
-            self.to = repeat(output, self.to, usize::from(token >> 3) + 1, len + SHORTEST)?;
+            self.to =
+                repeat(output, self.to, usize::from(token >> 3) + 1, len.saturating_add(SHORTEST))?;
             self.at = at;
         }
         Some(())

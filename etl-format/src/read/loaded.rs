@@ -20,6 +20,14 @@ pub(crate) struct Spot {
     own_stamp: bool,
 }
 
+impl Spot {
+    /// Bytes that one counts for among what is held. A fixed figure, and not the size that it has
+    /// where the reader runs: a limit that is kept on one machine is kept on all.
+    pub const COST: u64 = 24;
+}
+
+const _: () = assert!(core::mem::size_of::<Spot>() as u64 <= Spot::COST);
+
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded<B> {

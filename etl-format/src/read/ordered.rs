@@ -455,7 +455,7 @@ impl<S: Source> Ordered<S> {
             self.report.overlaps += u64::from(first.stamp < *end);
             *end = last.stamp.max(*end);
         }
-        let spots = core::mem::size_of_val(run.records.as_slice()) as u64;
+        let spots = run.records.len() as u64 * Spot::COST;
         run.held += spots;
         self.hold(spots, offset)?;
         Ok(slot)
