@@ -1,0 +1,113 @@
+//! Tools that are stopped: by a full disk, by a reader that leaves, by a kill at any moment. No half
+//! file is taken for a whole one, and what was there stays.
+#![cfg(unix)]
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{buffer, directory, etlkit, event, header_event};
+
+/// Every tool that makes a trace, with its input.
+const TOOLS: [&[&str]; 6] = [
+    &["merge", "t.etl"],
+    &["slice", "t.etl", "--pid", "100"],
+    &["scrub", "t.etl", "--salt", "x"],
+    &["repair", "t.etl"],
+    &["compress", "t.etl"],
+    &["decompress", "t.etl"],
+];
+
+/// A trace of some megabytes, so that there is a while to be killed in.
+fn large() -> Vec<u8> {
+    const BUFFERS: u32 = 1_000;
+    let mut file = buffer(0, 0, 4, &[header_event(BUFFERS + 1)]);
+    for number in 0..i64::from(BUFFERS) {
+        let records: Vec<_> =
+            (0..40).map(|i| event(2_000 + number * 40 + i, 7, 4, 0x8, None)).collect();
+        file.extend(buffer(number as u64 + 1, 0, 0, &records));
+    }
+    file
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let here = directory(&[("t.etl", &large())]);
+    for tool in TOOLS {
+        let said = etlkit(here.path(), &[tool, &["-o", "/dev/full"]].concat());
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{tool:?}");
+        assert!(said.err.contains("No space left"), "{tool:?}: {}", said.err);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let status = Command::new(env!("CARGO_BIN_EXE_etlkit"))
+            .current_dir(here.path())
+            .args([tool, &["-o", "-"]].concat())
+            .stdout(full)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(2), "{tool:?}");
+    }
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_a_whole_file_or_what_was_there() {
+    let file = large();
+    let here = directory(&[("t.etl", &file)]);
+    let at = |name: &str| here.path().join(name);
+    for tool in TOOLS {
+        let whole = etlkit(here.path(), &[tool, &["-o", "whole.etl", "--force"]].concat());
+        assert!(whole.code < 2, "{}", whole.err);
+        let whole = std::fs::read(at("whole.etl")).unwrap();
+        let (mut killed, mut wait) = (0, Duration::ZERO);
+        for round in 0..24 {
+            std::fs::write(at("out.etl"), b"what was there").unwrap();
+            let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
+                .current_dir(here.path())
+                .args([tool, &["-o", "out.etl", "--force"]].concat())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(wait);
+            child.kill().unwrap();
+            let done = child.wait().unwrap().code().is_some();
+            let out = std::fs::read(at("out.etl")).unwrap();
+            assert!(out == whole || (out == b"what was there" && !done), "{tool:?}");
+            killed += u32::from(!done);
+            // Later and later, until the tool is done before.
+            wait = if done { wait / 2 } else { wait + Duration::from_millis(1 + round % 3) };
+        }
+        assert!(killed > 3, "{tool:?} was always done before");
+        assert_eq!(std::fs::read(at("t.etl")).unwrap(), file, "the input stays");
+        // What a kill leaves bears no name of ours that is a trace's.
+        for entry in std::fs::read_dir(here.path()).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let known = ["t.etl", "whole.etl", "out.etl"].contains(&name.as_str());
+            assert!(known || name.starts_with(".etlkit-") && name.ends_with(".part"), "{name}");
+        }
+    }
+}
+
+/// Whatever way leads to the input, by every tool: it stays.
+#[test]
+fn inputs_stay_by_every_tool() {
+    let file = large();
+    let here = directory(&[("t.etl", &file)]);
+    let at = |name: &str| here.path().join(name);
+    std::os::unix::fs::symlink("t.etl", at("soft.etl")).unwrap();
+    std::fs::hard_link(at("t.etl"), at("hard.etl")).unwrap();
+    std::fs::create_dir(at("sub")).unwrap();
+    let absolute = at("t.etl");
+    let spellings =
+        ["t.etl", "./t.etl", "sub/../t.etl", "soft.etl", "hard.etl", absolute.to_str().unwrap()];
+    for tool in TOOLS {
+        for out in spellings {
+            let said = etlkit(here.path(), &[tool, &["-o", out, "--force"]].concat());
+            assert_eq!(said.code, 2, "{tool:?} to {out}");
+            assert!(said.err.contains("one of the inputs"), "{tool:?} to {out}: {}", said.err);
+        }
+    }
+    assert_eq!(std::fs::read(at("t.etl")).unwrap(), file);
+    assert!(std::fs::symlink_metadata(at("soft.etl")).unwrap().is_symlink());
+}
