@@ -8,6 +8,7 @@ use etl_format::read::Source;
 use etl_verify::{Enabled, Gates, Report, Rule, Settings, Truth, Verdict};
 
 use crate::Outcome;
+use crate::commands::spec::ProfileArg;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
@@ -23,6 +24,7 @@ Examples:
   etlverify --format json merged.etl | jq .coverage
   etlverify --together clr1.etl clr2.etl kernel.etl
   etlverify --jobs 4 traces/
+  etlverify --profile documented --threads 1 clr1.etl
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
   etlverify --truth out/truth.jsonl out/recipe.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
@@ -41,6 +43,13 @@ pub(crate) struct Args {
     /// Judge this many files at a time; the output is the same
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
+    /// Use this many threads for one file; the output is the same. Without it, as many as there are
+    /// processors for each job, and four at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: Option<u16>,
+    /// Compare payloads with these tables of the CLR's events
+    #[arg(long, value_enum, default_value_t)]
+    profile: ProfileArg,
     /// What a session was enabled with: a provider's GUID or name, its mask and its level, or a whole
     /// command line of xperf, logman or tracelog. May be given more than once
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
@@ -224,6 +233,10 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         Some(file) => read_config(&file)?,
         None => Settings::default(),
     };
+    settings.profile = args.profile.into();
+    settings.threads = args
+        .threads
+        .map_or_else(|| (cores() / usize::from(args.jobs)).min(MOST_THREADS), usize::from);
     let policy = &mut settings.policy;
     // What the command line allows is allowed, whatever the file denies.
     policy.deny.retain(|name| !args.allow.contains(name));
@@ -271,6 +284,14 @@ fn told(
         settings.enabled.extend(enabled);
     }
     Ok(settings)
+}
+
+/// Beyond these a file is not read any faster: one thread judges, and one orders what the others unpack.
+const MOST_THREADS: usize = 4;
+
+/// Threads that can run at the same time.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The nearest configuration file, in this directory or above, not beyond the root of a repository.
