@@ -186,7 +186,7 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
         }
     }
     if args.wants(VERIFY) {
-        rows.extend(verify_rows(path, &bytes, runs, &row));
+        rows.extend(verify_rows(path, &bytes, runs, row));
     }
     if args.wants("time order, file") {
         let mut from_file = row("time order, file", best(runs, || time_order_of_file(path)));
