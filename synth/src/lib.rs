@@ -37,7 +37,7 @@
 //!
 //! let script = r#"
 //!     process "App.exe" {
-//!         clr "core" { assembly "App" { module "C:\\App\\App.dll" { methods 20 } } }
+//!         clr "core" { assembly "App" { module "C:\\App\\App.dll" { methods 20 ready=5 } } }
 //!         at "1.5s" { jit 5 }
 //!     }
 //!     at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords="Jit" level=4 } }
@@ -48,7 +48,7 @@
 //! etl_synth::simulate(&scenario, &mut files, &mut truth)?;
 //! // At level 4 a compiled method has a plain event; that it begins to be compiled is of level 5.
 //! let names: Vec<&str> = truth.recorded(0).map(|e| e.name.as_str()).collect();
-//! assert_eq!(names, ["MethodLoad_V1"; 5]);
+//! assert_eq!(names, ["MethodLoad_V2"; 5]);
 //! assert!(truth.buffers.iter().all(|(_, b)| b.fate == Fate::Written));
 //! # Ok::<(), etl_synth::Error>(())
 //! ```
