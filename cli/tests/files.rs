@@ -179,11 +179,11 @@ fn more_inputs_than_open_files() {
     assert_eq!(found.len(), 601);
     assert!(found.is_sorted());
 
-    // Each holds a buffer: more than may be held at once is refused, and groups are the way out.
-    let merge = |files: &[&str], out: &str| {
-        let limit = ["-o", out, "--max-memory", "1", "--force"];
+    // Each holds a buffer: with less memory than they take together it is done in passes, and comes to the same.
+    let merge = |files: &[&str], out: &str, memory: &str| {
+        let limit = ["-o", out, "--max-memory", memory, "--format", "json"];
         let said = etlkit(here.path(), &[&["merge"], files, &limit].concat());
-        (said.code, said.err)
+        (said.code, said.err, said.out)
     };
     // Large buffers, so that few are enough: two events far apart in size.
     let large = |number: i64| {
@@ -199,13 +199,27 @@ fn more_inputs_than_open_files() {
         names.push(name);
     }
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (code, err) = merge(&all, "all.etl");
+    let (code, err, at_once) = merge(&all, "once.etl", "2048");
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, err, in_passes) = merge(&all, "passes.etl", "1");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(in_passes, at_once.replace("once.etl", "passes.etl"));
+    assert_eq!(stamps(here.path(), "passes.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
+    let bytes = |name: &str| std::fs::read(here.path().join(name)).unwrap();
+    assert!(bytes("once.etl") == bytes("passes.etl"), "the same bytes");
+    // Two have to be read at once.
+    let (code, err, _) = merge(&all[..2], "none.etl", "0");
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("200 traces") && err.contains("in groups"), "{err}");
-    assert_eq!(merge(&all[..100], "first.etl").0, 0);
-    assert_eq!(merge(&all[100..], "second.etl").0, 0);
-    assert_eq!(merge(&["first.etl", "second.etl"], "all.etl").0, 0);
-    assert_eq!(stamps(here.path(), "all.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
+    assert!(err.contains("2 traces") && err.contains("--max-memory"), "{err}");
+    // A trace that does not fit is named by its own name, in whatever half it was.
+    std::fs::write(here.path().join("large150.etl"), b"no trace at all").unwrap();
+    let (code, err, _) = merge(&all, "none.etl", "1");
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("large150.etl"), "{err}");
+    std::fs::write(here.path().join("large150.etl"), other(10_000_000, 22_631, START)).unwrap();
+    let (code, err, _) = merge(&all, "none.etl", "1");
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("large150.etl") && err.contains("--allow machine"), "{err}");
 }
 
 #[test]

@@ -1,15 +1,15 @@
 //! `etlkit merge`: several traces made one.
 
+mod passes;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_format::read::{Mode, Options, OrderCheck};
+use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _};
 use etl_format::write::File;
-use etl_format::write::merge::{
-    Allow, MergeError, MergeOptions, MergeReport, Relation, merge_with,
-};
+use etl_format::write::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -51,7 +51,8 @@ pub(crate) struct Args {
     /// Merge what can be read of damaged traces
     #[arg(long)]
     salvage: bool,
-    /// Most memory for reading all traces at once, in MiB
+    /// Most memory for reading traces at once, in MiB. What takes more is merged in passes, by way of
+    /// temporary files
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     max_memory: u64,
     /// How to print the report
@@ -80,13 +81,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &args.input)).collect::<Result<_, _>>()?;
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
-    let sources: Vec<_> = inputs.iter_mut().map(Input::any).collect();
-    let total = sources.iter().filter_map(etl_format::read::Source::size).sum();
+    let total = inputs.iter_mut().filter_map(|input| input.any().size()).sum();
     let mut progress = Progress::new(total, false);
-    let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
-    let merged = merge_with(sources, File::new(sink.file()), &options(args), watch);
+    let mut watch = |record: &Record<'_>| progress.pass(record.bytes().len());
+    let file: &std::fs::File = sink.file();
+    let merged = passes::merge(&mut inputs, || File::new(file), &options(args), &mut watch);
     let done = match merged {
-        Ok((_, done)) => done,
+        Ok(done) => done,
         Err(error) => return Err(failure(&error, &names, &heads, &sink)),
     };
     drop(progress);
@@ -151,9 +152,8 @@ fn failure(error: &MergeError, names: &[String], heads: &[Vec<u8>], sink: &Sink)
                 output::size(*needed),
                 output::size(*most)
             );
-            Failure::new(format!("{inputs} traces"), message).hint(
-                "merge them in groups and then the groups, which gives the same; or raise --max-memory",
-            )
+            Failure::new(format!("{inputs} traces"), message)
+                .hint("raise --max-memory: two traces have to be read at once")
         }
         MergeError::NoInput => Failure::new("", error.to_string()),
     }
