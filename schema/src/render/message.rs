@@ -23,8 +23,8 @@ pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fie
     Writer { wpp, fields, form: Form::Escaped }.whole(out, text);
 }
 
-/// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping;
-/// unpaired surrogates become U+FFFD.
+/// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping. What
+/// UTF-8 cannot hold, an unpaired surrogate, becomes `\u{d800}` in so many letters.
 pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
     Writer { wpp, fields, form: Form::Plain }.whole(out, text);
@@ -104,9 +104,10 @@ impl Form {
     fn value(self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
         match self {
             Form::Escaped => bare_value(out, field, value),
-            Form::Plain => plain_value(field, value, &mut Vec::new(), &mut |c| {
-                let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            Form::Plain => plain_value(field, value, &mut Vec::new(), &mut |c| match c {
+                Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                // Writing to a vector does not fail.
+                Err(unit) => drop(write!(out, "\\u{{{unit:x}}}")),
             }),
         }
     }

@@ -107,6 +107,17 @@ fn values_read_as_people_write_them() {
 }
 
 #[test]
+fn a_plain_message_keeps_what_utf8_cannot_hold() {
+    let schema = sample();
+    let bytes = payload(&schema);
+    let decoder = Decoder::new(Arc::new(schema));
+    let fields = decoder.fields(&bytes, PointerSize::P8);
+    let mut out = Vec::new();
+    plain_message(&mut out, "<%1>", SchemaSource::Manifest, &fields);
+    assert_eq!(String::from_utf8(out).unwrap(), "<a\\u{d800}\"\\>");
+}
+
+#[test]
 fn messages_take_their_inserts() {
     let schema = sample();
     let bytes = payload(&schema);
