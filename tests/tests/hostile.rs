@@ -64,6 +64,17 @@ fn every_target_stands_its_seeds_and_changes_to_them() {
 }
 
 #[test]
+fn every_scenario_gives_seeds() {
+    let material = Material::load(None);
+    assert!(material.scripts.len() > SCENARIOS.len(), "{}", material.scripts.len());
+    for (scenario, _) in &material.scripts {
+        // A file whose beginning is broken gives none, and no scenario breaks all of its files so.
+        let begins = format!("{scenario}-");
+        assert!(material.traces.iter().any(|(name, _)| name.starts_with(&begins)), "{scenario}");
+    }
+}
+
+#[test]
 fn inputs_that_once_failed_do_no_more() {
     let directory = etl_tests::root().join("tests/regressions");
     let mut found = 0;

@@ -70,7 +70,8 @@ impl Material {
     fn add(&mut self, name: String, bytes: &[u8], seen: &mut BTreeMap<Vec<u8>, usize>) {
         let mut kinds = BTreeMap::new();
         let mut kept: Vec<(u16, Vec<u8>, Option<i64>)> = Vec::new();
-        let mut trace = Trace::open(bytes, &Options::salvage()).expect("a trace");
+        // Some scenarios break the very beginning.
+        let Ok(mut trace) = Trace::open(bytes, &Options::salvage()) else { return };
         {
             let mut records = trace.ordered().expect("in time order");
             while let Ok(Some(record)) = records.next_record() {
@@ -81,7 +82,7 @@ impl Material {
                     continue;
                 }
                 let stamp = record.has_own_stamp().then(|| record.stamp());
-                kept.push((record.processor() % 2, record.bytes().to_vec(), stamp));
+                kept.push((record.processor(), record.bytes().to_vec(), stamp));
                 let all = seen.entry(format!("{kind:?}").into_bytes()).or_insert(0);
                 *all += 1;
                 if *all == 1 {
@@ -101,7 +102,7 @@ impl Material {
         ];
         for packing in packings {
             let mut plan = RelogPlan::copying(&mut trace).expect("a plan");
-            (plan.header.buffer_size, plan.header.processors) = (0x1000, 2);
+            plan.header.buffer_size = 0x1000;
             let packer = packing.map(|format| -> Box<dyn Packer> {
                 Box::new(BufferPacker::new(format, Effort::Default).expect("a known format"))
             });
