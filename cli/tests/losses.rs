@@ -1,0 +1,83 @@
+//! Buffers that tell of losses before them go on telling, through every tool that writes a trace.
+
+mod common;
+
+use common::{BUFFER, buffer, directory, etlkit, event, header_event};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const EVENTS_LOST: u16 = 2;
+const BUFFER_LOST: u16 = 4;
+
+/// Two buffers of each of two processors, in each events of its number; processor 0 lost events,
+/// processor 1 a buffer.
+fn lossy() -> Vec<u8> {
+    let flagged = |number: u16, processor: u16, stamp: i64, flag: u16| {
+        let records =
+            [event(stamp, number, 4, 0x8, None), event(stamp + 10, number, 5, 0x10, None)];
+        let mut bytes = buffer(number.into(), processor, 0, &records);
+        let flags = u16::from_le_bytes([bytes[0x34], bytes[0x35]]) | flag;
+        bytes[0x34..0x36].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    };
+    [
+        buffer(0, 0, 4, &[header_event(5)]),
+        flagged(1, 0, 1_000, 0),
+        flagged(2, 1, 1_005, BUFFER_LOST),
+        flagged(3, 0, 2_000, EVENTS_LOST),
+        flagged(4, 1, 2_005, 0),
+    ]
+    .concat()
+}
+
+/// What the data buffers of each processor tell, read from the bytes.
+fn told(here: &Path, file: &str) -> BTreeMap<u16, u16> {
+    let bytes = std::fs::read(here.join(file)).unwrap();
+    let mut rest = bytes.as_slice();
+    let mut told = BTreeMap::new();
+    while rest.len() >= 0x48 {
+        let u16_at = |at: usize| u16::from_le_bytes([rest[at], rest[at + 1]]);
+        let size = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
+        if u16_at(0x36) != 4 {
+            *told.entry(u16_at(0x28) & 0x7ff).or_default() |=
+                u16_at(0x34) & (EVENTS_LOST | BUFFER_LOST);
+        }
+        rest = rest.get(size..).unwrap_or_default();
+    }
+    told
+}
+
+#[test]
+fn every_tool_keeps_what_buffers_tell_of_losses() {
+    let here = directory(&[("t.etl", &lossy())]);
+    let here = here.path();
+    let all = BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)]);
+    assert_eq!(told(here, "t.etl"), all);
+    for (tool, args) in [
+        ("slice", &["slice", "t.etl"][..]),
+        // No record of the flagged buffers stays; one has a later buffer of its processor, one has none.
+        ("slice --id", &["slice", "t.etl", "--id", "1", "--id", "4"]),
+        ("scrub", &["scrub", "t.etl"]),
+        ("repair", &["repair", "t.etl"]),
+        ("merge", &["merge", "t.etl"]),
+        ("compress", &["compress", "t.etl"]),
+    ] {
+        let output = format!("{}.etl", tool.replace(' ', ""));
+        let said = etlkit(here, &[args, &["-o", &output]].concat());
+        assert!(said.code < 2, "{tool}: {}", said.err);
+        assert_eq!(told(here, &output), all, "{tool}");
+    }
+    let said = etlkit(here, &["decompress", "compress.etl", "-o", "plain.etl"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(told(here, "plain.etl"), all);
+}
+
+#[test]
+fn a_damaged_trace_keeps_what_its_sound_buffers_tell() {
+    // The last buffer is torn off in its middle.
+    let whole = lossy();
+    let here = directory(&[("t.etl", &whole[..4 * BUFFER + BUFFER / 2])]);
+    let said = etlkit(here.path(), &["repair", "t.etl", "-o", "r.etl"]);
+    assert!(said.code < 2, "{}", said.err);
+    assert_eq!(told(here.path(), "r.etl"), BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)]));
+}
