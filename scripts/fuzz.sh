@@ -4,6 +4,7 @@
 # Needs no nightly toolchain: the code has no unsafe parts for a sanitizer to look at, and what libFuzzer
 # wants of the compiler is in a stable one. Seeds come from the simulator; what is found on the way is kept
 # below .cache/fuzz, so that the next run goes on from there. Prints a table of what was done.
+# FUZZ_RUNS=N stops after that many inputs, seeds included, so that the same code is given the same ones.
 # FUZZ_SEED=N starts from the same random numbers each time. Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,7 +38,7 @@ while IFS=$'\t' read -r name longest; do
   mkdir -p "$work/corpus/$name"
   log="$work/logs/$name.log"
   FUZZ_TARGET="$name" "$program" "$work/corpus/$name" "$work/seeds/$name" \
-    ${FUZZ_SEED:+-seed="$FUZZ_SEED"} -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len="$longest" \
+    ${FUZZ_SEED:+-seed="$FUZZ_SEED"} ${FUZZ_RUNS:+-runs="$FUZZ_RUNS"} -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len="$longest" \
     -print_final_stats=1 -artifact_prefix="$work/found/$name-" >"$log" 2>&1 || failed+=("$name")
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   last=$(grep -E 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1)

@@ -4,6 +4,7 @@
 
 mod writing;
 
+use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Limits, Note, Options, PipeSource, Trace};
@@ -240,4 +241,15 @@ fn faults_of_the_buffers_end_compressing() {
     small[begin + 8..at.offset as usize + at.stored as usize].fill(0xff);
     let told = decompress(&small[..], &mut out, &Options::default(), |_| {}).unwrap_err();
     assert_eq!((told.code(), told.offset), ("compression", at.offset));
+}
+
+#[test]
+fn buffers_larger_than_allowed_are_not_filled_up() {
+    let mut file = packed(&session(Style::Kernel, &[(0, 1, 10, false)]), CompressionFormat::XPRESS);
+    // The size of buffers in the header event.
+    file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
+    let mut out = Vec::new();
+    let error = decompress(&file[..], &mut out, &Options::default(), |_| {}).unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
+    assert_eq!(out, []);
 }

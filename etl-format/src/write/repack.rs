@@ -13,7 +13,7 @@ use std::io::Write;
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, CompressionFormat, LogFileMode,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::{self, FileOrder, Options, Source};
 
 use super::buffer::{BufferHeader, fill};
@@ -69,7 +69,8 @@ pub fn compress<S: Source, W: Write>(
 ///
 /// # Errors
 /// When the input is no trace, or its buffers are damaged; [`crate::ErrorKind::Unwritable`] when a
-/// buffer is larger than its file header says buffers are; whatever the output reports.
+/// buffer is larger than its file header says buffers are, [`crate::ErrorKind::Limit`] when the header
+/// says that they are larger than the options allow; whatever the output reports.
 pub fn decompress<S: Source, W: Write>(
     input: S,
     output: &mut W,
@@ -103,6 +104,12 @@ fn repack<S: Source, W: Write>(
             && entry.is_header()
         {
             size = event.buffer_size;
+            // Plain buffers are as long as the header says, whatever is in them.
+            if format.is_none() && size > options.limits.buffer {
+                let (need, limit) = (size.into(), options.limits.buffer.into());
+                let kind = ErrorKind::Limit { what: "a plain buffer", need, limit };
+                return Err(Error::new(entry.offset, kind));
+            }
             out.clear();
             out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
             header.state = turn(event, format, &mut out);

@@ -9,6 +9,7 @@ use super::model::{
 use super::tracelog;
 use super::words::quote;
 use crate::enable::{EnableProperties, IdFilter};
+use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 
 impl fmt::Display for CommandLine {
@@ -28,7 +29,7 @@ impl fmt::Display for CommandLine {
                 Tool::Tracelog => line.tracelog(action),
                 Tool::Plain => {
                     if let Action::Enable { providers, .. } = action {
-                        line.out.push_str(&quote(&xperf_providers(providers)));
+                        line.out.push_str(&quote(&plain_providers(providers)));
                     }
                 }
             }
@@ -443,6 +444,16 @@ fn logman_provider(provider: &ProviderRef) -> String {
 
 fn xperf_providers(providers: &[ProviderSpec]) -> String {
     providers.iter().map(xperf_provider).collect::<Vec<_>>().join("+")
+}
+
+/// A list that is known for one without a tool before it.
+fn plain_providers(providers: &[ProviderSpec]) -> String {
+    let mut list = xperf_providers(providers);
+    // A name alone could be that of any program.
+    if !list.contains(':') && list.parse::<Guid>().is_err() {
+        list.push(':');
+    }
+    list
 }
 
 fn xperf_provider(spec: &ProviderSpec) -> String {
