@@ -7,6 +7,8 @@
 //! [`verify_together`] judges several files as one recording: the runtime session's and the
 //! rundown's, say, that have not been merged.
 //!
+//! [`symbols`] tells what is at an address of a process at a time: method, version, module, image.
+//!
 //! [`config`] reads the file in which a user keeps settings; [`snapshot`] renders traces for snapshot tests
 //! of decoders.
 //!
@@ -21,6 +23,7 @@ mod reading;
 mod report;
 mod rules;
 pub mod snapshot;
+pub mod symbols;
 mod truth;
 
 pub use facts::Facts;

@@ -62,23 +62,36 @@ pub fn verify_together<S: Source>(
     settings: &Settings,
     mut watch: impl FnMut(&Record<'_>),
 ) -> std::result::Result<Report, (usize, etl_format::Error)> {
-    // Windows writes buffers in order, so the quick check nearly always does; only where something
-    // came too late are the traces read again with every record looked at first.
-    match attempt(&mut sources, OrderCheck::Ahead, settings, &mut watch)? {
-        Some(report) => Ok(report),
-        None => {
-            Ok(attempt(&mut sources, OrderCheck::Full, settings, &mut watch)?.unwrap_or_default())
-        }
-    }
+    let facts = gather(&mut sources, settings, false, &mut watch)?;
+    let judgement = rules::judge(&facts, &settings.policy);
+    Ok(Report::new(&facts, judgement))
 }
 
-/// One pass; `None` when records came out of order, which only [`OrderCheck::Ahead`] lets happen.
+/// What the files say, in as many passes as it takes; `names` keeps what things are called.
+pub(crate) fn gather<S: Source>(
+    sources: &mut [(S, &str)],
+    settings: &Settings,
+    names: bool,
+    watch: &mut impl FnMut(&Record<'_>),
+) -> std::result::Result<Facts, (usize, etl_format::Error)> {
+    // Windows writes buffers in order, so the quick check nearly always does; only where something
+    // came too late are the traces read again with every record looked at first.
+    let (facts, late) = attempt(sources, OrderCheck::Ahead, settings, names, watch)?;
+    if late {
+        return Ok(attempt(sources, OrderCheck::Full, settings, names, watch)?.0);
+    }
+    Ok(facts)
+}
+
+/// One pass, and whether records came out of order, which only [`OrderCheck::Ahead`] lets happen: the
+/// facts are not worth anything then.
 fn attempt<S: Source>(
     sources: &mut [(S, &str)],
     order: OrderCheck,
     settings: &Settings,
+    names: bool,
     watch: &mut impl FnMut(&Record<'_>),
-) -> std::result::Result<Option<Report>, (usize, etl_format::Error)> {
+) -> std::result::Result<(Facts, bool), (usize, etl_format::Error)> {
     let options = Options { mode: Mode::Salvage, order, ..Options::default() };
     let mut traces = Vec::new();
     for (index, (source, name)) in sources.iter_mut().enumerate() {
@@ -87,6 +100,9 @@ fn attempt<S: Source>(
     let timeline = Timeline::new(traces.iter().map(|(trace, _)| trace.clock()).collect());
     let mut facts = Facts::new(timeline.clone(), &settings.enabled);
     facts.payloads = Payloads::new(settings.profile);
+    if names {
+        facts.keep_names();
+    }
     let mut buffers = Vec::new();
     for (trace, name) in &traces {
         facts.file(trace, name);
@@ -115,7 +131,7 @@ fn attempt<S: Source>(
         })?,
     }
     if order == OrderCheck::Ahead && readers.iter().any(|r| r.report().late > 0) {
-        return Ok(None);
+        return Ok((facts, true));
     }
     for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
         if let Some(file) = facts.files.get_mut(source) {
@@ -134,8 +150,7 @@ fn attempt<S: Source>(
         }
     }
     facts.finish();
-    let judgement = rules::judge(&facts, &settings.policy);
-    Ok(Some(Report::new(&facts, judgement)))
+    Ok((facts, false))
 }
 
 /// Bytes of records that are handed over at a time.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use etl_format::constants::LogFileMode;
 use etl_synth::model::{Fault, Scenario};
 use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::{Gathered, KnownEvent};
+use etl_synth::truth::{Gathered, KnownCode, KnownEvent};
 use etl_synth::{BufferReport, Fate, Memory, Outcome};
 use etl_tests::root;
 
@@ -25,6 +25,10 @@ pub struct Truth {
     pub sessions: Vec<etl_synth::SessionReport>,
     pub merges: Vec<(String, Vec<String>)>,
     pub faults: Vec<(usize, Fault, String, std::ops::Range<u64>)>,
+    /// Code that came and went.
+    pub codes: Vec<KnownCode>,
+    /// What is there at the end, a line of JSON for each thing.
+    pub present: Vec<String>,
     /// By session and sequence number.
     pub buffers: BTreeMap<(usize, i64), BufferReport>,
     /// Events by session and processor whose buffer they went to, in the order in which they did.
@@ -81,8 +85,8 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     }
     // The last word on a buffer counts.
     let buffers = truth.buffers.into_iter().map(|(s, b)| ((s, b.sequence), b)).collect();
-    let Gathered { events, sessions, merges, faults, .. } = truth;
-    let truth = Truth { events, sessions, merges, faults, buffers, recorded };
+    let Gathered { events, sessions, merges, faults, codes, present, .. } = truth;
+    let truth = Truth { events, sessions, merges, faults, codes, present, buffers, recorded };
     Made { name, scenario, files, truth }
 }
 

@@ -3,6 +3,7 @@
 
 mod compare;
 mod made;
+mod symbols;
 
 use std::collections::{BTreeMap, BTreeSet};
 

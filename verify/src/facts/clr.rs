@@ -330,6 +330,54 @@ pub fn stack_frames(
         .filter_map(move |a| if wide { a.u64_at(0) } else { a.u32_at(0).map(u64::from) })
 }
 
+/// What a method's event says besides where its code is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MethodText<'a> {
+    /// Metadata token.
+    pub token: u32,
+    /// Namespace and type, UTF-16; empty where the event names nothing.
+    pub namespace: &'a [u8],
+    /// Name, UTF-16.
+    pub name: &'a [u8],
+    /// Signature, UTF-16.
+    pub signature: &'a [u8],
+    /// ReJIT id: which version of the method's code; `None` before version 2 of the event.
+    pub version: Option<u64>,
+}
+
+/// The names in the payload of a method event; `named` as [`Method::named`].
+#[must_use]
+pub fn method_text(version: u8, named: bool, payload: &[u8]) -> Option<MethodText<'_>> {
+    let mut c = Cursor::new(payload);
+    c.take(28)?;
+    let mut text = MethodText { token: c.u32()?, ..MethodText::default() };
+    c.take(4)?;
+    if named {
+        (text.namespace, text.name, text.signature) = (c.utf16z()?, c.utf16z()?, c.utf16z()?);
+    }
+    if version >= 2 {
+        c.take(2)?;
+        text.version = c.u64();
+    }
+    Some(text)
+}
+
+/// The full name in the payload of an assembly event, UTF-16.
+#[must_use]
+pub fn assembly_name(version: u8, payload: &[u8]) -> Option<&[u8]> {
+    let mut c = Cursor::new(payload);
+    c.take(if version > 0 { 28 } else { 20 })?;
+    c.utf16z()
+}
+
+/// The name in the payload of an app domain event, UTF-16.
+#[must_use]
+pub fn domain_name(payload: &[u8]) -> Option<&[u8]> {
+    let mut c = Cursor::new(payload);
+    c.take(12)?;
+    c.utf16z()
+}
+
 fn instance_behind(c: &mut Cursor<'_>, strings: usize, version: u8) -> Option<u16> {
     if version == 0 {
         return None;

@@ -21,6 +21,7 @@ mod ranges;
 mod recent;
 pub mod source;
 pub mod stacks;
+pub mod told;
 mod waiting;
 
 use etl_format::Clock;
@@ -37,6 +38,7 @@ use payload::Payloads;
 use recent::{Owner, Recents};
 use source::{FileFacts, Timeline};
 use stacks::StackPairs;
+use told::Told;
 
 pub use finish::Offender;
 pub use instance::{Bracket, Clr, Known, ModuleFacts, Things};
@@ -106,6 +108,8 @@ pub struct Facts {
     pub activities: Activities,
     /// Payloads that do not fit.
     pub payloads: Payloads,
+    /// What things are called, if somebody wants to know: see [`Facts::keep_names`].
+    pub told: Option<Told>,
     timeline: Timeline,
     by_pid: HashMap<u32, usize>,
     /// The process that was asked for last, and its index.
@@ -142,6 +146,7 @@ impl Facts {
             stacks: StackPairs::default(),
             activities: Activities::default(),
             payloads: Payloads::default(),
+            told: None,
             timeline,
             by_pid: HashMap::default(),
             last_process: None,
@@ -152,6 +157,17 @@ impl Facts {
             kernel: Ranges::default(),
             recent: Recents::default(),
         }
+    }
+
+    /// Keeps the names of methods, modules, assemblies and domains, and of images, from now on. The
+    /// [`Tag`]s of code then bear the number of a method in [`Told`] instead of its id.
+    pub fn keep_names(&mut self) {
+        self.told = Some(Told::default());
+    }
+
+    /// Images of the kernel by address.
+    pub(crate) fn kernel_images(&self) -> &Ranges {
+        &self.kernel
     }
 
     /// What the files say of themselves.
@@ -211,8 +227,14 @@ impl Facts {
             if !matches!(from.event, ClrEvent::Stack(_)) {
                 self.stacks.event(tid, from.rundown);
             }
+            let index = process;
             if let Some(process) = self.processes.get_mut(process) {
-                process.clr_event(&from, stamp, tid);
+                let mut code = None;
+                if let Some(told) = &mut self.told {
+                    let clr = (index, process.instance_of(&from));
+                    code = told.learn(clr, &from, &header, payload, stamp);
+                }
+                process.clr_event(&from, code, stamp, tid);
             }
         } else if header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN {
             self.stacks.event(tid, header.provider == clr::RUNDOWN);
@@ -318,6 +340,9 @@ impl Facts {
             let instance = if kernel { self.images.add_kernel(id) } else { 0 };
             Tag { id, instance, ..Tag::default() }
         });
+        if let Some(told) = &mut self.told {
+            told.image(tag.id, path);
+        }
         let own = self.processes.get_mut(process).map(|p| &mut p.images);
         for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
             if change == Change::End {

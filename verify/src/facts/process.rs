@@ -250,17 +250,24 @@ impl Process {
         self.clr_events > 0
     }
 
-    /// Takes in an event of the CLR.
-    pub fn clr_event(&mut self, from: &FromClr<'_>, stamp: i64, tid: u32) {
+    /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0) are
+    /// those of a process's only one.
+    #[must_use]
+    pub fn instance_of(&self, from: &FromClr<'_>) -> u16 {
+        let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
+        from.instance.or_else(only).unwrap_or(0)
+    }
+
+    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
+    /// method's id.
+    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, stamp: i64, tid: u32) {
         self.clr_events += 1;
         let (first, _) = self.clr_span.unwrap_or((stamp, stamp));
         self.clr_span = Some((first, stamp));
         if !from.rundown {
             self.last_runtime = Some(stamp);
         }
-        // Events that do not name their CLR (version 0) are those of a process's only one.
-        let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
-        let instance = from.instance.or_else(only).unwrap_or(0);
+        let instance = self.instance_of(from);
         if from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_)) {
             let clr = self.clrs.entry(instance).or_default();
             clr.runtime_events += u64::from(!from.rundown);
@@ -284,7 +291,10 @@ impl Process {
                     clr.started.get_or_insert(stamp);
                 }
             }
-            ClrEvent::Method(via, method) => self.method(via, &method, instance, stamp, tid),
+            ClrEvent::Method(via, method) => {
+                let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
+                self.method(via, &method, tag, stamp, tid);
+            }
             ClrEvent::Module(via, module) => {
                 let mark = self.inside(via, instance, stamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
@@ -337,9 +347,10 @@ impl Process {
         }
     }
 
-    fn method(&mut self, via: Via, method: &Method, instance: u16, stamp: i64, tid: u32) {
+    fn method(&mut self, via: Via, method: &Method, mut tag: Tag, stamp: i64, tid: u32) {
+        let instance = tag.instance;
         let mark = self.inside(via, instance, stamp, tid);
-        let mut tag = Tag { id: method.id, instance, bits: 0, mark };
+        tag.mark = mark;
         let mut set = |bit, on: bool| tag.bits |= if on { bit } else { 0 };
         set(Tag::NAMED, method.named);
         set(Tag::JITTED, method.is_jitted());

@@ -269,14 +269,17 @@ impl Ranges {
     pub fn history(&self) -> History<'_> {
         let mut past: Vec<_> =
             self.past.iter().chain(self.hidden.values().flatten()).copied().collect();
-        past.sort_unstable_by_key(|r| (r.start, r.end, r.from, r.to));
-        let mut furthest = Vec::with_capacity(past.len());
-        let mut end = 0;
-        for range in &past {
-            end = range.end.max(end);
-            furthest.push(end);
+        past.sort_unstable_by_key(|r| (r.start, r.to.unwrap_or(i64::MAX), r.end, r.from));
+        let mut starts: Vec<Start> = Vec::new();
+        let mut furthest = 0;
+        for (at, range) in past.iter().enumerate() {
+            furthest = range.end.max(furthest);
+            match starts.last_mut().filter(|last| last.start == range.start) {
+                Some(last) => last.furthest = furthest,
+                None => starts.push(Start { start: range.start, first: at, furthest }),
+            }
         }
-        History { live: &self.live, past, furthest }
+        History { live: &self.live, past, starts }
     }
 }
 
@@ -285,37 +288,79 @@ fn live(from: Option<i64>, size: u32, tag: Tag) -> Live {
     Live { from: from.unwrap_or(BEFORE), id, size, instance, bits, mark }
 }
 
+/// The past ranges that begin at one address.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    start: u64,
+    /// Index of the first of them.
+    first: usize,
+    /// The furthest end of them and of those that begin before.
+    furthest: u64,
+}
+
 /// All ranges that there ever were, by address.
 #[derive(Clone, Debug)]
 pub struct History<'a> {
     live: &'a BTreeMap<u64, Live>,
+    /// By start, and then by their ends in time.
     past: Vec<Range>,
-    /// The furthest end among the past ranges up to each one.
-    furthest: Vec<u64>,
+    starts: Vec<Start>,
 }
 
 impl History<'_> {
     /// The owner of an address at some moment of a span.
     #[must_use]
     pub fn owner(&self, address: u64, first: i64, last: i64) -> Option<Tag> {
+        self.range(address, first, last).map(|range| range.tag)
+    }
+
+    /// The range that owned an address at some moment of a span.
+    ///
+    /// Of a range that was found by an enumeration alone it is not known since when it was there. So of
+    /// several that may have been there at that time, the one that went first was: those behind it came when it had gone.
+    #[must_use]
+    pub fn range(&self, address: u64, first: i64, last: i64) -> Option<Range> {
         let live = self.live.range(..=address).next_back();
         let live = live.filter(|(at, live)| live.covers(**at, address) && live.from <= last);
-        if let Some((_, live)) = live {
-            return Some(live.tag());
-        }
-        let mut at = self.past.partition_point(|r| r.start <= address);
-        let last_tried = at.saturating_sub(MOST_TRIED);
-        while at > last_tried {
-            at -= 1;
-            if self.furthest.get(at).is_none_or(|&end| end <= address) {
-                return None;
-            }
-            let range = self.past.get(at).filter(|r| r.covers(address) && r.lived_in(first, last));
-            if let Some(range) = range {
-                return Some(range.tag);
+        match live {
+            Some((&start, live)) if live.from != BEFORE => Some(live.range(start, None)),
+            _ => {
+                let past = self.gone(address, first, last);
+                past.or_else(|| live.map(|(&start, live)| live.range(start, None)))
             }
         }
-        None
+    }
+
+    /// The past range with the earliest end that owned an address at some moment of a span.
+    fn gone(&self, address: u64, first: i64, last: i64) -> Option<Range> {
+        let mut found: Option<Range> = None;
+        let mut tried = 0;
+        let groups = self.starts.partition_point(|s| s.start <= address);
+        let mut behind = self.starts.get(groups).map_or(self.past.len(), |s| s.first);
+        for group in self.starts.get(..groups).unwrap_or_default().iter().rev() {
+            if group.furthest <= address || tried >= MOST_TRIED {
+                break;
+            }
+            let ranges = self.past.get(group.first..behind).unwrap_or_default();
+            behind = group.first;
+            // Those whose end in time is not before the span.
+            let at = ranges.partition_point(|r| r.to.is_some_and(|to| to < first));
+            tried += 1;
+            for range in ranges.get(at..).unwrap_or_default() {
+                tried += 1;
+                if range.covers(address) && range.lived_in(first, last) {
+                    let sooner = |f: Range| range.to.unwrap_or(i64::MAX) < f.to.unwrap_or(i64::MAX);
+                    if found.is_none_or(sooner) {
+                        found = Some(*range);
+                    }
+                    break;
+                }
+                if tried >= MOST_TRIED {
+                    break;
+                }
+            }
+        }
+        found
     }
 
     /// Whether the address has ever had an owner.
