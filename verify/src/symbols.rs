@@ -22,7 +22,7 @@
 //!         println!("{module}!{}.{} version {:?}", method.namespace, method.name, method.version);
 //!     }
 //!     Some(Symbol::Image(image)) => println!("{}+{:#x}", image.path, image.offset),
-//!     None => println!("nothing that the trace tells of"),
+//!     _ => println!("nothing that the trace tells of"),
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
