@@ -1,5 +1,5 @@
-//! docs/cookbook.md: the shell, Python and workflow recipes are run as they stand on the page; the Rust ones are
-//! those of the crates' documentation tests and examples.
+//! docs/cookbook.md: the shell, Python and workflow recipes are run as they stand on the page. The Rust ones are run by
+//! `tests/tests/cookbook`.
 //!
 //! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
 //! the page, in one directory, with the tools of this build on the path.
@@ -114,7 +114,7 @@ fn every_recipe_does_what_it_says() {
             }
             // Files, and what others run.
             "python" | "kdl" | "toml" => {}
-            "rust" => assert!(block.file.is_none(), "{at}"),
+            "rust" => assert!(block.file.is_some(), "{at}"),
             other => panic!("{at}: nothing runs {other:?}"),
         }
     }

@@ -2,6 +2,14 @@
 //!
 //! This crate knows the container and no provider: what an event *means* is the business of
 //! `etl-schema`. See [`constants`] for every tag of the format.
+//!
+//! # Examples
+//! Programs in `examples/`, each of which runs as it is (`cargo run --example time_order`) or on the file that is named:
+//! `file_order` and `time_order` read a trace, `salvage` reads a damaged one, `write_session` writes one, `compress` packs and unpacks
+//! its buffers.
+//!
+//! # Features
+//! None. The crate needs `std`.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -17,3 +25,8 @@ pub mod write;
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
 pub use guid::Guid;
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -63,3 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("every event fits into a record");
     Ok(())
 }
+
+#[test]
+fn runs() {
+    main().unwrap();
+}

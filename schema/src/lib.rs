@@ -13,6 +13,13 @@
 //! * [`sources`]: schemas from elsewhere: in the trace, or from files.
 //! * [`store`]: all sources in one place: a record's schema.
 //! * `strategies`, with the feature `proptest`: masks, enablements and events for property tests.
+//!
+//! # Examples
+//! Programs in `examples/`, each of which runs as it is: `decode_event` prints a trace's events with their fields, `test_a_filter`
+//! property-tests a filter against the enable rule, `decode_speed` measures decoding.
+//!
+//! # Features
+//! * `proptest` (off by default): the module `strategies`.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -36,3 +43,8 @@ pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
     Named, OutType, Pattern, SchemaSource, Text, ValueMap,
 };
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

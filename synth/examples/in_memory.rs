@@ -8,9 +8,9 @@ use etl_synth::truth::Gathered;
 use etl_synth::{Memory, RUNDOWN, RUNTIME, SECOND};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A process with one module of twenty methods.
-    let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il)
-        .with_methods(MethodPlan::many(20, CodeKind::Jitted));
+    // A process with one module of twenty methods, of which fifteen have code before anybody looks.
+    let methods = MethodPlan { ready: 15, ..MethodPlan::many(20, CodeKind::Jitted) };
+    let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il).with_methods(methods);
     let assembly = AssemblyPlan::new("App").with_module(module);
     let clr = ClrPlan::new(Sku::Core, [6, 0, 100, 0])
         .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
@@ -34,5 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for event in truth.recorded(0) {
         println!("{:>12} ns  {}", event.at, event.name);
     }
+    assert_eq!(truth.recorded(0).filter(|e| e.name.starts_with("MethodLoadVerbose")).count(), 5);
     Ok(())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
 }

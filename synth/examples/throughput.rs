@@ -1,7 +1,7 @@
-//! How fast traces come out: `cargo run --release -p etl-synth --example throughput -- SCRIPT [FILE] [NAME=VALUE...]`.
+//! How fast traces come out: `cargo run --release -p etl-synth --example throughput -- [SCRIPT] [FILE] [NAME=VALUE...]`.
 //!
-//! Lets a scenario happen without a truth and writes what its sessions write into FILE, or, without one, counts
-//! it and throws it away. Prints bytes, events, processor time and peak memory (both as Linux tells them).
+//! Lets a scenario happen (one of its own where none is named) without a truth and writes what its sessions write into FILE, or,
+//! without one, counts it and throws it away. Prints bytes, events, processor time and peak memory (both as Linux tells them).
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -112,9 +112,23 @@ fn peak_memory() -> Option<f64> {
     line.split_whitespace().next()?.parse::<f64>().ok().map(|kb| kb / 1024.0)
 }
 
+/// What happens where no script is named: half a million events, more or less.
+const OWN: &str = r#"
+process "Shop.exe" threads=8 {
+    clr "core" { assembly "Shop" { module "C:\\Shop\\Shop.dll" { methods 100 ready=50 } } }
+    every "100us" from="1s" until="21s" { contend 1 }
+}
+at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords="Contention" level=5 } }
+at "22s" { stop "clr" }
+"#;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
-    let script = args.next().ok_or("name a script: benches/scenarios/big.kdl is one")?;
+    // Under test the command line is the test runner's.
+    let mut args = std::env::args().skip(1).filter(|_| !cfg!(test));
+    let (name, script) = match args.next() {
+        Some(path) => (path.clone(), fs::read_to_string(path)?),
+        None => ("threads that wait".to_owned(), OWN.to_owned()),
+    };
     let (mut path, mut set) = (None, Vec::new());
     for arg in args {
         match arg.split_once('=') {
@@ -124,7 +138,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let include = |name: &str| Err(format!("{name}: nothing is included here"));
     let settings = Settings { set: &set, seed: None, include: &include };
-    let scenario = parse_with(&script, &fs::read_to_string(&script)?, settings)?;
+    let scenario = parse_with(&name, &script, settings)?;
     let (mut store, mut sums) = (Out { end: Rc::default(), path }, Sums::default());
     let begin = Instant::now();
     simulate(&scenario, &mut store, &mut sums)?;
@@ -143,4 +157,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{peak:.1} MB of memory at most");
     }
     Ok(())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
 }

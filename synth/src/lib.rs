@@ -63,6 +63,13 @@
 //! * `run`: the loop in which it all happens.
 //! * `faults`: what can go wrong, by name; `edit`: finished files changed event by event.
 //! * [`truth`]: what happened, for whoever wants to test a decoder.
+//!
+//! # Examples
+//! Programs in `examples/`, each of which runs as it is: `in_memory` builds a scenario in Rust and has its trace and truth in memory,
+//! `throughput` measures how fast traces come out, with a store and a witness of its own.
+//!
+//! # Features
+//! None.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -97,3 +104,8 @@ pub fn in_memory(scenario: &model::Scenario) -> Result<Vec<(String, Vec<u8>)>> {
     simulate(scenario, &mut files, &mut truth::Nobody)?;
     Ok(files.into_files())
 }
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,6 +3,8 @@
 //! * [`diff`]: what differs between two traces, event by event, in bounded memory.
 //! * [`scrub`](mod@scrub): a trace without names, paths, and whatever else is to stay private.
 //! * [`slice`](mod@slice): a piece of a trace, with everything that the piece needs.
+//!
+//! `examples/compare.rs` is a program that compares two traces. The crate has no features.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 

@@ -14,6 +14,13 @@
 //!
 //! Memory grows with what is alive in the traced machine (processes, modules, methods, distinct
 //! addresses that are not resolved yet), not with the events of the trace.
+//!
+//! # Examples
+//! Programs in `examples/`, each of which runs as it is: `judge` prints a report and looks at its findings, `snapshot` renders a trace
+//! for a snapshot test.
+//!
+//! # Features
+//! None.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -37,3 +44,8 @@ pub use report::{
 };
 pub use rules::catalogue::{RULES, Rule, page as rules_page};
 pub use truth::Truth;
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -128,8 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn the_corpus_nests_far_less() {
-        let shop = include_str!("../../../corpus/recipe.kdl");
+    fn scenarios_nest_far_less() {
+        let shop = r#"
+            repeat 2 as="n" {
+                process "Shop{n}.exe" {
+                    clr "core" {
+                        domain "Shop" { assembly "Shop" { module "Shop.dll" { methods 200 } } }
+                    }
+                }
+            }
+        "#;
         assert_eq!(too_deep(shop, 8), None);
     }
 }

@@ -447,10 +447,4 @@ mod tests {
         assert_eq!(Rule::find("rundown.none"), Some(&RUNDOWN_NONE));
         assert_eq!(Rule::find("rundown"), None);
     }
-
-    #[test]
-    fn the_page_is_the_table() {
-        let written = include_str!("../../../docs/rules.md");
-        assert_eq!(written, page(), "write it anew: etlverify --rules > docs/rules.md");
-    }
 }

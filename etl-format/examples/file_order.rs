@@ -1,0 +1,45 @@
+//! Records as they stand in the file: `cargo run --example file_order [FILE.etl]`.
+//!
+//! One buffer is in memory at a time and nothing goes back, so that a pipe will do: `-` reads one.
+//! Within a buffer records are in time order, from buffer to buffer they are not.
+
+mod input;
+
+use std::collections::BTreeMap;
+
+use etl_format::read::{FileOrder, Options, PipeSource, Source};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().nth(1).is_some_and(|a| a == "-") {
+        count(PipeSource::new(std::io::stdin().lock()))
+    } else {
+        count(input::bytes()?.as_slice())
+    }
+}
+
+fn count(source: impl Source) -> Result<(), Box<dyn std::error::Error>> {
+    let mut trace = FileOrder::open(source, &Options::default())?;
+    println!("{} processors, Windows build {}", trace.header().processors, trace.header().build);
+    let mut kinds = BTreeMap::new();
+    // A record borrows from the buffer that it stands in; nothing is allocated for it.
+    while let Some(record) = trace.next_record()? {
+        let (count, bytes) = kinds.entry(record.kind().to_string()).or_insert((0u64, 0));
+        *count += 1;
+        *bytes += record.bytes().len();
+    }
+    for (kind, (count, bytes)) in kinds {
+        println!("{kind:12} {count:8} records {bytes:10} bytes");
+    }
+    println!("in {} buffers", trace.buffers());
+    Ok(())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+    let made = input::trace().unwrap();
+    let mut trace = FileOrder::open(made.as_slice(), &Options::default()).unwrap();
+    while trace.next_record().unwrap().is_some() {}
+    // The header event is a record, too.
+    assert_eq!(trace.records(), 3_001);
+}

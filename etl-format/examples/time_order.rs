@@ -1,0 +1,50 @@
+//! All records in time order: `cargo run --example time_order [FILE.etl]`.
+//!
+//! Every processor has buffers of its own. `ordered` merges them, with one or two buffers of each in memory.
+
+mod input;
+
+use etl_format::clock::iso_utc;
+use etl_format::read::{Options, Trace};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let bytes = input::bytes()?;
+    let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+    let clock = trace.clock();
+    let mut records = trace.ordered()?;
+    let mut last = i64::MIN;
+    let mut shown = 0;
+    while let Some(record) = records.next_record()? {
+        assert!(record.stamp() >= last, "time goes forward");
+        last = record.stamp();
+        if shown < 10 {
+            shown += 1;
+            println!(
+                "{}  processor {}  {}  {} bytes of payload",
+                iso_utc(clock.filetime(record.stamp())),
+                record.processor(),
+                record.kind(),
+                record.payload().len(),
+            );
+        }
+    }
+    println!("{} records", records.records());
+    // A trace may be out of order inside its buffers; then the report says so.
+    println!("in order within buffers: {}", records.report().was_in_order());
+    Ok(())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+    let made = input::trace().unwrap();
+    let mut trace = Trace::open(made.as_slice(), &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut numbers = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.provider() == Some(input::PROVIDER) {
+            numbers.push(u32::from_le_bytes(record.payload().try_into().unwrap()));
+        }
+    }
+    assert!(numbers.into_iter().eq(0..3_000), "events of both processors take turns");
+}

@@ -1,0 +1,74 @@
+//! A trace written as a session of Windows writes it: `cargo run --example write_session [OUT.etl]`.
+//!
+//! Records go into the buffer of their processor, full buffers to the file, and the final counts into the file's header
+//! when the session is closed.
+
+use std::io::{Cursor, Seek, Write};
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::read::{Options, Trace};
+use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(path) = std::env::args_os().nth(1).filter(|_| !cfg!(test)) {
+        record(std::fs::File::create(path)?)?;
+        return Ok(());
+    }
+    let bytes = record(Cursor::new(Vec::new()))?.into_inner();
+    println!("{} bytes", bytes.len());
+
+    // What was written, read again.
+    let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+    assert_eq!(trace.header().buffers_written, 3, "one for the header, one for each processor");
+    let mut records = trace.ordered()?;
+    while let Some(record) = records.next_record()? {
+        println!("{} {} processor {}", record.stamp(), record.kind(), record.processor());
+    }
+    assert_eq!(records.records(), 5, "the header event and four of ours");
+    Ok(())
+}
+
+fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
+    // `new` has what real files share; the clock says when the session began, in its ticks and on the wall.
+    let header = LogFileHeader {
+        processors: 2,
+        perf_freq: 10_000_000,
+        stamp: 1_000,
+        start_time: 132_000_000_000_000_000,
+        logger_name: "mine".encode_utf16().collect(),
+        ..LogFileHeader::new()
+    };
+    let mut session = Session::create(File::new(out), SessionConfig::new(header))?;
+    let provider =
+        Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27]);
+    for (processor, stamp) in [(0, 2_000), (1, 2_500), (0, 3_000), (1, 3_500)] {
+        session.write(
+            processor,
+            &Event {
+                pointer_size: PointerSize::P8,
+                flags: EventFlags(0),
+                properties: EventProperties(0),
+                thread_id: 8,
+                process_id: 4,
+                stamp,
+                provider,
+                descriptor: Descriptor { id: 7, level: 4, keyword: 0x1, ..Descriptor::default() },
+                kernel_time: 0,
+                user_time: 0,
+                activity: Guid::ZERO,
+                extended: &[],
+                payload: b"\x2a\0\0\0",
+            },
+        )?;
+    }
+    let (file, summary) = session.close(None)?;
+    println!("{} events in {} buffers", summary.events_written, summary.buffers_written);
+    Ok(file.into_inner())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+}

@@ -1,0 +1,47 @@
+//! A trace's events with their fields by name: `cargo run --example decode_event [FILE.etl]`.
+//!
+//! The store knows the CLR's and the kernel's events from tables, and learns those of others from the trace itself. It is
+//! shown every record in time order, and asked afterwards.
+
+mod input;
+
+use etl_format::read::{Options, Trace};
+use etl_schema::render;
+use etl_schema::store::SchemaStore;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let bytes = input::bytes()?;
+    let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+    let mut store = SchemaStore::default();
+    let mut records = trace.ordered()?;
+    let (mut known, mut unknown, mut code) = (0, 0, 0);
+    while let Some(record) = records.next_record()? {
+        store.learn(&record);
+        let Some((schema, mut fields)) = store.fields(&record) else {
+            unknown += 1;
+            continue;
+        };
+        known += 1;
+        // All fields, as text ...
+        let mut line = Vec::new();
+        render::text_fields(&mut line, &mut fields);
+        println!("{}{}", schema.name, String::from_utf8_lossy(&line));
+        // ... and one field of one event, by name. `Decoder::field` finds its place once for many payloads.
+        if schema.name.starts_with("MethodLoadVerbose")
+            && let Some((_, mut fields)) = store.fields(&record)
+            && let Some((_, size)) = fields.find(|(field, _)| field.name == "MethodSize")
+        {
+            code += size.as_u64().unwrap_or_default();
+        }
+    }
+    println!("{known} events described, {unknown} not; {code} bytes of code");
+    if cfg!(test) {
+        assert_eq!((known, unknown, code), (4, 0, 384));
+    }
+    Ok(())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+}

@@ -1,0 +1,74 @@
+//! What the examples read: the trace that is named on the command line, or one of their own.
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_schema::Identity;
+use etl_schema::encode::PayloadBuilder;
+use etl_schema::tables::Registry;
+
+/// The trace that the command line names, or [`trace`].
+pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    // Under test the command line is the test runner's.
+    match std::env::args_os().nth(1).filter(|_| !cfg!(test)) {
+        Some(path) => Ok(std::fs::read(path)?),
+        None => trace(),
+    }
+}
+
+/// A CLR tells that it compiled three methods. The payloads are encoded by the same tables that describe them to
+/// decoders.
+pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
+    let verbose = Identity::Modern { id: 143, version: 1 };
+    let event = Registry::builtin().event(runtime.guid, verbose).ok_or("so is its event 143")?;
+    let header = LogFileHeader {
+        stamp: 1_000,
+        perf_freq: 10_000_000,
+        start_time: 132_000_000_000_000_000,
+        ..LogFileHeader::new()
+    };
+    let file = File::new(Cursor::new(Vec::new()));
+    let mut session = Session::create(file, SessionConfig::new(header))?;
+    for (number, name) in (1u32..).zip(["Main", "Sort", "Compare"]) {
+        let payload = PayloadBuilder::new(&event.schema)
+            .set("MethodID", 0x7ff8_0000_1000 + u64::from(number))
+            .set("MethodStartAddress", 0x7ff8_0010_0000 + u64::from(number) * 0x1000)
+            .set("MethodSize", 64 * number)
+            .set("MethodNamespace", "Shop.Program")
+            .set("MethodName", name)
+            .set("ClrInstanceID", 9u16)
+            .encode(PointerSize::P8)?;
+        session.write(
+            0,
+            &Event {
+                pointer_size: PointerSize::P8,
+                flags: EventFlags(0),
+                properties: EventProperties(0),
+                thread_id: 8,
+                process_id: 4,
+                stamp: 1_000 + i64::from(number) * 10_000,
+                provider: runtime.guid,
+                descriptor: Descriptor {
+                    id: 143,
+                    version: 1,
+                    level: event.schema.level.value,
+                    opcode: event.schema.opcode.value,
+                    task: event.schema.task.value,
+                    keyword: event.schema.keywords,
+                    ..Descriptor::default()
+                },
+                kernel_time: 0,
+                user_time: 0,
+                activity: Guid::ZERO,
+                extended: &[],
+                payload: &payload,
+            },
+        )?;
+    }
+    let (file, _) = session.close(None)?;
+    Ok(file.into_inner().into_inner())
+}

@@ -1,0 +1,58 @@
+use etl_format::read::{Options, Trace};
+use etl_schema::store::SchemaStore;
+use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
+use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku};
+use etl_synth::truth::Gathered;
+use etl_synth::{Memory, RUNDOWN, SECOND};
+
+/// The decoder under test: names of the events that the tables know, in time order.
+fn names(trace: &[u8]) -> Vec<String> {
+    let mut trace = Trace::open(trace, &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let store = SchemaStore::default();
+    let mut out = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        let schema = store.decoder(&record).map(|decoder| decoder.schema());
+        out.extend(schema.filter(|_| record.is_event()).map(|schema| schema.name.to_string()));
+    }
+    out
+}
+
+/// The truth is what a decoder must find: every event that was recorded, and no other.
+fn finds_what_was_recorded(scenario: &Scenario) {
+    let (mut files, mut truth) = (Memory::default(), Gathered::default());
+    etl_synth::simulate(scenario, &mut files, &mut truth).unwrap();
+    let (file, bytes) = files.into_files().remove(0);
+    let told: Vec<&str> = truth.recorded(0).map(|event| event.name.as_str()).collect();
+    assert!(!told.is_empty(), "{file} says something");
+    assert_eq!(names(&bytes), told, "{file}");
+}
+
+#[test]
+fn of_every_script() {
+    for case in std::fs::read_dir("cases").unwrap() {
+        let path = case.unwrap().path();
+        let script = std::fs::read_to_string(&path).unwrap();
+        let scenario = etl_synth::scenario::parse(&path.to_string_lossy(), &script);
+        finds_what_was_recorded(&scenario.unwrap());
+    }
+}
+
+/// Where the cases are many and alike, Rust says them better than scripts: modules with nothing in them, with one method, and with
+/// more than a buffer holds.
+#[test]
+fn of_modules_of_any_size() {
+    for methods in [0, 1, 100, 5_000] {
+        let module = ModulePlan::new("C:\\Shop\\Shop.dll", ModuleKind::Il)
+            .with_methods(MethodPlan::many(methods, CodeKind::Jitted));
+        let assembly = AssemblyPlan::new("Shop").with_module(module);
+        let clr = ClrPlan::new(Sku::Core, [8, 0, 0, 0])
+            .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
+        let mut scenario = Scenario::new(format!("{methods} methods"));
+        scenario.process(ProcessPlan::new("Shop.exe").with_clr(clr));
+        let session = SessionPlan::new("rundown", "rundown.etl").with(RUNDOWN, 0x138, 5);
+        scenario.at(SECOND, Action::Start(Box::new(session)));
+        scenario.at(30 * SECOND, Action::Stop { session: "rundown".into() });
+        finds_what_was_recorded(&scenario);
+    }
+}

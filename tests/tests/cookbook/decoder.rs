@@ -1,0 +1,52 @@
+use etl_format::read::{Options, Trace};
+use etl_schema::store::SchemaStore;
+use etl_verify::snapshot::Snapshot;
+
+/// The decoder under test: methods that were compiled, and the bytes of their code.
+fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
+    let mut trace = Trace::open(trace, &Options::default())?;
+    let mut records = trace.ordered()?;
+    let mut store = SchemaStore::default();
+    let mut out = Vec::new();
+    while let Some(record) = records.next_record()? {
+        store.learn(&record);
+        if let Some((schema, fields)) = store.fields(&record)
+            && schema.name.starts_with("MethodLoadVerbose")
+        {
+            let wanted = ["MethodNamespace", "MethodName", "MethodSize"];
+            let found = fields.filter(|(field, _)| wanted.contains(&&*field.name));
+            let values: Vec<String> = found
+                .map(|(field, value)| {
+                    let mut text = Vec::new();
+                    etl_schema::render::bare_value(&mut text, field, value);
+                    String::from_utf8_lossy(&text).into_owned()
+                })
+                .collect();
+            out.push(values.join(" "));
+        }
+    }
+    Ok(out)
+}
+
+/// A scenario's trace is the same everywhere. A recorded one: `std::fs::read("traces/recipe.etl")`.
+fn trace() -> Vec<u8> {
+    let script = std::fs::read_to_string("cases/attach.kdl").unwrap();
+    let scenario = etl_synth::scenario::parse("attach", &script).unwrap();
+    let (_name, bytes) = etl_synth::in_memory(&scenario).unwrap().remove(0);
+    bytes
+}
+
+#[test]
+fn methods_are_as_they_were() {
+    let found = methods(&trace()).unwrap();
+    insta::assert_snapshot!(found[..3].join("\n"), @"");
+    assert_eq!(found.len(), 16);
+}
+
+/// What a decoder has to go by. Nothing varies from recording to recording: times, ids and addresses are replaced by the order
+/// in which they appear, so a trace that was recorded anew gives the same text where it says the same.
+#[test]
+fn the_trace_says_what_it_said() {
+    let text = Snapshot::new().limit(2).render(trace().as_slice()).unwrap();
+    insta::assert_snapshot!(text, @"");
+}

@@ -1,0 +1,49 @@
+use etl_schema::enable::{Enablement, EventKey, IdFilter};
+use etl_schema::strategies::{enablements_of, event_keys_of};
+use etl_schema::tables::{Provider, Registry};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+/// The filter under test.
+fn admits(session: &Enablement, event: &EventKey) -> bool {
+    let level = event.level == 0 || session.level == 0 || event.level <= session.level;
+    let keyword = match event.keyword {
+        0 => !session.ignore_keyword_0,
+        some => (session.any == 0 || some & session.any != 0) && some & session.all == session.all,
+    };
+    let id = match &session.ids {
+        IdFilter::Any => true,
+        IdFilter::In(ids) => ids.contains(&event.id),
+        IdFilter::Out(ids) => !ids.contains(&event.id),
+    };
+    level && keyword && id
+}
+
+fn runtime() -> &'static Provider {
+    Registry::builtin().find("Microsoft-Windows-DotNETRuntime").unwrap()
+}
+
+proptest! {
+    /// Sessions with keywords, levels and id filters that matter to the provider, and its events and their neighbours.
+    #[test]
+    fn the_filter_is_the_rule(
+        session in enablements_of(runtime()),
+        event in event_keys_of(runtime()),
+    ) {
+        prop_assert_eq!(admits(&session, &event), session.admits(&event));
+    }
+}
+
+/// A test that cannot fail shows nothing: a filter that takes the mask 0 for none is found out.
+#[test]
+fn a_mistake_is_found() {
+    let mistaken = |session: &Enablement, event: &EventKey| {
+        admits(session, event) && (session.any != 0 || event.keyword == 0)
+    };
+    let both = (enablements_of(runtime()), event_keys_of(runtime()));
+    let found = TestRunner::deterministic().run(&both, |(session, event)| {
+        prop_assert_eq!(mistaken(&session, &event), session.admits(&event));
+        Ok(())
+    });
+    assert!(found.is_err());
+}

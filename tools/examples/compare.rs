@@ -1,0 +1,83 @@
+//! What differs between two traces: `cargo run --example compare [A.etl B.etl]`.
+//!
+//! Without files it compares two of its own: the same events, but that one is missing in the second and one has another level.
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::read::Trace;
+use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_tools::diff::{Difference, Options, Summary, diff};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Under test the command line is the test runner's.
+    let mut args = std::env::args_os().skip(1).filter(|_| !cfg!(test));
+    if let (Some(a), Some(b)) = (args.next(), args.next()) {
+        compare(&std::fs::read(a)?, &std::fs::read(b)?)?;
+        return Ok(());
+    }
+    let first = trace(&[(1, 4), (2, 4), (3, 4), (4, 4)])?;
+    let second = trace(&[(1, 4), (3, 5), (4, 4)])?;
+    let found = compare(&first, &second)?;
+    assert_eq!((found.same, found.missing, found.extra, found.changed), (2, 1, 0, 1));
+    Ok(())
+}
+
+fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::Error>> {
+    let mut first = Trace::open(first, &Default::default())?;
+    let mut second = Trace::open(second, &Default::default())?;
+    let tell = |difference: Difference<'_>| match difference {
+        Difference::Missing(event) => println!("- event {}", event.id()),
+        Difference::Extra(event) => println!("+ event {}", event.id()),
+        Difference::Changed { before, changes, .. } => {
+            println!("~ event {}", before.id());
+            for change in changes {
+                println!("    {}: {:?} to {:?}", change.name, change.before, change.after);
+            }
+        }
+        _ => {}
+    };
+    let found = diff(&mut first, &mut second, &Options::default(), tell, |_| {})
+        .map_err(|(which, error)| format!("{which:?}: {error}"))?;
+    println!("{} events are the same", found.same);
+    Ok(found)
+}
+
+/// A trace with events of these ids and levels, a millisecond apart by their ids.
+fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
+    let header = LogFileHeader {
+        stamp: 1_000,
+        perf_freq: 10_000_000,
+        start_time: 132_000_000_000_000_000,
+        ..LogFileHeader::new()
+    };
+    let file = File::new(Cursor::new(Vec::new()));
+    let mut session = Session::create(file, SessionConfig::new(header))?;
+    for &(id, level) in events {
+        let event = Event {
+            pointer_size: PointerSize::P8,
+            flags: EventFlags(0),
+            properties: EventProperties(0),
+            thread_id: 8,
+            process_id: 4,
+            stamp: 1_000 + i64::from(id) * 10_000,
+            provider: Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, *b"examples"),
+            descriptor: Descriptor { id, level, ..Descriptor::default() },
+            kernel_time: 0,
+            user_time: 0,
+            activity: Guid::ZERO,
+            extended: &[],
+            payload: b"",
+        };
+        session.write(0, &event)?;
+    }
+    let (file, _) = session.close(None)?;
+    Ok(file.into_inner().into_inner())
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+}
