@@ -39,7 +39,11 @@ fn trace() -> Vec<u8> {
 #[test]
 fn methods_are_as_they_were() {
     let found = methods(&trace()).unwrap();
-    insta::assert_snapshot!(found[..3].join("\n"), @"");
+    insta::assert_snapshot!(found[..3].join("\n"), @r#"
+    34 Shop.ReaderCustomer0 WriteToken
+    211 Shop.CustomerParser0 BeginCache
+    53 Shop.ReaderResponse1 ParseQueue
+    "#);
     assert_eq!(found.len(), 16);
 }
 
@@ -48,5 +52,27 @@ fn methods_are_as_they_were() {
 #[test]
 fn the_trace_says_what_it_said() {
     let text = Snapshot::new().limit(2).render(trace().as_slice()).unwrap();
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r#"
+    ##1 +0us P1/T1 Microsoft-Windows-DotNETRuntime MethodJittingStarted_V1 id=145 v1 op=42 level=5 keywords=0x10
+      MethodID=@1
+      ModuleID=@2
+      MethodToken=100663307
+      MethodILSize=8
+      MethodNamespace="Shop.ReaderCustomer0"
+      MethodName="WriteToken"
+      MethodSignature="instance int32  (int32,int32)"
+      ClrInstanceID=9
+    ##2 +50us P1/T1 Microsoft-Windows-DotNETRuntime MethodLoadVerbose_V2 id=143 v2 op=37 level=4 keywords=0x30
+      MethodID=@1
+      ModuleID=@2
+      MethodStartAddress=@3
+      MethodSize=34
+      MethodToken=100663307
+      MethodFlags=Jitted|0x180
+      MethodNamespace="Shop.ReaderCustomer0"
+      MethodName="WriteToken"
+      MethodSignature="instance int32  (int32,int32)"
+      ClrInstanceID=9
+      ReJITID=0
+    "#);
 }
