@@ -237,12 +237,13 @@ impl<'s> Renderer<'s> {
         }
         let id = record.identity();
         match self.store.provider_name(id.provider) {
-            Some(name) => out.push_str(name),
+            Some(name) => escaped(out, name),
             None => write!(out, "{}", id.provider)?,
         }
         let name = self.store.decoder(record).map(|d| d.schema().name.to_string());
         if let Some(name) = name.filter(|n| !n.is_empty()) {
-            write!(out, " {name}")?;
+            out.push(' ');
+            escaped(out, &name);
         }
         match record.header() {
             Header::Event(h) => {
@@ -263,7 +264,9 @@ impl<'s> Renderer<'s> {
     }
 
     fn field(&mut self, out: &mut String, field: &Field, value: Value<'_>) -> std::fmt::Result {
-        write!(out, "  {}=", field.name)?;
+        out.push_str("  ");
+        escaped(out, &field.name);
+        out.push('=');
         match value {
             Value::Pointer(address) if !self.how.keep_addresses => self.address(out, address),
             Value::UInt(id) if !self.how.keep_addresses && is_identity(field) => {
@@ -299,6 +302,13 @@ impl<'s> Renderer<'s> {
             };
         }
     }
+}
+
+/// A name that the trace gives: whatever it is, it stays on its line.
+fn escaped(out: &mut String, name: &str) {
+    let mut text = Vec::new();
+    render::escape_line(&mut text, name);
+    out.push_str(&String::from_utf8_lossy(&text));
 }
 
 /// Whether a field holds an id that is an address in the CLR: 64 bits wide and named so.
