@@ -13,6 +13,7 @@ mod output;
 mod problem;
 mod progress;
 mod sink;
+mod threads;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -134,7 +135,13 @@ fn tools() -> commands::completions::Tools {
 /// `etlkit`, with the arguments of the process.
 #[must_use]
 pub fn etlkit_main() -> ExitCode {
-    run_with(std::env::args_os(), |etlkit: &Etlkit| etlkit.command.run())
+    etlkit_with(std::env::args_os())
+}
+
+/// `etlkit`, with these arguments, the first of which is the program's name: for those who measure it.
+#[must_use]
+pub fn etlkit_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run_with(args, |etlkit: &Etlkit| etlkit.command.run())
 }
 
 /// `etlverify`, with the arguments of the process.

@@ -5,7 +5,8 @@ mod common;
 
 use common::packed::xpress;
 use common::reading::{
-    ahead, file, file_order, heads, pipe, spooled, strict, time_order, time_order_on,
+    Outcome, ahead, file, file_order, heads, in_file_order_on, pipe, spooled, strict, time_order,
+    time_order_on,
 };
 use common::records::MESSAGE;
 use common::{File, message, perfinfo, run, system};
@@ -267,12 +268,40 @@ proptest! {
         let options = Options { mode, ..strict() };
         for options in [options, ahead(options), heads(options)] {
             let alone = time_order(bytes.as_slice(), &options);
+            let options = Options { threads, ..options };
             let together = time_order_on(bytes.as_slice(), &options, threads);
             prop_assert!(together.same_as(&alone));
             prop_assert_eq!(together.order, alone.order);
             let together = time_order_on(file(&bytes), &options, threads);
             prop_assert!(together.same_as(&alone));
             prop_assert_eq!(together.order, alone.order);
+        }
+    }
+
+    #[test]
+    fn file_order_is_the_same_by_any_reader(
+        plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 0..40),
+        layout in layout(),
+        packed: bool,
+        threads in 1..5usize,
+        damage in prop::collection::vec((any::<Index>(), any::<u8>()), 0..3),
+        salvage: bool,
+    ) {
+        let (mut bytes, _) = make(&plans, &layout, packed);
+        for (at, byte) in damage {
+            let len = bytes.len();
+            bytes[at.index(len)] = byte;
+        }
+        let mode = if salvage { Mode::Salvage } else { Mode::Strict };
+        let options = Options { mode, ..strict() };
+        let alone = file_order(bytes.as_slice(), &options);
+        if let Some(indexed) = in_file_order_on(bytes.as_slice(), &options, threads) {
+            // What sequence numbers tell is told beforehand, and more of it.
+            let indexed = Outcome { notes: alone.notes.clone(), ..indexed };
+            prop_assert!(indexed.same_as(&alone));
+        } else {
+            // Finding all buffers beforehand meets what ends the reading.
+            prop_assert!(alone.end.is_err());
         }
     }
 

@@ -20,6 +20,7 @@ use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
+use crate::threads::ThreadArgs;
 
 /// Raised when a field of the report changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -81,6 +82,8 @@ pub(crate) struct Args {
     /// How to print the report, which does not repeat what was removed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -223,8 +226,9 @@ impl WithSource for Scrub<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let Scrub { args, options, name } = self;
         let head = input::head(&mut source);
-        let mut trace = Trace::open(source, &Options::salvage())
-            .map_err(|e| input::not_a_trace(name, &e, &head))?;
+        let reading = Options { threads: args.threads.count(), ..Options::salvage() };
+        let mut trace =
+            Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
         let lists = args.secrets_file.iter().map(PathBuf::as_path);
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();

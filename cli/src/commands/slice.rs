@@ -20,6 +20,7 @@ use crate::filter::FilterArgs;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
+use crate::threads::ThreadArgs;
 
 /// Raised when a field of the report changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -56,6 +57,8 @@ pub(crate) struct Args {
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
@@ -99,8 +102,9 @@ impl WithSource for Slice<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let Slice { args, name } = self;
         let head = input::head(&mut source);
-        let mut trace = Trace::open(source, &Options::salvage())
-            .map_err(|e| input::not_a_trace(name, &e, &head))?;
+        let reading = Options { threads: args.threads.count(), ..Options::salvage() };
+        let mut trace =
+            Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
         let mut filter = args.filter.compile(&trace.clock())?;
         if filter.asks_for_names()
             && let Ok(mut records) = trace.file_order()

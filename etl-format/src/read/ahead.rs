@@ -29,25 +29,27 @@ pub(crate) struct Piece<B> {
     index: usize,
     entry: BufferEntry,
     pub loaded: Loaded<B>,
-    /// Its records in time order.
+    /// Its records, in time order where that was asked for.
     pub records: Vec<Spot>,
     /// The faults of this buffer.
     pub log: Log,
-    /// Whether its records had to be sorted, or what ended the reading.
+    /// Whether its records were not in order, or what ended the reading.
     pub sorted: Result<bool>,
 }
 
-/// Decompresses a buffer whose bytes are there and finds its records; whether they had to be sorted.
+/// Decompresses a buffer whose bytes are there and finds its records; whether they were out of order.
+/// With `sort` they are then put in order.
 pub(crate) fn make_ready<B: AsRef<[u8]>>(
     entry: BufferEntry,
     layout: &Layout,
     loaded: &mut Loaded<B>,
     records: &mut Vec<Spot>,
     log: &mut Log,
+    sort: bool,
 ) -> Result<bool> {
     loaded.set(entry, layout, log)?;
     let ordered = loaded.spots(records, log);
-    if !ordered {
+    if !ordered && sort {
         records.sort_by_key(|spot| spot.stamp);
     }
     Ok(!ordered)
@@ -75,13 +77,15 @@ pub(crate) struct Ahead<B> {
 }
 
 impl<B: AsRef<[u8]> + Default + Send> Ahead<B> {
-    /// Starts `threads` threads. They end when this is dropped.
+    /// Starts `threads` threads, which put records in time order if they are to `sort`. They end when
+    /// this is dropped.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         threads: usize,
         order: Vec<usize>,
         layout: &Layout,
         mode: Mode,
+        sort: bool,
     ) -> Self
     where
         B: 'scope,
@@ -94,7 +98,7 @@ impl<B: AsRef<[u8]> + Default + Send> Ahead<B> {
             scope.spawn(move || {
                 for mut piece in take {
                     let Piece { entry, loaded, records, log, .. } = &mut piece;
-                    piece.sorted = make_ready(*entry, &layout, loaded, records, log);
+                    piece.sorted = make_ready(*entry, &layout, loaded, records, log, sort);
                     if give.send(piece).is_err() {
                         return;
                     }

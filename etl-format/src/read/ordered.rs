@@ -23,6 +23,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::thread::Scope;
 
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, ErrorKind, Result};
@@ -118,7 +119,7 @@ enum Waiting {
     Open(usize),
 }
 
-/// Reads a trace in time order.
+/// Reads a trace in time order, or, from [`super::Trace::in_file_order`], as it stands.
 ///
 /// Holds two buffers per processor, and more where the trace makes it necessary. The order is that of
 /// a stable sort of the whole trace by stamp: equal stamps come in the order of processors (the
@@ -131,6 +132,8 @@ pub struct Ordered<S: Source> {
     limits: Limits,
     mode: Mode,
     order: OrderCheck,
+    /// Buffer by buffer, as they stand in the file, and not by time.
+    as_it_stands: bool,
     tally: Tally,
     records: u64,
     /// What reading ended with, for good.
@@ -155,12 +158,15 @@ pub struct Ordered<S: Source> {
     ahead: Option<Ahead<S::Block>>,
 }
 
+/// Threads beyond these would only wait for the one that merges.
+const MOST_THREADS: usize = 63;
+
 /// Ends the other threads whichever way the work with the reader ends.
 struct Alone<'a, S: Source>(&'a mut Ordered<S>);
 
 impl<S: Source> Drop for Alone<'_, S> {
     fn drop(&mut self) {
-        self.0.ahead = None;
+        self.0.end_threads();
     }
 }
 
@@ -177,13 +183,39 @@ impl<S: Source> Ordered<S> {
         entries.sort_by_key(|e| {
             (!e.is_header(), e.processor, e.first_stamp, e.sequence_number, e.offset)
         });
-        let (ranks, streams) = ranks(&entries);
+        let ranks = ranks(&entries);
+        Self::begin(source, entries, ranks, layout, options, damage, false)
+    }
+
+    /// A reader for which all buffers are those of one processor, one behind the other.
+    pub(crate) fn as_it_stands(
+        source: S,
+        mut entries: Vec<BufferEntry>,
+        layout: Layout,
+        options: &Options,
+        damage: Vec<Damage>,
+    ) -> Self {
+        entries.sort_by_key(|e| e.offset);
+        let ranks = (vec![(0, 0); entries.len()], 1);
+        Self::begin(source, entries, ranks, layout, options, damage, true)
+    }
+
+    fn begin(
+        source: S,
+        entries: Vec<BufferEntry>,
+        (ranks, streams): (Vec<Rank>, usize),
+        layout: Layout,
+        options: &Options,
+        damage: Vec<Damage>,
+        as_it_stands: bool,
+    ) -> Self {
         let mut ordered = Ordered {
             source,
             layout,
             limits: options.limits,
             mode: options.mode,
             order: options.order,
+            as_it_stands,
             tally: Tally::new(damage),
             records: 0,
             failed: None,
@@ -216,6 +248,8 @@ impl<S: Source> Ordered<S> {
     fn wait_for(&mut self, index: usize, ahead: i64) {
         if let (Some(entry), Some(&rank)) = (self.entries.get(index), self.ranks.get(index)) {
             let due = match self.order {
+                // Not before the last record of the one that is being read.
+                _ if self.as_it_stands => NEVER,
                 OrderCheck::Full | OrderCheck::Heads => (entry.first_stamp, rank),
                 // Before the record that is due then.
                 OrderCheck::Ahead => (ahead, (0, 0)),
@@ -231,21 +265,38 @@ impl<S: Source> Ordered<S> {
     /// Records, damage and report are the same for any number of threads. Up to 16 buffers for each
     /// further thread are held besides those that the report counts.
     pub fn with_threads<T>(&mut self, threads: usize, work: impl FnOnce(&mut Self) -> T) -> T {
-        let others = threads.saturating_sub(1).min(Self::MOST_THREADS);
-        let packed = self.entries.iter().filter(|entry| entry.compressed).count();
-        if others == 0 || packed < Self::WORTH_IT {
+        let others = threads.saturating_sub(1);
+        if others == 0 || !self.gains_by_threads() {
             return work(self);
         }
-        let order = self.likely_order();
         std::thread::scope(|scope| {
-            self.ahead = Some(Ahead::start(scope, others, order, &self.layout, self.mode));
+            self.start(scope, others);
             let alone = Alone(self);
             work(&mut *alone.0)
         })
     }
 
-    /// Threads beyond these would only wait for the one that merges.
-    const MOST_THREADS: usize = 63;
+    /// Whether there is so much to decompress that it is worth it to start a thread.
+    pub(crate) fn gains_by_threads(&self) -> bool {
+        self.entries.iter().filter(|entry| entry.compressed).count() >= Self::WORTH_IT
+    }
+
+    /// Starts other threads. They end at [`Ordered::end_threads`], which has to come before the end
+    /// of the scope.
+    pub(crate) fn start<'scope>(&mut self, scope: &'scope Scope<'scope, '_>, others: usize)
+    where
+        S::Block: 'scope,
+    {
+        let (order, others) = (self.likely_order(), others.min(MOST_THREADS));
+        self.ahead =
+            Some(Ahead::start(scope, others, order, &self.layout, self.mode, !self.as_it_stands));
+    }
+
+    /// Goes on alone.
+    pub(crate) fn end_threads(&mut self) {
+        self.ahead = None;
+    }
+
     /// Compressed buffers for which it is worth it to start a thread.
     const WORTH_IT: usize = 16;
 
@@ -256,6 +307,8 @@ impl<S: Source> Ordered<S> {
         let due = |index: usize| {
             let before = index.checked_sub(1).filter(|&before| stream(before) == stream(index));
             let at = match self.order {
+                // They are sorted by place, and stay so.
+                _ if self.as_it_stands => None,
                 OrderCheck::Full | OrderCheck::Heads => Some(index),
                 OrderCheck::Ahead => before,
             };
@@ -445,7 +498,7 @@ impl<S: Source> Ordered<S> {
                 let read = self.source.read(offset, len, &mut run.loaded.raw);
                 read.map_err(|e| Error::new(offset, e.into()))?;
                 let Run { loaded, records, log, .. } = run;
-                make_ready(entry, &self.layout, loaded, records, log)?
+                make_ready(entry, &self.layout, loaded, records, log, !self.as_it_stands)?
             }
         };
         self.report.sorted_buffers += u64::from(sorted);
@@ -533,8 +586,51 @@ fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
 }
 
 /// Sets the first stamp of those buffers that are `asked` for to the earliest of all their records,
-/// and finds those that are not in order inside.
+/// and finds those that are not in order inside. Up to `threads - 1` other threads decompress.
 pub(crate) fn measure<S: Source>(
+    source: &mut S,
+    entries: &mut [BufferEntry],
+    layout: &Layout,
+    mode: Mode,
+    threads: usize,
+    asked: impl Fn(&BufferEntry) -> bool,
+) -> Result<()> {
+    let others = threads.saturating_sub(1).min(MOST_THREADS);
+    let packed = entries.iter().filter(|entry| entry.compressed && asked(entry)).count();
+    if others == 0 || packed < Ordered::<S>::WORTH_IT {
+        return measure_alone(source, entries, layout, mode, asked);
+    }
+    // What is empty is not read.
+    let ahead = |e: &BufferEntry| asked(e) && e.fill as usize > BUFFER_HEADER_SIZE;
+    let order = (0..entries.len()).filter(|&at| entries.get(at).is_some_and(ahead)).collect();
+    std::thread::scope(|scope| {
+        let mut ahead = Ahead::<S::Block>::start(scope, others, order, layout, mode, false);
+        for index in 0..entries.len() {
+            if !entries.get(index).is_some_and(&asked) {
+                continue;
+            }
+            match ahead.take(index, entries, source) {
+                Some(mut piece) => {
+                    let unordered = piece.sorted?;
+                    piece.log.check()?;
+                    if let Some(entry) = entries.get_mut(index) {
+                        entry.unordered = unordered;
+                        let least = piece.records.iter().map(|spot| spot.stamp).min();
+                        entry.first_stamp = least.unwrap_or(layout.start);
+                    }
+                    ahead.give_back((piece.loaded, piece.records));
+                }
+                None => {
+                    let one = entries.get_mut(index..=index).unwrap_or_default();
+                    measure_alone(source, one, layout, mode, |_| true)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn measure_alone<S: Source>(
     source: &mut S,
     entries: &mut [BufferEntry],
     layout: &Layout,

@@ -23,6 +23,10 @@ pub struct Options {
     pub order: OrderCheck,
     /// Bounds on memory.
     pub limits: Limits,
+    /// Threads that decompress buffers when [`OrderCheck::Full`] looks at every record beforehand, the
+    /// caller's own among them; 0 is 1. What is read is the same for any number. For the reading
+    /// itself there is [`Ordered::with_threads`].
+    pub threads: usize,
 }
 
 impl Options {
@@ -65,10 +69,16 @@ impl<S: Source> Trace<S> {
         let BufferWalk { layout, mut notes, .. } = walk;
         // Where a buffer's first record tells no time, the ones behind it have to.
         let unknown = |e: &BufferEntry| e.first_stamp == i64::MIN;
-        measure(&mut source, &mut buffers, &layout, Mode::Salvage, unknown)?;
+        measure(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
         let (options, damage) = (*options, log.damage);
         Ok(Trace { source, options, header, buffers, layout, format, notes, damage })
+    }
+
+    /// How it is read.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.options
     }
 
     /// The header event.
@@ -125,10 +135,19 @@ impl<S: Source> Trace<S> {
     pub fn ordered(&mut self) -> Result<Ordered<&mut S>> {
         let mut buffers = self.buffers.clone();
         if self.options.order == OrderCheck::Full {
-            measure(&mut self.source, &mut buffers, &self.layout, self.options.mode, |_| true)?;
+            let Options { mode, threads, .. } = self.options;
+            measure(&mut self.source, &mut buffers, &self.layout, mode, threads, |_| true)?;
         }
         let (layout, damage) = (self.layout.clone(), self.damage.clone());
         Ok(Ordered::new(&mut self.source, buffers, layout, &self.options, damage))
+    }
+
+    /// Reads as the file stands, as [`Trace::file_order`] does, by a reader that other threads can
+    /// decompress buffers for ([`Ordered::with_threads`]): the same records and the same damage. Its
+    /// [`OrderReport`](super::OrderReport) tells how far that is from time order.
+    pub fn in_file_order(&mut self) -> Ordered<&mut S> {
+        let (buffers, layout) = (self.buffers.clone(), self.layout.clone());
+        Ordered::as_it_stands(&mut self.source, buffers, layout, &self.options, self.damage.clone())
     }
 
     /// [`Trace::ordered`] for a reader that has the source to itself.
@@ -137,8 +156,8 @@ impl<S: Source> Trace<S> {
     /// As [`Trace::ordered`].
     pub fn into_ordered(mut self) -> Result<Ordered<S>> {
         if self.options.order == OrderCheck::Full {
-            let (buffers, mode) = (&mut self.buffers, self.options.mode);
-            measure(&mut self.source, buffers, &self.layout, mode, |_| true)?;
+            let (buffers, Options { mode, threads, .. }) = (&mut self.buffers, self.options);
+            measure(&mut self.source, buffers, &self.layout, mode, threads, |_| true)?;
         }
         Ok(Ordered::new(self.source, self.buffers, self.layout, &self.options, self.damage))
     }

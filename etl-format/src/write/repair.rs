@@ -101,7 +101,7 @@ pub fn repair_with<S: Source, M: Medium>(
     mut watch: impl FnMut(&Record<'_>),
 ) -> Result<(M, RepairReport)> {
     let limits = how.limits;
-    let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits };
+    let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits, threads: 1 };
     let mut trace = Trace::open(input, &options)?;
     let found = trace.header().clone();
     let header = is_known(&found);

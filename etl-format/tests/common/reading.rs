@@ -134,6 +134,21 @@ pub fn time_order_on(source: impl Source, options: &Options, threads: usize) -> 
     Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
 }
 
+/// As [`file_order`], by the reader that other threads can help; `None` where finding the buffers fails.
+pub fn in_file_order_on(source: impl Source, options: &Options, threads: usize) -> Option<Outcome> {
+    let mut trace = Trace::open(source, options).ok()?;
+    let mut reader = trace.in_file_order();
+    let mut records = Vec::new();
+    let end = reader.with_threads(threads, |reader| {
+        reader.for_each(|r| {
+            records.push(Seen::of(&r));
+            Ok(())
+        })
+    });
+    let order = OrderReport::default();
+    Some(Outcome { records, damage: spots(reader.damage()), notes: Vec::new(), order, end })
+}
+
 pub fn strict() -> Options {
     Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() }
 }

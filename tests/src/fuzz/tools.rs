@@ -29,7 +29,7 @@ fn medium() -> File<Cursor<Vec<u8>>> {
 /// Records of what a tool wrote, which has to be sound.
 fn sound(file: File<Cursor<Vec<u8>>>) -> u64 {
     let bytes = file.into_inner().into_inner();
-    let strict = Options { mode: Mode::Strict, order: OrderCheck::Full, limits: Limits::default() };
+    let strict = Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() };
     let mut trace = Trace::open(bytes.as_slice(), &strict).expect("what a tool writes is a trace");
     let mut records = trace.ordered().expect("in time order");
     let mut count = 0;

@@ -21,7 +21,7 @@ const LIES: [u64; 9] =
 fn read(bytes: &[u8]) -> u64 {
     let mut records = 0;
     for mode in [Mode::Strict, Mode::Salvage] {
-        let options = Options { mode, order: OrderCheck::Full, limits: Limits::default() };
+        let options = Options { mode, order: OrderCheck::Full, ..Options::default() };
         let mut count = 0;
         if let Ok(mut reader) = FileOrder::open(bytes, &options) {
             while let Ok(Some(_)) = reader.next_record() {

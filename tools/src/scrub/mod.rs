@@ -154,18 +154,22 @@ pub fn scrub<S: Source, M: Medium>(
         Lengths::Free => Scrubber { most: Some(room & !7), ..scrubber },
     };
     let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
+    let threads = trace.options().threads;
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut bytes = Vec::new();
-    while let Some(record) = records.next_record().map_err(Failed::Reading)? {
-        watch(&record);
-        if relog.is_written(&record) {
-            continue;
+    records.with_threads(threads, |records| {
+        while let Some(record) = records.next_record().map_err(Failed::Reading)? {
+            watch(&record);
+            if relog.is_written(&record) {
+                continue;
+            }
+            store.learn(&record);
+            bytes.clear();
+            scrubber.record(&record, &store, &mut bytes, &mut summary);
+            relog.put(&record, &bytes).map_err(Failed::Writing)?;
         }
-        store.learn(&record);
-        bytes.clear();
-        scrubber.record(&record, &store, &mut bytes, &mut summary);
-        relog.put(&record, &bytes).map_err(Failed::Writing)?;
-    }
+        Ok::<_, Failed>(())
+    })?;
     while summary.fields.len() > MOST_FIELDS {
         summary.fields.pop_last();
     }
@@ -184,25 +188,28 @@ fn learn<S: Source>(
     let mut found = BTreeSet::new();
     let users = policy.of(Category::Users) != Action::Keep;
     let machines = policy.of(Category::Machines) != Action::Keep;
-    let mut records = trace.ordered()?;
-    while let Some(record) = records.next_record()? {
-        watch(&record);
-        store.learn(&record);
-        if found.len() >= MOST_NAMES {
-            continue;
-        }
-        if users {
-            let payload = record.payload();
-            let mut from = 0;
-            while let Some(home) = patterns::home(payload, from) {
-                from = home.end.max(from + 1);
-                found.insert(home.name.to_lowercase());
+    let threads = trace.options().threads;
+    trace.ordered()?.with_threads(threads, |records| {
+        records.for_each(|record| {
+            watch(&record);
+            store.learn(&record);
+            if found.len() >= MOST_NAMES {
+                return Ok(());
             }
-        }
-        if users || machines {
-            told(&record, &store, users, machines, &mut found);
-        }
-    }
+            if users {
+                let payload = record.payload();
+                let mut from = 0;
+                while let Some(home) = patterns::home(payload, from) {
+                    from = home.end.max(from + 1);
+                    found.insert(home.name.to_lowercase());
+                }
+            }
+            if users || machines {
+                told(&record, &store, users, machines, &mut found);
+            }
+            Ok::<_, etl_format::Error>(())
+        })
+    })?;
     let mut names = Needles::new();
     for name in found.iter().filter(|name| is_telling(name)).take(MOST_NAMES) {
         names.add(name, true);

@@ -97,34 +97,39 @@ pub fn slice<S: Source, M: Medium>(
     };
     let plan = RelogPlan::copying(trace).map_err(Failed::Reading)?;
     let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
+    let threads = trace.options().threads;
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut chooser = Chooser::default();
     let mut summary = Summary::default();
-    while let Some(record) = records.next_record().map_err(Failed::Reading)? {
-        watch(&record);
-        // The header event is written from its fields, whatever is selected.
-        if relog.is_written(&record) && record.place().in_buffer as usize == BUFFER_HEADER_SIZE {
-            continue;
-        }
-        summary.records += 1;
-        let chosen = chooser.look(&record, &mut select);
-        if chosen.selected {
-            summary.selected += 1;
-        } else {
-            let kernel = chosen.kernel.as_ref();
-            let why = needs.as_ref().and_then(|n| n.why(&record, kernel, &chosen.subject));
-            // What stands beside the header event stays there.
-            let why = why.or(relog.is_written(&record).then_some(Why::System));
-            let Some(why) = why else {
-                relog.pass(&record).map_err(Failed::Writing)?;
+    records.with_threads(threads, |records| {
+        while let Some(record) = records.next_record().map_err(Failed::Reading)? {
+            watch(&record);
+            // The header event is written from its fields, whatever is selected.
+            if relog.is_written(&record) && record.place().in_buffer as usize == BUFFER_HEADER_SIZE
+            {
                 continue;
-            };
-            if let Some(count) = summary.state.get_mut(why as usize) {
-                *count += 1;
             }
+            summary.records += 1;
+            let chosen = chooser.look(&record, &mut select);
+            if chosen.selected {
+                summary.selected += 1;
+            } else {
+                let kernel = chosen.kernel.as_ref();
+                let why = needs.as_ref().and_then(|n| n.why(&record, kernel, &chosen.subject));
+                // What stands beside the header event stays there.
+                let why = why.or(relog.is_written(&record).then_some(Why::System));
+                let Some(why) = why else {
+                    relog.pass(&record).map_err(Failed::Writing)?;
+                    continue;
+                };
+                if let Some(count) = summary.state.get_mut(why as usize) {
+                    *count += 1;
+                }
+            }
+            relog.copy(&record).map_err(Failed::Writing)?;
         }
-        relog.copy(&record).map_err(Failed::Writing)?;
-    }
+        Ok::<_, Failed>(())
+    })?;
     summary.damage = records.damage().to_vec();
     let (medium, _) = relog.finish().map_err(Failed::Writing)?;
     Ok((medium, summary))
@@ -138,27 +143,30 @@ fn gather<S: Source>(
 ) -> etl_format::Result<Needs> {
     let mut needs = Needs::default();
     let mut chooser = Chooser::default();
-    let mut records = trace.ordered()?;
-    while let Some(record) = records.next_record()? {
-        watch(&record);
-        let chosen = chooser.look(&record, select);
-        if let Some((thread, process)) = chosen.witness {
-            needs.witness(thread, process, record.place());
-        }
-        if let Some(kernel) = &chosen.kernel
-            && kernel.group() == 0x05
-        {
-            let subject = &chosen.subject;
-            if let (Some(thread), Some(process)) =
-                (subject.threads().next(), subject.processes().next())
-            {
-                needs.owner(thread, process);
+    let threads = trace.options().threads;
+    trace.ordered()?.with_threads(threads, |records| {
+        records.for_each(|record| {
+            watch(&record);
+            let chosen = chooser.look(&record, select);
+            if let Some((thread, process)) = chosen.witness {
+                needs.witness(thread, process, record.place());
             }
-        }
-        if chosen.selected {
-            needs.of(&record, chosen.kernel.as_ref(), &chosen.subject);
-        }
-    }
+            if let Some(kernel) = &chosen.kernel
+                && kernel.group() == 0x05
+            {
+                let subject = &chosen.subject;
+                if let (Some(thread), Some(process)) =
+                    (subject.threads().next(), subject.processes().next())
+                {
+                    needs.owner(thread, process);
+                }
+            }
+            if chosen.selected {
+                needs.of(&record, chosen.kernel.as_ref(), &chosen.subject);
+            }
+            Ok::<_, etl_format::Error>(())
+        })
+    })?;
     needs.finish();
     Ok(needs)
 }

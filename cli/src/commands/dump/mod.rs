@@ -23,6 +23,7 @@ use crate::filter::{Filter, FilterArgs};
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::threads::ThreadArgs;
 
 use columns::Columns;
 use lines::Lines;
@@ -72,6 +73,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     tmf: Vec<PathBuf>,
     #[command(flatten)]
+    threads: ThreadArgs,
+    #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     input: InputArgs,
@@ -105,7 +108,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 fn options(args: &Args) -> Options {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     // What is printed cannot be taken back, so the order must be sure before the first line.
-    Options { mode, order: OrderCheck::Full, ..Options::default() }
+    let threads = args.threads.count();
+    Options { mode, order: OrderCheck::Full, threads, ..Options::default() }
 }
 
 /// The failure of opening a trace, or of reading on in it.
@@ -176,14 +180,16 @@ impl Dump<'_> {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),
         };
-        while printer.wants_more() {
-            match records.next_record() {
-                Ok(Some(record)) => printer.print(&record)?,
-                Ok(None) => break,
-                Err(error) => return printer.fail(self.name, &error),
+        records.with_threads(self.args.threads.count(), |records| {
+            while printer.wants_more() {
+                match records.next_record() {
+                    Ok(Some(record)) => printer.print(&record)?,
+                    Ok(None) => break,
+                    Err(error) => return printer.fail(self.name, &error).map(drop),
+                }
             }
-        }
-        printer.finish()?;
+            printer.finish()
+        })?;
         let (report, outcome) = (records.report(), self.complain(records.damage(), &[]));
         if !report.was_in_order() {
             eprintln!(

@@ -4,6 +4,8 @@ mod survey;
 mod text;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
 use etl_format::read::{Mode, Options, Source};
@@ -12,6 +14,7 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
+use crate::threads::ThreadArgs;
 
 use survey::Survey;
 
@@ -35,6 +38,8 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
+    threads: ThreadArgs,
+    #[command(flatten)]
     input: InputArgs,
 }
 
@@ -48,9 +53,7 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
-    let surveys =
-        args.files.iter().map(|f| survey(f, mode, &args.input)).collect::<Result<Vec<_>, _>>()?;
+    let surveys = surveys(args)?;
     let text = match (args.format, surveys.as_slice()) {
         (Format::Json, [one]) => json(one),
         (Format::Json, many) => json(&many),
@@ -67,20 +70,54 @@ fn json(value: &impl serde::Serialize) -> String {
     text
 }
 
-fn survey(path: &Path, mode: Mode, args: &InputArgs) -> Result<Survey, Failure> {
-    struct Look(String, Mode);
+/// The surveys of all files, several files at a time. What is told, and which failure, is as if they had
+/// been read one behind the other.
+fn surveys(args: &Args) -> Result<Vec<Survey>, Failure> {
+    let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
+    let threads = args.threads.count();
+    let at_once = threads.min(args.files.len()).max(1);
+    let options = Options { mode, threads: threads / at_once, ..Options::default() };
+    if at_once == 1 {
+        return args.files.iter().map(|f| survey(f, options, &args.input)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<_>> = Mutex::new(args.files.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = args.files.get(at) else { return };
+                    let survey = survey(file, options, &args.input);
+                    if survey.is_err() {
+                        // Of those behind it nobody will hear.
+                        next.store(args.files.len(), Ordering::Relaxed);
+                    }
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(place) = done.get_mut(at) {
+                        *place = Some(survey);
+                    }
+                }
+            });
+        }
+    });
+    // Those that nobody began stand behind one that failed.
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+}
+
+fn survey(path: &Path, options: Options, args: &InputArgs) -> Result<Survey, Failure> {
+    struct Look(String, Options);
     impl WithSource for Look {
         type Output = Result<Survey, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
-            let options = Options { mode: self.1, ..Options::default() };
-            Survey::new(&mut source, &self.0, &options).map_err(|e| {
+            Survey::new(&mut source, &self.0, &self.1).map_err(|e| {
                 let head = input::head(&mut source);
-                match self.1 {
+                match self.1.mode {
                     Mode::Strict => input::not_whole(&self.0, &e, &head),
                     Mode::Salvage => input::not_a_trace(&self.0, &e, &head),
                 }
             })
         }
     }
-    Input::open(path, args)?.with(Look(input::display(path), mode))
+    Input::open(path, args)?.with(Look(input::display(path), options))
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::PointerSize;
 use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Options, Record, Source, Trace};
+use etl_format::{Clock, Error};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
@@ -126,8 +126,7 @@ impl Survey {
         let mut first_chain = 0;
         let used = entries.iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(used, false);
-        let mut records = trace.file_order()?;
-        while let Some(record) = records.next_record()? {
+        let mut look = |record: Record<'_>| {
             progress.pass(record.bytes().len());
             *kinds.entry(record.kind()).or_insert(0u64) += 1;
             let identity = record.identity();
@@ -155,11 +154,21 @@ impl Survey {
                     None => (stamp, stamp),
                 });
             }
-        }
+            Ok::<_, Error>(())
+        };
+        let (damage, total) = if options.threads > 1 && compression.is_some() {
+            let mut records = trace.in_file_order();
+            records.with_threads(options.threads, |records| records.for_each(&mut look))?;
+            (records.damage().to_vec(), records.records())
+        } else {
+            let mut records = trace.file_order()?;
+            records.for_each(&mut look)?;
+            (records.damage().to_vec(), records.records())
+        };
 
         let mut problems: Vec<_> = notes.iter().map(Problem::note).collect();
-        let damaged = !records.damage().is_empty();
-        problems.extend(records.damage().iter().map(Problem::damage));
+        let damaged = !damage.is_empty();
+        problems.extend(damage.iter().map(Problem::damage));
         if broken_chains > 0 {
             problems.push(Problem {
                 code: "extended-items-broken".to_owned(),
@@ -176,7 +185,7 @@ impl Survey {
                 damage: None,
             });
         }
-        let (count, total) = (records.buffers(), records.records());
+        let count = entries.len() as u64;
         let utc = |stamp: i64| iso_utc(clock.filetime(stamp));
         let time = |filetime: i64| (filetime != 0).then(|| iso_utc(filetime));
         Ok(Survey {

@@ -21,6 +21,7 @@ use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::sink::{ReportFormat, Sink, SinkArgs};
+use crate::threads::ThreadArgs;
 
 /// Raised when a field of the report changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     /// How to print the report
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -118,7 +121,12 @@ fn options(args: &Args) -> MergeOptions {
     let mode = if args.salvage { Mode::Salvage } else { Mode::Strict };
     let allows = |why| args.allow.contains(&why);
     MergeOptions {
-        read: Options { mode, order: OrderCheck::Full, ..Options::default() },
+        read: Options {
+            mode,
+            order: OrderCheck::Full,
+            threads: args.threads.count(),
+            ..Options::default()
+        },
         allow: Allow {
             machine: allows(Why::Machine),
             boot: allows(Why::Boot),

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use etl_format::read::{FileSource, Options, Record};
+use etl_format::read::{FileSource, Mode, Options, Record};
 use etl_format::write::merge::{
     MergeError, MergeOptions, MergeReport, MergedInput, Refusal, Relation, merge_with,
 };
@@ -36,7 +36,7 @@ pub(super) fn merge<M: Medium>(
             let (mut b, second) = half(second, middle, options, watch)?;
             // What could not be read has been left out, and told, by now.
             let options = MergeOptions {
-                read: Options { order: options.read.order, ..Options::default() },
+                read: Options { mode: Mode::default(), ..options.read },
                 ..options.clone()
             };
             let halves = vec![&mut a, &mut b];

@@ -91,6 +91,15 @@ struct Reader<S: Source> {
     losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
+/// Ends the other threads whichever way the merge ends.
+struct Alone<'a, S: Source>(&'a mut Inputs<S>);
+
+impl<S: Source> Drop for Alone<'_, S> {
+    fn drop(&mut self) {
+        self.0.readers.iter_mut().for_each(|reader| reader.records.end_threads());
+    }
+}
+
 impl<S: Source> Inputs<S> {
     pub fn new(inputs: Vec<Input<S>>, relations: Vec<Relation>, first: usize) -> Self {
         let waiting = inputs.into_iter().map(Some).collect();
@@ -109,12 +118,38 @@ impl<S: Source> Inputs<S> {
     }
 
     /// Gives all records in time order, with the losses that the buffer of the first one tells of.
-    /// The bytes of those on another clock are converted.
+    /// The bytes of those on another clock are converted. Up to `threads - 1` other threads decompress
+    /// what is compressed.
     pub fn drain(
+        &mut self,
+        threads: usize,
+        give: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
+    ) -> Result<(), MergeError> {
+        self.open()?;
+        let packed: Vec<_> = self.readers.iter().map(|r| r.records.gains_by_threads()).collect();
+        let packed_inputs = packed.iter().filter(|packed| **packed).count();
+        let others = threads.saturating_sub(1);
+        if packed_inputs == 0 || others == 0 {
+            return self.drain_alone(give);
+        }
+        std::thread::scope(|scope| {
+            let readers = self.readers.iter_mut().zip(packed).filter(|(_, packed)| *packed);
+            for (nth, (reader, _)) in readers.enumerate() {
+                // The first ones get what cannot be divided.
+                let share = others / packed_inputs + usize::from(nth < others % packed_inputs);
+                if share > 0 {
+                    reader.records.start(scope, share);
+                }
+            }
+            let alone = Alone(self);
+            alone.0.drain_alone(give)
+        })
+    }
+
+    fn drain_alone(
         &mut self,
         mut give: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
     ) -> Result<(), MergeError> {
-        self.open()?;
         let mut heap = BinaryHeap::with_capacity(self.readers.len());
         for input in 0..self.readers.len() {
             if let Some(stamp) = self.due(input)? {

@@ -66,7 +66,8 @@ const BUFFER: u32 = 0x1_0000;
 #[derive(Clone, Debug)]
 pub struct MergeOptions {
     /// How the inputs are read: in [`read::Mode::Strict`] a damaged one is an error. By default every
-    /// record is looked at beforehand, so that time order is exact.
+    /// record is looked at beforehand, so that time order is exact. Its `threads` decompress during the
+    /// merge as well; the merged trace is the same for any number.
     pub read: read::Options,
     /// Reasons to refuse that do not count.
     pub allow: Allow,
@@ -202,7 +203,7 @@ pub fn merge_with<S: Source, M: Medium>(
     }
     .map_err(MergeError::Output)?;
     let mut latest = i64::MIN;
-    all.drain(|record, moved, losses| {
+    all.drain(options.read.threads, |record, moved, losses| {
         watch(record);
         latest = latest.max(moved.raw.stamp.unwrap_or(i64::MIN));
         if let Some(flags) = losses {

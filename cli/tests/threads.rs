@@ -1,0 +1,111 @@
+//! Any number of threads gives the same output, to the byte.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{buffer, directory, etlkit, event, header_event, perfinfo, real};
+
+/// A trace of five processors whose buffers take turns, with enough of them that threads are started.
+fn many() -> Vec<u8> {
+    let count = 90;
+    let mut bytes = buffer(0, 0, 4, &[header_event(count as u32 + 1)]);
+    for number in 1..=count {
+        let start = 1_010 + number * 40;
+        let records: Vec<_> = (0..4)
+            .map(|i| match (number + i) % 3 {
+                0 => perfinfo(start + i * 30, 0x0f2e),
+                // Providers that tell their names, so that what is learned on the way shows.
+                1 => event(start + i * 30, i as u16, 4, 1 << i, Some(b"Provider\0")),
+                _ => event(start + i * 30, 7, 4, 8, None),
+            })
+            .collect();
+        bytes.extend(buffer(number as u64, (number % 5) as u16, 0, &records));
+    }
+    bytes
+}
+
+/// What commands print and what they write, with a number of threads.
+fn output(here: &Path, args: &[&str], threads: &str) -> (i32, String, String, Vec<u8>) {
+    let out = here.join("out.etl");
+    let _ = std::fs::remove_file(&out);
+    let args: Vec<_> = args.iter().chain(&["--threads", threads]).copied().collect();
+    let said = etlkit(here, &args);
+    (said.code, said.out, said.err, std::fs::read(&out).unwrap_or_default())
+}
+
+fn hold(here: &Path, files: &[&str]) {
+    for file in files {
+        let commands: [&[&str]; 10] = [
+            &["info", file],
+            &["info", file, file, file, "--format", "json"],
+            &["dump", file],
+            &["dump", file, "--format", "jsonl"],
+            &["dump", file, "--format", "csv", "--columns", "time,cpu,InstructionPointer"],
+            &["dump", file, "--format", "xml", "--file-order", "--limit", "50"],
+            &["merge", file, "-o", "out.etl"],
+            &[
+                "merge",
+                file,
+                "other.etl",
+                "-o",
+                "out.etl",
+                "--compress",
+                "--salvage",
+                "--allow",
+                "boot,machine,clock",
+            ],
+            &["slice", file, "--pid", "42", "-o", "out.etl"],
+            &["scrub", file, "--salt", "salt", "-o", "out.etl"],
+        ];
+        for command in commands {
+            let alone = output(here, command, "1");
+            for threads in ["2", "5"] {
+                let together = output(here, command, threads);
+                assert!(together == alone, "{command:?} with {threads} threads is another one");
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_give_the_same_with_any_number_of_threads() {
+    let many = many();
+    let mut cut = many.clone();
+    cut.truncate(many.len() - 100);
+    let here = directory(&[("plain.etl", &many), ("other.etl", &cut)]);
+    let packed = etlkit(here.path(), &["compress", "plain.etl", "-o", "packed.etl"]);
+    assert_eq!(packed.code, 0, "{}", packed.err);
+    let mut damaged = std::fs::read(here.path().join("packed.etl")).unwrap();
+    for at in (5..damaged.len()).step_by(1_733).skip(2) {
+        damaged[at] ^= 0x20;
+    }
+    std::fs::write(here.path().join("damaged.etl"), damaged).unwrap();
+    hold(here.path(), &["plain.etl", "packed.etl", "damaged.etl"]);
+    // The first failure in the order of the files, whoever meets one first.
+    for threads in ["1", "2", "5"] {
+        let files = ["info", "plain.etl", "none.etl", "packed.etl", "nothing.etl"];
+        let (code, out, err, _) = output(here.path(), &files, threads);
+        assert_eq!((code, out.as_str()), (2, ""));
+        assert!(err.contains("none.etl") && !err.contains("nothing.etl"), "{err}");
+    }
+}
+
+#[test]
+fn real_traces_give_the_same_with_any_number_of_threads() {
+    let Some(trace) = real("perfview/net.4.5.2.x64.etl") else { return };
+    let here = directory(&[]);
+    let file: PathBuf = trace;
+    let name = file.to_string_lossy();
+    for command in [
+        &["info", &name][..],
+        &["dump", &name, "--format", "jsonl"],
+        &["merge", &name, "-o", "out.etl"],
+    ] {
+        let alone = output(here.path(), command, "1");
+        assert!(alone.0 == 0 && alone.1.len() + alone.3.len() > 1000);
+        for threads in ["2", "5"] {
+            assert!(output(here.path(), command, threads) == alone, "{command:?}");
+        }
+    }
+}
