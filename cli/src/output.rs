@@ -54,6 +54,22 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// The same for text that brings its own colours; everything else of it is escaped.
+pub(crate) fn print_painted(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let mut parts = text.split('\u{1b}');
+    out.write_all(inert(parts.next().unwrap_or_default()).as_bytes())?;
+    for part in parts {
+        let code = part.strip_prefix('[').and_then(|rest| rest.split_once('m'));
+        let colour = code.filter(|(code, _)| {
+            code.len() <= 4 && code.bytes().all(|b| b.is_ascii_digit() || b == b';')
+        });
+        out.write_all(if colour.is_some() { b"\x1b" } else { b"\\u001b" })?;
+        out.write_all(inert(part).as_bytes())?;
+    }
+    out.flush()
+}
+
 /// The text with what a terminal could act on escaped as JSON does; lines and tabs stay.
 pub(crate) fn inert(text: &str) -> Cow<'_, str> {
     let hot = |c: char| acts(c) && c != '\n' && c != '\t';

@@ -1,9 +1,6 @@
-//! `etlverify` beyond a single verdict: several files, settings in a file, the page in a browser.
+//! `etlverify` beyond a single verdict: several files, settings in a file, what is told of the sessions.
 
 mod common;
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use common::{BUFFER, directory, etlverify, real, trace};
 
@@ -87,52 +84,4 @@ fn what_is_told_of_the_sessions_is_held_against_the_events() {
     let said = judged("nobody:1");
     assert_eq!(said.code, 2);
     assert!(said.err.contains("nobody"), "{}", said.err);
-}
-
-/// A browser: the one that `ETLKIT_CHROMIUM` names, or `chromium` in the path.
-fn browser() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("ETLKIT_CHROMIUM") {
-        return Some(named.into());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|d| d.join("chromium")).find(|p| p.is_file())
-}
-
-/// What the page is in the browser once its script has run.
-fn in_browser(browser: &Path, page: &Path) -> String {
-    let profile = tempfile::tempdir().unwrap();
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000"])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", page.display()))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn the_page_works_in_a_browser() {
-    let (Some(path), Some(browser)) = (real("perfview/net.4.5.2.x64.etl"), browser()) else {
-        eprintln!("\n*** SKIPPED: no trace, or no chromium; this test has shown nothing ***\n");
-        return;
-    };
-    let here = directory(&[]);
-    let said = etlverify(here.path(), &["--format", "html", path.to_str().unwrap()]);
-    assert_eq!(said.code, 1);
-    // A click on a column's head sorts the findings; the page does it to itself here.
-    let click =
-        "<script>document.querySelectorAll('table.findings th button')[2].click();</script></body>";
-    let page = here.path().join("report.html");
-    std::fs::write(&page, said.out.replace("</body>", click)).unwrap();
-    let shown = in_browser(&browser, &page);
-    assert!(shown.contains("aria-sort=\"ascending\""), "the script did not run");
-    let pids: Vec<i64> = shown
-        .split("<td class=\"n\" data-key=\"")
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next()?.parse().ok())
-        .collect();
-    assert!(pids.len() > 5 && pids.is_sorted(), "{pids:?}");
-    assert!(shown.contains("3988 PerfView.exe") && shown.contains("<svg"));
 }

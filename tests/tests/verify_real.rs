@@ -192,3 +192,57 @@ fn a_trace_cut_short_inside_the_rundown_is_found_out() {
     assert!(rules.contains("file.damaged"), "{rules:?}");
     assert!(rules.contains("rundown.unclosed"), "{rules:?}");
 }
+
+/// The rows of docs/real-trace-findings.md: rule, and the process that it is about.
+fn explained(page: &str) -> Vec<(String, Option<u32>)> {
+    let mut rows = Vec::new();
+    for line in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, rule, processes, what, ..] = cells.as_slice() else { panic!("{line}") };
+        assert!(what.len() > 40, "{rule} is not explained");
+        let rule = rule.trim_matches('`').to_owned();
+        // Ids, perhaps with a name behind them; or none, and a name alone.
+        let id = |text: &str| text.split_whitespace().next().and_then(|word| word.parse().ok());
+        let ids: Vec<u32> = processes.split(',').filter_map(|text| id(text.trim())).collect();
+        if ids.is_empty() {
+            rows.push((rule.clone(), None));
+        }
+        rows.extend(ids.into_iter().map(|id| (rule.clone(), Some(id))));
+    }
+    rows.sort();
+    rows
+}
+
+#[test]
+fn every_finding_is_explained_in_the_docs_and_nothing_else_is() {
+    let Some(path) = trace("perfview/net.4.5.2.x64.etl") else { return };
+    let bytes = std::fs::read(path).unwrap();
+    let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
+    let page = etl_tests::root().join("docs/real-trace-findings.md");
+    let page = std::fs::read_to_string(page).unwrap().replace("\r\n", "\n");
+    let mut found: Vec<_> = report.findings.iter().map(|f| (f.rule.to_owned(), f.pid)).collect();
+    found.sort();
+    assert_eq!(found, explained(&page));
+    assert!(page.contains(&format!("finds {} things", found.len())));
+    // Figures of the page that the report has as well.
+    let told = |pid, cause: &str| {
+        let process = report.processes.iter().find(|p| p.pid == pid).unwrap();
+        process.causes.iter().find(|c| c.cause == cause).map_or(0, |c| c.addresses)
+    };
+    let outside = "outside of everything the trace tells of";
+    assert!(page.contains(&format!("{} addresses (18 samples", told(3676, outside))));
+    assert!(page.contains(&format!("{} lie between 0x7f95eaff100", told(3676, "no rundown"))));
+    // One page of the hardware abstraction layer is all that these processes miss: a sample, and the same
+    // address on top of its stack.
+    let page_of_hal: u64 =
+        [4, 624, 1188, 1408, 1632, 2876].map(|pid| told(pid, outside)).iter().sum();
+    assert!(page.contains(&format!("{} samples of these processes", page_of_hal / 2)));
+    assert!(page.contains(&format!("{} samples at as many addresses", told(980, outside) / 2)));
+    let worst = &report.offenders[0];
+    assert!(page.contains(&format!("{} times {}", worst.count, worst.address)));
+    let c = report.coverage.clr_stacks;
+    let thousands = |n: u64| format!("{},{:03}", n / 1000, n % 1000);
+    for figure in [c.stacks, c.managed, c.image] {
+        assert!(page.contains(&thousands(figure)), "{figure}");
+    }
+}

@@ -40,7 +40,7 @@ pub use reading::{Settings, verify, verify_together, verify_with};
 pub use report::{
     Answer, BracketReport, CauseReport, ClrReport, Coverage, CoverageTable, EnabledReport, Finding,
     LossReport, Offender, ProcessReport, Report, RuleReport, SCHEMA_VERSION, SessionReport,
-    Severity, Verdict, html, junit, sarif,
+    Severity, Verdict, html, junit, sarif, summary, summary_in_colour,
 };
 pub use rules::catalogue::{RULES, Rule, page as rules_page};
 pub use truth::Truth;

@@ -77,8 +77,10 @@ impl Gates {
             let least = least?;
             let share = if whole == 0 { 100.0 } else { part as f64 / whole as f64 * 100.0 };
             (share < least).then(|| {
+                // Rounded down: what falls short must not look as if it did not.
+                let shown = (share * 1000.0).floor() / 1000.0;
                 let message =
-                    format!("{part} of {whole} {what} ({share:.3} %), {least} % were asked for");
+                    format!("{part} of {whole} {what} ({shown:.3} %), {least} % were asked for");
                 Finding::new(&SYMBOLS_COVERAGE, message)
             })
         };

@@ -1,5 +1,6 @@
 //! `etlkit verify`, alias `etlverify`.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -67,6 +68,9 @@ pub(crate) struct Args {
     /// How to print the report
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// When to colour the text: on a terminal, unless NO_COLOR is set
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: Color,
     /// Least share of addresses that have to resolve, in percent
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_coverage: Option<f64>,
@@ -88,7 +92,7 @@ pub(crate) struct Args {
     /// Leave out the findings of this rule, or family of rules
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// Say what a rule means and how to repair a trace that breaks it
+    /// Say what a rule means and how to repair a trace that breaks it; or list a family of rules
     #[arg(long, value_name = "RULE", conflicts_with = "files")]
     explain: Option<String>,
     /// Print the catalogue of rules
@@ -115,6 +119,27 @@ enum Format {
     Html,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    fn is_wanted(self) -> bool {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb(),
+        }
+    }
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     let value: f64 = text.trim_end_matches('%').parse().map_err(|_| "expected a percentage")?;
     if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("expected 0 to 100".to_owned()) }
@@ -126,29 +151,63 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Fine);
     }
     if let Some(id) = &args.explain {
-        output::print(&rule(id)?.explain())?;
+        output::print(&explain(id)?)?;
         return Ok(Outcome::Fine);
     }
     let settings = settings(args)?;
     let files = expand(&args.files)?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
     let told = |files: &[PathBuf]| told(&settings, truth.as_ref(), files);
-    let reports = if args.together && files.len() > 1 {
-        vec![judge_together(&files, &told(&files)?, &args.input)?]
+    if args.together || files.len() < 2 {
+        let report = match files.as_slice() {
+            [file] => judge(file, &told(&files)?, &args.input, false)?,
+            files => judge_together(files, &told(files)?, &args.input)?,
+        };
+        return print(args, &[report], false);
+    }
+    let one = |file: &PathBuf| told(std::slice::from_ref(file));
+    let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let mut reports = Vec::new();
+    let mut failures = Vec::new();
+    for judged in judge_all(&files, usize::from(args.jobs), &settings, &args.input) {
+        match judged {
+            Ok(report) => reports.push(report),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    // One file that is no trace does not keep the others from being judged.
+    match failures.pop() {
+        None => print(args, &reports, true),
+        Some(last) if reports.is_empty() => {
+            failures.iter().for_each(|failure| eprintln!("error: {failure}"));
+            Err(last)
+        }
+        Some(last) => {
+            print(args, &reports, true)?;
+            failures.iter().for_each(|failure| eprintln!("error: {failure}"));
+            Err(last)
+        }
+    }
+}
+
+/// Prints the reports of one recording, or of several files.
+fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
+    let colour = args.format == Format::Text && args.color.is_wanted();
+    let text = render(args.format, reports, several, colour);
+    if colour {
+        output::print_painted(&text)?
     } else {
-        let one = |file: &PathBuf| told(std::slice::from_ref(file));
-        let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-        judge_all(&files, usize::from(args.jobs), &settings, &args.input)?
-    };
-    output::print(&render(args.format, &reports))?;
-    Ok(outcome(&reports))
+        output::print(&text)?
+    }
+    Ok(outcome(reports))
 }
 
 /// Judges files as they are and prints the reports, for commands that have just made them.
 pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
     let settings = vec![Settings::default(); files.len()];
-    let reports = judge_all(files, 1, &settings, &InputArgs::default())?;
-    output::print(&render(Format::Text, &reports))?;
+    let reports = judge_all(files, 1, &settings, &InputArgs::default());
+    let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
+    output::print(&render(Format::Text, &reports, files.len() > 1, false))?;
     Ok(outcome(&reports))
 }
 
@@ -163,16 +222,18 @@ fn outcome(reports: &[Report]) -> Outcome {
     }
 }
 
-fn render(format: Format, reports: &[Report]) -> String {
+/// `several`: whether more than one file was named, which makes a list of what is one report otherwise.
+fn render(format: Format, reports: &[Report], several: bool, colour: bool) -> String {
     let each = |f: fn(&Report) -> String| reports.iter().map(f).collect::<Vec<_>>();
     match (format, reports) {
-        (Format::Json, [report]) => report.json(),
-        (Format::Json, reports) => {
-            let mut json = serde_json::to_string_pretty(reports).unwrap_or_default();
-            json.push('\n');
-            json
+        (Format::Json, [report]) if !several => report.json(),
+        (Format::Json, reports) => output::json(&reports),
+        (Format::Text, reports) => {
+            let text = if colour { Report::text_in_colour } else { Report::text };
+            let summary = if colour { etl_verify::summary_in_colour } else { etl_verify::summary };
+            let first = several.then(|| summary(reports));
+            first.into_iter().chain(each(text)).collect::<Vec<_>>().join("\n")
         }
-        (Format::Text, _) => each(Report::text).join("\n"),
         (Format::Sarif, reports) => etl_verify::sarif(reports),
         (Format::Junit, reports) => etl_verify::junit(reports),
         (Format::Html, reports) => etl_verify::html(reports),
@@ -180,8 +241,15 @@ fn render(format: Format, reports: &[Report]) -> String {
     }
 }
 
-fn rule(id: &str) -> Result<&'static Rule, Failure> {
-    Rule::find(id).ok_or_else(|| no_rule(id))
+/// A rule, or what the rules of a family are.
+fn explain(id: &str) -> Result<String, Failure> {
+    if let Some(rule) = Rule::find(id) {
+        return Ok(rule.explain());
+    }
+    let family = etl_verify::RULES.iter().filter(|rule| rule.family() == id);
+    let lines: Vec<_> =
+        family.map(|r| format!("{} ({})\n  {}\n", r.id, r.severity.name(), r.statement)).collect();
+    if lines.is_empty() { Err(no_rule(id)) } else { Ok(lines.concat()) }
 }
 
 fn no_rule(id: &str) -> Failure {
@@ -330,7 +398,7 @@ fn judge_all(
     jobs: usize,
     settings: &[Settings],
     input: &InputArgs,
-) -> Result<Vec<Report>, Failure> {
+) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
     if jobs <= 1 {
         return files.iter().zip(settings).map(|(f, s)| judge(f, s, input, false)).collect();
@@ -353,7 +421,6 @@ fn judge_all(
             .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.flatten().collect::<Vec<_>>()
     });
-    // The first failure in the order of the files is the one that a single job would have met.
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, report)| report).collect()
 }

@@ -4,6 +4,7 @@
 //! closely as the file allows: a flag on a buffer places it on a processor between two stamps; a
 //! header's count alone places it anywhere in the session.
 
+use etl_format::constants::LogFileMode;
 use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 
 /// What was lost.
@@ -17,6 +18,8 @@ pub enum What {
     Bytes,
     /// The end of the session.
     Tail,
+    /// The oldest buffers of a circular file.
+    Oldest,
 }
 
 impl What {
@@ -28,6 +31,7 @@ impl What {
             What::Buffers => "a buffer was lost",
             What::Bytes => "the file is damaged",
             What::Tail => "the end of the session is missing",
+            What::Oldest => "the oldest buffers of a circular file were overwritten",
         }
     }
 }
@@ -106,7 +110,46 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     if counted.1 > 0 && !located.1 {
         add(What::Buffers, None, (None, None));
     }
+    if overwritten(trace).is_some() {
+        let mut known = None;
+        for b in streams.iter().filter(|b| !is_first(trace, b)) {
+            // They stand by processor and time: the first one of each is where what is left begins.
+            if known != Some(b.processor) {
+                known = Some(b.processor);
+                add(What::Oldest, known, (None, Some(at(b.first_stamp).saturating_sub(1))));
+            }
+        }
+    }
     losses
+}
+
+/// Whether a buffer is the one of the file's header, which stays where it is.
+fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
+    trace.buffers().first().is_some_and(|first| first.offset == buffer.offset)
+}
+
+/// How many buffers of a circular file are gone since newer ones were written over them; `None` where none are,
+/// or where the file is not circular.
+#[must_use]
+pub fn overwritten<S: Source>(trace: &Trace<S>) -> Option<u64> {
+    let header = trace.header();
+    if !header.mode.has(LogFileMode::CIRCULAR) {
+        return None;
+    }
+    let numbers = trace.buffers().iter().filter(|b| !b.rebuilt && !is_first(trace, b));
+    let first = numbers.map(|b| b.sequence_number).min()?;
+    // The header's buffer is number 0, and the next one 1, or what follows on those that are kept.
+    let expected = i64::from(header.start_buffers.max(1));
+    let gone = first.saturating_sub(expected);
+    // A number is missing as well where a buffer stayed empty: the file has to have been full.
+    let unit = if header.mode.has(LogFileMode::USE_KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
+    let most = u64::from(header.maximum_file_size) * unit;
+    let found = trace.buffers().len() as u64;
+    let next = found.saturating_add(1).saturating_mul(u64::from(header.buffer_size));
+    let full = most > 0 && next > most;
+    let wrapped = trace.notes().iter().any(|n| matches!(n, Note::Reordered { .. }));
+    let counted = u64::from(header.buffers_written) > found;
+    u64::try_from(gone).ok().filter(|gone| *gone > 0 && (full || wrapped || counted))
 }
 
 /// The loss that damage of a file means: what stood between the buffers around it.

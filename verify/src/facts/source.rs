@@ -46,6 +46,8 @@ pub struct FileFacts {
     pub disordered: u64,
     /// The highest processor of a buffer, where it is beyond those that the header counts.
     pub beyond_processors: Option<u16>,
+    /// Buffers of a circular file that newer ones were written over, where there are any.
+    pub overwritten: Option<u64>,
     /// Its session, and those that a merge carried over.
     pub sessions: Vec<Session>,
 }
@@ -141,6 +143,7 @@ impl Facts {
             faults: Vec::new(),
             disordered: 0,
             beyond_processors,
+            overwritten: loss::overwritten(trace),
             sessions,
         });
     }

@@ -1,6 +1,7 @@
 //! Findings as workflow commands of GitHub Actions.
 
 use super::{Report, Severity};
+use crate::Rule;
 
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
@@ -12,11 +13,13 @@ pub(super) fn render(report: &Report) -> String {
         };
         let about = f.pid.map_or(String::new(), |pid| format!("process {pid}: "));
         let because = f.because.as_deref().map_or(String::new(), |b| format!(" (undecided: {b})"));
+        let repair =
+            Rule::find(f.rule).map_or(String::new(), |rule| format!("\n{}", rule.repair_lines()));
         out.push_str(&format!(
             "::{command} file={},title={}::{}\n",
             property(&report.file),
             property(f.rule),
-            data(&format!("{about}{}{because}", f.message))
+            data(&format!("{about}{}{because}{repair}", f.message))
         ));
     }
     out

@@ -5,10 +5,14 @@
 use askama::Template;
 
 use super::text::printable;
-use super::{Answer, Coverage, CoverageTable, Report, Severity, Verdict};
+use super::words::{answer, duration, known_by, percent, time_of_day};
+use super::{Coverage, CoverageTable, EnabledReport, Finding, Report, Severity};
 
 /// Processes that get a lane in the timeline, and a group of bars; the others are counted.
 const LANES: usize = 40;
+
+/// Enabled providers that are shown at once; beyond, those that are not the CLR's are folded.
+const UNFOLDED: usize = 8;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -18,12 +22,14 @@ struct Document {
     pages: Vec<Page>,
 }
 
+/// One trace.
 struct Page {
     file: String,
     verdict: &'static str,
-    answer: &'static str,
+    answer: String,
     start: String,
     end: String,
+    length: String,
     records: u64,
     holds: usize,
     broken: usize,
@@ -34,7 +40,7 @@ struct Page {
     coverage: Vec<Group>,
     findings: Vec<FindingRow>,
     offenders: Vec<OffenderRow>,
-    enabled: Vec<EnabledRow>,
+    enabled: Vec<EnabledGroup>,
     rules: Vec<RuleRow>,
 }
 
@@ -75,12 +81,15 @@ struct FindingRow {
     rule: &'static str,
     pid: String,
     pid_key: i64,
+    name: String,
     when: String,
+    time: String,
     message: String,
     because: String,
     statement: &'static str,
     meaning: &'static str,
     repair: &'static str,
+    commands: Vec<String>,
 }
 
 struct OffenderRow {
@@ -89,6 +98,12 @@ struct OffenderRow {
     pid: u32,
     name: String,
     cause: &'static str,
+}
+
+/// The CLR's providers, or those that take too much room to be shown at once.
+struct EnabledGroup {
+    folded: bool,
+    rows: Vec<EnabledRow>,
 }
 
 struct EnabledRow {
@@ -118,30 +133,24 @@ pub(super) fn render(reports: &[Report]) -> String {
 }
 
 fn page(report: &Report) -> Page {
-    let answered = |answer| report.rules.iter().filter(|r| r.answer == answer).count();
     let managed = report.processes.iter().filter(|p| p.clr_events > 0).count();
+    let (holds, broken, undecided) = report.answers();
     Page {
         file: printable(&report.file),
         verdict: report.verdict.name(),
-        answer: match report.verdict {
-            Verdict::Sound => "No rule is broken.",
-            Verdict::Broken => "See the findings.",
-            Verdict::Undecided if report.processes.is_empty() => {
-                "No managed code and no address was recorded."
-            }
-            Verdict::Undecided => "What was lost may be what is missing.",
-        },
+        answer: answer(report),
         start: report.start_time.clone(),
         end: report.end_time.clone(),
+        length: duration(report.duration_us),
         records: report.records,
-        holds: answered(Answer::Holds),
-        broken: answered(Answer::Broken),
-        undecided: answered(Answer::Undecided),
+        holds,
+        broken,
+        undecided,
         left_out: report.findings_left_out,
         lanes: lanes(report),
         lanes_left_out: managed.saturating_sub(LANES),
         coverage: groups(report),
-        findings: report.findings.iter().map(finding).collect(),
+        findings: report.findings.iter().map(|f| finding(report, f)).collect(),
         offenders: report
             .offenders
             .iter()
@@ -153,19 +162,7 @@ fn page(report: &Report) -> Page {
                 cause: o.cause,
             })
             .collect(),
-        enabled: report
-            .enabled
-            .iter()
-            .filter(|e| e.mask.is_some())
-            .map(|e| EnabledRow {
-                name: printable(&e.name),
-                mask: e.mask.clone().unwrap_or_default(),
-                keywords: e.keywords.join(", "),
-                level: e.level.map_or_else(String::new, |l| l.to_string()),
-                how: e.how(),
-                remarks: e.remarks.clone(),
-            })
-            .collect(),
+        enabled: enabled(report),
         rules: report
             .rules
             .iter()
@@ -177,8 +174,34 @@ fn page(report: &Report) -> Page {
     }
 }
 
-fn finding(f: &super::Finding) -> FindingRow {
+/// Masks that are known: those of the CLR's providers first, many others folded.
+fn enabled(report: &Report) -> Vec<EnabledGroup> {
+    let row = |e: &EnabledReport| EnabledRow {
+        name: printable(&e.name),
+        mask: e.mask.clone().unwrap_or_default(),
+        keywords: e.keywords.join(", "),
+        level: e.level.map_or_else(String::new, |l| l.to_string()),
+        how: known_by(e),
+        remarks: e.remarks.clone(),
+    };
+    let known = report.enabled.iter().filter(|e| e.mask.is_some());
+    let (clr, others): (Vec<_>, Vec<_>) = known.partition(|e| e.is_clr());
+    let rows = |list: Vec<&EnabledReport>| list.into_iter().map(row).collect::<Vec<_>>();
+    let groups = if clr.len() + others.len() <= UNFOLDED {
+        vec![EnabledGroup { folded: false, rows: rows([clr, others].concat()) }]
+    } else {
+        vec![
+            EnabledGroup { folded: false, rows: rows(clr) },
+            EnabledGroup { folded: true, rows: rows(others) },
+        ]
+    };
+    groups.into_iter().filter(|group| !group.rows.is_empty()).collect()
+}
+
+fn finding(report: &Report, f: &Finding) -> FindingRow {
     let rule = crate::Rule::find(f.rule);
+    let named = |pid| report.processes.iter().find(|p| p.pid == pid).map(|p| printable(&p.name));
+    let commands = rule.map(|r| report.commands(r)).unwrap_or_default();
     FindingRow {
         rank: match f.severity {
             Severity::Error => 0,
@@ -190,12 +213,15 @@ fn finding(f: &super::Finding) -> FindingRow {
         rule: f.rule,
         pid: f.pid.map_or_else(String::new, |pid| pid.to_string()),
         pid_key: f.pid.map_or(-1, i64::from),
+        name: f.pid.and_then(named).unwrap_or_default(),
         when: f.timestamp.clone().unwrap_or_default(),
+        time: f.timestamp.as_deref().map_or_else(String::new, time_of_day),
         message: printable(&f.message),
         because: printable(f.because.as_deref().unwrap_or_default()),
         statement: rule.map_or("", |r| r.statement),
         meaning: rule.map_or("", |r| r.meaning),
         repair: rule.map_or("", |r| r.repair),
+        commands: commands.iter().map(|line| printable(line)).collect(),
     }
 }
 
@@ -300,7 +326,7 @@ fn coverage_row(name: &'static str, t: CoverageTable) -> CoverageRow {
         at += width;
     }
     let resolved = t.frames.saturating_sub(t.unresolved);
-    let share = format!("{:.2} %", resolved as f64 / whole * 100.0);
+    let share = percent(resolved, t.frames);
     let told = bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ");
     CoverageRow { name, frames: t.frames, share, label: format!("{name}: {told}"), bars }
 }

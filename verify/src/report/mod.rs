@@ -6,6 +6,7 @@ mod junit;
 mod sarif;
 mod session;
 mod text;
+mod words;
 
 use serde::Serialize;
 
@@ -17,6 +18,7 @@ use crate::rules::Judgement;
 use crate::rules::catalogue::Rule;
 
 pub use session::{EnabledReport, LossReport, SessionReport};
+pub(crate) use text::wrapped;
 
 /// Version of the JSON report; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -476,8 +478,51 @@ impl Report {
     /// The report as text for people.
     #[must_use]
     pub fn text(&self) -> String {
-        text::render(self)
+        text::render(self, text::Paint::Plain)
     }
+
+    /// The same with colours, for terminals.
+    #[must_use]
+    pub fn text_in_colour(&self) -> String {
+        text::render(self, text::Paint::Ansi)
+    }
+
+    /// How many rules hold, are broken and are undecided.
+    #[must_use]
+    pub fn answers(&self) -> (usize, usize, usize) {
+        let answered = |answer| self.rules.iter().filter(|r| r.answer == answer).count();
+        (answered(Answer::Holds), answered(Answer::Broken), answered(Answer::Undecided))
+    }
+
+    /// A process for people: its id, and its name where the trace tells it.
+    fn process_name(&self, pid: u32) -> String {
+        let process = self.processes.iter().find(|p| p.pid == pid);
+        match process.filter(|p| !p.name.is_empty()) {
+            Some(process) => format!("pid {pid} {}", process.name),
+            None => format!("pid {pid}"),
+        }
+    }
+
+    /// The command lines of a rule's repair, for this trace.
+    fn commands(&self, rule: &Rule) -> Vec<String> {
+        // Of files judged together it is not known here which one is meant.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/\\._-:".contains(c);
+        let file = Some(self.file.as_str()).filter(|f| !f.is_empty() && f.chars().all(plain));
+        let file = file.unwrap_or(Rule::EXAMPLE_FILE);
+        rule.commands().iter().map(|line| line.replace(Rule::EXAMPLE_FILE, file)).collect()
+    }
+}
+
+/// The verdicts of several reports as text: how many of each, then one line for each trace.
+#[must_use]
+pub fn summary(reports: &[Report]) -> String {
+    text::summary(reports, text::Paint::Plain)
+}
+
+/// The same with colours, for terminals.
+#[must_use]
+pub fn summary_in_colour(reports: &[Report]) -> String {
+    text::summary(reports, text::Paint::Ansi)
 }
 
 /// The findings of several reports as one SARIF log, a run for each.

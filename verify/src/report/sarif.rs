@@ -14,7 +14,7 @@ pub(super) fn render(reports: &[Report]) -> String {
                 "id": rule.id,
                 "shortDescription": {"text": rule.statement},
                 "fullDescription": {"text": rule.meaning},
-                "help": {"text": rule.repair},
+                "help": {"text": rule.repair_lines()},
                 "defaultConfiguration": {"level": level(rule.severity)},
             })
         })

@@ -133,18 +133,6 @@ impl EnabledReport {
     pub fn is_clr(&self) -> bool {
         [clr::RUNTIME, clr::RUNDOWN].iter().any(|guid| guid.to_string() == self.provider)
     }
-
-    /// How it is known, in words.
-    pub(super) fn how(&self) -> String {
-        match self.source {
-            "inferred" => "inferred: the least that explains what was seen".to_owned(),
-            "told" => "as told".to_owned(),
-            _ => {
-                let at = self.at.as_deref().map_or(String::new(), |at| format!(" at {at}"));
-                format!("recorded{at}")
-            }
-        }
-    }
 }
 
 /// What is known, then what can be inferred for providers of which nothing is.

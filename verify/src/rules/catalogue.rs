@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use crate::report::Severity;
+use super::asked;
+use crate::report::{Severity, wrapped};
 
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +53,17 @@ impl Rule {
     /// The rule for people who ask for it.
     #[must_use]
     pub fn explain(&self) -> String {
-        format!(
-            "{} ({})\n\n{}\n\nMeaning  {}\nRepair   {}\nSource   {}\n",
-            self.id,
-            self.severity.name(),
-            self.statement,
-            self.meaning,
-            self.repair,
-            self.source
-        )
+        let mut out = format!("{} ({})\n\n", self.id, self.severity.name());
+        // Writing into a String does not fail.
+        let _ = wrapped(&mut out, 0, 0, self.statement);
+        out.push('\n');
+        let _ = wrapped(&mut out, 0, 9, &format!("Meaning  {}", self.meaning));
+        let _ = wrapped(&mut out, 0, 9, &format!("Repair   {}", self.repair));
+        for command in self.commands() {
+            let _ = writeln!(out, "           {command}");
+        }
+        let _ = wrapped(&mut out, 0, 9, &format!("Source   {}", self.source));
+        out
     }
 }
 
@@ -96,6 +99,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
         &["merge.clock", "merge.machine", "merge.seam", "merge.one-sided", "merge.processes"],
     ),
     ("tokens", &["symbols.unnamed", "symbols.coverage"]),
+    ("circular", &["file.overwritten"]),
 ];
 
 macro_rules! rules {
@@ -119,17 +123,17 @@ rules! {
         "Every buffer and record of the file can be read.",
         "the format",
         "Events are missing at the places named. What was read around them is judged all the same.",
-        "Copy the file again from the machine; a file cut off while copying is the usual cause.";
+        "Copy the file again from the machine; a file cut off while copying is the usual cause. What is left can be made a sound file:";
     FILE_UNCLOSED = "file.unclosed", Warning,
         "The session was stopped, so that its header says when it ended.",
         "the format",
         "The machine or the session died, or the file was copied while the session ran: the last events are missing.",
-        "Stop the session before copying: xperf -stop NAME, or logman stop NAME -ets.";
+        "Stop the session before copying, by its name (logman stop NAME -ets does as well). If the machine is gone, the file can be closed:";
     FILE_EVENTS_LOST = "file.events-lost", Warning,
         "No event was lost.",
         "the header event's count",
         "Some events were dropped because no buffer was free. Anything that is missing may be among them.",
-        "More and larger buffers: xperf -start NAME ... -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024.";
+        "More and larger buffers:";
     FILE_BUFFERS_LOST = "file.buffers-lost", Warning,
         "No buffer was lost.",
         "the header event's count",
@@ -165,51 +169,61 @@ rules! {
         "the format",
         "The header was made on another machine than the records, or by a tool that does not count processors.",
         "Nothing, if the file was relogged; else go back to the file as the session wrote it.";
+    FILE_OVERWRITTEN = "file.overwritten", Note,
+        "A circular file still holds what was recorded first.",
+        "the format; the header counts the buffers that were written, the file holds those that are left",
+        "The file was full, and the newest went over the oldest, as its mode asks for: loads, starts and rundowns of the time that is gone are missing.",
+        "Ask for the end rundown last, as it lists what is there however long ago it came; or record with a larger -MaxFile, or without -FileMode Circular:";
+    FILE_CLOCK = "file.clock", Warning,
+        "The header tells how stamps become times: a clock that is known, how fast it ticks, and an end that is not before the start.",
+        "the format",
+        "Times of events, and whatever is judged by them, are guesses: stamps were taken for ticks of the performance counter.",
+        "Go back to the file as the session wrote it; if the machine's time was set meanwhile, go by the differences between stamps.";
     FILTER_NOT_ADMITTED = "filter.not-admitted", Warning,
         "Every event is one that its provider's enablement admits.",
         "the enable rule, F1 to F4",
         "The trace holds events that the sessions cannot have asked for by what is known of them: another session's file was merged in, or the enablement told is not the one used.",
-        "Tell all of it: --enable 'PROVIDER:MASK:LEVEL', once for each session; `etlkit spec mask` takes masks apart.";
+        "Tell all of it, once for each session, with the masks and levels that were used; `etlkit spec mask` takes masks apart:";
     FILTER_SILENT = "filter.silent", Warning,
         "What a rundown lists and what came to be inside the recording was told of when it came.",
         "CLR rules E1 and E2 against R3",
         "Loads inside the recording were not told although their keyword was on: they were lost, or left out by a filter.",
-        "More buffers; no filters by event id for loads. Stop the runtime session after the rundown, so that there is no gap between them.";
+        "No filters by event id for loads; stop the runtime session after the rundown, so that there is no gap between them; and more buffers:";
     RUNDOWN_NONE = "rundown.none", Error,
         "A trace in which managed code ran holds a rundown.",
         "CLR rundown protocol, R7",
         "Methods that were compiled or loaded before the recording are unknown; their addresses stay numbers.",
-        "Before stopping: xperf -start clrRundown -on a669021c-c450-4609-a035-5af59af4df18:0x138:0x5 -f clr2.etl, wait for it to be quiet, stop it, and merge both files.";
+        "Before stopping the runtime session ask for an end rundown, wait for it to be complete, and merge both files:";
     RUNDOWN_MISSING = "rundown.missing", Error,
         "Every process that ran managed code and was alive during the rundown has one.",
         "CLR rundown protocol, R1 and R7",
         "This process was not run down, though others were: it was hung, shutting down, or its events were lost.",
-        "Run the rundown again while the process is alive, with more buffers, and wait longer before stopping it.";
+        "Ask for the rundown while the process is alive, and wait longer before stopping it:";
     RUNDOWN_UNCLOSED = "rundown.unclosed", Error,
         "A rundown that begins is completed.",
         "CLR rundown protocol, R5",
         "The rundown session was stopped too early, the process ended meanwhile, or events were lost: the methods enumerated last are missing.",
-        "Wait for DCEndComplete before stopping the rundown session; large processes need seconds.";
+        "Wait for DCEndComplete before stopping the rundown session; large processes need a minute, and buffers:";
     RUNDOWN_NO_INIT = "rundown.no-init", Warning,
         "A rundown that is completed began.",
         "CLR rundown protocol, R5",
         "The first events of the rundown are missing, the enumeration that they began perhaps as well.",
-        "More buffers for the rundown session; see file.events-lost.";
+        "More buffers for the rundown session:";
     RUNDOWN_NESTED = "rundown.nested", Warning,
         "Rundowns of one kind and CLR follow each other.",
         "CLR rundown protocol, R5",
         "A second one began before the first was complete: the first one's Complete is missing.",
-        "As for rundown.unclosed.";
+        "Ask for a rundown once, and wait for it to be complete:";
     RUNDOWN_OUTSIDE = "rundown.outside", Warning,
         "What is enumerated stands between Init and Complete.",
         "CLR rundown protocol, R4",
         "Enumerated items without their bracket: Init was lost, or the session had only Threading or PerfTrack on.",
-        "Enable the rundown provider with Loader, Jit and NGen: 0x138.";
+        "Enable the rundown provider with EndRundown, Loader, Jit and NGen, which is 0x138:";
     RUNDOWN_EXITED = "rundown.exited", Note,
         "A process that ran managed code lives until the rundown.",
         "CLR rundown protocol, R7",
         "The process ended before: only what it loaded and compiled during the recording is known.",
-        "For short-lived processes record from before their start, with Loader, Jit and NGen events on.";
+        "Record short-lived processes from before their start, with Loader, Jit and NGen events on:";
     RUNDOWN_CONFUSED = "rundown.confused", Error,
         "A start rundown lists what was there at the start, an end rundown what is there at the end.",
         "CLR rundown protocol, R2 and R3",
@@ -224,17 +238,17 @@ rules! {
         "A rundown lists each thing once.",
         "CLR rundown protocol, R3",
         "Things are listed more than once in one bracket: two enumerations ran into each other, or events were doubled.",
-        "Enable the rundown provider once per recording.";
+        "Enable the rundown provider once per recording:";
     RUNDOWN_INCOMPLETE = "rundown.incomplete", Warning,
         "A whole end rundown lists everything that was loaded, or listed at the start, before it and is still there.",
         "CLR rundown protocol, R3",
         "Events inside the rundown are missing, though it has a beginning and an end.",
-        "More buffers for the rundown session: it writes everything at once.";
+        "More buffers for the rundown session, as it writes everything at once:";
     RUNDOWN_EMPTY = "rundown.empty", Warning,
         "A CLR's rundowns, taken together, list methods as well as modules.",
         "CLR rundown protocol, R2 and R3",
         "The rundown had Loader on and neither Jit nor NGen, or the other way round: addresses find no method, or methods no module.",
-        "Enable the rundown provider with 0x138: EndRundown, NGen, Jit, Loader.";
+        "Enable the rundown provider with EndRundown, NGen, Jit and Loader, which is 0x138:";
     RUNDOWN_WRONG_PROVIDER = "rundown.wrong-provider", Note,
         "Enumerations come from the rundown provider, loads and unloads from the runtime provider.",
         "CLR rundown protocol, R4; capture state and the first release of .NET Framework 4 do otherwise",
@@ -244,7 +258,7 @@ rules! {
         "A rundown comes to an end after having listed what there is.",
         "CLR rundown protocol, R1",
         "The same things are listed again and again: the rundown was asked for many times, or does not end. Traces grow by gigabytes.",
-        "Enable the rundown provider once, wait for DCEndComplete, and stop its session.";
+        "Enable the rundown provider once, wait for DCEndComplete, and stop its session:";
     RUNDOWN_THREADS = "rundown.threads", Note,
         "A rundown comes from one thread.",
         "CLR rundown protocol, R2; seen in .NET Framework 4.5 to .NET 8",
@@ -254,7 +268,7 @@ rules! {
         "Every address lies in a managed method or in an image.",
         "symbol resolution, S1 and S7",
         "These addresses have no owner: stubs that the runtime makes, code that was freed, or methods that nothing tells of. Above 5 % of a process's addresses this is an error.",
-        "If rundown findings stand beside this one, mend those first.";
+        "If rundown findings stand beside this one, mend those first. A few are nothing to mend: stubs of the runtime have no events.";
     SYMBOLS_COVERAGE = "symbols.coverage", Error,
         "The shares of addresses that resolve, that have a name, whose image has an identity, are at least those asked for.",
         "--min-coverage, --min-process-coverage, --min-sample-coverage, --min-named, --min-identified",
@@ -264,12 +278,12 @@ rules! {
         "Every module that a method or a domain names is told of.",
         "symbol resolution, S4",
         "Methods of these modules have no module name, and no PDB can be found for them.",
-        "Enable LoaderKeyword (0x8) in both sessions.";
+        "Enable LoaderKeyword (0x8) in both sessions:";
     SYMBOLS_ASSEMBLY_UNKNOWN = "symbols.assembly-unknown", Warning,
         "Every assembly that a module names, and every domain that an assembly names, is told of.",
         "symbol resolution, S4",
         "Modules of these assemblies cannot be put to their assembly or domain.",
-        "Enable LoaderKeyword (0x8) in both sessions.";
+        "Enable LoaderKeyword (0x8) in both sessions:";
     SYMBOLS_NO_IDENTITY = "symbols.no-identity", Note,
         "Every module with a file has the identity of its PDB.",
         "symbol resolution, S6",
@@ -279,37 +293,37 @@ rules! {
         "Every address in managed code lies in a method that is named, or whose module's PDB is known.",
         "symbol resolution, S3",
         "The session's level was below 5: methods are told by token, and nothing in the trace leads from there to a name.",
-        "Enable both providers at level 5 (verbose).";
+        "Enable both providers at level 5 (verbose):";
     SYMBOLS_PRECOMPILED = "symbols.precompiled", Warning,
         "Every address in a native image of managed code lies in a method that a rundown told of, or the image's PDB is known.",
         "symbol resolution, S5",
         "Precompiled methods cannot be named: neither does the rundown list them nor is there a PDB to look them up in.",
-        "Enable NGenKeyword (0x20) in the rundown session, or merge on the machine with NGEN PDBs made (PerfView does so).";
+        "Merge on the machine with NGEN PDBs made (PerfView does so), or enable NGenKeyword (0x20) in the rundown session:";
     SYMBOLS_IMAGE_IDENTITY = "symbols.image-identity", Note,
         "A merged trace has the identity of every image that addresses lie in.",
         "symbol resolution, S7; what a merge adds",
         "Native addresses in these images cannot be named: the image had no debug information, or could not be read when the trace was merged.",
-        "Merge on the machine of the recording, as an administrator, before files change.";
+        "Merge on the machine of the recording, as an administrator, before files change:";
     SYMBOLS_OVERLAP = "symbols.overlap", Note,
         "At any time an address belongs to one method.",
         "symbol resolution, S2",
         "Code was told of where other code still was: an unload was not seen.",
-        "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told.";
+        "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told:";
     SYMBOLS_LOADED_TWICE = "symbols.loaded-twice", Note,
         "What is loaded is not there already.",
         "symbol resolution, S2",
         "Code, a module, an assembly or a domain was loaded twice without an unload between: the unload was not told, or the load was doubled.",
-        "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told.";
+        "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told:";
     SYMBOLS_UNLOAD_UNKNOWN = "symbols.unload-unknown", Note,
         "Code that is unloaded was loaded or listed before.",
         "symbol resolution, S1",
         "The method was there since before the recording, and no start rundown told of it. Its addresses resolve all the same.",
-        "Ask for a start rundown (0x40) as well, if the order of things matters.";
+        "If the order of things matters, ask for a start rundown (0x40) as well:";
     SYMBOLS_JIT_WITHOUT_LOAD = "symbols.jit-without-load", Warning,
         "What began to be compiled was loaded.",
         "CLR rule E6",
         "The compiler was at work on methods whose load never came: it was lost, or compilation failed.",
-        "More buffers; see filter.silent.";
+        "More buffers:";
     SYMBOLS_GONE = "symbols.gone", Note,
         "Code and images are told of at the times when addresses lie in them.",
         "symbol resolution, S1 and S7",
@@ -319,7 +333,7 @@ rules! {
         "Files judged together have one clock.",
         "merging, M1",
         "The stamps of the files cannot be compared exactly: different clocks, or the clock was set between. They were brought together by time of day.",
-        "Start all sessions of a recording with the same clock (xperf -ClockType PerfCounter).";
+        "Start all sessions of a recording with the same clock:";
     MERGE_MACHINE = "merge.machine", Error,
         "Files judged together are from one machine and one boot.",
         "merging, M1",
@@ -329,12 +343,12 @@ rules! {
         "The rundown begins before the runtime session ends.",
         "merging, M2",
         "Between the two nothing told of loads and jits: what came in between is listed by the rundown but not dated, what went is unknown.",
-        "Start the rundown session first, wait for it to be complete, then stop the runtime session.";
+        "Start the rundown session first, wait for it to be complete, then stop the runtime session:";
     MERGE_ONE_SIDED = "merge.one-sided", Warning,
         "What is merged or judged together holds both the runtime's events and a rundown.",
         "merging, M1 and M2",
         "One of the two files is missing from the merge, or its session recorded nothing.",
-        "Merge again with all files: xperf -merge clr1.etl clr2.etl merged.etl.";
+        "Merge again with all files:";
     MERGE_PROCESSES = "merge.processes", Warning,
         "The rundown is of processes that the runtime session saw.",
         "merging, M2",
@@ -344,7 +358,7 @@ rules! {
         "A trace with native addresses holds the identities of its images.",
         "what a merge adds",
         "The trace was not merged on its machine: native frames can be attributed to images, but their symbols cannot be found elsewhere.",
-        "On the machine of the recording: xperf -merge kernel.etl clr1.etl clr2.etl merged.etl, or PerfView merge.";
+        "Merge on the machine of the recording (PerfView does so as well):";
     STACKS_UNDEFINED_KEY = "stacks.undefined-key", Warning,
         "Every key of a kernel stack is defined.",
         "kernel stack compression",
@@ -354,7 +368,7 @@ rules! {
         "Each stack of the CLR follows the event it belongs to, on the same thread.",
         "CLR rule E9",
         "Stacks stand without their event: the event was lost, or it is put to the wrong thread. A session that has only StackKeyword on, beside another one, gets such stacks, too.",
-        "More buffers; turn on the keywords of the events whose stacks are wanted.";
+        "Turn on the keywords of the events whose stacks are wanted; and more buffers:";
     STACKS_TRUNCATED = "stacks.truncated", Warning,
         "A stack of the CLR holds as many addresses as it says.",
         "CLR rule E9",
@@ -364,7 +378,7 @@ rules! {
         "A kernel stack is of an event that came before it.",
         "kernel stack walking",
         "Stacks cannot be put to their events: the clocks of merged files do not agree.",
-        "Start all sessions of a recording with the same clock.";
+        "Start all sessions of a recording with the same clock:";
     ACTIVITY_UNSTOPPED = "activity.unstopped", Note,
         "An activity that starts stops, in tasks whose activities do so at all.",
         "activities, A1",
@@ -410,6 +424,7 @@ pub fn page() -> String {
          prints one. Ids never change.\n\nThree answers: a rule holds, or it is broken and gives a finding, or it \
          cannot be decided and the report's verdict says so.\n",
     );
+    out.push_str(&asked::table());
     let mut family = "";
     for rule in RULES {
         if rule.family() != family {
@@ -419,17 +434,20 @@ pub fn page() -> String {
         }
         let _ = write!(
             out,
-            "\n### {}\n{} ({})\n\n- **Meaning:** {}\n- **Repair:** {}\n- **Source:** {}\n- **Broken by** \
-             `corpus/{}.kdl`, **kept by** `corpus/{}.kdl`\n",
+            "\n### {}\n{} ({})\n\n- **Meaning:** {}\n- **Source:** {}\n- **Broken by** \
+             `corpus/{}.kdl`, **kept by** `corpus/{}.kdl`\n- **Repair:** {}\n",
             rule.id,
             rule.statement,
             rule.severity.name(),
             rule.meaning,
-            rule.repair,
             rule.source,
             rule.broken_by(),
-            rule.kept_by()
+            rule.kept_by(),
+            rule.repair
         );
+        if !rule.commands().is_empty() {
+            let _ = write!(out, "\n  ```\n  {}\n  ```\n", rule.commands().join("\n  "));
+        }
     }
     out
 }
@@ -444,6 +462,10 @@ mod tests {
         let ids: BTreeSet<_> = RULES.iter().map(|r| r.id).collect();
         assert_eq!(ids.len(), RULES.len());
         assert!(RULES.iter().all(|r| r.id.contains('.') && r.statement.ends_with('.')));
+        // What ends in a colon goes on with command lines, and nothing else does.
+        for rule in RULES {
+            assert_eq!(rule.repair.ends_with(':'), !rule.commands().is_empty(), "{}", rule.id);
+        }
         assert_eq!(Rule::find("rundown.none"), Some(&RUNDOWN_NONE));
         assert_eq!(Rule::find("rundown"), None);
     }

@@ -1,25 +1,30 @@
 //! The file itself: damage, losses, a session that was not closed, order.
 
-use etl_format::constants::FILETIME_PER_SECOND;
+use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::Note;
 
 use crate::facts::Facts;
+use crate::facts::loss::What;
 use crate::facts::source::FileFacts;
 use crate::report::Finding;
 
 use super::catalogue::{
-    FILE_BUFFER_COUNT, FILE_BUFFERS_LOST, FILE_DAMAGED, FILE_DISORDERED, FILE_EVENTS_LOST,
-    FILE_OUTSIDE_SESSION, FILE_PROCESSORS, FILE_SEQUENCE_GAP, FILE_SEQUENCE_TWICE, FILE_UNCLOSED,
+    FILE_BUFFER_COUNT, FILE_BUFFERS_LOST, FILE_CLOCK, FILE_DAMAGED, FILE_DISORDERED,
+    FILE_EVENTS_LOST, FILE_OUTSIDE_SESSION, FILE_OVERWRITTEN, FILE_PROCESSORS, FILE_SEQUENCE_GAP,
+    FILE_SEQUENCE_TWICE, FILE_UNCLOSED,
 };
+use super::plural;
 
 /// How far records may lie outside of what the header states: the rundown of a merge comes seconds later.
 const GRACE: i64 = 60 * FILETIME_PER_SECOND;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
-    for file in &facts.files {
+    for (index, file) in facts.files.iter().enumerate() {
         // Which one is worth saying only where there are several.
         let of = if facts.files.len() > 1 { format!("{}: ", file.name) } else { String::new() };
         one(file, &of, findings);
+        overwritten(facts, index, file, &of, findings);
+        clock(file, &of, findings);
     }
     outside(facts, findings);
 }
@@ -61,6 +66,55 @@ fn one(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
             "{of}a buffer is of processor {processor}, the header states {stated} processors"
         );
         findings.push(Finding::new(&FILE_PROCESSORS, message));
+    }
+}
+
+/// What a circular file no longer holds.
+fn overwritten(
+    facts: &Facts,
+    index: usize,
+    file: &FileFacts,
+    of: &str,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(gone) = file.overwritten else { return };
+    let oldest = facts.losses.iter().filter(|l| l.source == index && l.what == What::Oldest);
+    // What is left begins right behind the losses, on each processor at another time.
+    let since = oldest.filter_map(|l| l.to).max().map(|to| to.saturating_add(1));
+    let message = format!(
+        "{of}{} overwritten by newer ones; all processors are told of from this moment on",
+        plural(gone, "buffer of the circular file was", "buffers of the circular file were")
+    );
+    findings.push(Finding::new(&FILE_OVERWRITTEN, message).at(facts, since));
+}
+
+/// What the header says of the clock.
+fn clock(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
+    let header = &file.header;
+    let mut tell = |message: String| {
+        findings.push(Finding::new(&FILE_CLOCK, format!("{of}{message}")));
+    };
+    match header.clock_type {
+        // A clock of type 0 is what some tools write; its stamps are the performance counter's.
+        ClockType::QPC | ClockType::RAW if header.perf_freq <= 0 => tell(format!(
+            "the header states {} ticks a second for the performance counter",
+            header.perf_freq
+        )),
+        ClockType::CPU_CYCLE if header.cpu_mhz == 0 => {
+            tell(
+                "stamps are processor cycles, and the header does not state their speed".to_owned(),
+            );
+        }
+        ClockType::QPC | ClockType::RAW | ClockType::SYSTEM_TIME | ClockType::CPU_CYCLE => {}
+        other => tell(format!("the header names a clock that is not known ({other})")),
+    }
+    if header.end_time != 0 && header.end_time < header.start_time {
+        let time = etl_format::clock::iso_utc;
+        tell(format!(
+            "the header says that the session ended at {}, before it began at {}",
+            time(header.end_time),
+            time(header.start_time)
+        ));
     }
 }
 

@@ -1,11 +1,13 @@
 //! What the facts mean: each rule looks at them and reports what breaks it.
 
 mod activity;
+mod asked;
 pub(crate) mod catalogue;
 mod file;
 mod filter;
 mod merge;
 mod payload;
+mod repairs;
 mod rundown;
 mod stacks;
 mod symbols;

@@ -1,6 +1,6 @@
 //! The rundown protocol (rules R1 to R7 of the CLR): brackets, what is in them, and who has none.
 
-use crate::facts::clr::{RUNTIME, Rundown};
+use crate::facts::clr::{RUNDOWN, RUNTIME, Rundown};
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::{Finding, Severity};
 
@@ -20,6 +20,8 @@ const MANY_TIMES: u64 = 8;
 const MANY_EVENTS: u64 = 10_000;
 
 const LOADER: u64 = 0x8;
+const START_RUNDOWN: u64 = 0x40;
+const END_RUNDOWN: u64 = 0x100;
 const END_ENUMERATION: u64 = 0x80;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
@@ -185,15 +187,39 @@ fn runaway(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     findings.push(Finding::new(&RUNDOWN_RUNAWAY, message).of(facts, process, stamp));
 }
 
+/// Why a process whose CLRs tell of their start needs no rundown. Asked for its state a CLR tells the same as at its
+/// start; which of the two it was, shows by what else is known.
+fn told_by(process: &Process) -> &'static str {
+    let starts = || process.clrs.values().filter_map(|clr| clr.started);
+    let before = process.clr_span.is_some_and(|(first, _)| starts().any(|start| first < start));
+    if process.started.is_some() {
+        "it started inside the recording and its loads were told of"
+    } else if before {
+        "a session asked its CLR for its state, and loads were told of from then on"
+    } else {
+        "its CLR started inside the recording, or was asked for its state (capture state), and loads were told \
+         of from then on"
+    }
+}
+
+/// The mask that the rundown provider is known to have been enabled with, if it asks for no rundown.
+fn asked_in_vain(facts: &Facts) -> Option<u64> {
+    let mut masks = facts.admission.of(RUNDOWN).map(|(_, with)| with.any).peekable();
+    let first = masks.peek().copied()?;
+    // A mask of 0 is all of them.
+    masks.all(|mask| mask != 0 && mask & (START_RUNDOWN | END_RUNDOWN) == 0).then_some(first)
+}
+
 /// Processes, and CLRs in them, without a rundown.
 fn coverage(facts: &Facts, process: &Process, strangers: bool, findings: &mut Vec<Finding>) {
     let from = process.clr_span.map(|(first, _)| first);
     if process.brackets.is_empty() && process.methods_enumerated == 0 {
         if facts.rundown_span.is_none() && process.is_told_from_the_beginning() {
-            let message = "the trace holds no rundown; nothing of this process is missing, since it started \
-                           inside the recording and its loads were told of";
-            let mut finding =
-                Finding::new(&RUNDOWN_NONE, message.to_owned()).of(facts, process, None);
+            let message = format!(
+                "the trace holds no rundown; nothing of this process is missing by that, since {}",
+                told_by(process)
+            );
+            let mut finding = Finding::new(&RUNDOWN_NONE, message).of(facts, process, None);
             finding.severity = Severity::Note;
             findings.push(finding.unless_lost(facts, from, None));
             return;
@@ -201,21 +227,26 @@ fn coverage(facts: &Facts, process: &Process, strangers: bool, findings: &mut Ve
         let (rule, message) = match (facts.rundown_span, process.ended) {
             (None, _) => (
                 &RUNDOWN_NONE,
-                "the process ran managed code, and the trace holds no rundown at all: run a session on \
-                 the CLR rundown provider with EndRundown (mask 0x138) before stopping, and merge it",
+                match asked_in_vain(facts) {
+                    Some(mask) => format!(
+                        "the process ran managed code, and the trace holds no rundown at all: the rundown provider \
+                         was enabled with {mask:#x}, which asks for none; EndRundown is 0x100, StartRundown 0x40"
+                    ),
+                    None => "the process ran managed code, and the trace holds no rundown at all".to_owned(),
+                },
             ),
             (Some((first, _)), Some(ended)) if ended < first => (
                 &RUNDOWN_EXITED,
-                "the process ended before the rundown: only methods whose load was seen are known",
+                "the process ended before the rundown: only methods whose load was seen are known".to_owned(),
             ),
             // No process of the one session is in the other: the rule of merges says so.
             (Some(_), _) if strangers => return,
             (Some(_), _) => (
                 &RUNDOWN_MISSING,
-                "the process ran managed code while others were run down, and has no rundown itself",
+                "the process ran managed code while others were run down, and has no rundown itself".to_owned(),
             ),
         };
-        let finding = Finding::new(rule, message.to_owned()).of(facts, process, None);
+        let finding = Finding::new(rule, message).of(facts, process, None);
         findings.push(finding.unless_lost(facts, from, None));
         return;
     }

@@ -106,9 +106,12 @@ fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let unknown = process.unknown_modules();
     if unknown > 0 {
         let message = format!(
-            "{} named by methods or domains and never told of: methods without a module name (Loader keyword \
-             missing, or their events lost)",
-            plural(unknown as u64, "module is", "modules are")
+            "nothing tells of {} (Loader keyword missing, or their events lost): methods without a module name",
+            plural(
+                unknown as u64,
+                "module that methods or domains name",
+                "modules that methods or domains name"
+            )
         );
         let finding = Finding::new(&SYMBOLS_MODULE_UNKNOWN, message).of(facts, process, None);
         findings.push(finding.unless_lost(facts, None, None));
@@ -116,11 +119,14 @@ fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let assemblies: usize = process.clrs.values().map(|c| c.unknown_assemblies().count()).sum();
     let domains: usize = process.clrs.values().map(|c| c.unknown_domains().count()).sum();
     if assemblies + domains > 0 {
-        let message = format!(
-            "{} named by modules and {} named by assemblies, and never told of",
-            plural(assemblies as u64, "assembly is", "assemblies are"),
-            plural(domains as u64, "domain is", "domains are")
-        );
+        let assemblies = (assemblies > 0).then(|| {
+            plural(assemblies as u64, "assembly that modules name", "assemblies that modules name")
+        });
+        let domains = (domains > 0).then(|| {
+            plural(domains as u64, "domain that assemblies name", "domains that assemblies name")
+        });
+        let what: Vec<_> = assemblies.into_iter().chain(domains).collect();
+        let message = format!("nothing tells of {}", what.join(" and "));
         let finding = Finding::new(&SYMBOLS_ASSEMBLY_UNKNOWN, message).of(facts, process, None);
         findings.push(finding.unless_lost(facts, None, None));
     }

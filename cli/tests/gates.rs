@@ -1,0 +1,311 @@
+//! `etlverify` as a gate: least shares that pass and that do not, what is told of sessions in every way there is, and the
+//! command lines that a report gives as repairs.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Said, directory, etlkit, etlverify, real, trace};
+
+/// The traces of a scenario of the corpus, in a directory.
+fn made(scenario: &str, set: &[&str]) -> tempfile::TempDir {
+    let here = directory(&[]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../corpus/{scenario}.kdl"));
+    let mut args = vec!["synth", script.to_str().unwrap(), "-o", "."];
+    set.iter().for_each(|s| args.extend(["--set", s]));
+    let said = etlkit(here.path(), &args);
+    assert_eq!(said.code, 0, "{}", said.err);
+    here
+}
+
+fn judge(here: &Path, args: &[&str]) -> Said {
+    etlverify(here, &[&["--no-config"], args].concat())
+}
+
+/// Lines are broken at the edge; a message is one text.
+fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A gate that is just met passes with 0; asked for a little more it fails with 1, and says by how much.
+fn gate(here: &Path, others: &[&str], option: &str, met: &str, missed: &str, message: &str) {
+    let passed = judge(here, &[&[option, met], others].concat());
+    assert_eq!(passed.code, 0, "{option} {met}: {}", passed.out);
+    assert!(!passed.out.contains("symbols.coverage"), "{option} {met}: {}", passed.out);
+    let failed = judge(here, &[&[option, missed], others].concat());
+    assert_eq!(failed.code, 1, "{option} {missed}: {}", failed.out);
+    let text = unbroken(&failed.out);
+    assert!(text.contains("error symbols.coverage"), "{text}");
+    let least: f64 = missed.parse().unwrap();
+    assert!(text.contains(&format!("{message}, {least} % were asked for")), "{text}");
+}
+
+#[test]
+fn gates_on_the_real_trace() {
+    let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
+    let (here, file) = (directory(&[]), path.to_str().unwrap());
+    let others = ["--allow", "symbols.unresolved", file];
+    let gate =
+        |option, met, missed, message| gate(here.path(), &others, option, met, missed, message);
+    gate("--min-coverage", "99.9", "99.95", "646278 of 646898 addresses resolve (99.904 %)");
+    gate("--min-sample-coverage", "99.7", "99.8", "79344 of 79528 samples resolve (99.768 %)");
+    gate(
+        "--min-process-coverage",
+        "98.49",
+        "98.5",
+        // Rounded down, so that what falls short never looks as if it did not.
+        "1707 of 1733 addresses of the process resolve (98.499 %)",
+    );
+    // The sessions were verbose and the trace was merged on its machine: all of both is there.
+    for option in ["--min-named", "--min-identified"] {
+        let said = judge(here.path(), &[&[option, "100"], &others[..]].concat());
+        assert_eq!(said.code, 0, "{option}: {}", said.out);
+    }
+}
+
+#[test]
+fn gates_on_names_and_identities() {
+    // Level 4: methods by token.
+    let here = made("rules/symbols.coverage", &[]);
+    let said = judge(here.path(), &["--format", "json", "clr.etl"]);
+    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let sum = |key: &str| {
+        let tables = report["coverage"].as_object().unwrap().values();
+        tables.map(|t| t[key].as_u64().unwrap()).sum::<u64>()
+    };
+    let (named, managed) = (sum("named"), sum("managed"));
+    assert!(named < managed, "{named} of {managed}");
+    let share = named as f64 / managed as f64 * 100.0;
+    let floor = (share * 1000.0).floor() / 1000.0;
+    gate(
+        here.path(),
+        &["clr.etl"],
+        "--min-named",
+        &format!("{:.2}", (share - 0.1).max(0.0)),
+        &format!("{:.2}", share + 0.1),
+        &format!(
+            "{named} of {managed} addresses in managed code have a method's name ({floor:.3} %)"
+        ),
+    );
+
+    // Not merged: addresses in images, and no identity of any.
+    let here = made("rules/merge.image-ids", &[]);
+    let file = traces(here.path()).remove(0);
+    let said = judge(here.path(), &["--format", "json", &file]);
+    let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let tables = report["coverage"].as_object().unwrap().values();
+    let image: u64 = tables.map(|t| t["image"].as_u64().unwrap()).sum();
+    assert!(image > 0);
+    let message = format!("0 of {image} addresses in images have the identity of a PDB (0.000 %)");
+    gate(here.path(), &[&file], "--min-identified", "0", "0.5", &message);
+}
+
+fn traces(here: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(here).unwrap().map(|e| e.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|n| n.into_string().unwrap()).collect();
+    names.retain(|n| n.ends_with(".etl"));
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_no_share_is_refused() {
+    let here = directory(&[("t.etl", &trace())]);
+    for option in ["coverage", "process-coverage", "sample-coverage", "named", "identified"] {
+        for wrong in ["101", "-1", "half", "NaN", "inf"] {
+            let said = judge(here.path(), &[&format!("--min-{option}={wrong}"), "t.etl"]);
+            assert_eq!(said.code, 2, "{option} {wrong}: {}", said.out);
+            assert!(said.err.contains(wrong), "{}", said.err);
+        }
+        // Of no addresses at all any share is met, and a percent sign is welcome.
+        let here = made("recipe", &[]);
+        let said = judge(here.path(), &[&format!("--min-{option}=100%"), "recipe.etl"]);
+        assert_eq!(said.code, 0, "{}", said.out);
+    }
+}
+
+/// One mask told in five ways, and one that does not fit the events.
+#[test]
+fn an_enablement_is_told_in_every_way() {
+    let here = made("recipe", &[]);
+    let told = |lines: &[&str]| {
+        let mut args = Vec::new();
+        lines.iter().for_each(|line| args.extend(["--enable", line]));
+        args.push("recipe.etl");
+        let said = judge(here.path(), &args);
+        (said.code, said.out)
+    };
+    let rundown = "a669021c-c450-4609-a035-5af59af4df18";
+    let ways = [
+        format!("{rundown}:0x138:5"),
+        format!("{{{}}}:0x138:0x5", rundown.to_uppercase()),
+        "Microsoft-Windows-DotNETRuntimeRundown:0x138:5".to_owned(),
+        "rundown:0x138:5".to_owned(),
+        format!("xperf -start clrRundown -on {rundown}:0x138:0x5 -f clr2.etl"),
+        format!("logman start clrRundown -p {{{rundown}}} 0x138 0x5 -ets -o clr2.etl"),
+        "logman create trace r -p Microsoft-Windows-DotNETRuntimeRundown 0x138 5 -o clr2.etl"
+            .to_owned(),
+    ];
+    for way in &ways {
+        let (code, out) = told(&[way]);
+        assert_eq!(code, 0, "{way}: {out}");
+        let line = out.lines().find(|l| l.contains("DotNETRuntimeRundown")).unwrap();
+        assert!(line.ends_with("0x138:5  told"), "{way}: {line}");
+        // Without Loader nothing of modules could have come, whoever says so.
+        let (code, out) = told(&[&way.replace("0x138", "0x130")]);
+        assert_eq!(code, 1, "{way}: {out}");
+        let text = unbroken(&out);
+        assert!(text.contains("warning filter.not-admitted"), "{text}");
+        assert!(text.contains("enabled with 0x130 at level 5 as told"), "{text}");
+    }
+    // Both sessions, each told for itself.
+    let (code, out) = told(&["runtime:0x1CCBD:5", "rundown:0x138:5"]);
+    assert_eq!((code, out.matches("  told").count()), (0, 2), "{out}");
+    // A mask that asks for nothing, and says so.
+    let bad = made("recipe", &["rundown=0xB8"]);
+    let said = judge(bad.path(), &["--enable", "rundown:0xB8:5", "recipe.etl"]);
+    let text = unbroken(&said.out);
+    assert!(text.contains("was enabled with 0xb8, which asks for none"), "{text}");
+    assert!(text.contains("EndRundownKeyword (0x100) is missing"), "{text}");
+    // What is none is named, and what would be one.
+    for wrong in
+        ["nobody:1:5", "rundown:mask:5", "rundown:0x138:256", "xperf -stop clr", "xperf -on"]
+    {
+        let (code, out) = told(&[wrong]);
+        assert_eq!((code, out.as_str()), (2, ""), "{wrong}");
+    }
+}
+
+/// What the simulation knows of its sessions, instead of what can be inferred.
+#[test]
+fn the_truth_of_a_simulation_tells_of_its_sessions() {
+    let here = made("recipe", &[]);
+    let inferred = judge(here.path(), &["recipe.etl"]).out;
+    assert!(inferred.contains("0x118:5  inferred"), "{inferred}");
+    let said = judge(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    let enabled = |out: &str| -> String {
+        let lines = out.lines().skip_while(|l| *l != "enabled").take_while(|l| !l.is_empty());
+        lines.map(|l| format!("{l}\n")).collect()
+    };
+    insta::assert_snapshot!("truth_enabled", enabled(&said.out));
+    // A file that it does not know, and a truth that is none.
+    std::fs::copy(here.path().join("recipe.etl"), here.path().join("other.etl")).unwrap();
+    let said = judge(here.path(), &["--truth", "truth.jsonl", "other.etl"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("other.etl: the truth knows no such file"), "{}", said.err);
+    assert!(said.err.contains("it knows recipe.etl"), "{}", said.err);
+    std::fs::write(here.path().join("truth.jsonl"), "{\"kind\":\n").unwrap();
+    let said = judge(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
+    assert!(said.code == 2 && said.err.contains("line 1"), "{}", said.err);
+}
+
+/// The lines that a report gives for this project's own tools run as they stand.
+#[test]
+fn repairs_can_be_pasted() {
+    let whole = trace();
+    let here = directory(&[("cut.etl", &whole[..2 * common::BUFFER + 0x60])]);
+    let out = judge(here.path(), &["cut.etl"]).out;
+    let line =
+        out.lines().find(|l| l.trim().starts_with("etlkit ")).unwrap_or_else(|| panic!("{out}"));
+    assert_eq!(line.trim(), "etlkit repair cut.etl -o repaired.etl");
+    let args: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let said = etlkit(here.path(), &args);
+    assert!(said.code < 2, "{}", said.err);
+    assert!(!judge(here.path(), &["repaired.etl"]).out.contains("file.damaged"));
+
+    let made = made("rules/filter.not-admitted", &[]);
+    let said = judge(made.path(), &["--truth", "truth.jsonl", "clr.etl"]);
+    let line = said.out.lines().find(|l| l.trim().starts_with("etlverify ")).unwrap();
+    assert!(line.ends_with(" clr.etl"), "{line}");
+    let args: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let said = judge(made.path(), &args);
+    assert!(said.err.is_empty() && said.code < 2, "{}", said.err);
+
+    // A name that a shell would take apart is not put into a line.
+    let odd = PathBuf::from("a trace $(x).etl");
+    std::fs::copy(here.path().join("cut.etl"), here.path().join(&odd)).unwrap();
+    let out = judge(here.path(), &[odd.to_str().unwrap()]).out;
+    assert!(out.contains("      etlkit repair trace.etl -o repaired.etl\n"), "{out}");
+}
+
+/// The first screen: verdict, where colours are, and the edge of the terminal.
+#[test]
+fn text_is_for_terminals_of_eighty_columns() {
+    for (scenario, file) in [
+        ("recipe", "recipe.etl"),
+        ("rules/sound", "clr.etl"),
+        ("rules/rundown.runaway", "clr.etl"),
+        ("rules/file.events-lost", "clr.etl"),
+        ("rules/file.overwritten", "clr.etl"),
+        ("many-processes", "many.etl"),
+    ] {
+        let here = made(scenario, &[]);
+        let out = judge(here.path(), &[file]).out;
+        assert!(!out.contains('\x1b'), "{scenario}: no terminal, no colours");
+        let mut lines = out.lines();
+        assert_eq!(lines.next(), Some(file), "{scenario}");
+        assert!(lines.next().is_some_and(|l| l.starts_with("verdict   ")), "{scenario}: {out}");
+        for line in out.lines() {
+            assert_eq!(line, line.trim_end(), "{scenario}");
+            // Command lines are pasted, so they are not broken.
+            let command = line.starts_with("      xperf ") || line.starts_with("      etl");
+            assert!(command || line.chars().count() <= 80, "{scenario}: {line}");
+        }
+        let painted = judge(here.path(), &["--color", "always", file]).out;
+        assert!(painted.contains("\x1b[1;3"), "{scenario}: {painted}");
+        assert_eq!(stripped(&painted), out, "{scenario}");
+        assert_eq!(judge(here.path(), &["--color", "never", file]).out, out);
+    }
+    // Names in a trace bring no colours, even where there are some.
+    let here = directory(&[("t.etl", &trace())]);
+    let painted = judge(here.path(), &["--color", "always", "t.etl"]).out;
+    assert!(!stripped(&painted).contains('\x1b'), "{painted}");
+    // Only the text is painted.
+    let json = judge(here.path(), &["--color", "always", "--format", "json", "t.etl"]).out;
+    assert!(!json.contains('\x1b'));
+}
+
+/// Without the colours that the report has.
+fn stripped(text: &str) -> String {
+    let mut out = text.to_owned();
+    for code in ["0", "1", "1;31", "1;32", "1;33", "31", "33", "36"] {
+        out = out.replace(&format!("\x1b[{code}m"), "");
+    }
+    out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// What somebody meets who has just got the tool.
+#[test]
+fn first_impressions() {
+    let here = made("recipe", &[]);
+    let bad = made("recipe", &["rundown=0xB8"]);
+    std::fs::create_dir(here.path().join("traces")).unwrap();
+    std::fs::create_dir(here.path().join("nothing")).unwrap();
+    let put = |from: &Path, to: &str| std::fs::copy(from, here.path().join(to)).unwrap();
+    put(&here.path().join("recipe.etl"), "traces/good.etl");
+    put(&bad.path().join("recipe.etl"), "traces/bad.etl");
+    std::fs::write(here.path().join("empty.etl"), b"").unwrap();
+    std::fs::write(here.path().join("notes.etl"), b"some notes\n").unwrap();
+    let cut = std::fs::read(here.path().join("recipe.etl")).unwrap();
+    std::fs::write(here.path().join("cut.etl"), &cut[..300_000]).unwrap();
+    let mut all = String::new();
+    for args in [
+        &["recipe.etl"][..],
+        &["traces/bad.etl"],
+        &["traces"],
+        &["cut.etl"],
+        &["recipe.etl", "notes.etl"],
+        &["empty.etl"],
+        &["notes.etl"],
+        &["nothing"],
+        &["missing.etl"],
+        &["--explain", "rundown.missing"],
+        &["--explain", "rundown"],
+    ] {
+        let said = judge(here.path(), args);
+        let (out, err) = (said.out, said.err);
+        all += &format!("$ etlverify {}   ({})\n{out}{err}\n", args.join(" "), said.code);
+    }
+    insta::assert_snapshot!("first_impressions", all);
+}

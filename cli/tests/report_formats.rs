@@ -1,0 +1,368 @@
+//! What machines read of a verdict: the JSON as docs/json-verify.md has it, SARIF and JUnit as their schemas have them.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use common::{BUFFER, directory, etlkit, etlverify, real, trace};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Traces that between them have everything that a report can have, and a directory with them.
+fn traces() -> (tempfile::TempDir, Vec<String>) {
+    let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("small.etl", &trace())]);
+    let mut names = vec!["cut.etl".to_owned(), "small.etl".to_owned()];
+    for scenario in [
+        "recipe",
+        "lost-events",
+        "lost-buffers",
+        "truncated",
+        "not-closed",
+        "many-processes",
+        "rules/file.overwritten",
+        "rules/symbols.unresolved",
+        "rules/rundown.none",
+        "rules/rundown.no-init",
+    ] {
+        let script = root().join(format!("corpus/{scenario}.kdl"));
+        let out = scenario.replace('/', "-");
+        let said = etlkit(here.path(), &["synth", script.to_str().unwrap(), "-o", &out]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        for file in std::fs::read_dir(here.path().join(&out)).unwrap() {
+            let name = file.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".etl") {
+                names.push(format!("{out}/{name}"));
+            }
+        }
+    }
+    let real = real("perfview/net.4.5.2.x64.etl");
+    names.extend(real.map(|path| path.to_str().unwrap().to_owned()));
+    (here, names)
+}
+
+fn json(here: &Path, args: &[&str]) -> Value {
+    let said = etlverify(here, &[&["--no-config", "--format", "json"], args].concat());
+    serde_json::from_str(&said.out).unwrap_or_else(|e| panic!("{e}: {}", said.err))
+}
+
+/// The rows of the page's tables: type by key, and the same for the types that stand for several keys.
+fn documented() -> BTreeMap<String, String> {
+    let page = std::fs::read_to_string(root().join("docs/json-verify.md")).unwrap();
+    let mut tables: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
+    let mut table = "";
+    for line in page.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        match cells.as_slice() {
+            ["", head, "type", "meaning", ""] => table = head,
+            ["", key, kind, meaning, ""] if key.starts_with('`') => {
+                assert!(!meaning.is_empty(), "{key} has no meaning");
+                let key = key.trim_matches('`').to_owned();
+                let twice =
+                    tables.entry(table).or_default().insert(key.clone(), (*kind).to_owned());
+                assert_eq!(twice, None, "{key} is there twice");
+            }
+            _ => {}
+        }
+    }
+    let names: Vec<_> = tables.keys().copied().collect();
+    assert_eq!(names, ["key", "key of a table", "key of counts", "key of coverage"]);
+    let mut all = tables["key"].clone();
+    for (kind, table) in
+        [("coverage", "key of coverage"), ("table", "key of a table"), ("counts", "key of counts")]
+    {
+        for (parent, is) in all.clone() {
+            if is == kind {
+                all.insert(parent.clone(), "object".to_owned());
+                for (key, of) in &tables[table] {
+                    all.insert(format!("{parent}.{key}"), of.clone());
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Every key of a report with the kinds of values that it was seen with.
+fn seen(value: &Value, path: &str, out: &mut BTreeMap<String, BTreeSet<&'static str>>) {
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Object(_) => "object",
+        Value::Array(items) if items.len() == 2 && items.iter().all(Value::is_i64) => "span",
+        Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_string) => {
+            "array of strings"
+        }
+        Value::Array(_) => "array",
+    };
+    if !path.is_empty() {
+        out.entry(path.to_owned()).or_default().insert(kind);
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                seen(value, &path, out);
+            }
+        }
+        Value::Array(items) if kind == "array" => {
+            items.iter().for_each(|item| seen(item, &format!("{path}[]"), out));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_json_is_what_its_page_says_and_nothing_else() {
+    let (here, names) = traces();
+    let mut all = BTreeMap::new();
+    for name in &names {
+        seen(&json(here.path(), &[name]), "", &mut all);
+    }
+    let told = ["--enable", "rundown:0xB8:5", &names[2]];
+    seen(&json(here.path(), &told), "", &mut all);
+    // What stands for the items of an array.
+    all.retain(|key, _| !key.ends_with("[]"));
+    let documented = documented();
+    for (key, kinds) in &all {
+        let Some(kind) = documented.get(key) else { panic!("{key} is not documented") };
+        for seen in kinds {
+            let is = match *seen {
+                "null" => kind.ends_with(" or null"),
+                // An array of nothing may be of anything.
+                "array" => kind.starts_with("array"),
+                seen => kind.trim_end_matches(" or null") == seen,
+            };
+            assert!(is, "{key} is documented as {kind}, and was {seen}");
+        }
+        // Every null that is promised is seen, so that the page promises none in vain.
+        assert_eq!(kind.ends_with(" or null"), kinds.contains("null"), "{key}: {kind}, {kinds:?}");
+    }
+    for key in documented.keys() {
+        assert!(all.contains_key(key), "{key} is documented and was never seen");
+    }
+}
+
+#[test]
+fn words_that_the_page_lists_are_the_only_ones() {
+    let (here, names) = traces();
+    let page = std::fs::read_to_string(root().join("docs/json-verify.md")).unwrap();
+    let row = |key: &str| {
+        let line = page.lines().find(|l| l.starts_with(&format!("| `{key}` |")));
+        line.unwrap_or_else(|| panic!("{key}")).to_owned()
+    };
+    let mut told = 0;
+    for name in &names {
+        let report = json(here.path(), &[name]);
+        let items = |list: &str, key: &str| {
+            let items = report[list].as_array().unwrap().iter();
+            items.map(|i| i[key].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        for (list, key) in [
+            ("losses", "what"),
+            ("sessions", "kind"),
+            ("enabled", "source"),
+            ("findings", "severity"),
+            ("findings", "answer"),
+            ("rules", "answer"),
+        ] {
+            let row = row(&format!("{list}[].{key}"));
+            for word in items(list, key) {
+                assert!(row.contains(&format!("`{word}`")), "{list}[].{key} was {word}: {row}");
+                told += 1;
+            }
+        }
+        assert!(row("verdict").contains(&format!("`{}`", report["verdict"].as_str().unwrap())));
+        assert_eq!(report["schema_version"], 1);
+    }
+    assert!(told > 500, "{told}");
+}
+
+/// An array where several files were named, even if only one of them is a trace.
+#[test]
+fn several_files_give_a_list_and_one_gives_one() {
+    let here = directory(&[("a.etl", &trace()), ("b.etl", b"no trace"), ("c.etl", &trace())]);
+    let list = |args: &[&str]| {
+        let said = etlverify(here.path(), &[&["--format", "json"], args].concat());
+        (said.code, serde_json::from_str::<Value>(&said.out).unwrap(), said.err)
+    };
+    let (_, report, _) = list(&["a.etl"]);
+    assert_eq!(report["file"], "a.etl");
+    let (code, reports, err) = list(&["a.etl", "b.etl"]);
+    assert_eq!((code, reports.as_array().unwrap().len()), (2, 1));
+    assert!(err.starts_with("error: b.etl: "), "{err}");
+    let (_, reports, _) = list(&["."]);
+    let files: Vec<_> = reports.as_array().unwrap().iter().map(|r| r["file"].clone()).collect();
+    assert_eq!(files, ["./a.etl", "./c.etl"]);
+}
+
+/// Keys of an object are among those that the schema of SARIF 2.1.0 knows, and those it demands are there.
+fn keys(value: &Value, demanded: &[&str], allowed: &[&str]) {
+    let object = value.as_object().unwrap_or_else(|| panic!("no object: {value}"));
+    for key in demanded {
+        assert!(object.contains_key(*key), "{key} is missing: {value}");
+    }
+    for key in object.keys() {
+        assert!(demanded.contains(&&**key) || allowed.contains(&&**key), "{key} is not of SARIF");
+    }
+}
+
+fn text(value: &Value) {
+    keys(value, &["text"], &["markdown", "arguments", "id", "properties"]);
+    assert!(value["text"].as_str().is_some_and(|t| !t.is_empty()), "{value}");
+}
+
+/// A relative reference or a URI: only what RFC 3986 lets stand, and no colon in the first segment.
+fn is_uri_reference(uri: &str) -> bool {
+    let first = uri.split('/').next().unwrap_or_default();
+    let unescaped =
+        uri.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/%!$&'()*+,;=:@?#".contains(&b));
+    let escaped = uri
+        .split('%')
+        .skip(1)
+        .all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|b| b.is_ascii_hexdigit()));
+    !uri.is_empty() && unescaped && escaped && !first.contains(':')
+}
+
+#[test]
+fn sarif_is_as_its_schema_has_it() {
+    let (here, names) = traces();
+    let mut args = vec!["--no-config", "--format", "sarif"];
+    args.extend(names.iter().map(String::as_str));
+    let said = etlverify(here.path(), &args);
+    assert_eq!((said.code, said.err.as_str()), (1, ""));
+    let log: Value = serde_json::from_str(&said.out).unwrap();
+    keys(&log, &["version", "runs"], &["$schema"]);
+    assert_eq!(log["version"], "2.1.0");
+    let runs = log["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), names.len());
+    let mut kinds = BTreeSet::new();
+    for run in runs {
+        keys(run, &["tool"], &["results"]);
+        keys(&run["tool"], &["driver"], &[]);
+        let driver = &run["tool"]["driver"];
+        keys(driver, &["name"], &["version", "semanticVersion", "informationUri", "rules"]);
+        let rules = driver["rules"].as_array().unwrap();
+        let ids: BTreeSet<&str> = rules.iter().map(|r| r["id"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), rules.len(), "ids are unique");
+        for rule in rules {
+            let parts = ["shortDescription", "fullDescription", "help", "defaultConfiguration"];
+            keys(rule, &["id"], &parts);
+            parts[..3].iter().for_each(|part| text(&rule[part]));
+            keys(&rule["defaultConfiguration"], &[], &["enabled", "level"]);
+            let level = rule["defaultConfiguration"]["level"].as_str().unwrap();
+            assert!(["none", "note", "warning", "error"].contains(&level));
+        }
+        for result in run["results"].as_array().unwrap() {
+            keys(
+                result,
+                &["message"],
+                &["ruleId", "ruleIndex", "kind", "level", "locations", "properties"],
+            );
+            text(&result["message"]);
+            let index = usize::try_from(result["ruleIndex"].as_i64().unwrap()).unwrap();
+            assert_eq!(rules[index]["id"], result["ruleId"]);
+            // A result that is no failure has no level.
+            let (kind, level) =
+                (result["kind"].as_str().unwrap(), result["level"].as_str().unwrap());
+            match kind {
+                "fail" => assert!(["note", "warning", "error"].contains(&level)),
+                "open" => assert_eq!(level, "none"),
+                other => panic!("{other}"),
+            }
+            kinds.insert(kind);
+            let locations = result["locations"].as_array().unwrap();
+            assert_eq!(locations.len(), 1);
+            keys(&locations[0], &[], &["physicalLocation"]);
+            keys(&locations[0]["physicalLocation"], &["artifactLocation"], &[]);
+            let artifact = &locations[0]["physicalLocation"]["artifactLocation"];
+            keys(artifact, &["uri"], &[]);
+            let uri = artifact["uri"].as_str().unwrap();
+            assert!(is_uri_reference(uri), "{uri}");
+            assert!(result["properties"].is_object());
+        }
+    }
+    assert_eq!(kinds, BTreeSet::from(["fail", "open"]), "both were shown");
+}
+
+/// The rules of the XML schemas of Ant's and Jenkins' JUnit reports, where they differ the stricter one.
+#[test]
+fn junit_is_as_its_schemas_have_it() {
+    let (here, names) = traces();
+    let mut args = vec!["--no-config", "--format", "junit"];
+    args.extend(names.iter().map(String::as_str));
+    let said = etlverify(here.path(), &args);
+    assert_eq!((said.code, said.err.as_str()), (1, ""));
+    let document = roxmltree::Document::parse(&said.out).unwrap();
+    let has = |node: roxmltree::Node<'_, '_>, demanded: &[&str]| {
+        let there: BTreeSet<_> = node.attributes().map(|a| a.name()).collect();
+        assert_eq!(there, demanded.iter().copied().collect(), "{}", node.tag_name().name());
+    };
+    let children = |node: roxmltree::Node<'_, '_>| {
+        let elements = node.children().filter(roxmltree::Node::is_element);
+        elements.map(|c| c.tag_name().name().to_owned()).collect::<Vec<_>>()
+    };
+    let number = |node: roxmltree::Node<'_, '_>, name: &str| {
+        node.attribute(name).unwrap().parse::<usize>().unwrap()
+    };
+    let top = document.root_element();
+    assert_eq!(top.tag_name().name(), "testsuites");
+    let suites: Vec<_> = top.children().filter(roxmltree::Node::is_element).collect();
+    assert_eq!(suites.len(), names.len());
+    let (mut all_failures, mut all_skipped) = (0, 0);
+    for (id, suite) in suites.into_iter().enumerate() {
+        assert_eq!(suite.tag_name().name(), "testsuite");
+        has(
+            suite,
+            &[
+                "name",
+                "package",
+                "id",
+                "tests",
+                "failures",
+                "errors",
+                "skipped",
+                "time",
+                "timestamp",
+                "hostname",
+            ],
+        );
+        assert_eq!(number(suite, "id"), id, "they count from 0");
+        let stamp: Vec<u8> = suite.attribute("timestamp").unwrap().bytes().collect();
+        let form = b"0000-00-00T00:00:00";
+        let fits = stamp
+            .iter()
+            .zip(form)
+            .all(|(s, f)| if *f == b'0' { s.is_ascii_digit() } else { s == f });
+        assert!(stamp.len() == form.len() && fits, "{}", String::from_utf8_lossy(&stamp));
+        // In this order, and no other.
+        let order = children(suite);
+        assert_eq!(order.first().map(String::as_str), Some("properties"));
+        assert_eq!(order[order.len() - 2..], ["system-out", "system-err"]);
+        assert!(order[1..order.len() - 2].iter().all(|name| name == "testcase"));
+        let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
+        assert_eq!(number(suite, "tests"), cases.len());
+        let of = |name: &str| cases.iter().filter(|c| children(**c) == [name]).count();
+        assert_eq!(number(suite, "failures"), of("failure"));
+        assert_eq!(number(suite, "skipped"), of("skipped"));
+        assert_eq!((number(suite, "errors"), of("error")), (0, 0));
+        (all_failures, all_skipped) = (all_failures + of("failure"), all_skipped + of("skipped"));
+        for case in cases {
+            has(case, &["name", "classname", "time"]);
+            for child in case.children().filter(roxmltree::Node::is_element) {
+                match child.tag_name().name() {
+                    "failure" => has(child, &["type", "message"]),
+                    "skipped" => has(child, &["message"]),
+                    other => panic!("{other}"),
+                }
+                assert!(child.children().all(|c| c.is_text()));
+            }
+        }
+    }
+    assert!(all_failures > 5 && all_skipped > 1, "{all_failures} and {all_skipped} were shown");
+}

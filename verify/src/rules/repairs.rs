@@ -1,0 +1,143 @@
+//! The very command lines that repair a trace, or the next recording, by rule.
+//!
+//! They run as they stand here: in the shell of the recorded machine those of Windows, anywhere those of this project.
+
+use super::catalogue::Rule;
+
+/// The runtime session of the documents: with loads, unloads and jits at level 5.
+const RUNTIME: &str =
+    "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
+/// The same with room for bursts.
+const RUNTIME_ROOMY: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
+/// An end rundown: EndRundown, NGen, Jit and Loader.
+const END: &str =
+    "xperf -start clrRundown -on a669021c-c450-4609-a035-5af59af4df18:0x138:0x5 -f clr2.etl";
+/// The same with room: it writes everything at once.
+const END_ROOMY: &str = "xperf -start clrRundown -on a669021c-c450-4609-a035-5af59af4df18:0x138:0x5 -f clr2.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
+/// A start rundown: StartRundown, NGen, Jit and Loader.
+const START: &str =
+    "xperf -start clrStart -on a669021c-c450-4609-a035-5af59af4df18:0x78:0x5 -f clr0.etl";
+const WAIT: &str = "timeout /t 15";
+const WAIT_LONG: &str = "timeout /t 60";
+const STOP_START: &str = "xperf -stop clrStart";
+const STOP_END: &str = "xperf -stop clrRundown";
+const STOP_RUNTIME: &str = "xperf -stop clr";
+const MERGE: &str = "xperf -merge clr1.etl clr2.etl merged.etl";
+const MERGE_KERNEL: &str = "xperf -merge kernel.etl clr1.etl clr2.etl merged.etl";
+
+const WHOLE: &[&str] = &[RUNTIME, END, WAIT, STOP_END, STOP_RUNTIME, MERGE];
+const RUNDOWN: &[&str] = &[END, WAIT, STOP_END, STOP_RUNTIME, MERGE];
+const RUNDOWN_LONG: &[&str] = &[END_ROOMY, WAIT_LONG, STOP_END, STOP_RUNTIME, MERGE];
+
+/// Rules with the same repair, and its lines.
+const COMMANDS: &[(&[&str], &[&str])] = &[
+    (&["file.damaged"], &["etlkit repair trace.etl -o repaired.etl"]),
+    (&["file.unclosed"], &[STOP_RUNTIME, "etlkit repair trace.etl -o repaired.etl"]),
+    (&["file.overwritten"], WHOLE),
+    (
+        &["file.events-lost", "filter.silent", "symbols.jit-without-load", "stacks.unpaired"],
+        &[RUNTIME_ROOMY],
+    ),
+    (
+        &["filter.not-admitted"],
+        &["etlverify --enable runtime:0x1CCBD:5 --enable rundown:0x138:5 trace.etl"],
+    ),
+    (
+        &[
+            "rundown.none",
+            "rundown.missing",
+            "rundown.outside",
+            "rundown.empty",
+            "rundown.runaway",
+            "rundown.twice",
+        ],
+        RUNDOWN,
+    ),
+    (
+        &["rundown.unclosed", "rundown.no-init", "rundown.nested", "rundown.incomplete"],
+        RUNDOWN_LONG,
+    ),
+    (
+        &[
+            "rundown.exited",
+            "symbols.module-unknown",
+            "symbols.assembly-unknown",
+            "symbols.unnamed",
+            "symbols.precompiled",
+            "symbols.overlap",
+            "symbols.loaded-twice",
+            "merge.seam",
+        ],
+        WHOLE,
+    ),
+    (&["symbols.unload-unknown"], &[START, WAIT, STOP_START]),
+    (&["merge.one-sided"], &[MERGE]),
+    (&["merge.image-ids", "symbols.image-identity"], &[MERGE_KERNEL]),
+    (
+        &["merge.clock", "stacks.early"],
+        &[
+            "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl -ClockType PerfCounter",
+        ],
+    ),
+];
+
+impl Rule {
+    /// The file that the command lines of repairs name.
+    pub(crate) const EXAMPLE_FILE: &'static str = "trace.etl";
+
+    /// Command lines that repair a trace, or the next recording; none where there is nothing to be run.
+    #[must_use]
+    pub fn commands(&self) -> &'static [&'static str] {
+        COMMANDS.iter().find(|(ids, _)| ids.contains(&self.id)).map_or(&[], |(_, lines)| lines)
+    }
+
+    /// What to do, and the command lines behind it, each on a line of its own.
+    #[must_use]
+    pub fn repair_lines(&self) -> String {
+        [&[self.repair], self.commands()].concat().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etl_schema::controller::{Action, CommandLine};
+
+    #[test]
+    fn every_line_of_a_controller_is_one_that_it_takes() {
+        let mut seen = 0;
+        for (ids, lines) in COMMANDS {
+            assert!(ids.iter().all(|id| Rule::find(id).is_some()), "{ids:?}");
+            for line in *lines {
+                let tool = line.split(' ').next().unwrap();
+                match tool {
+                    "xperf" => {
+                        let parsed: CommandLine =
+                            line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+                        assert!(!parsed.actions.is_empty(), "{line}");
+                        for action in &parsed.actions {
+                            if let Action::Start(session) = action {
+                                assert!(!session.providers.is_empty(), "{line}");
+                            }
+                        }
+                        seen += 1;
+                    }
+                    "timeout" => {
+                        assert!(line.split(' ').nth(2).unwrap().parse::<u32>().is_ok(), "{line}");
+                    }
+                    // `cli/tests/gates.rs` runs these.
+                    "etlkit" | "etlverify" => {}
+                    other => panic!("who runs {other}?"),
+                }
+            }
+        }
+        assert!(seen > 10, "{seen}");
+    }
+
+    #[test]
+    fn a_rule_has_one_set_of_lines() {
+        let mut ids: Vec<_> = COMMANDS.iter().flat_map(|(ids, _)| ids.iter()).collect();
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|w| w[0] != w[1]), "{ids:?}");
+    }
+}
