@@ -24,6 +24,7 @@
 
 mod args;
 mod error;
+mod flags;
 mod kernel;
 mod logman;
 mod model;
@@ -37,6 +38,7 @@ mod xperf;
 use std::str::FromStr;
 
 pub use error::{Found, LineError};
+pub use flags::{GroupMasks, KERNEL_FLAGS, KernelFlag, kernel_groups, tracelog_groups};
 pub use kernel::{GROUPS, expand_kernel_flags};
 pub use model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,

@@ -1,0 +1,326 @@
+//! What the kernel can be asked to log: flags by the names that the tools give them, and the bits of
+//! the group masks that they set.
+//!
+//! A group mask is one of eight words of 32 bits. A group is written as one number: the word in the
+//! upper three bits, the bit (or bits) in the others. Source: the public headers (`EVENT_TRACE_FLAG_*`
+//! and `PERF_*`), what `xperf -providers` and `logman query providers "Windows Kernel Trace"` list; the
+//! masks of real traces agree.
+
+use super::kernel::expand_kernel_flags;
+
+/// Something that the kernel can be asked to log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelFlag {
+    /// What `xperf -on` calls it, or the headers where that tool has no name for it.
+    pub name: &'static str,
+    /// What `logman` calls it in the parentheses behind `"Windows Kernel Trace"`; empty where it has no
+    /// name for it.
+    pub logman: &'static str,
+    /// Its groups: the word in the upper three bits, the bits of that word in the others.
+    pub group: u32,
+}
+
+impl KernelFlag {
+    /// The word of the group masks that it stands in, 0 to 7, and its bits there.
+    #[must_use]
+    pub const fn place(&self) -> (usize, u32) {
+        ((self.group >> 29) as usize, self.group & 0x1fff_ffff)
+    }
+
+    /// Whether group masks hold all of its bits.
+    #[must_use]
+    pub fn is_in(&self, masks: &GroupMasks) -> bool {
+        masks.has(self.group)
+    }
+}
+
+/// The eight words by which a session says what the kernel is to log for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GroupMasks(pub [u32; 8]);
+
+impl GroupMasks {
+    /// Masks with these groups.
+    ///
+    /// ```
+    /// use etl_schema::controller::GroupMasks;
+    ///
+    /// let masks = GroupMasks::of([0x3, 0x2000_0002, 0x2000_0004]);
+    /// assert_eq!(masks.0, [3, 6, 0, 0, 0, 0, 0, 0]);
+    /// assert!(masks.has(0x2000_0004) && !masks.has(0x4));
+    /// ```
+    #[must_use]
+    pub fn of(groups: impl IntoIterator<Item = u32>) -> Self {
+        let mut masks = GroupMasks::default();
+        for group in groups {
+            masks.add(group);
+        }
+        masks
+    }
+
+    /// Adds a group.
+    pub fn add(&mut self, group: u32) {
+        if let Some(word) = self.0.get_mut((group >> 29) as usize) {
+            *word |= group & 0x1fff_ffff;
+        }
+    }
+
+    /// Takes a group away.
+    pub fn remove(&mut self, group: u32) {
+        if let Some(word) = self.0.get_mut((group >> 29) as usize) {
+            *word &= !(group & 0x1fff_ffff);
+        }
+    }
+
+    /// Whether all bits of a group are there.
+    #[must_use]
+    pub fn has(&self, group: u32) -> bool {
+        let bits = group & 0x1fff_ffff;
+        self.0.get((group >> 29) as usize).is_some_and(|word| word & bits == bits)
+    }
+
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 8]
+    }
+
+    /// The flags that are in, in the order of [`KERNEL_FLAGS`]; one that is part of another that is in as
+    /// well is not told.
+    pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
+        let part = move |flag: &KernelFlag| {
+            let whole = |other: &KernelFlag| {
+                let ((word, bits), (other_word, other_bits)) = (flag.place(), other.place());
+                word == other_word && bits != other_bits && bits & other_bits == bits
+            };
+            KERNEL_FLAGS.iter().any(|other| whole(other) && other.is_in(&self))
+        };
+        KERNEL_FLAGS.iter().filter(move |flag| flag.is_in(&self) && !part(flag))
+    }
+}
+
+const fn flag(name: &'static str, logman: &'static str, group: u32) -> KernelFlag {
+    KernelFlag { name, logman, group }
+}
+
+/// All flags that are known.
+pub const KERNEL_FLAGS: &[KernelFlag] = &[
+    flag("PROC_THREAD", "", 0x3),
+    flag("PROCESS", "process", 0x1),
+    flag("THREAD", "thread", 0x2),
+    flag("LOADER", "img", 0x4),
+    flag("PERF_COUNTER", "proccntr", 0x8),
+    flag("CSWITCH", "cswitch", 0x2000_0004),
+    flag("COMPACT_CSWITCH", "", 0x2000_0100),
+    flag("DISPATCHER", "dispatcher", 0x2000_0200),
+    flag("PROFILE", "profile", 0x2000_0002),
+    flag("PMC_PROFILE", "", 0x2000_0400),
+    flag("HV_PROFILE", "", 0x8080_0000),
+    flag("PRIORITY", "", 0x2000_2000),
+    flag("AFFINITY", "", 0x2000_1000),
+    flag("ANTI_STARVATION", "", 0x4000_0001),
+    flag("SHOULDYIELD", "", 0x2400_0000),
+    flag("DPC", "dpc", 0x2000_0080),
+    flag("DPC_QUEUE", "", 0x2004_0000),
+    flag("INTERRUPT", "isr", 0x2000_4000),
+    flag("INTERRUPT_STEER", "", 0x2200_0000),
+    flag("WDF_DPC", "", 0x8100_0000),
+    flag("WDF_INTERRUPT", "", 0x8200_0000),
+    flag("IPI", "", 0x4040_0000),
+    flag("CLOCKINT", "", 0x4004_0000),
+    flag("TIMER", "", 0x4002_0000),
+    flag("SYSCALL", "syscall", 0x4000_0040),
+    flag("SPINLOCK", "", 0x2001_0000),
+    flag("SYNC_OBJECTS", "", 0x2002_0000),
+    flag("KQUEUE", "", 0x2100_0000),
+    flag("WORKER_THREAD", "", 0x4800_0000),
+    flag("ALPC", "alpc", 0x10_0000),
+    flag("DISK_IO", "disk", 0x100),
+    flag("DISK_IO_INIT", "diskinit", 0x400),
+    flag("FILENAME", "file", 0x200),
+    flag("FILE_IO", "fileiocompletion", 0x200_0000),
+    flag("FILE_IO_INIT", "fileio", 0x400_0000),
+    flag("SPLIT_IO", "splitio", 0x20_0000),
+    flag("DRIVERS", "driver", 0x2000_0010),
+    flag("OPTICAL_IO", "", 0x8000_0001),
+    flag("OPTICAL_IO_INIT", "", 0x8000_0002),
+    flag("FLT_IO_INIT", "", 0x8008_0000),
+    flag("FLT_IO", "", 0x8010_0000),
+    flag("FLT_FASTIO", "", 0x8020_0000),
+    flag("FLT_IO_FAILURE", "", 0x8040_0000),
+    flag("CC", "", 0x8002_0000),
+    flag("PREFETCH", "", 0x4000_4000),
+    flag("NETWORKTRACE", "net", 0x1_0000),
+    flag("REGISTRY", "registry", 0x2_0000),
+    flag("REG_HIVE", "", 0x4100_0000),
+    flag("DBGPRINT", "dbgprint", 0x4_0000),
+    flag("DEBUG_EVENTS", "", 0x40_0000),
+    flag("JOB", "", 0x8_0000),
+    flag("ALL_FAULTS", "pf", 0x1000),
+    flag("HARD_FAULTS", "hf", 0x2000),
+    flag("VIRT_ALLOC", "virtalloc", 0x2000_8000),
+    flag("VAMAP", "", 0x8000),
+    flag("MEMORY", "", 0x2000_0001),
+    flag("MEMINFO", "", 0x2008_0000),
+    flag("MEMINFO_WS", "", 0x2080_0000),
+    flag("FOOTPRINT", "", 0x2000_0008),
+    flag("REFSET", "", 0x2000_0020),
+    flag("POOL", "", 0x2000_0040),
+    flag("CONTMEMGEN", "", 0x2010_0000),
+    flag("SESSION", "", 0x2040_0000),
+    flag("WS", "", 0x2800_0000),
+    flag("CACHE_FLUSH", "", 0x8400_0000),
+    flag("OB_HANDLE", "", 0x8000_0040),
+    flag("OB_OBJECT", "", 0x8000_0080),
+    flag("POWER", "", 0x8000_8000),
+    flag("IDLE_STATES", "", 0x4000_8000),
+    flag("PPM_EXIT_LATENCY", "", 0x4400_0000),
+    flag("HIBERRUNDOWN", "", 0xa000_0001),
+    flag("NO_SYSCONFIG", "", 0x1000_0000),
+];
+
+/// What the switches of `tracelog` turn on.
+const TRACELOG: &[(&str, &[u32])] = &[
+    ("cm", &[0x2_0000]),
+    ("dpcisr", &[0x2000_0080, 0x2000_4000]),
+    ("fio", &[0x200]),
+    ("hf", &[0x2000]),
+    ("img", &[0x4]),
+    ("pf", &[0x1000]),
+];
+
+/// What `tracelog` asks for where no switch says otherwise, and the switch that does.
+const TRACELOG_DEFAULTS: &[(&str, u32)] =
+    &[("noprocess", 0x1), ("nothread", 0x2), ("nodisk", 0x100), ("nonet", 0x1_0000)];
+
+/// The group masks of flags by name, groups of flags among them: those of `xperf -on`, of `logman` and
+/// of the headers, in any case, or a number, which is taken as the first word.
+///
+/// ```
+/// use etl_schema::controller::kernel_groups;
+///
+/// let flags = ["SysProf".to_owned(), "cswitch".to_owned()];
+/// assert_eq!(kernel_groups(&flags).map(|m| m.0), Ok([7, 6, 0, 0, 0, 0, 0, 0]));
+/// assert_eq!(kernel_groups(&["CSWICH".to_owned()]), Err("CSWICH".to_owned()));
+/// ```
+///
+/// # Errors
+/// The first name that is not known.
+pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, String> {
+    let mut masks = GroupMasks::default();
+    for name in expand_kernel_flags(flags) {
+        let is = |flag: &&KernelFlag| {
+            flag.name.eq_ignore_ascii_case(name)
+                || !flag.logman.is_empty() && flag.logman.eq_ignore_ascii_case(name)
+        };
+        match KERNEL_FLAGS.iter().find(is) {
+            Some(flag) => masks.add(flag.group),
+            None => masks.add_flags(number(name).ok_or_else(|| name.to_owned())?),
+        }
+    }
+    Ok(masks)
+}
+
+/// The group masks of the switches of a `tracelog -start` of the kernel's session: processes, threads,
+/// disk and network, unless switches say otherwise, and what they add.
+#[must_use]
+pub fn tracelog_groups(switches: &[String]) -> GroupMasks {
+    let has = |name: &str| switches.iter().any(|s| s.eq_ignore_ascii_case(name));
+    let kept = TRACELOG_DEFAULTS.iter().filter(|(not, _)| !has(not)).map(|(_, group)| *group);
+    let added = TRACELOG.iter().filter(|(name, _)| has(name)).flat_map(|(_, groups)| groups.iter());
+    GroupMasks::of(kept.chain(added.copied()))
+}
+
+impl GroupMasks {
+    /// Adds `EVENT_TRACE_FLAG_*` bits: those that the kernel keeps in another word than the first go there.
+    ///
+    /// ```
+    /// use etl_schema::controller::GroupMasks;
+    ///
+    /// let mut masks = GroupMasks::default();
+    /// masks.add_flags(0x0100_0013);
+    /// assert_eq!(masks.0, [3, 6, 0, 0, 0, 0, 0, 0]);
+    /// ```
+    pub fn add_flags(&mut self, flags: u32) {
+        let mut rest = flags;
+        for (bit, group) in MOVED {
+            if flags & bit != 0 {
+                rest &= !bit;
+                self.add(*group);
+            }
+        }
+        self.add(rest & 0x1fff_ffff);
+    }
+}
+
+/// Bits of `EVENT_TRACE_FLAG_*`, and the groups that stand for them.
+const MOVED: &[(u32, u32)] = &[
+    (0x10, 0x2000_0004),
+    (0x20, 0x2000_0080),
+    (0x40, 0x2000_4000),
+    (0x80, 0x4000_0040),
+    (0x800, 0x2000_0200),
+    (0x4000, 0x2000_8000),
+    (0x80_0000, 0x2000_0010),
+    (0x100_0000, 0x2000_0002),
+];
+
+fn number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart_and_bits_as_well() {
+        for (n, flag) in KERNEL_FLAGS.iter().enumerate() {
+            for other in KERNEL_FLAGS.iter().skip(n + 1) {
+                assert_ne!(flag.name, other.name);
+                assert_ne!(flag.group, other.group, "{} and {}", flag.name, other.name);
+                assert!(flag.logman.is_empty() || flag.logman != other.logman);
+            }
+            assert!(flag.group & 0x1fff_ffff != 0, "{}", flag.name);
+        }
+    }
+
+    #[test]
+    fn every_group_of_flags_is_of_known_flags() {
+        for (name, _) in super::super::GROUPS {
+            let masks = kernel_groups(&[(*name).to_owned()]).unwrap();
+            assert!(masks.has(0x3), "{name}: all have processes and threads");
+        }
+    }
+
+    /// What a real trace holds that was recorded with processes, threads, images, process counters, disk,
+    /// file names, hard faults, network and samples: 75535 and 2.
+    #[test]
+    fn the_masks_of_a_real_trace_are_those_of_its_flags() {
+        let flags: Vec<String> =
+            "PROC_THREAD LOADER PERF_COUNTER DISK_IO FILENAME DISK_IO_INIT HARD_FAULTS NETWORKTRACE \
+             PROFILE"
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect();
+        let masks = kernel_groups(&flags).unwrap();
+        assert_eq!(masks.0, [75_535, 2, 0, 0, 0, 0, 0, 0]);
+        let names: Vec<&str> = masks.flags().map(|f| f.name).collect();
+        let mut asked: Vec<&str> = flags.iter().map(String::as_str).collect();
+        asked.sort_unstable();
+        assert!(names.iter().all(|n| asked.contains(n)), "{names:?}");
+        assert_eq!(names.len(), asked.len());
+    }
+
+    #[test]
+    fn tracelog_asks_for_four_things_by_itself() {
+        let of = |switches: &[&str]| {
+            tracelog_groups(&switches.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()).0
+        };
+        assert_eq!(of(&[])[..3], [0x1_0103, 0, 0]);
+        assert_eq!(of(&["img", "nodisk", "nonet"])[..3], [0x7, 0, 0]);
+        assert_eq!(of(&["dpcisr"])[1], 0x4080);
+    }
+}
