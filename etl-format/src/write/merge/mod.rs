@@ -37,6 +37,7 @@
 //! # }
 //! ```
 
+mod added;
 mod clocks;
 mod inputs;
 mod refusal;
@@ -53,6 +54,7 @@ use super::pack::BufferPacker;
 use super::record::Raw;
 use super::session::{Session, SessionConfig, Style, Summary};
 
+pub use added::Added;
 pub use clocks::Relation;
 pub use refusal::{Allow, Reason, Refusal};
 
@@ -179,6 +181,24 @@ pub fn merge_with<S: Source, M: Medium>(
     options: &MergeOptions,
     mut watch: impl FnMut(&ReadRecord<'_>),
 ) -> Result<(M, MergeReport), MergeError> {
+    merge_adding(inputs, medium, options, |record, _, _| {
+        watch(record);
+        Ok(())
+    })
+}
+
+/// Merges traces and lets `ahead` see every record, as it stands in its input, with its stamp in the
+/// merged trace, and put others in front of it: what a merger knows of the things that records tell
+/// of. They go into the buffer of the same processor, and should have that stamp.
+///
+/// # Errors
+/// As [`merge`]; what `ahead` gives back is an error of the output.
+pub fn merge_adding<S: Source, M: Medium>(
+    inputs: Vec<S>,
+    medium: M,
+    options: &MergeOptions,
+    mut ahead: impl FnMut(&ReadRecord<'_>, i64, &mut Added) -> Result<(), Error>,
+) -> Result<(M, MergeReport), MergeError> {
     let inputs = Input::open_all(inputs, &options.read)?;
     let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
     if needed > options.memory {
@@ -203,11 +223,16 @@ pub fn merge_with<S: Source, M: Medium>(
     }
     .map_err(MergeError::Output)?;
     let mut latest = i64::MIN;
+    let mut added = Added::default();
     all.drain(options.read.threads, |record, moved, losses| {
-        watch(record);
         latest = latest.max(moved.raw.stamp.unwrap_or(i64::MIN));
         if let Some(flags) = losses {
             session.carry_losses(record.processor(), flags)?;
+        }
+        added.clear();
+        ahead(record, moved.moment, &mut added)?;
+        for bytes in added.records() {
+            session.write(record.processor(), &Raw { bytes, stamp: Some(moved.moment) })?;
         }
         session.write(record.processor(), moved)
     })?;

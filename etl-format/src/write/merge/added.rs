@@ -1,0 +1,41 @@
+//! Records that a merge puts in front of those of its inputs.
+
+use crate::error::Result;
+use crate::write::record::Record;
+
+/// Records to be put in front of one, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Added {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Added {
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// When it cannot be written: one that is too long, say. Nothing is added then.
+    pub fn push(&mut self, record: &impl Record) -> Result<()> {
+        let from = self.bytes.len();
+        match record.encode(&mut self.bytes) {
+            Ok(()) => {
+                self.ends.push(self.bytes.len());
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.truncate(from);
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = core::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).filter_map(|(from, to)| self.bytes.get(from..*to))
+    }
+}
