@@ -186,7 +186,8 @@ fn a_generated_trace_is_near_the_real_one() {
     }
     page.push_str(
         "\nWhat the real one has and the model has not: stacks by key beside its samples (7 % of its records, and what makes its PERFINFO64\n\
-        larger), reads of the disk and open files, and what a merge adds of images (its FULL64).\n",
+        larger), reads of the disk and open files, and hundreds of images, of whose identities and versions\n\
+        a merge tells (its FULL64).\n",
     );
     let path = root().join("docs/statistics.md");
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {

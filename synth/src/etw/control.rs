@@ -7,7 +7,7 @@ use super::refusal::{Code, Refusal};
 use super::{Etw, Notice, Session, impossible, logfile, session};
 use crate::error::Result;
 use crate::machine::Nanos;
-use crate::model::{EnablePlan, Fault, KernelFlags, SessionPlan};
+use crate::model::{EnablePlan, Fault, SessionPlan};
 
 /// What stands for the moment of the start in the name of a file: month, day, hour and minute.
 const MOMENT: &str = "{mmddhhmm}";
@@ -91,7 +91,11 @@ impl Etw<'_> {
             self.duties.push((at.saturating_add(plan.flush_timer), super::Duty::Timer(index)));
         }
         self.sessions.push(session);
+        self.look_at_kernel();
         self.witness.session_started(index, &plan.name, plan.file.as_deref())?;
+        if !plan.kernel.is_empty() {
+            self.witness.kernel(index, &plan.kernel, at)?;
+        }
         let mut notices = Vec::new();
         for enable in &plan.providers {
             notices.extend(self.enable_in(index, enable, at)?);
@@ -128,8 +132,8 @@ impl Etw<'_> {
         let (new, old) = MOST_KERNEL_SESSIONS;
         let (major, minor, _) = self.machine.os;
         let most_kernel = if (major, minor) >= (6, 2) { new } else { old };
-        let is_kernel = |s: &&Session| s.is_running() && s.plan.kernel != KernelFlags::default();
-        let for_kernel = plan.kernel != KernelFlags::default();
+        let is_kernel = |s: &&Session| s.is_running() && !s.plan.kernel.is_empty();
+        let for_kernel = !plan.kernel.is_empty();
         let too_many = match process {
             Some(pid) if running(process) >= MOST_PRIVATE_SESSIONS => {
                 Some(format!("process {pid} has {MOST_PRIVATE_SESSIONS} private sessions already"))
@@ -328,6 +332,7 @@ impl Etw<'_> {
                 }
             }
         }
+        self.look_at_kernel();
         self.tell_buffers(index)?;
         self.witness.session(&report)
     }

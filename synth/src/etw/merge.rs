@@ -3,22 +3,23 @@
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::FileSource;
-use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::write::merge::{MergeOptions, merge_adding};
 use etl_schema::EventSchema;
 
 use super::disk::Disk;
+use super::identity::{Files, Identifier};
 use super::{Etw, impossible};
 use crate::error::Result;
 use crate::machine::Nanos;
 use crate::model::{EditPlan, Fault};
 
 impl Etw<'_> {
-    /// Merges files that are there into a new one.
+    /// Merges files that are there into a new one, and tells the identities of images whose files are there.
     pub fn merge(
         &mut self,
         inputs: &[String],
         output: &str,
-        identities: bool,
+        identities: Option<&Files>,
         compress: bool,
         at: Nanos,
     ) -> Result<()> {
@@ -45,13 +46,20 @@ impl Etw<'_> {
             files.push(file.map_err(|e| impossible(at, format!("{input}: {e}")))?);
         }
         let medium = self.store.create(output)?;
-        let _ = identities;
+        let mut identifier = identities.map(Identifier::new);
         let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
         let now = Some(self.clock.filetime(at));
         let options = MergeOptions { now, compression, ..MergeOptions::default() };
-        merge(files, Disk::new(medium), &options)
-            .map_err(|e| impossible(at, format!("merging into {output}: {e}")))?;
-        self.witness.merged(output, &inputs)
+        merge_adding(files, Disk::new(medium), &options, |record, stamp, added| {
+            match &mut identifier {
+                Some(identifier) => identifier.identify(record, stamp, added),
+                None => Ok(()),
+            }
+        })
+        .map_err(|e| impossible(at, format!("merging into {output}: {e}")))?;
+        self.witness.merged(output, &inputs)?;
+        let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
+        images.iter().try_for_each(|image| self.witness.identified(output, image))
     }
 
     /// Changes a finished file.

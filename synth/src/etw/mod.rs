@@ -4,6 +4,7 @@
 mod control;
 mod disk;
 mod event;
+mod identity;
 mod ledger;
 mod logfile;
 mod merge;
@@ -15,6 +16,8 @@ mod store;
 
 pub(crate) use event::Origin;
 pub use event::{Form, Outcome, Raised};
+pub(crate) use identity::Files;
+pub use identity::ImageIdentity;
 pub use ledger::{BufferReport, Fate};
 pub(crate) use logfile::numbered;
 pub use refusal::{Code, Refusal};
@@ -31,7 +34,7 @@ use etl_schema::enable::Union;
 
 use crate::error::{Error, Result};
 use crate::machine::{Clock, Dice, Nanos};
-use crate::model::{EnablePlan, Fault, MachinePlan};
+use crate::model::{EnablePlan, Fault, KernelEvent, MachinePlan};
 use crate::truth::Witness;
 
 /// A provider, by its place.
@@ -96,6 +99,8 @@ pub(crate) struct Etw<'s> {
     pub names: BTreeMap<u32, String>,
     /// Sessions that were refused: what is asked of them later is refused as well.
     refused: Vec<String>,
+    /// Events of the kernel's that any session logs, and those that one takes stacks with, a bit for each.
+    kernel: (u16, u16),
 }
 
 impl<'s> Etw<'s> {
@@ -122,7 +127,31 @@ impl<'s> Etw<'s> {
             faults,
             names: BTreeMap::new(),
             refused: Vec::new(),
+            kernel: (0, 0),
         }
+    }
+
+    /// Windows' version: major, minor, build.
+    pub fn os(&self) -> (u8, u8, u32) {
+        self.machine.os
+    }
+
+    /// Whether any session logs events of the kernel's of a kind.
+    pub fn logs(&self, event: KernelEvent) -> bool {
+        self.kernel.0 & event.bit() != 0
+    }
+
+    /// Whether any session takes stacks with events of the kernel's of a kind.
+    pub fn takes_stack(&self, event: KernelEvent) -> bool {
+        self.kernel.1 & event.bit() != 0
+    }
+
+    /// Looks what the sessions that run ask of the kernel.
+    fn look_at_kernel(&mut self) {
+        let running = self.sessions.iter().filter(|s| s.is_running());
+        self.kernel = running
+            .map(|s| s.plan.kernel.bits())
+            .fold((0, 0), |(all, stacks), (a, s)| (all | a, stacks | s));
     }
 
     /// The place of a provider, known or not so far.

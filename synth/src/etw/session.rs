@@ -524,5 +524,13 @@ pub(super) fn config(
         partition.encode(&mut payload);
         config.add_extra(&partition.record(&payload, PointerSize::P8, stamp, pid, tid))?;
     }
+    // The kernel's own sessions say that nothing is asked for yet.
+    if !plan.kernel.is_empty() {
+        let kernel_event_version = crate::kernel::event_version(build);
+        let extension = HeaderGroup::Extension { masks: [0; 8], kernel_event_version };
+        let mut payload = Vec::new();
+        extension.encode(&mut payload);
+        config.add_extra(&extension.record(&payload, PointerSize::P8, stamp, pid, tid))?;
+    }
     Ok(config)
 }

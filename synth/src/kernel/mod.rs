@@ -1,4 +1,8 @@
-//! What the kernel logs of itself: processes, threads, images, samples and stacks.
+//! What the kernel logs of itself: processes, threads, images, switches, samples and stacks, and what it
+//! says of its sessions and of the computer.
+
+mod schedule;
+mod system;
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
@@ -11,12 +15,20 @@ use crate::clr::values;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Form, Origin};
 use crate::machine::{Image, Machine, Process, Thread};
-use crate::model::KernelFlags;
+use crate::model::{KernelEvent, KernelFlags};
+
+pub(crate) use schedule::{Party, Switched, context_switch, interval, ready_thread, sample, stack};
+pub(crate) use system::{Masks, configuration, event_version, masks, rundown_complete};
 
 const PROCESS: Guid = class(0x3d6f_a8d0);
 const THREAD: Guid = class(0x3d6f_a8d1);
 const IMAGE: Guid =
     Guid::new(0x2cb1_5d1d, 0x5fc1, 0x11d2, [0xab, 0xe1, 0x00, 0xa0, 0xc9, 0x11, 0xf5, 0x18]);
+
+const PERF_INFO: Guid =
+    Guid::new(0xce1d_bfb4, 0x137e, 0x4da6, [0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc]);
+const STACK_WALK: Guid =
+    Guid::new(0xdef2_fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3]);
 
 const fn class(first: u32) -> Guid {
     Guid::new(first, 0xfe05, 0x11d0, [0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c])
@@ -121,7 +133,9 @@ pub(crate) fn process(
         "".into(),
     ];
     let form = Form::System(0x0300 | u16::from(opcode));
-    tell(etw, to, origin, &classic(table, form, opcode, 4, &values), |k| k.processes)
+    tell(etw, to, origin, &classic(table, form, opcode, 4, &values), |k| {
+        k.logs(KernelEvent::ProcessStart)
+    })
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
@@ -162,7 +176,9 @@ pub(crate) fn thread(
         OwnedValue::Utf16(vec![0]),
     ];
     let form = Form::System(0x0500 | u16::from(opcode));
-    tell(etw, to, origin, &classic(table, form, opcode, 3, &values), |k| k.processes)
+    tell(etw, to, origin, &classic(table, form, opcode, 3, &values), |k| {
+        k.logs(KernelEvent::ThreadStart)
+    })
 }
 
 /// Tells of an image.
@@ -198,7 +214,9 @@ pub(crate) fn image(
         0u32,
         image.kernel_path(),
     ];
-    tell(etw, to, origin, &classic(table, Form::System(hook), opcode, 3, &values), |k| k.images)
+    tell(etw, to, origin, &classic(table, Form::System(hook), opcode, 3, &values), |k| {
+        k.logs(KernelEvent::ImageLoad)
+    })
 }
 
 /// Everything that is there, for a session that begins or ends.
@@ -209,67 +227,30 @@ pub(crate) fn rundown(
     machine: &Machine,
     origin: &Origin,
 ) -> Result<()> {
-    let Some(flags) = etw.sessions.get(session).map(|s| s.plan.kernel) else { return Ok(()) };
+    let Some(flags) = etw.sessions.get(session).map(|s| s.plan.kernel.clone()) else {
+        return Ok(());
+    };
+    let (processes, threads, images) = (
+        flags.logs(KernelEvent::ProcessStart),
+        flags.logs(KernelEvent::ThreadStart),
+        flags.logs(KernelEvent::ImageLoad),
+    );
     let to = To::One(session);
     for p in machine.processes.iter().filter(|p| p.is_alive()) {
-        if flags.processes {
+        if processes {
             process(etw, to, change, p, origin)?;
+        }
+        if threads {
             let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
             for t in threads.filter(|t| t.started && !t.ended) {
                 thread(etw, to, change, p.pid, t, origin)?;
             }
         }
-        if flags.images {
+        if images {
             for i in &p.images {
                 image(etw, to, change, p.pid, i, origin)?;
             }
         }
     }
     Ok(())
-}
-
-const PERF_INFO: Guid =
-    Guid::new(0xce1d_bfb4, 0x137e, 0x4da6, [0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc]);
-const STACK_WALK: Guid =
-    Guid::new(0xdef2_fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3]);
-
-/// A sample of a processor, and the stack that goes with it.
-pub(crate) fn sample(
-    etw: &mut Etw<'_>,
-    session: usize,
-    frames: &[u64],
-    stack: bool,
-    origin: &Origin,
-) -> Result<()> {
-    let Some(&address) = frames.first() else { return Ok(()) };
-    let table = layout(PERF_INFO, 46, 2)?;
-    let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
-    let event = classic(table, Form::PerfInfo(0x0f2e), 46, 2, &values);
-    tell(etw, To::One(session), origin, &event, |k| k.profile)?;
-    if !stack {
-        return Ok(());
-    }
-    let table = layout(STACK_WALK, 32, 0)?;
-    let stamp = etw.stamp(session, origin.at);
-    let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
-    let values = values![stamp.cast_unsigned(), origin.pid, origin.tid, addresses];
-    let event = classic(table, Form::PerfInfo(0x1820), 32, 2, &values);
-    tell(etw, To::One(session), origin, &event, |k| k.stacks)
-}
-
-/// How often samples are taken: 73 when that begins, 74 when it ends.
-pub(crate) fn interval(
-    etw: &mut Etw<'_>,
-    session: usize,
-    opcode: u8,
-    origin: &Origin,
-) -> Result<()> {
-    let Some(every) = etw.sessions.get(session).map(|s| s.plan.sample_interval) else {
-        return Ok(());
-    };
-    let table = layout(PERF_INFO, opcode, 3)?;
-    let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
-    let values = values![0u32, units, units, "Timer"];
-    let form = Form::PerfInfo(0x0f00 | u16::from(opcode));
-    tell(etw, To::One(session), origin, &classic(table, form, opcode, 3, &values), |k| k.profile)
 }

@@ -4,6 +4,7 @@ mod clock;
 mod dice;
 mod distribution;
 mod process;
+mod processor;
 mod queue;
 mod space;
 mod thread;
@@ -12,9 +13,10 @@ pub use clock::{Clock, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use dice::Dice;
 pub use distribution::Distribution;
 pub(crate) use process::{Image, Process};
+pub(crate) use processor::{Leaves, Processor, Switch};
 pub(crate) use queue::Queue;
 pub(crate) use space::{CodeHeap, Space};
-pub(crate) use thread::{Processor, Thread};
+pub(crate) use thread::Thread;
 
 use crate::model::MachinePlan;
 

@@ -2,6 +2,7 @@
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
+use etl_schema::sources::provider_guid;
 
 use super::{Nanos, Space};
 
@@ -18,6 +19,11 @@ pub(crate) struct Image {
 }
 
 impl Image {
+    /// The PDB that an image has of which nothing is said: one for each path.
+    pub fn usual_pdb(path: &str) -> (Guid, u32) {
+        (provider_guid(&format!("pdb of {}", path.to_lowercase())), 1)
+    }
+
     /// The path as the kernel tells it.
     pub fn kernel_path(&self) -> String {
         match self.path.get(..2) {

@@ -1,21 +1,10 @@
-//! Threads and the processors they run on.
+//! Threads.
 
 use std::collections::VecDeque;
 
 use crate::run::Op;
 
 use super::Nanos;
-
-/// A logical processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Processor {
-    /// The moment up to which it has run: nothing on it happens before.
-    pub horizon: Nanos,
-    /// The thread it ran last.
-    pub running: Option<usize>,
-    /// Until when that thread computes; idle behind that.
-    pub busy_until: Nanos,
-}
 
 /// A thread: operations one after the other, each with its duration.
 #[derive(Debug)]
@@ -36,6 +25,8 @@ pub(crate) struct Thread {
     pub ended: bool,
     /// How long it has computed.
     pub used: Nanos,
+    /// When it left its processor last.
+    pub left: Nanos,
     /// Activities that were started and not stopped, the current one last.
     pub activities: Vec<etl_format::Guid>,
 }
@@ -62,6 +53,7 @@ impl Thread {
             started: false,
             ended: false,
             used: 0,
+            left: 0,
             activities: Vec::new(),
         }
     }

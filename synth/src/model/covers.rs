@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_schema::enable::IdFilter;
 
-use super::{Action, EnablePlan, KernelFlags, ProviderKind, Scenario, SessionPlan, Sku};
+use super::{Action, EnablePlan, KernelEvent, ProviderKind, Scenario, SessionPlan, Sku};
 use crate::clr::{RUNDOWN, RUNTIME};
 
 /// Words for the modes of sessions.
@@ -94,14 +94,23 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
         ClockType::CPU_CYCLE => say("clock: cycles"),
         _ => {}
     }
-    if plan.kernel != KernelFlags::default() {
+    if !plan.kernel.is_empty() {
         say("kernel events");
     }
-    if plan.kernel.profile {
+    if plan.kernel.logs(KernelEvent::Sample) {
         say("samples");
     }
-    if plan.kernel.stacks {
+    if plan.kernel.stacks().next().is_some() {
         say("kernel stacks");
+    }
+    if plan.kernel.logs(KernelEvent::ContextSwitch) {
+        say("context switches");
+    }
+    if plan.kernel.logs(KernelEvent::ReadyThread) {
+        say("ready threads");
+    }
+    if plan.kernel.names().any(|(_, simulated)| !simulated) {
+        say("kernel flags without events");
     }
     for plan in &plan.providers {
         enable(plan, say);

@@ -3,25 +3,30 @@
 //! Every struct has a `new` with what it cannot do without, and public fields with sound defaults
 //! for the rest. Nothing here moves; [`crate::simulate`] makes it run.
 
+mod computer;
 mod covers;
 mod edit;
+mod kernel;
 mod managed;
 mod process;
 mod provider;
 mod session;
 mod step;
 
+pub use computer::{DiskPlan, DisplayPlan, NetworkCardPlan, ServicePlan, VolumePlan};
 pub use edit::{
     Amount, BufferField, Changes, Edit, EditPlan, Given, HeaderField, RecordAction, RecordEdit,
     Select, Side,
 };
+pub(crate) use kernel::WORDS as KERNEL_WORDS;
+pub use kernel::{KernelEvent, KernelFlags, group};
 pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
 };
 pub use process::{ImagePlan, ProcessPlan};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
-pub use session::{EnablePlan, Fault, KernelFlags, SessionPlan};
+pub use session::{EnablePlan, Fault, SessionPlan};
 pub use step::{Action, GcPlan, Repeat, Step, Work};
 
 use crate::machine::{Nanos, SECOND};
@@ -49,6 +54,18 @@ pub struct MachinePlan {
     pub zone: String,
     /// Bytes that the disk takes in a second: how fast buffers become free again.
     pub disk_speed: u64,
+    /// Its name in the network.
+    pub computer: String,
+    /// The domain that it is in; none when empty.
+    pub domain: String,
+    /// Its disks; the first one has the system's volume.
+    pub disks: Vec<DiskPlan>,
+    /// Its network cards.
+    pub network_cards: Vec<NetworkCardPlan>,
+    /// Its displays.
+    pub displays: Vec<DisplayPlan>,
+    /// Its services.
+    pub services: Vec<ServicePlan>,
 }
 
 impl Default for MachinePlan {
@@ -64,6 +81,12 @@ impl Default for MachinePlan {
             bias: 0,
             zone: "UTC".to_owned(),
             disk_speed: 200_000_000,
+            computer: "SYNTH".to_owned(),
+            domain: String::new(),
+            disks: vec![DiskPlan::default()],
+            network_cards: Vec::new(),
+            displays: Vec::new(),
+            services: Vec::new(),
         }
     }
 }

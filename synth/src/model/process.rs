@@ -68,14 +68,16 @@ pub struct ImagePlan {
     pub path: String,
     /// Bytes in memory.
     pub size: u32,
-    /// Identity of its PDB: GUID and age.
+    /// Identity of its PDB: GUID and age; its path makes one where nothing is said.
     pub pdb: Option<(Guid, u32)>,
+    /// Whether it has no PDB.
+    pub bare: bool,
 }
 
 impl ImagePlan {
     /// An image of a path, half a MiB long.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Self {
-        ImagePlan { path: path.into(), size: 0x8_0000, pdb: None }
+        ImagePlan { path: path.into(), size: 0x8_0000, pdb: None, bare: false }
     }
 }

@@ -4,6 +4,7 @@ use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::enable::{Enablement, IdFilter};
 
+use super::KernelFlags;
 use crate::machine::{Nanos, SECOND};
 
 /// What a session asks of a provider.
@@ -44,19 +45,6 @@ impl EnablePlan {
     pub fn is_of(&self, name: &str) -> bool {
         self.executables.is_empty() || self.executables.iter().any(|e| e.eq_ignore_ascii_case(name))
     }
-}
-
-/// What the kernel is asked to log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KernelFlags {
-    /// Processes and threads, from their start to their end.
-    pub processes: bool,
-    /// Images.
-    pub images: bool,
-    /// Samples of what the processors do.
-    pub profile: bool,
-    /// A stack with every sample.
-    pub stacks: bool,
 }
 
 /// Something that goes wrong with the file of a session.

@@ -25,7 +25,7 @@ impl Simulation<'_> {
             }
             for image in &process.images {
                 let (path, base, size) = (image.path.as_str(), image.base, image.size);
-                note(&Present::Image { pid, path, base, size })?;
+                note(&Present::Image { pid, path, base, size, pdb: image.pdb })?;
             }
             for runtime in process.clrs.iter().filter_map(|c| self.clrs.get(*c)) {
                 runtime.tell_present(pid, &mut note)?;

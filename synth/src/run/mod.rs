@@ -9,6 +9,7 @@ mod ending;
 mod process;
 mod provider;
 mod sample;
+mod schedule;
 mod steps;
 mod work;
 
@@ -18,8 +19,7 @@ use etl_format::Guid;
 
 use crate::clr::{Clr, ClrOp, Ctx, RUNDOWN, RUNTIME};
 use crate::error::Result;
-use crate::etw::{Duty, Etw, Notice, Origin, Store};
-use crate::kernel;
+use crate::etw::{Duty, Etw, Files, Notice, Origin, Store};
 use crate::machine::{Dice, Machine, Nanos, Queue};
 use crate::model::{ProviderKind, Scenario};
 use crate::truth::Witness;
@@ -40,6 +40,8 @@ enum Task {
     Thread(usize),
     /// The profiler looks what the processors do, for a session.
     Sample(usize),
+    /// The thread that has a processor may be through.
+    Switch(usize),
     /// ETW does what is due.
     Etw(Duty),
     /// A session has run for its time.
@@ -51,7 +53,7 @@ enum Task {
 impl Task {
     /// Whether it comes again and again by itself, so that it keeps nothing alive.
     fn is_service(self) -> bool {
-        matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Roll(_))
+        matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Switch(_) | Task::Roll(_))
     }
 }
 
@@ -64,6 +66,10 @@ pub(crate) struct Simulation<'s> {
     clrs: Vec<Clr>,
     etw: Etw<'s>,
     dice: Dice,
+    /// Files of images that were ever loaded.
+    files: Files,
+    /// Chance of the stacks that the kernel takes: who takes them changes nothing else.
+    stacks: Dice,
     /// The process of the scenario, by place, to that of the machine.
     places: Vec<usize>,
     /// Tasks that are not ETW's own: when none is left, nothing will happen any more.
@@ -118,6 +124,8 @@ impl<'s> Simulation<'s> {
             clrs: Vec::new(),
             etw,
             dice,
+            files: Files::default(),
+            stacks: Dice::new(scenario.seed, 3),
             places: Vec::new(),
             alive: 0,
             rolls: Vec::new(),
@@ -147,9 +155,10 @@ impl<'s> Simulation<'s> {
             match task {
                 Task::Step(step) => self.step(step)?,
                 Task::Begin(process) => self.begin(process)?,
-                Task::Exit(process) => self.exit(process),
+                Task::Exit(process) => self.exit(process)?,
                 Task::Thread(thread) => self.thread(thread)?,
                 Task::Sample(session) => self.sample(session)?,
+                Task::Switch(processor) => self.settle(processor, at)?,
                 Task::Etw(duty) => self.etw.attend(duty, at)?,
                 Task::Ending(session) => self.end_session(session)?,
                 Task::Roll(roll) => self.roll(roll)?,
@@ -176,28 +185,41 @@ impl<'s> Simulation<'s> {
     }
 
     /// Gives a thread something to do, behind what it has.
-    fn give(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) {
-        let Some(found) = self.machine.threads.get_mut(thread) else { return };
+    fn give(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) -> Result<()> {
+        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
         found.ops.extend(ops);
-        if !found.busy && !found.ops.is_empty() {
+        if found.busy || found.ops.is_empty() {
+            return Ok(());
+        }
+        self.awake(thread)?;
+        if let Some(found) = self.machine.threads.get_mut(thread) {
             found.busy = true;
             self.plan(self.now, Task::Thread(thread));
         }
+        Ok(())
     }
 
     /// A thread does its next operation.
     fn thread(&mut self, index: usize) -> Result<()> {
         let now = self.now;
         let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
+        let processor = usize::from(thread.processor);
         let Some(op) = thread.ops.pop_front() else {
             thread.busy = false;
-            return Ok(());
+            return self.settle(processor, now);
         };
+        let started = thread.started;
         // Another thread may have had the processor until later than now.
-        let horizon =
-            self.machine.processors.get(usize::from(thread.processor)).map_or(0, |p| p.horizon);
+        let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
         let from = now.max(horizon);
+        // A thread runs when it has been told of.
+        if started {
+            self.enter(processor, index, from)?;
+        }
         let (until, cost, then) = self.perform(index, op, from)?;
+        if !started {
+            self.enter(processor, index, from)?;
+        }
         let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
         thread.used = thread.used.saturating_add(until.saturating_sub(from)).saturating_add(cost);
         if !then.is_empty() {
@@ -207,12 +229,10 @@ impl<'s> Simulation<'s> {
         }
         let idle = thread.ops.is_empty();
         thread.busy = !idle;
-        let processor = usize::from(thread.processor);
         if let Some(processor) = self.machine.processors.get_mut(processor) {
             processor.horizon = processor.horizon.max(until);
-            processor.running = Some(index);
-            processor.busy_until = until.saturating_add(cost);
         }
+        self.compute(processor, index, until.saturating_sub(from).saturating_add(cost));
         if !idle {
             self.plan(until.saturating_add(cost), Task::Thread(index));
         }
@@ -260,13 +280,13 @@ impl<'s> Simulation<'s> {
         let pid = ctx.process.pid;
         // Images come and go with modules.
         let origin = Origin { at: until, ..origin };
-        let (etw, all) = (&mut self.etw, kernel::To::All);
         if loads {
-            for image in process.images.iter().filter(|i| !had(&images, i.base)) {
-                kernel::image(etw, all, kernel::Change::Start, pid, image, &origin)?;
+            let there = process.images.clone();
+            for image in there.iter().filter(|i| !had(&images, i.base)) {
+                self.image_comes(index, pid, image, &origin)?;
             }
-            for image in images.iter().filter(|i| !had(&process.images, i.base)) {
-                kernel::image(etw, all, kernel::Change::End, pid, image, &origin)?;
+            for image in images.iter().filter(|i| !had(&there, i.base)) {
+                self.image_goes(index, pid, image, &origin)?;
             }
         }
         let then = done.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
@@ -290,7 +310,7 @@ impl<'s> Simulation<'s> {
     }
 
     /// Providers are told what is asked of them.
-    fn tell(&mut self, notices: Vec<Notice>) {
+    fn tell(&mut self, notices: Vec<Notice>) -> Result<()> {
         for notice in notices {
             let process =
                 self.machine.processes.iter().find(|p| p.pid == notice.pid && p.is_alive());
@@ -303,7 +323,7 @@ impl<'s> Simulation<'s> {
             if let Some(source) =
                 self.event_source(notice.provider).filter(|_| notice.union.enabled)
             {
-                self.give(thread, [Op::TellManifest(source)]);
+                self.give(thread, [Op::TellManifest(source)])?;
                 continue;
             }
             for clr in clrs {
@@ -316,9 +336,10 @@ impl<'s> Simulation<'s> {
                     Vec::new()
                 };
                 let ops: Vec<Op> = ops.into_iter().map(|op| Op::Clr(clr, op)).collect();
-                self.give(thread, ops);
+                self.give(thread, ops)?;
             }
         }
+        Ok(())
     }
 }
 

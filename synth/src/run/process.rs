@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::etw::{Origin, impossible};
 use crate::kernel::{self, Change, To};
 use crate::machine::{Dice, Image, MICROSECOND, MILLISECOND, Nanos, Process};
-use crate::model::{ImagePlan, ProcessPlan, RaisePlan, Sku};
+use crate::model::{ImagePlan, KernelEvent, ProcessPlan, RaisePlan, Sku};
 
 use super::{Simulation, Task};
 
@@ -64,10 +64,11 @@ impl Simulation<'_> {
                         size: *size,
                         checksum: *size as u32,
                         time_stamp: 0x5f00_0000,
-                        pdb: None,
+                        pdb: Some(Image::usual_pdb(path)),
                     })
                     .collect();
             }
+            process.images.iter().for_each(|image| self.files.add(image));
             if pid == 1000 {
                 process.command_line = "cmd.exe".to_owned();
             }
@@ -171,18 +172,18 @@ impl Simulation<'_> {
             }
         }
         if let Some(&first) = threads.first() {
-            self.give(first, ops);
+            self.give(first, ops)?;
         }
         Ok(())
     }
 
     /// A process is to exit: its CLRs go first, then everything else.
-    pub(super) fn exit(&mut self, place: usize) {
-        let Some(&index) = self.places.get(place) else { return };
+    pub(super) fn exit(&mut self, place: usize) -> Result<()> {
+        let Some(&index) = self.places.get(place) else { return Ok(()) };
         let Some(process) = self.machine.processes.get(index).filter(|p| p.is_alive()) else {
-            return;
+            return Ok(());
         };
-        let Some(&first) = process.threads.first() else { return };
+        let Some(&first) = process.threads.first() else { return Ok(()) };
         let clrs = process.clrs.clone();
         // What the process was about to do does not happen any more.
         for &thread in &process.threads.clone() {
@@ -192,7 +193,7 @@ impl Simulation<'_> {
         }
         let mut ops: Vec<Op> = clrs.into_iter().map(|clr| Op::Clr(clr, ClrOp::Stop)).collect();
         ops.push(Op::EndProcess);
-        self.give(first, ops);
+        self.give(first, ops)
     }
 
     /// An operation outside every CLR: what it costs, and what comes next.
@@ -212,16 +213,16 @@ impl Simulation<'_> {
                     process.started = true;
                     kernel::process(&mut self.etw, To::All, Change::Start, process, origin)?;
                 }
-                self.begin_thread(thread, origin)?;
+                self.begin_thread(thread, thread, origin)?;
                 self.register_providers(index, origin)?;
                 500 * MICROSECOND
             }
             Op::BeginThread(other) => {
-                self.begin_thread(other, origin)?;
+                self.begin_thread(thread, other, origin)?;
                 40 * MICROSECOND
             }
             Op::EndThread(other) => {
-                self.end_thread(other, origin)?;
+                self.end_thread(thread, other, origin)?;
                 20 * MICROSECOND
             }
             Op::LoadImage(plan) => {
@@ -232,11 +233,12 @@ impl Simulation<'_> {
                         size,
                         checksum: plan.size ^ 0x1_0000,
                         time_stamp: 0x5e00_0000 | plan.size >> 4,
-                        pdb: plan.pdb,
+                        pdb: (!plan.bare)
+                            .then(|| plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path))),
                         path: plan.path,
                     };
-                    kernel::image(&mut self.etw, To::All, Change::Start, pid, &image, origin)?;
-                    process.images.push(image);
+                    process.images.push(image.clone());
+                    self.image_comes(thread, pid, &image, origin)?;
                 }
                 100 * MICROSECOND
             }
@@ -246,13 +248,13 @@ impl Simulation<'_> {
                         process.images.iter().rposition(|i| i.path.eq_ignore_ascii_case(&path));
                     if let Some(at) = at {
                         let image = process.images.remove(at);
-                        kernel::image(&mut self.etw, To::All, Change::End, pid, &image, origin)?;
+                        self.image_goes(thread, pid, &image, origin)?;
                     }
                 }
                 50 * MICROSECOND
             }
             Op::EndProcess => {
-                self.end_process(index, origin)?;
+                self.end_process(thread, index, origin)?;
                 MILLISECOND
             }
             Op::Compute(time) => time,
@@ -266,26 +268,57 @@ impl Simulation<'_> {
         Ok((cost, Vec::new()))
     }
 
-    fn begin_thread(&mut self, thread: usize, origin: &Origin) -> Result<()> {
+    /// An image is in a process from now on.
+    pub(super) fn image_comes(
+        &mut self,
+        thread: usize,
+        pid: u32,
+        image: &Image,
+        origin: &Origin,
+    ) -> Result<()> {
+        self.files.add(image);
+        kernel::image(&mut self.etw, To::All, Change::Start, pid, image, origin)?;
+        self.take_stack(KernelEvent::ImageLoad, Some(thread), origin)
+    }
+
+    /// An image is in a process no more.
+    pub(super) fn image_goes(
+        &mut self,
+        thread: usize,
+        pid: u32,
+        image: &Image,
+        origin: &Origin,
+    ) -> Result<()> {
+        kernel::image(&mut self.etw, To::All, Change::End, pid, image, origin)?;
+        self.take_stack(KernelEvent::ImageUnload, Some(thread), origin)
+    }
+
+    /// A thread begins, because another one, or the process itself, starts it.
+    fn begin_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
         let process = self.machine.processes.get(found.process);
         let ntdll = process.and_then(|p| p.images.iter().find(|i| i.path.ends_with("ntdll.dll")));
         found.start_address = ntdll.map_or(0x7ff6_0000_1000, |i| i.base + 0x5_0000);
         found.started = true;
-        kernel::thread(&mut self.etw, To::All, Change::Start, origin.pid, found, origin)
+        kernel::thread(&mut self.etw, To::All, Change::Start, origin.pid, found, origin)?;
+        self.take_stack(KernelEvent::ThreadStart, Some(by), origin)
     }
 
-    fn end_thread(&mut self, thread: usize, origin: &Origin) -> Result<()> {
+    /// A thread ends, by itself or by another one of its process.
+    fn end_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
         if found.ended || !found.started {
             return Ok(());
         }
         found.ended = true;
         found.ops.clear();
-        kernel::thread(&mut self.etw, To::All, Change::End, origin.pid, found, origin)
+        kernel::thread(&mut self.etw, To::All, Change::End, origin.pid, found, origin)?;
+        self.take_stack(KernelEvent::ThreadEnd, Some(by), origin)?;
+        // Who ends itself has the processor until that is done.
+        if by == thread { Ok(()) } else { self.leave_for_good(thread, origin.at) }
     }
 
-    fn end_process(&mut self, index: usize, origin: &Origin) -> Result<()> {
+    fn end_process(&mut self, by: usize, index: usize, origin: &Origin) -> Result<()> {
         let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
         let threads = process.threads.clone();
         for image in std::mem::take(&mut process.images) {
@@ -296,7 +329,7 @@ impl Simulation<'_> {
         self.etw.witness().happened(origin.at, &what)?;
         kernel::process(&mut self.etw, To::All, Change::End, process, origin)?;
         for thread in threads {
-            self.end_thread(thread, origin)?;
+            self.end_thread(by, thread, origin)?;
         }
         self.etw.end_private(origin.pid, origin.at)?;
         self.etw.unregister(origin.pid);

@@ -2,6 +2,7 @@
 
 use crate::clr::native_stack;
 use crate::error::Result;
+use crate::etw::Origin;
 use crate::kernel;
 
 use super::{Simulation, Task};
@@ -11,12 +12,14 @@ impl Simulation<'_> {
         let Some(found) = self.etw.sessions.get(session).filter(|s| s.is_running()) else {
             return Ok(());
         };
-        let (interval, stacks) = (found.plan.sample_interval, found.plan.kernel.stacks);
+        let interval = found.plan.sample_interval;
         for processor in 0..self.machine.processors.len() {
-            let Some(state) = self.machine.processors.get(processor).copied() else { continue };
+            let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
             // An operation is not interrupted: the sample waits until it is through.
-            let at = self.now.max(state.horizon);
-            let Some(thread) = state.running.filter(|_| state.busy_until > at) else { continue };
+            let at = self.now.max(horizon);
+            self.settle(processor, at)?;
+            let running = self.machine.processors.get(processor).and_then(|p| p.running(at));
+            let Some(thread) = running else { continue };
             let Some(process) = self.machine.threads.get(thread).map(|t| t.process) else {
                 continue;
             };
@@ -29,7 +32,8 @@ impl Simulation<'_> {
                 None => native_stack(process, &mut self.dice),
             };
             let origin = self.origin(thread, at);
-            kernel::sample(&mut self.etw, session, &frames, stacks, &origin)?;
+            let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
+            kernel::sample(&mut self.etw, session, &frames, &origin)?;
             if let Some(state) = self.machine.processors.get_mut(processor) {
                 state.horizon = at;
             }

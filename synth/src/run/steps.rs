@@ -1,14 +1,18 @@
 //! The scenario's steps: what controllers do, and what processes are told to do.
 
 use etl_format::constants::LogFileMode;
+use etl_schema::controller::GroupMasks;
 
 use crate::error::Result;
 use crate::etw::{Origin, impossible};
-use crate::kernel::{self, Change};
+use crate::kernel::{self, Change, Masks};
 use crate::machine::Process;
-use crate::model::{Action, SessionPlan};
+use crate::model::{Action, KernelEvent, SessionPlan, group};
 
 use super::{Simulation, Task};
+
+/// The process in which controllers run.
+const SHELL: u32 = 1000;
 
 impl Simulation<'_> {
     /// A step is due; one that repeats is planned again.
@@ -37,23 +41,20 @@ impl Simulation<'_> {
                     self.before_stop(*index)?;
                 }
                 let notices = self.etw.stop(&sessions, self.settled())?;
-                self.tell(notices);
-                Ok(())
+                self.controller_leaves()?;
+                self.tell(notices)
             }
             Action::Enable { session, plan } => {
                 let notices = self.etw.enable(session, plan, now)?;
-                self.tell(notices);
-                Ok(())
+                self.tell(notices)
             }
             Action::Disable { session, provider } => {
                 let notices = self.etw.disable(session, *provider, now)?;
-                self.tell(notices);
-                Ok(())
+                self.tell(notices)
             }
             Action::CaptureState { session, provider } => {
                 let notices = self.etw.capture_state(session, *provider, now)?;
-                self.tell(notices);
-                Ok(())
+                self.tell(notices)
             }
             Action::Flush { session, file } => self.etw.flush(session, file.as_deref(), now),
             Action::Consume { session, speed, file } => {
@@ -81,11 +82,12 @@ impl Simulation<'_> {
                 Ok(())
             }
             Action::Merge { inputs, output, identities, compress } => {
-                self.etw.merge(inputs, output, *identities, *compress, now)
+                let files = identities.then_some(&self.files);
+                self.etw.merge(inputs, output, files, *compress, now)
             }
             Action::KernelRundown { session } => {
                 for index in self.etw.asked_of(session, "rundown", now)? {
-                    self.kernel_rundown(index, Change::AtStart)?;
+                    self.kernel_rundown(index)?;
                 }
                 Ok(())
             }
@@ -98,7 +100,8 @@ impl Simulation<'_> {
         if self.etw.sessions.get(index).is_some_and(|s| s.is_running()) {
             self.before_stop(index)?;
             let notices = self.etw.stop(&[index], self.settled())?;
-            self.tell(notices);
+            self.controller_leaves()?;
+            self.tell(notices)?;
         }
         Ok(())
     }
@@ -123,9 +126,9 @@ impl Simulation<'_> {
 
     /// Where controllers run: the shell.
     fn controller(&self) -> (u32, u32) {
-        let shell = self.machine.processes.iter().find(|p| p.pid == 1000);
+        let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
         let thread = shell.and_then(|p| self.machine.threads.get(*p.threads.first()?));
-        (1000, thread.map_or(1004, |t| t.tid))
+        (SHELL, thread.map_or(1004, |t| t.tid))
     }
 
     /// The latest moment that any processor has come to.
@@ -160,41 +163,89 @@ impl Simulation<'_> {
 
     fn start_one(&mut self, plan: &SessionPlan, process: Option<u32>) -> Result<()> {
         // A session sees nothing of what was before it, though a processor may be ahead of now.
+        self.settle_all(self.now)?;
+        let of_kernel = !plan.kernel.is_empty();
+        if of_kernel {
+            self.controller_enters()?;
+        }
         let controller = self.controller();
-        let Some(started) = self.etw.start(plan, process, self.now, controller)? else {
-            return Ok(());
-        };
-        let index = started.index;
-        self.kernel_rundown(index, Change::AtStart)?;
-        self.tell(started.notices);
-        if plan.kernel.profile {
-            self.kernel_interval(index, 73)?;
+        if let Some(started) = self.etw.start(plan, process, self.now, controller)? {
+            let index = started.index;
+            if of_kernel {
+                self.kernel_begins(index, plan)?;
+            }
+            self.tell(started.notices)?;
+        }
+        self.controller_leaves()
+    }
+
+    /// What a session of the kernel's begins with.
+    fn kernel_begins(&mut self, index: usize, plan: &SessionPlan) -> Result<()> {
+        let origin = self.controller_origin();
+        let etw = &mut self.etw;
+        kernel::masks(etw, index, Masks::EndExtension, GroupMasks::default(), &origin)?;
+        kernel::masks(etw, index, Masks::Extension, plan.kernel.groups, &origin)?;
+        kernel::rundown(etw, index, Change::AtStart, &self.machine, &origin)?;
+        if plan.kernel.logs(KernelEvent::Sample) {
+            kernel::interval(etw, index, 73, &origin)?;
+        }
+        kernel::rundown_complete(etw, index, &origin)?;
+        self.passed(&origin);
+        if plan.kernel.logs(KernelEvent::Sample) {
             self.plan(self.now.saturating_add(plan.sample_interval), Task::Sample(index));
         }
+        (0..self.machine.processors.len()).for_each(|processor| self.plan_switch(processor));
         Ok(())
     }
 
+    /// What a session of the kernel's ends with.
     fn before_stop(&mut self, index: usize) -> Result<()> {
-        if self.etw.sessions.get(index).is_some_and(|s| s.plan.kernel.profile) {
-            self.kernel_interval(index, 74)?;
+        let Some(plan) = self.etw.sessions.get(index).map(|s| s.plan.kernel.clone()) else {
+            return Ok(());
+        };
+        if plan.is_empty() {
+            return Ok(());
         }
-        self.kernel_rundown(index, Change::AtEnd)
-    }
-
-    /// The kernel tells a session what is there, on the first processor.
-    fn kernel_rundown(&mut self, session: usize, change: Change) -> Result<()> {
+        self.settle_all(self.now)?;
+        self.controller_enters()?;
         let origin = self.controller_origin();
-        kernel::rundown(&mut self.etw, session, change, &self.machine, &origin)?;
+        let (etw, machine) = (&mut self.etw, &self.machine);
+        if !plan.groups.has(group::NO_SYSTEM_CONFIG) {
+            kernel::configuration(etw, index, &self.scenario.machine, machine, &origin)?;
+        }
+        if plan.logs(KernelEvent::Sample) {
+            kernel::interval(etw, index, 74, &origin)?;
+        }
+        kernel::masks(etw, index, Masks::EndExtension, plan.groups, &origin)?;
+        kernel::rundown(etw, index, Change::AtEnd, machine, &origin)?;
+        kernel::masks(etw, index, Masks::Extension, GroupMasks::default(), &origin)?;
+        kernel::rundown_complete(etw, index, &origin)?;
         self.passed(&origin);
         Ok(())
     }
 
-    /// The kernel tells how often it samples.
-    fn kernel_interval(&mut self, session: usize, opcode: u8) -> Result<()> {
+    /// The kernel tells a session what is there, because somebody asks for it.
+    fn kernel_rundown(&mut self, session: usize) -> Result<()> {
+        self.controller_enters()?;
         let origin = self.controller_origin();
-        kernel::interval(&mut self.etw, session, opcode, &origin)?;
+        kernel::rundown(&mut self.etw, session, Change::AtStart, &self.machine, &origin)?;
+        kernel::rundown_complete(&mut self.etw, session, &origin)?;
         self.passed(&origin);
-        Ok(())
+        self.controller_leaves()
+    }
+
+    /// The controller's thread takes the first processor.
+    fn controller_enters(&mut self) -> Result<()> {
+        let at = self.controller_origin().at;
+        let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
+        let Some(thread) = shell.and_then(|p| p.threads.first().copied()) else { return Ok(()) };
+        self.enter(0, thread, at)
+    }
+
+    /// The controller waits again.
+    fn controller_leaves(&mut self) -> Result<()> {
+        let at = self.controller_origin().at;
+        self.settle(0, at)
     }
 
     /// The controller's thread, on the first processor.
@@ -225,10 +276,9 @@ fn describe(action: &Action) -> Option<String> {
         Action::Start(plan) => {
             let file = plan.file.as_deref().map_or("memory".to_owned(), |f| format!("\"{f}\""));
             let providers: Vec<String> = plan.providers.iter().map(asked).collect();
-            let kernel = if plan.kernel == crate::model::KernelFlags::default() {
-                String::new()
-            } else {
-                format!(", kernel {:?}", plan.kernel)
+            let kernel = match plan.kernel.in_words().0 {
+                none if none.is_empty() => String::new(),
+                logged => format!(", logs of the kernel {logged}"),
             };
             format!(
                 "session \"{}\" starts into {file}{}{}{kernel}",
@@ -256,7 +306,10 @@ fn describe(action: &Action) -> Option<String> {
             format!("session \"{session}\" is read in real time{kept}")
         }
         Action::Leave { session } => format!("session \"{session}\" is read no more"),
-        Action::Merge { inputs, output, .. } => format!("{} become {output}", inputs.join(", ")),
+        Action::Merge { inputs, output, identities, .. } => {
+            let without = if *identities { "" } else { ", without identities of images" };
+            format!("{} become {output}{without}", inputs.join(", "))
+        }
         Action::KernelRundown { session } => format!("the kernel tells \"{session}\" its state"),
         Action::Update { session, .. } => format!("session \"{session}\" gets other settings"),
         Action::StopAfter { .. } | Action::Roll { .. } | Action::Work { .. } => return None,

@@ -28,16 +28,15 @@ impl Simulation<'_> {
         let clrs = process.clrs.clone();
         match work {
             Work::Exit => {
-                self.exit(place);
-                return Ok(());
+                return self.exit(place);
             }
-            Work::Run(time) => self.give(thread, [Op::Compute(*time)]),
+            Work::Run(time) => self.give(thread, [Op::Compute(*time)])?,
             Work::Raise(plan) => {
                 let threads = self.machine.processes.get(index).map(|p| &p.threads);
                 let thread = threads.and_then(|t| t.get(plan.thread % workers)).copied();
-                self.give(thread.unwrap_or_default(), [Op::Raise(plan.clone())]);
+                self.give(thread.unwrap_or_default(), [Op::Raise(plan.clone())])?;
             }
-            Work::LoadImage(plan) => self.give(thread, [Op::LoadImage(plan.clone())]),
+            Work::LoadImage(plan) => self.give(thread, [Op::LoadImage(plan.clone())])?,
             Work::StartThread => {
                 let new = self.machine.add_thread(index);
                 // The last thread is the one that providers are called back on: it stays last.
@@ -48,7 +47,7 @@ impl Simulation<'_> {
                 let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
                 let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadCreated(new, tid)));
                 let ops: Vec<Op> = std::iter::once(Op::BeginThread(new)).chain(told).collect();
-                self.give(thread, ops);
+                self.give(thread, ops)?;
             }
             Work::EndThread => {
                 // Not the first, whose end is the process's, and not the callback thread.
@@ -63,13 +62,13 @@ impl Simulation<'_> {
                 };
                 let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
                 let ops: Vec<Op> = told.chain([Op::EndThread(old)]).collect();
-                self.give(first, ops);
+                self.give(first, ops)?;
             }
-            Work::UnloadImage(path) => self.give(thread, [Op::UnloadImage(path.clone())]),
+            Work::UnloadImage(path) => self.give(thread, [Op::UnloadImage(path.clone())])?,
             _ => {
                 for clr in clrs {
                     let ops = self.clr_work(clr, work)?;
-                    self.give(thread, ops);
+                    self.give(thread, ops)?;
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! Command lines of `xperf`, `logman` and `tracelog`, as documents write them: what they do to the
 //! simulated sessions.
 
+use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::controller::{
-    Action as Asked, CommandLine, KERNEL_SESSION, LineError, ProviderSpec, Session, Tool,
-    expand_kernel_flags,
+    Action as Asked, CommandLine, GroupMasks, KERNEL_SESSION, Keywords, LineError, ProviderRef,
+    ProviderSpec, Session, Tool, kernel_groups, tracelog_groups,
 };
 use etl_schema::tables::Registry;
 
@@ -274,24 +275,51 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
     if let Some(clock) = session.clock {
         plan.clock = ClockType(clock.raw());
     }
-    plan.kernel = kernel(&session.kernel, &session.stack_walk);
+    plan.kernel = kernel(tool, session)?;
     for provider in &session.providers {
-        plan.providers.push(enable(provider)?);
+        if is_kernel(provider) {
+            // The kernel's flags as a number.
+            match provider.keywords {
+                Some(Keywords::Mask(mask)) => plan.kernel.groups.add_flags(mask as u32),
+                Some(Keywords::Flags(flags)) => plan.kernel.groups.add_flags(flags),
+                _ => return Err("the kernel's provider needs flags".to_owned()),
+            }
+        } else {
+            plan.providers.push(enable(provider)?);
+        }
     }
     Ok(plan)
 }
 
-fn kernel(flags: &[String], stacks: &[String]) -> KernelFlags {
-    let named = expand_kernel_flags(flags);
-    let has =
-        |names: &[&str]| named.iter().any(|n| names.iter().any(|w| w.eq_ignore_ascii_case(n)));
-    KernelFlags {
-        processes: has(&["PROC_THREAD", "process", "thread"]),
-        images: has(&["LOADER", "img"]),
-        profile: has(&["PROFILE", "profile"]),
-        stacks: stacks.iter().any(|s| s.eq_ignore_ascii_case("profile")),
+/// What a line asks of the kernel.
+fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
+    let groups = if tool == Tool::Tracelog {
+        // It asks for some things by itself, of the kernel's session.
+        if session.is_kernel() { tracelog_groups(&session.kernel) } else { GroupMasks::default() }
+    } else {
+        kernel_groups(&session.kernel)
+            .map_err(|name| format!("the kernel has no flag \"{name}\""))?
+    };
+    let mut flags = KernelFlags::default();
+    flags.groups = groups;
+    if !groups.is_empty() {
+        flags.take_stacks(&session.stack_walk);
+    }
+    Ok(flags)
+}
+
+/// Whether a provider is the kernel's own, by the name or the GUID of its session.
+fn is_kernel(spec: &ProviderSpec) -> bool {
+    match &spec.provider {
+        ProviderRef::Guid(guid) => *guid == KERNEL_PROVIDER,
+        ProviderRef::Name(name) => name.eq_ignore_ascii_case("Windows Kernel Trace"),
+        _ => false,
     }
 }
+
+/// The GUID of the kernel's session, which stands for its events as well.
+const KERNEL_PROVIDER: Guid =
+    Guid::new(0x9e81_4aad, 0x3204, 0x11d2, [0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39]);
 
 fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let registry = Registry::builtin();

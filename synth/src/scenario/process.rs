@@ -76,7 +76,8 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
     if let Some(text) = args.opt_text(reader, "pdb") {
         match text.parse() {
             Ok(guid) => image.pdb = Some((guid, 1)),
-            Err(_) => reader.wrong(args.span(), "pdb: not a GUID", text, None),
+            Err(_) if text == "none" => image.bare = true,
+            Err(_) => reader.wrong(args.span(), "pdb: not a GUID, and not none", text, None),
         }
     }
     if let Some(age) = args.opt_small(reader, "age")

@@ -1,10 +1,11 @@
 //! Sessions, in the plain form that needs no controller.
 
 use etl_format::constants::{ClockType, LogFileMode};
+use etl_schema::controller::kernel_groups;
 use etl_schema::enable::{Enablement, IdFilter, Variant};
 
 use super::reader::{Args, Reader, unknown};
-use crate::model::{EnablePlan, Fault, KernelFlags, SessionPlan};
+use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, SessionPlan};
 
 const CLOCKS: [(&str, ClockType); 3] =
     [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
@@ -141,28 +142,40 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
     Some(plan)
 }
 
-/// `kernel "processes images profile stacks" interval="1ms"`
+/// `kernel "processes images profile stacks" interval="1ms" stackwalk="CSwitch"`
 fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &mut SessionPlan) {
     args.leaf();
     let at = args.span();
-    let words = args.text(reader, "what the kernel is to log").unwrap_or_default();
-    for word in words.split([' ', '+', '|', ',']).filter(|w| !w.is_empty()) {
-        let flags: &mut KernelFlags = &mut plan.kernel;
-        match word {
-            "processes" => flags.processes = true,
-            "images" => flags.images = true,
-            "profile" => flags.profile = true,
-            "stacks" => flags.stacks = true,
-            _ => {
-                let help = Some("processes, images, profile, stacks".to_owned());
-                reader.wrong(at, format!("the kernel does not log \"{word}\""), "here", help);
-            }
+    let text = args.text(reader, "what the kernel is to log").unwrap_or_default();
+    for word in words(&text) {
+        let known = KERNEL_WORDS.iter().find(|(name, _)| *name == word);
+        if let Some((_, groups)) = known {
+            groups.iter().for_each(|group| plan.kernel.groups.add(*group));
+        } else if word == "stacks" {
+            plan.kernel = std::mem::take(&mut plan.kernel).with_stack(KernelEvent::Sample);
+        } else if let Ok(masks) = kernel_groups(&[word.to_owned()]) {
+            let all = plan.kernel.groups.0.iter_mut().zip(masks.0);
+            all.for_each(|(word, more)| *word |= more);
+        } else {
+            let names: Vec<&str> = KERNEL_WORDS.iter().map(|(name, _)| *name).collect();
+            let help = format!("{}, stacks, or a flag of xperf or logman", names.join(", "));
+            let message = format!("the kernel does not log \"{word}\"");
+            reader.wrong(at, message, "here", Some(help));
         }
     }
     if let Some(interval) = args.opt_time(reader, "interval") {
         plan.sample_interval = interval.max(100_000);
     }
+    if let Some(text) = args.opt_text(reader, "stackwalk") {
+        let names: Vec<String> = words(&text).map(str::to_owned).collect();
+        plan.kernel.take_stacks(&names);
+    }
     args.finish(reader);
+}
+
+/// Words of a text, with blanks, plus signs, bars or commas between them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', '+', '|', ',']).filter(|word| !word.is_empty())
 }
 
 /// `fault "truncated" percent=60`

@@ -51,7 +51,7 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
 }
 
 fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePlan) {
-    args.leaf();
+    let node = args.node;
     if let Some([major, minor, build]) = args.opt_version::<3>(reader, "os") {
         let small = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
         machine.os = (small(major), small(minor), build);
@@ -105,5 +105,26 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
     if let Some(speed) = args.opt_number(reader, "disk-bytes-per-second") {
         machine.disk_speed = speed.max(1);
     }
+    if let Some(name) = args.opt_text(reader, "computer") {
+        machine.computer = fits(reader, args.span(), name, 255);
+    }
+    if let Some(name) = args.opt_text(reader, "domain") {
+        machine.domain = fits(reader, args.span(), name, 133);
+    }
     args.finish(reader);
+    super::computer::parts(reader, node, machine);
+}
+
+/// A text of so many units at most, as a record has room for it.
+pub(super) fn fits(
+    reader: &mut Reader<'_>,
+    at: miette::SourceSpan,
+    text: String,
+    most: usize,
+) -> String {
+    if text.encode_utf16().count() > most {
+        reader.wrong(at, format!("at most {most} characters"), text, None);
+        return String::new();
+    }
+    text
 }

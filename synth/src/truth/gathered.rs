@@ -9,9 +9,9 @@ use etl_schema::encode::OwnedValue;
 
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{BufferReport, Form, Outcome, Raised, Refusal, SessionReport};
+use crate::etw::{BufferReport, Form, ImageIdentity, Outcome, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
-use crate::model::Fault;
+use crate::model::{Fault, KernelFlags};
 
 /// An event that was raised.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +87,10 @@ pub struct Gathered {
     pub faults: Vec<(usize, Fault, String, Range<u64>)>,
     /// Files that were merged: what came out, and of what.
     pub merges: Vec<(String, Vec<String>)>,
+    /// What merges told of images: the file, and the image.
+    pub identities: Vec<(String, ImageIdentity)>,
+    /// What sessions asked the kernel for: the index of the session, and the flags.
+    pub kernel: Vec<(usize, KernelFlags)>,
     /// How the sessions ended.
     pub sessions: Vec<SessionReport>,
     /// What controllers were refused.
@@ -156,6 +160,16 @@ impl Witness for Gathered {
         bytes: &Range<u64>,
     ) -> Result<()> {
         self.faults.push((session, *fault, file.to_owned(), bytes.clone()));
+        Ok(())
+    }
+
+    fn identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
+        self.identities.push((file.to_owned(), image.clone()));
+        Ok(())
+    }
+
+    fn kernel(&mut self, session: usize, flags: &KernelFlags, _: Nanos) -> Result<()> {
+        self.kernel.push((session, flags.clone()));
         Ok(())
     }
 

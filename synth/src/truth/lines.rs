@@ -3,15 +3,16 @@
 use std::io::Write;
 use std::ops::Range;
 
+use etl_format::Guid;
 use etl_format::constants::ClockType;
 use etl_schema::enable::IdFilter;
 
 use super::json::{put, string, value};
 use super::{Present, Witness};
 use crate::error::Result;
-use crate::etw::{BufferReport, Form, Raised, Refusal, SessionReport};
+use crate::etw::{BufferReport, Form, ImageIdentity, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
-use crate::model::{EnablePlan, Fault, Scenario};
+use crate::model::{EnablePlan, Fault, KernelEvent, KernelFlags, Scenario};
 
 /// Writes a line for each thing.
 #[derive(Debug)]
@@ -180,6 +181,21 @@ impl<W: Write> Witness for Lines<W> {
         self.end()
     }
 
+    fn kernel(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
+        self.of_session("kernel", session);
+        let out = &mut self.line;
+        put(out, format_args!(",\"at\":{at}"));
+        let masks: Vec<String> = flags.groups.0.iter().map(|word| format!("{word:#x}")).collect();
+        texts(out, "masks", masks.iter().map(String::as_str));
+        let named = |has: bool| flags.names().filter(move |n| n.1 == has).map(|n| n.0);
+        texts(out, "logged", named(true));
+        texts(out, "notSimulated", named(false));
+        texts(out, "stacks", flags.stacks().map(KernelEvent::name));
+        texts(out, "stacksNotSimulated", flags.other_stacks.iter().map(String::as_str));
+        out.push(b'}');
+        self.end()
+    }
+
     fn fault(
         &mut self,
         session: usize,
@@ -246,10 +262,41 @@ impl<W: Write> Witness for Lines<W> {
         self.end()
     }
 
+    fn identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
+        let out = &mut self.line;
+        out.extend(b"{\"kind\":\"identity\",\"file\":");
+        string(out, file);
+        let ImageIdentity { pid, base, size, path, pdb } = image;
+        put(out, format_args!(",\"pid\":{pid},\"base\":{base},\"size\":{size},\"path\":"));
+        string(out, path);
+        put_pdb(out, *pdb);
+        out.push(b'}');
+        self.end()
+    }
+
     fn present(&mut self, thing: &Present<'_>) -> Result<()> {
         present(thing, &mut self.line);
         self.end()
     }
+}
+
+/// The PDB of an image, if it has one.
+fn put_pdb(out: &mut Vec<u8>, pdb: Option<(Guid, u32)>) {
+    if let Some((signature, age)) = pdb {
+        put(out, format_args!(",\"pdb\":\"{signature}\",\"age\":{age}"));
+    }
+}
+
+/// A list of texts.
+fn texts<'t>(out: &mut Vec<u8>, name: &str, texts: impl Iterator<Item = &'t str>) {
+    put(out, format_args!(",\"{name}\":["));
+    for (n, text) in texts.enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        string(out, text);
+    }
+    out.push(b']');
 }
 
 /// A word for a session's clock.
@@ -274,10 +321,11 @@ pub(super) fn present(thing: &Present<'_>, out: &mut Vec<u8>) {
         Present::Thread { pid, tid } => {
             put(out, format_args!("{{\"kind\":\"thread\",\"pid\":{pid},\"tid\":{tid}"));
         }
-        Present::Image { pid, path, base, size } => {
+        Present::Image { pid, path, base, size, pdb } => {
             put(out, format_args!("{{\"kind\":\"image\",\"pid\":{pid},\"base\":{base}"));
             put(out, format_args!(",\"size\":{size},\"path\":"));
             string(out, path);
+            put_pdb(out, pdb);
         }
         Present::AppDomain { pid, clr, id, name } => {
             put(out, format_args!("{{\"kind\":\"appDomain\",\"pid\":{pid},\"clr\":{clr}"));

@@ -18,9 +18,9 @@ use core::ops::Range;
 use etl_format::Guid;
 
 use crate::error::Result;
-use crate::etw::{BufferReport, Raised, Refusal, SessionReport};
+use crate::etw::{BufferReport, ImageIdentity, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
-use crate::model::{EnablePlan, Fault, Scenario};
+use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
 
 /// Version of what [`Lines`] writes; it grows when a field changes its meaning or goes away.
 pub const VERSION: u32 = 1;
@@ -55,6 +55,15 @@ pub trait Witness {
     /// Whatever keeps it from noting that.
     fn enabled(&mut self, session: usize, plan: &EnablePlan, at: Nanos, time: i64) -> Result<()> {
         let _ = (session, plan, at, time);
+        Ok(())
+    }
+
+    /// A session that has started asks the kernel for its events.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn kernel(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
+        let _ = (session, flags, at);
         Ok(())
     }
 
@@ -114,6 +123,15 @@ pub trait Witness {
     /// Whatever keeps it from noting that.
     fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()>;
 
+    /// A merge has told in its file what an image is.
+    ///
+    /// # Errors
+    /// Whatever keeps it from noting that.
+    fn identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
+        let _ = (file, image);
+        Ok(())
+    }
+
     /// Code of a method is there from a moment on, or is gone from then on. What a process still has when it
     /// exits goes with it and is not told of.
     ///
@@ -161,6 +179,8 @@ pub enum Present<'a> {
         base: u64,
         /// Bytes.
         size: u64,
+        /// Signature and age of its PDB, if it has one.
+        pdb: Option<(Guid, u32)>,
     },
     /// An app domain.
     AppDomain {

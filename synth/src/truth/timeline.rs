@@ -7,7 +7,7 @@ use super::{Present, Witness};
 use crate::error::Result;
 use crate::etw::{Outcome, Raised, Refusal, SessionReport};
 use crate::machine::Nanos;
-use crate::model::Fault;
+use crate::model::{Fault, KernelFlags};
 use crate::text::duration;
 
 /// Writes a line for each thing that happens; events of one name that follow each other in one
@@ -106,6 +106,18 @@ impl<W: Write> Witness for Timeline<W> {
         if let Some(slot) = self.names.get_mut(index) {
             name.clone_into(slot);
         }
+        Ok(())
+    }
+
+    fn kernel(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
+        let (_, nothing) = flags.in_words();
+        if nothing.is_empty() {
+            return Ok(());
+        }
+        self.end_run()?;
+        let name = self.names.get(session).map_or("", String::as_str);
+        let what = "is in the group masks, and no such event is simulated";
+        writeln!(self.out, "{:>16}  session \"{name}\": {nothing}: it {what}", duration(at))?;
         Ok(())
     }
 

@@ -1,14 +1,15 @@
 //! The corpus, simulated once: files, truth, and which events the truth says each file holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use etl_format::constants::LogFileMode;
+use etl_schema::encode::OwnedValue;
 use etl_synth::model::{Fault, Scenario};
 use etl_synth::scenario::{Settings, parse_with};
 use etl_synth::truth::{Gathered, KnownCode, KnownEvent};
-use etl_synth::{BufferReport, Fate, Memory, Outcome};
+use etl_synth::{BufferReport, Fate, Form, Memory, Outcome};
 use etl_tests::root;
 
 /// A scenario of the corpus and what came of it.
@@ -29,6 +30,8 @@ pub struct Truth {
     pub codes: Vec<KnownCode>,
     /// What is there at the end, a line of JSON for each thing.
     pub present: Vec<String>,
+    /// Images that merges have told of, by file: process and first address.
+    pub identities: BTreeSet<(String, u32, u64)>,
     /// By session and sequence number.
     pub buffers: BTreeMap<(usize, i64), BufferReport>,
     /// Events by session and processor whose buffer they went to, in the order in which they did.
@@ -85,8 +88,10 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     }
     // The last word on a buffer counts.
     let buffers = truth.buffers.into_iter().map(|(s, b)| ((s, b.sequence), b)).collect();
-    let Gathered { events, sessions, merges, faults, codes, present, .. } = truth;
-    let truth = Truth { events, sessions, merges, faults, codes, present, buffers, recorded };
+    let Gathered { events, sessions, merges, faults, codes, present, identities, .. } = truth;
+    let identities = identities.into_iter().map(|(file, i)| (file, i.pid, i.base)).collect();
+    let truth =
+        Truth { events, sessions, merges, faults, codes, present, identities, buffers, recorded };
     Made { name, scenario, files, truth }
 }
 
@@ -130,6 +135,27 @@ impl Truth {
             .range((session, i64::MIN)..=(session, i64::MAX))
             .map(|(_, b)| b)
             .filter(move |b| b.fate == Fate::Written && b.file.as_deref() == Some(file))
+    }
+
+    /// Records that a merge has added for the images that events in a buffer tell of: what the image is, and
+    /// what its PDB is.
+    pub fn identities_of(&self, file: &str, session: usize, buffer: &BufferReport) -> u64 {
+        let number = |event: &KnownEvent, name: &str| {
+            let value = &event.fields.iter().find(|(n, _)| n == name).unwrap().1;
+            match value {
+                OwnedValue::UInt(v) | OwnedValue::Pointer(v) => *v,
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        let of_image = |event: &&KnownEvent| {
+            let hooks = [0x030a, 0x1402, 0x1403, 0x1404];
+            matches!(event.form, Form::System(hook) if hooks.contains(&hook)) && {
+                let pid = u32::try_from(number(event, "ProcessId")).unwrap();
+                let image = (file.to_owned(), pid, number(event, "ImageBase"));
+                self.identities.contains(&image)
+            }
+        };
+        2 * self.events_of(session, buffer).into_iter().filter(of_image).count() as u64
     }
 
     /// Whether a fault changed this file.

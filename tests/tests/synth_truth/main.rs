@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use compare::{Frame, stamp};
 use etl_format::constants::LogFileMode;
-use etl_format::read::{FileOrder, Options, Record, Trace};
+use etl_format::read::{FileOrder, Header, Options, Record, Trace};
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::{Fault, ProviderKind, Scenario};
 use etl_synth::truth::{Gathered, KnownEvent};
@@ -17,9 +17,17 @@ use etl_synth::{Fate, Memory, SECOND};
 use etl_tests::foreign;
 use made::{Made, corpus, make};
 
-/// The header's group is the session's own: its header, and the partition.
+/// What the session writes into its first buffer by itself is no event: its header, the partition, and
+/// masks of zeros. A merge takes that over. The group masks that are events are in shorter records.
 fn is_own(record: &Record<'_>) -> bool {
-    record.hook().is_some_and(|h| h >> 8 == 0)
+    record.hook().is_some_and(|h| h >> 8 == 0) && !matches!(record.header(), Header::PerfInfo(_))
+}
+
+/// What a merge tells of images is no event of its inputs.
+fn is_identity(record: &Record<'_>) -> bool {
+    record
+        .provider()
+        .is_some_and(|class| class.to_string() == "b3e675d7-2554-4f18-830b-2762732560de")
 }
 
 /// What knows the events of a scenario; the schemas of manifests and of classic events are in no
@@ -252,7 +260,7 @@ fn every_merged_file_gives_back_the_truth_of_its_inputs() {
             let mut records = trace.ordered().unwrap();
             while let Some(record) = records.next_record().unwrap() {
                 store.learn(&record);
-                if is_own(&record) {
+                if is_own(&record) || is_identity(&record) {
                     continue;
                 }
                 let nth = places.entry(record.processor()).or_default();
@@ -305,6 +313,9 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
     let truth = &made.truth;
     // The header event, and the partition's since Windows 10 1709.
     let own = if made.scenario.machine.os.2 >= 17_763 { 2 } else { 1 };
+    // Group masks of zeros, where the kernel is asked for something.
+    let zeros =
+        |file: &str| u64::from(truth.writer_of(file).is_some_and(|s| !s.plan.kernel.is_empty()));
     let of = |file: &str, until: u64| -> u64 {
         let writers = truth.writers_of(file);
         let whole = writers.iter().flat_map(|s| truth.whole_in(s.index, file));
@@ -312,11 +323,19 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
     };
     // The inputs' own headers come along; the partition's becomes that of the merge.
     if let Some((_, inputs)) = truth.merges.iter().find(|(f, _)| f == file) {
-        let all = inputs.iter().map(|i| of(i, u64::MAX) + 1).sum::<u64>() + own;
+        let all = inputs.iter().map(|i| of(i, u64::MAX) + 1 + zeros(i)).sum::<u64>() + own;
+        let told = |input: &String| -> u64 {
+            let writers = truth.writers_of(input);
+            let whole = |s: usize| truth.whole_in(s, input).map(move |b| (s, b));
+            let whole = writers.iter().flat_map(|s| whole(s.index));
+            whole.map(|(session, buffer)| truth.identities_of(file, session, buffer)).sum()
+        };
+        let all = all + inputs.iter().map(told).sum::<u64>();
         return (all, all);
     }
     let hits = truth.faults.iter().filter(|(_, _, name, _)| name == file);
     let first = hits.map(|(_, _, _, bytes)| bytes.start).min().unwrap_or(u64::MAX);
+    let own = own + zeros(file);
     (own + of(file, u64::MAX), own + of(file, first))
 }
 

@@ -1,0 +1,242 @@
+//! What a session of the kernel's says of itself and of the computer: group masks, and the
+//! configuration of the system.
+//!
+//! The order is that of real traces. A session begins with masks of zeros, then come its own, then what
+//! is there, then the end of that rundown. When it is stopped the configuration comes first, then the
+//! masks, what is there, masks of zeros, and the end of the rundown.
+
+use etl_format::Guid;
+use etl_schema::controller::GroupMasks;
+use etl_schema::encode::OwnedValue;
+
+use super::{To, classic, layout, tell};
+use crate::clr::values;
+use crate::error::Result;
+use crate::etw::{Etw, Form, Origin};
+use crate::machine::Machine;
+use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
+
+const EVENT_TRACE: Guid =
+    Guid::new(0x68fd_d900, 0x4a3e, 0x11d1, [0x84, 0xf4, 0x00, 0x00, 0xf8, 0x04, 0x64, 0xe3]);
+const SYSTEM_CONFIG: Guid =
+    Guid::new(0x0185_3a65, 0x418f, 0x4f36, [0xae, 0xfc, 0xdc, 0x0f, 0x1d, 0x2f, 0xd2, 0x35]);
+
+/// Which record of group masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Masks {
+    /// The masks from here on.
+    Extension = 5,
+    /// The masks up to here.
+    EndExtension = 32,
+}
+
+/// Builds of Windows, and the version of the kernel's events that they state.
+const KERNEL_EVENT_VERSIONS: [(u32, u32); 3] = [(9_200, 0x2a), (18_362, 0x46), (26_100, 0x55)];
+
+/// The version of its events that the kernel of a build states; 0 before the first that is known.
+pub(crate) fn event_version(build: u32) -> u32 {
+    let known = KERNEL_EVENT_VERSIONS.iter().rev().find(|(first, _)| build >= *first);
+    known.map_or(0, |(_, version)| *version)
+}
+
+/// Tells a session its group masks.
+pub(crate) fn masks(
+    etw: &mut Etw<'_>,
+    session: usize,
+    which: Masks,
+    masks: GroupMasks,
+    origin: &Origin,
+) -> Result<()> {
+    let opcode = which as u8;
+    let table = layout(EVENT_TRACE, opcode, 0)?;
+    let mut values: Vec<OwnedValue> = masks.0.iter().map(|word| (*word).into()).collect();
+    values.push(event_version(etw.os().2).into());
+    let form = Form::PerfInfo(opcode.into());
+    tell(etw, To::One(session), origin, &classic(table, form, opcode, 2, &values), |_| true)
+}
+
+/// Tells a session that its rundown is complete.
+pub(crate) fn rundown_complete(etw: &mut Etw<'_>, session: usize, origin: &Origin) -> Result<()> {
+    let table = layout(EVENT_TRACE, 8, 0)?;
+    let event = classic(table, Form::PerfInfo(8), 8, 2, &[]);
+    tell(etw, To::One(session), origin, &event, |_| true)
+}
+
+/// Tells a session what the computer is made of.
+pub(crate) fn configuration(
+    etw: &mut Etw<'_>,
+    session: usize,
+    plan: &MachinePlan,
+    machine: &Machine,
+    origin: &Origin,
+) -> Result<()> {
+    let mut tell = |opcode, version, values: &[OwnedValue]| {
+        // Of displays there is one layout, the oldest.
+        let described = if opcode == 14 { 0 } else { version };
+        let table = layout(SYSTEM_CONFIG, opcode, described)?;
+        let form = Form::System(0x0b00 | u16::from(opcode));
+        let event = classic(table, form, opcode, version as u8, values);
+        tell(etw, To::One(session), origin, &event, |_| true)
+    };
+    let (major, minor, _) = plan.os;
+    let old = (major, minor) < (6, 2);
+    let mut cpu = processors(plan);
+    if old {
+        // Before Windows 8 it ended here.
+        cpu.truncate(8);
+    }
+    tell(10, if old { 2 } else { 3 }, &cpu)?;
+    for display in &plan.displays {
+        tell(28, 2, &values![display.dpi, display.dpi])?;
+        tell(14, 2, &video(display))?;
+    }
+    for (number, card) in (1u32..).zip(&plan.network_cards) {
+        tell(13, 2, &network_card(number, card))?;
+    }
+    for (number, service) in (1u32..).zip(&plan.services) {
+        tell(15, 3, &service_of(number, service, machine))?;
+    }
+    for (number, disk) in (0u32..).zip(&plan.disks) {
+        tell(11, 2, &physical_disk(number, disk))?;
+    }
+    for (number, disk) in (0u32..).zip(&plan.disks) {
+        let mut start = FIRST_VOLUME;
+        // The first one is that which the system starts from.
+        for (partition, volume) in (2u32..).zip(&disk.volumes) {
+            tell(12, 2, &logical_disk(number, partition, start, volume))?;
+            start = start.saturating_add(volume.bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a sector, sectors of a track, tracks of a cylinder: what disks have been said to have since
+/// they have had no such thing.
+const GEOMETRY: (u32, u32, u32) = (512, 63, 255);
+/// Bytes ahead of the first volume with a letter: the partition table, and the one that starts.
+const FIRST_VOLUME: u64 = 351 << 20;
+/// Sectors of a cluster.
+const SECTORS_PER_CLUSTER: u32 = 8;
+
+fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
+    // What a program may address grew with Windows 8.1.
+    let highest: u64 = if plan.os < (6, 3, 0) { 0x7ff_fffe_ffff } else { 0x7fff_fffe_ffff };
+    values![
+        plan.cpu_mhz,
+        u32::from(plan.processors),
+        plan.memory_mb,
+        4096u32,
+        0x1_0000u32,
+        plan.computer.as_str(),
+        plan.domain.as_str(),
+        OwnedValue::Pointer(0),
+        OwnedValue::Pointer(highest),
+        9u16,
+        6u16,
+        0x9e0au16,
+        1u8,
+        1u8,
+        0u32
+    ]
+    .to_vec()
+}
+
+fn video(display: &DisplayPlan) -> [OwnedValue; 11] {
+    values![
+        display.memory,
+        display.size.0,
+        display.size.1,
+        display.bits,
+        display.refresh,
+        "",
+        "",
+        display.name.as_str(),
+        "",
+        "",
+        // Attached to the desktop, and the primary one.
+        5u32
+    ]
+}
+
+fn network_card(number: u32, card: &NetworkCardPlan) -> [OwnedValue; 7] {
+    let mut address = card.address.clone();
+    let length = u32::try_from(address.len()).unwrap_or(8);
+    address.resize(8, 0);
+    values![
+        address,
+        length,
+        number,
+        number,
+        card.name.as_str(),
+        card.ip.as_str(),
+        card.dns.as_str()
+    ]
+}
+
+/// A service runs where its process does.
+fn service_of(number: u32, service: &ServicePlan, machine: &Machine) -> [OwnedValue; 8] {
+    let file = |path: &str| path.rsplit('\\').next().unwrap_or(path).to_owned();
+    let in_it = |name: &str| {
+        !service.process.is_empty() && file(name).eq_ignore_ascii_case(&service.process)
+    };
+    let process = machine.processes.iter().find(|p| p.is_alive() && in_it(&p.name));
+    let (pid, state) = process.map_or((0, 1u32), |p| (p.pid, 4));
+    values![
+        pid,
+        state,
+        number,
+        service.name.as_str(),
+        service.display.as_str(),
+        process.map_or(String::new(), |p| file(&p.name)),
+        "",
+        service.group.as_str()
+    ]
+}
+
+fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
+    let (sector, sectors, tracks) = GEOMETRY;
+    let cylinder = u64::from(sector) * u64::from(sectors) * u64::from(tracks);
+    let volumes = u32::try_from(disk.volumes.len()).unwrap_or(u32::MAX);
+    let boots = disk.volumes.iter().find(|v| v.letter.eq_ignore_ascii_case("C:"));
+    values![
+        number,
+        sector,
+        sectors,
+        tracks,
+        disk.bytes / cylinder,
+        0u32,
+        0u32,
+        0u32,
+        0u32,
+        disk.name.as_str(),
+        volumes.saturating_add(1),
+        1u8,
+        0u8,
+        boots.map_or("", |_| "C"),
+        ""
+    ]
+}
+
+fn logical_disk(disk: u32, partition: u32, start: u64, volume: &VolumePlan) -> [OwnedValue; 16] {
+    let cluster = u64::from(GEOMETRY.0) * u64::from(SECTORS_PER_CLUSTER);
+    let clusters = |bytes: u64| i64::try_from(bytes / cluster).unwrap_or(i64::MAX);
+    values![
+        start,
+        volume.bytes,
+        disk,
+        // Bytes of the record.
+        112u32,
+        1u32,
+        volume.letter.as_str(),
+        0u32,
+        partition,
+        SECTORS_PER_CLUSTER,
+        GEOMETRY.0,
+        0u32,
+        clusters(volume.free),
+        clusters(volume.bytes),
+        volume.file_system.as_str(),
+        0u32,
+        0u32
+    ]
+}

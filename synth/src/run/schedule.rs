@@ -1,0 +1,152 @@
+//! Processors go from thread to thread, and the kernel tells of it.
+
+use crate::clr::native_stack;
+use crate::error::Result;
+use crate::etw::Origin;
+use crate::kernel::{self, Party, Switched};
+use crate::machine::{Leaves, Nanos, Switch};
+use crate::model::KernelEvent;
+
+use super::{Simulation, Task};
+
+/// The priority of threads, as their events tell it.
+const PRIORITY: u8 = 8;
+/// A tick of the timer.
+const TICK: Nanos = 15_625_000;
+
+impl Simulation<'_> {
+    /// Threads that are through by a moment leave a processor.
+    pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
+        loop {
+            let threads = &self.machine.threads;
+            let busy = |thread: usize| threads.get(thread).is_some_and(|t| t.busy);
+            let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
+            let Some(switch) = state.settle(at, busy) else { return Ok(()) };
+            self.switched(processor, switch)?;
+        }
+    }
+
+    /// The same on all processors.
+    pub(super) fn settle_all(&mut self, at: Nanos) -> Result<()> {
+        (0..self.machine.processors.len()).try_for_each(|processor| self.settle(processor, at))
+    }
+
+    /// A thread takes a processor.
+    pub(super) fn enter(&mut self, processor: usize, thread: usize, at: Nanos) -> Result<()> {
+        self.settle(processor, at)?;
+        let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
+        match state.enter(thread, at) {
+            Some(switch) => self.switched(processor, switch),
+            None => Ok(()),
+        }
+    }
+
+    /// The thread that has a processor computes there.
+    pub(super) fn compute(&mut self, processor: usize, thread: usize, time: Nanos) {
+        if let Some(state) = self.machine.processors.get_mut(processor) {
+            state.compute(thread, time);
+            self.plan_switch(processor);
+        }
+    }
+
+    /// A thread is gone, and leaves its processor.
+    pub(super) fn leave_for_good(&mut self, thread: usize, at: Nanos) -> Result<()> {
+        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let processor = usize::from(found.processor);
+        self.settle(processor, at)?;
+        let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
+        match state.end(thread, at) {
+            Some(switch) => self.switched(processor, switch),
+            None => Ok(()),
+        }
+    }
+
+    /// Has it looked at when the thread that has a processor is through, if anybody logs that.
+    pub(super) fn plan_switch(&mut self, processor: usize) {
+        let until = self.machine.processors.get(processor).and_then(|p| p.until());
+        if let Some(until) = until.filter(|_| self.etw.logs(KernelEvent::ContextSwitch)) {
+            self.plan(until, Task::Switch(processor));
+        }
+    }
+
+    /// A processor has gone from one thread to another.
+    fn switched(&mut self, processor: usize, switch: Switch) -> Result<()> {
+        let at = switch.at;
+        let mut why = None;
+        if let Some((old, leaves)) = switch.old
+            && let Some(old) = self.machine.threads.get_mut(old)
+        {
+            old.left = at;
+            why = Some(if old.ended { Leaves::Ended } else { leaves });
+        }
+        if !self.etw.logs(KernelEvent::ContextSwitch) {
+            return Ok(());
+        }
+        let party = |thread: Option<usize>| {
+            let found = thread.and_then(|t| self.machine.threads.get(t));
+            let idle = Party { ideal: u16::try_from(processor).unwrap_or(0), ..Party::default() };
+            found.map_or(idle, |t| Party { tid: t.tid, priority: PRIORITY, ideal: t.processor })
+        };
+        let away = switch.new.and_then(|t| self.machine.threads.get(t)).map_or(0, |t| t.left);
+        let switched = Switched {
+            old: party(switch.old.map(|(thread, _)| thread)),
+            new: party(switch.new),
+            why,
+            waited: u32::try_from(at.saturating_sub(away) / TICK).unwrap_or(u32::MAX),
+        };
+        let origin = self.origin_on(processor, switch.new, at);
+        kernel::context_switch(&mut self.etw, &switched, &origin)?;
+        self.take_stack(KernelEvent::ContextSwitch, switch.new, &origin)?;
+        if let Some(state) = self.machine.processors.get_mut(processor) {
+            state.horizon = state.horizon.max(at);
+        }
+        self.plan_switch(processor);
+        Ok(())
+    }
+
+    /// A thread that waited has something to do: the timer that wakes it does so on its processor.
+    pub(super) fn awake(&mut self, thread: usize) -> Result<()> {
+        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let (tid, processor) = (found.tid, usize::from(found.processor));
+        let lives = found.started && !found.ended;
+        self.settle(processor, self.now)?;
+        let Some(state) = self.machine.processors.get(processor) else { return Ok(()) };
+        if !lives || !self.etw.logs(KernelEvent::ReadyThread) || state.has(thread) {
+            return Ok(());
+        }
+        let (at, current) = (self.now.max(state.horizon), state.current());
+        let origin = self.origin_on(processor, current, at);
+        kernel::ready_thread(&mut self.etw, tid, &origin)?;
+        self.take_stack(KernelEvent::ReadyThread, current, &origin)?;
+        if let Some(state) = self.machine.processors.get_mut(processor) {
+            state.horizon = at;
+        }
+        Ok(())
+    }
+
+    /// A stack of a thread behind an event of the kernel's, for those who take one.
+    pub(super) fn take_stack(
+        &mut self,
+        event: KernelEvent,
+        thread: Option<usize>,
+        origin: &Origin,
+    ) -> Result<()> {
+        let Some(thread) = thread.filter(|_| self.etw.takes_stack(event)) else { return Ok(()) };
+        let found = self.machine.threads.get(thread).map(|t| t.process);
+        let process = found.and_then(|process| self.machine.processes.get(process));
+        let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
+        let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
+        let frames = match runtime {
+            Some(runtime) => runtime.call_stack(0, origin.at, process, &mut self.stacks),
+            None => native_stack(process, &mut self.stacks),
+        };
+        kernel::stack(&mut self.etw, event, &frames, origin)
+    }
+
+    /// Where a processor is: with a thread, or with the idle one.
+    fn origin_on(&self, processor: usize, thread: Option<usize>, at: Nanos) -> Origin {
+        // No thread has this number: it is the idle one.
+        let origin = self.origin(thread.unwrap_or(usize::MAX), at);
+        Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin }
+    }
+}
