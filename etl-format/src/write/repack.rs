@@ -11,7 +11,7 @@
 use std::io::Write;
 
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferFlags, BufferState, CompressionFormat, LogFileMode,
+    BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{self, FileOrder, Options, Source};
@@ -97,6 +97,13 @@ fn repack<S: Source, W: Write>(
         let source = read::BufferHeader::parse(bytes, entry.offset)?;
         let mut header = BufferHeader::from(&source);
         header.flags = BufferFlags(header.flags.0 & !BufferFlags::COMPRESSED.0);
+        // What is stated beyond a short buffer's end must not become filler taken for records once it
+        // is longer.
+        let marker = matches!(header.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
+        if !marker {
+            header.saved_offset = header.saved_offset.min(used as u32);
+            header.offset = header.offset.min(used as u32);
+        }
         let records = bytes.get(BUFFER_HEADER_SIZE..used).unwrap_or_default();
         let format = packer.as_ref().map(|p| p.format());
         let event = read::FileHeader::parse(records, entry.offset);

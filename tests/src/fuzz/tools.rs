@@ -162,7 +162,11 @@ pub(super) fn repack(data: &[u8]) {
         }
         out
     };
-    assert_eq!(stamps(&packed), stamps(&plain));
+    let (packed, plain) = (stamps(&packed), stamps(&plain));
+    assert_eq!(packed.len(), plain.len());
+    for (number, (packed, plain)) in packed.iter().zip(&plain).enumerate() {
+        assert_eq!(packed, plain, "record {number}");
+    }
 }
 
 /// Every record with its fields, as a snapshot test shows them.
