@@ -309,3 +309,18 @@ fn first_impressions() {
     }
     insta::assert_snapshot!("first_impressions", all);
 }
+
+/// What runtimes write is not what the pages print: by the one the trace is sound without a word, by the other not.
+#[test]
+fn payloads_are_compared_with_the_tables_that_are_asked_for() {
+    let here = made("recipe", &[]);
+    let judged = |profile: &[&str]| judge(here.path(), &[profile, &["recipe.etl"]].concat());
+    let shipped = judged(&[]);
+    assert!(shipped.code == 0 && shipped.out.contains("findings: 0"), "{}", shipped.out);
+    assert_eq!(judged(&["--profile", "shipped"]).out, shipped.out);
+    let documented = judged(&["--profile", "documented"]);
+    assert_eq!(documented.code, 0, "notes only: {}", documented.out);
+    for rule in ["payload.version", "payload.descriptor"] {
+        assert!(documented.out.contains(&format!("note    {rule} ")), "{}", documented.out);
+    }
+}

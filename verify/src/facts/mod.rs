@@ -210,11 +210,14 @@ impl Facts {
             let process = self.process(pid);
             let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
             widen(span, stamp);
+            let since = span.map_or(0, |(first, _)| stamp.saturating_sub(first));
             match from.event {
                 ClrEvent::Stack(stated) => {
                     let frames = clr::stack_frames(payload, pointers);
                     let held = self.stack(process, Origin::ClrStack, frames, stamp);
-                    self.stacks.stack(tid, from.rundown, stated, held, stamp);
+                    // A stack comes microseconds after its event.
+                    let begun = since.unsigned_abs() <= self.clock.frequency / 100;
+                    self.stacks.stack((tid, from.rundown), (stated, held), stamp, begun);
                 }
                 ClrEvent::Exception(at) => {
                     self.stack(process, Origin::Exception, std::iter::once(at), stamp);

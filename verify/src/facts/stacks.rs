@@ -22,8 +22,11 @@ pub struct StackPairs {
     pub paired: u64,
     /// Stacks that follow another stack: their event is missing, or is another thread's.
     pub unpaired: Counted,
-    /// Stacks that are the first thing of their thread: their event may have been before the trace.
+    /// Stacks that are the first thing of their thread, when the session had just begun: their event may have been
+    /// before the trace.
     pub headless: Counted,
+    /// Stacks that are the first thing of their thread, later on: they are another thread's, or their event is missing.
+    pub strayed: Counted,
     /// Stacks that hold fewer addresses than they say.
     pub truncated: Counted,
     /// Stacks that hold more addresses than they say.
@@ -52,12 +55,19 @@ impl StackPairs {
         self.threads.get(&thread).copied()
     }
 
-    /// A stack event that says it has `stated` addresses and holds `held`.
-    pub fn stack(&mut self, tid: u32, rundown: bool, stated: u32, held: usize, stamp: i64) {
-        match self.put((tid, rundown), Last { taken: true }) {
+    /// A stack event that says it has `stated` addresses and holds `held`; `begun` if the session has just begun.
+    pub fn stack(
+        &mut self,
+        thread: (u32, bool),
+        (stated, held): (u32, usize),
+        stamp: i64,
+        begun: bool,
+    ) {
+        match self.put(thread, Last { taken: true }) {
             Some(Last { taken: false }) => self.paired += 1,
             Some(Last { taken: true }) => self.unpaired.add(stamp),
-            None => self.headless.add(stamp),
+            None if begun => self.headless.add(stamp),
+            None => self.strayed.add(stamp),
         }
         let stated = usize::try_from(stated).unwrap_or(usize::MAX);
         if held < stated {
@@ -89,14 +99,16 @@ mod tests {
     #[test]
     fn a_stack_belongs_to_the_event_before_it_on_its_thread() {
         let mut pairs = StackPairs::default();
-        pairs.stack(1, false, 2, 2, 10);
+        pairs.stack((1, false), (2, 2), 10, true);
         pairs.event(1, false);
         pairs.event(2, false);
-        pairs.stack(1, false, 2, 2, 11);
-        pairs.stack(2, false, 3, 2, 12);
-        pairs.stack(2, false, 2, 2, 13);
+        pairs.stack((1, false), (2, 2), 11, false);
+        pairs.stack((2, false), (3, 2), 12, false);
+        pairs.stack((2, false), (2, 2), 13, false);
+        pairs.stack((3, false), (2, 2), 14, false);
         assert_eq!((pairs.paired, pairs.headless.count), (2, 1));
         assert_eq!(pairs.unpaired, Counted { count: 1, first: Some(13) });
+        assert_eq!(pairs.strayed, Counted { count: 1, first: Some(14) });
         assert_eq!(pairs.truncated, Counted { count: 1, first: Some(12) });
     }
 }

@@ -17,13 +17,15 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
         findings.push(finding.unless_lost(facts, None, None));
     }
     let stacks = &facts.stacks;
-    if stacks.unpaired.count > 0 {
+    let (unpaired, strayed) = (stacks.unpaired, stacks.strayed);
+    if unpaired.count + strayed.count > 0 {
         let message = format!(
             "{} of the CLR without an event before it on its thread",
-            plural(stacks.unpaired.count, "stack stands", "stacks stand")
+            plural(unpaired.count + strayed.count, "stack stands", "stacks stand")
         );
-        let finding = Finding::new(&STACKS_UNPAIRED, message).at(facts, stacks.unpaired.first);
-        findings.push(finding.unless_lost(facts, None, None));
+        let first = unpaired.first.into_iter().chain(strayed.first).min();
+        let finding = Finding::new(&STACKS_UNPAIRED, message).at(facts, first);
+        findings.push(finding.unless_lost(facts, None, first));
     }
     let (short, long) = (stacks.truncated, stacks.overlong);
     if short.count + long.count > 0 {
