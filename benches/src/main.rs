@@ -2,15 +2,23 @@
 //!
 //! Every row is the best of several runs in one process, from the page cache, on one core. Ratios are
 //! to a plain pass over the same file: reading it into one reused buffer and looking at each word.
+//!
+//! `--table` measures by size, each piece of work in a process of its own, and `--callgrind` counts the
+//! instructions of the hot loops; docs/performance.md tells of both.
 
 mod decode;
+mod hot;
 mod inputs;
+mod making;
 mod measure;
+mod sizes;
+mod slope;
 mod table;
+mod tasks;
 mod writing;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
@@ -20,6 +28,11 @@ use etl_verify::Settings;
 
 use measure::{best, best_on_the_wall, peak_memory, plain_pass};
 use table::Row;
+use tasks::{Job, Task};
+
+/// Counts the bytes of the heap.
+#[global_allocator]
+static PEAK: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
 
 /// Measures reading of traces, side by side with the limit and with readers by others.
 #[derive(Parser)]
@@ -42,6 +55,48 @@ struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Make the table of docs/performance.md: all kinds of work on traces of several sizes, in processes of
+    /// their own
+    #[arg(long)]
+    table: bool,
+    /// Sizes of the table's traces
+    #[arg(long, value_delimiter = ',', value_parser = sizes::parse, default_value = "10M,100M,1G,4G", requires = "table")]
+    sizes: Vec<(String, u64)>,
+    /// Put the table into this document, between its marks, instead of printing it
+    #[arg(long, value_name = "FILE", requires = "table")]
+    write: Option<PathBuf>,
+    /// Where the table's traces are made, which takes one and a half times the largest size [default: a
+    /// temporary directory]
+    #[arg(long, value_name = "DIRECTORY", requires = "table")]
+    directory: Option<PathBuf>,
+    /// Count the instructions of the hot loops and hold them against benches/callgrind.json; exit code 1 where
+    /// one takes more
+    #[arg(long)]
+    callgrind: bool,
+    /// Take the counts as the new figures for this compiler
+    #[arg(long, requires = "callgrind")]
+    update: bool,
+    /// Used by the program itself: do one piece of the table's work
+    #[arg(long, hide = true, requires = "input")]
+    task: Option<Task>,
+    /// Used by the program itself: go through a hot loop
+    #[arg(long, hide = true, requires = "input")]
+    hot: Option<hot::Loop>,
+    /// Used by the program itself: so many times
+    #[arg(long, hide = true, default_value_t = 1)]
+    times: u32,
+    /// Used by the program itself: of this file
+    #[arg(long, hide = true)]
+    input: Option<PathBuf>,
+    /// Used by the program itself: into this one
+    #[arg(long, hide = true)]
+    output: Option<PathBuf>,
+    /// Used by the program itself: on so many threads
+    #[arg(long, hide = true, default_value_t = 1)]
+    threads: usize,
+    /// Used by the program itself: with these settings of the scenario
+    #[arg(long, hide = true)]
+    set: Vec<String>,
     /// Used by the program itself: put so many methods in a symbol index and print the peak memory
     #[arg(long, hide = true)]
     index: Option<u64>,
@@ -69,8 +124,62 @@ impl Args {
     }
 }
 
-fn main() {
+/// The compiler that this is built with, as far as can be told: that of the path.
+fn compiler() -> String {
+    let output = Command::new("rustc").arg("--version").output();
+    let text = output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    text.unwrap_or_else(|_| "an unknown compiler".to_owned()) + ", " + std::env::consts::ARCH
+}
+
+/// Does what the arguments ask of a process that this program has started.
+fn is_part(args: &Args) -> bool {
+    let Some(input) = &args.input else { return false };
+    if let Some(task) = args.task {
+        let (output, threads, set) = (args.output.clone(), args.threads, args.set.clone());
+        Job { task, input, output, threads, set }.run_here();
+    } else if let Some(hot) = args.hot {
+        hot.run(input, args.times);
+    }
+    true
+}
+
+fn main() -> ExitCode {
     let args = Args::parse();
+    if is_part(&args) {
+        return ExitCode::SUCCESS;
+    }
+    let scenario = etl_tests::root().join("benches/scenarios/big.kdl");
+    let directory = match &args.directory {
+        Some(there) => tempfile::tempdir_in(there),
+        None => tempfile::tempdir(),
+    };
+    let directory = directory.expect("a temporary directory");
+    if args.callgrind {
+        let figures = etl_tests::root().join("benches/callgrind.json");
+        let sound = hot::check(&scenario, directory.path(), &figures, args.update);
+        return if sound { ExitCode::SUCCESS } else { ExitCode::from(1) };
+    }
+    if args.table {
+        let table = sizes::table(&scenario, directory.path(), &args.sizes, true);
+        let Some(file) = &args.write else {
+            println!("{table}");
+            return ExitCode::SUCCESS;
+        };
+        let document = std::fs::read_to_string(file).expect("the document is readable");
+        let document = sizes::put_in(&document, &table).expect("the document has the marks");
+        std::fs::write(file, document).expect("the document can be written");
+        return ExitCode::SUCCESS;
+    }
+    side_by_side(&args, directory.path());
+    if args.quick && args.only.is_empty() {
+        let sizes = [("1 MB".to_owned(), 1_000_000), ("2 MB".to_owned(), 2_000_000)];
+        println!("{}", sizes::table(&scenario, directory.path(), &sizes, false));
+    }
+    ExitCode::SUCCESS
+}
+
+/// The rows beside each other, printed.
+fn side_by_side(args: &Args, directory: &Path) {
     if let Some(path) = &args.child {
         let file = std::fs::File::open(path).expect("the trace opens");
         let mut trace =
@@ -95,24 +204,22 @@ fn main() {
     if args.wants(DUMP) {
         build_the_tool();
     }
-    let directory = tempfile::tempdir().expect("a temporary directory");
     let mut files = args.file.clone();
     if files.is_empty() {
         let megabytes = if args.quick { 4 } else { args.megabytes };
         // A small one as well, for the readers that take seconds for a megabyte.
-        files.push(inputs::generated(directory.path(), 2));
-        files.push(inputs::generated(directory.path(), megabytes));
-        files.extend(inputs::unpacked(directory.path(), if args.quick { 4 } else { megabytes }));
+        files.push(inputs::generated(directory, 2));
+        files.push(inputs::generated(directory, megabytes));
+        files.extend(inputs::unpacked(directory, if args.quick { 4 } else { megabytes }));
         files.extend(inputs::real("perfview/net.4.5.2.x64.etl"));
     }
     let mut rows = Vec::new();
     for file in &files {
-        rows.extend(measure_file(file, &args));
+        rows.extend(measure_file(file, args));
     }
     if args.file.is_empty() {
         // Three traces whose records take turns.
-        let plain =
-            inputs::unpacked(directory.path(), if args.quick { 4 } else { args.megabytes / 4 });
+        let plain = inputs::unpacked(directory, if args.quick { 4 } else { args.megabytes / 4 });
         let plain: Vec<&Path> = plain.iter().flat_map(|p| [p.as_path(); 3]).collect();
         let real = inputs::real("perfview/net.4.5.2.x64.etl");
         let megabytes = if args.quick { 4 } else { args.megabytes };

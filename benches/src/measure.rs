@@ -34,6 +34,21 @@ fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Seconds that all threads of this process were on processors; of the wall where the system does not
+/// tell.
+#[cfg(unix)]
+pub fn process_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Seconds that all threads of this process were on processors; of the wall where the system does not
+/// tell.
+#[cfg(not(unix))]
+pub fn process_seconds() -> f64 {
+    thread_seconds()
+}
+
 #[cfg(not(unix))]
 fn thread_seconds() -> f64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();

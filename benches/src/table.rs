@@ -39,7 +39,7 @@ pub fn print(rows: &[Row]) {
                 row.records
             );
             println!(
-                "  {:<44}{:>12}{:>12}{:>14}{:>12}{:>9}{:>11}",
+                "  {:<56}{:>12}{:>12}{:>14}{:>12}{:>9}{:>11}",
                 "", "seconds", "MB/s", "M records/s", "out MB/s", "ratio", "peak MiB"
             );
         }
@@ -50,7 +50,7 @@ pub fn print(rows: &[Row]) {
             row.peak.map_or(String::new(), |p| format!("{:.1}", p as f64 / f64::from(1 << 20)));
         let ratio = row.ratio.map_or(String::new(), |r| format!("{r:.2}"));
         println!(
-            "  {:<44}{:>12.6}{:>12.0}{:>14.2}{output:>12}{ratio:>9}{peak:>11}",
+            "  {:<56}{:>12.6}{:>12.0}{:>14.2}{output:>12}{ratio:>9}{peak:>11}",
             row.what,
             row.seconds,
             per_second(row.unpacked),

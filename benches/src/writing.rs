@@ -20,7 +20,7 @@ use crate::table::Row;
 
 /// Takes everything and keeps nothing but its length.
 #[derive(Default)]
-struct Nowhere {
+pub struct Nowhere {
     end: u64,
 }
 
@@ -76,7 +76,14 @@ pub fn rows(
     if wants("session writer") {
         let (records, bytes) = session(megabytes);
         let seconds = best(runs, || session(megabytes));
-        rows.push(row("generated session", "session writer", seconds, bytes, bytes, records));
+        rows.push(row(
+            "generated session",
+            "session writer (goal 500 MB/s)",
+            seconds,
+            bytes,
+            bytes,
+            records,
+        ));
     }
 
     if !plain.is_empty() && wants("merge") {
@@ -89,7 +96,14 @@ pub fn rows(
         let (medium, report) = run();
         let seconds = best(runs, run);
         let name = format!("{} plain traces", plain.len());
-        rows.push(row(&name, "merge", seconds, total, medium.end, report.records()));
+        rows.push(row(
+            &name,
+            "merge (goal 400 MB/s)",
+            seconds,
+            total,
+            medium.end,
+            report.records(),
+        ));
     }
 
     if let Some(path) = real.filter(|_| wants("XPRESS")) {
@@ -109,7 +123,11 @@ pub fn rows(
                 out = done.expect("it is whole").bytes_out;
             });
             let share = out as f64 / packed.len() as f64;
-            let what = format!("XPRESS {effort:?}, {share:.3} of Windows' size");
+            let goal = match effort {
+                Effort::Default => " (goal 150 MB/s, 1.1)",
+                _ => "",
+            };
+            let what = format!("XPRESS {effort:?}, {share:.3} of Windows' size{goal}");
             rows.push(row(&name, &what, seconds, used, out, 0));
         }
     }
@@ -118,7 +136,7 @@ pub fn rows(
 
 /// Writes a session of samples, context switches and manifest events over eight processors; its
 /// records and bytes.
-fn session(megabytes: usize) -> (u64, u64) {
+pub fn session(megabytes: usize) -> (u64, u64) {
     let header = LogFileHeader {
         stamp: 1_000,
         start_time: 132_000_000_000_000_000,

@@ -55,7 +55,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 }
 
 /// The selection, with times as raw stamps of one trace.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     providers: Vec<Guid>,
     /// Names that no table knows.

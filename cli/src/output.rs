@@ -29,6 +29,14 @@ impl Output {
         if self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 
+    /// Writes the buffer and then this text out.
+    pub fn pass(&mut self, text: &[u8]) -> io::Result<()> {
+        self.flush()?;
+        let mut out = self.out.lock();
+        out.write_all(text)?;
+        out.flush()
+    }
+
     /// Writes the buffer out.
     pub fn flush(&mut self) -> io::Result<()> {
         let mut out = self.out.lock();

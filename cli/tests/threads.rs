@@ -12,7 +12,7 @@ fn many() -> Vec<u8> {
     let mut bytes = buffer(0, 0, 4, &[header_event(count as u32 + 1)]);
     for number in 1..=count {
         let start = 1_010 + number * 40;
-        let records: Vec<_> = (0..4)
+        let records: Vec<_> = (0..24)
             .map(|i| match (number + i) % 3 {
                 0 => perfinfo(start + i * 30, 0x0f2e),
                 // Providers that tell their names, so that what is learned on the way shows.

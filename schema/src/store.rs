@@ -60,7 +60,7 @@ type Known = HashMap<(Guid, Identity), Arc<Decoder>>;
 type ByMetadata = HashMap<Box<[u8]>, Option<Arc<Decoder>>>;
 
 /// Decoders of self-describing events, by their metadata.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct SelfDescribing {
     /// `None` for metadata that cannot be read, so that they are not tried again.
     by_metadata: HashMap<Guid, ByMetadata>,
@@ -98,7 +98,7 @@ fn untold_maps(fields: &[Field], out: &mut Vec<String>) {
 }
 
 /// Finds the schema of a record's payload.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SchemaStore {
     limits: StoreLimits,
     tables: Option<&'static Registry>,
@@ -229,6 +229,26 @@ impl SchemaStore {
         // The kernel's own records are the most of a trace, and never say anything.
         if !record.is_kernel() {
             self.learn_from(record);
+        }
+    }
+
+    /// Whether [`SchemaStore::learn`] may take something from a record. To one for which it does not, a store need
+    /// not be shown: stores that were given the others, in order, know the same.
+    #[must_use]
+    pub fn may_learn(&self, record: &Record<'_>) -> bool {
+        if record.is_kernel() {
+            return false;
+        }
+        match record.header() {
+            Header::Event(header) if header.descriptor.id == MANIFEST_EVENT => true,
+            Header::Event(header) if header.flags.has(EventFlags::EXTENDED_INFO) => {
+                let mut items = record.extended();
+                core::iter::from_fn(|| items.next_raw()).any(|(kind, _)| {
+                    kind == ExtendedType::EVENT_SCHEMA_TL || kind == ExtendedType::PROV_TRAITS
+                })
+            }
+            Header::Full(header) => header.class == EVENT_METADATA,
+            _ => false,
         }
     }
 

@@ -50,7 +50,7 @@ impl<'a> Chunk<'a> {
 }
 
 /// A manifest that is being put together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Pending {
     version: (u8, u8),
     total: u16,
@@ -71,7 +71,7 @@ const OVERHEAD: usize = 64;
 ///
 /// Two processes may hold different versions of a source under one name, and their chunks may
 /// interleave: each process's are put together by themselves.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Reassembler {
     pending: HashMap<(Guid, u32), Pending>,
     /// The last manifest of a provider that was complete, to know its repetitions.

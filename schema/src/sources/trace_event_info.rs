@@ -43,7 +43,7 @@ pub enum InfoError {
 }
 
 /// Maps by provider and name, as far as they were told.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Maps(HashMap<(Guid, String), Arc<ValueMap>>);
 
 impl Maps {

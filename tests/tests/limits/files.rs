@@ -1,7 +1,7 @@
 //! Sizes, counts and numbers of buffers and records.
 
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{FileOrder, Limits, Mode, Options, OrderCheck, PipeSource, Trace};
+use etl_format::read::{FileOrder, Mode, Options, OrderCheck, PipeSource, Trace};
 
 use crate::MIB;
 use crate::common::event::{Event, chain};

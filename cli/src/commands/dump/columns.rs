@@ -88,7 +88,7 @@ const USUAL: usize = 18;
 /// What stands before the name of a field that is called as a column is.
 const FIELD_PREFIX: &str = "fields.";
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Column {
     Known(Known),
     /// A decoded field, by name.
@@ -100,7 +100,7 @@ enum Column {
 }
 
 /// The columns that are printed, in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Columns {
     /// The header line.
     header: Vec<String>,
@@ -161,6 +161,15 @@ impl Columns {
             escape::csv(out, name);
         }
         out.push(b'\n');
+    }
+
+    /// Takes over which fields were met by one who printed other events in the same columns.
+    pub fn take_seen(&self, other: &Columns) {
+        for pair in self.columns.iter().zip(&other.columns) {
+            if let (Column::Field { seen, .. }, Column::Field { seen: too, .. }) = pair {
+                seen.set(seen.get() || too.get());
+            }
+        }
     }
 
     /// Fields that no event had.

@@ -8,6 +8,7 @@ use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, render};
 
 use crate::escape;
+use crate::filter::Filter;
 use crate::names;
 use crate::output::{decimal, hex, hexadecimal, signed};
 
@@ -17,7 +18,7 @@ use super::facts::Facts;
 use super::xml;
 
 /// Writes records as lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lines {
     pub(super) format: Format,
     pub(super) raw: bool,
@@ -88,6 +89,16 @@ impl Lines {
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
         self.store.learn(record);
+    }
+
+    /// Writes a record and a line feed, if it is among those that are asked for; whether it is.
+    #[inline]
+    pub fn line_if(&mut self, filter: &Filter, out: &mut Vec<u8>, record: &Record<'_>) -> bool {
+        let admitted = filter.admits_called(record, |provider| self.store.provider_name(provider));
+        if admitted {
+            self.line(out, record);
+        }
+        admitted
     }
 
     /// Writes one record and a line feed.

@@ -3,13 +3,14 @@
 mod columns;
 mod facts;
 mod lines;
+mod together;
 mod xml;
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::read::{
-    Damage, FileOrder, Mode, Note, Options, OrderCheck, PipeSource, Record, Source, Trace,
+    Damage, FileOrder, Mode, Note, Options, OrderCheck, Ordered, PipeSource, Record, Source, Trace,
 };
 use etl_format::{Clock, Error};
 use etl_schema::SchemaSource;
@@ -180,16 +181,17 @@ impl Dump<'_> {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),
         };
-        records.with_threads(self.args.threads.count(), |records| {
-            while printer.wants_more() {
-                match records.next_record() {
-                    Ok(Some(record)) => printer.print(&record)?,
-                    Ok(None) => break,
-                    Err(error) => return printer.fail(self.name, &error).map(drop),
-                }
-            }
-            printer.finish()
-        })?;
+        let threads = self.args.threads.count();
+        // Most of the work is writing lines. Where only so many are wanted, they are soon written.
+        let end = if threads > 1 && self.args.limit.is_none() {
+            together::print(&mut records, &mut printer, threads)?
+        } else {
+            printer.all(&mut records)?
+        };
+        match end {
+            Some(error) => return printer.fail(self.name, &error),
+            None => printer.finish()?,
+        }
         let (report, outcome) = (records.report(), self.complain(records.damage(), &[]));
         if !report.was_in_order() {
             eprintln!(
@@ -327,12 +329,23 @@ impl Printer {
     fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
         self.progress.pass(record.bytes().len());
         self.lines.learn(record);
-        if self.filter.admits_called(record, |provider| self.lines.store.provider_name(provider)) {
+        if self.lines.line_if(&self.filter, &mut self.out.buffer, record) {
             self.left -= 1;
-            self.lines.line(&mut self.out.buffer, record);
             self.out.settle()?;
         }
         Ok(())
+    }
+
+    /// Prints all records that are left, as many as are wanted. Returns what ended the reading.
+    fn all<S: Source>(&mut self, records: &mut Ordered<S>) -> Result<Option<Error>, Failure> {
+        while self.wants_more() {
+            match records.next_record() {
+                Ok(Some(record)) => self.print(&record)?,
+                Ok(None) => break,
+                Err(error) => return Ok(Some(error)),
+            }
+        }
+        Ok(None)
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
