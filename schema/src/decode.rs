@@ -122,6 +122,14 @@ impl Decoder {
         &self.schema.fields
     }
 
+    /// The bytes that every payload has, where all fields are of a fixed size.
+    #[must_use]
+    pub fn fixed_size(&self, pointers: PointerSize) -> Option<usize> {
+        let ops = self.ops(pointers);
+        let (fields, bytes) = ops.first().map_or((0, 0), |op| op.run);
+        (fields == ops.len()).then_some(bytes)
+    }
+
     /// Walks a whole payload and tells what is missing and what is left over.
     #[must_use]
     pub fn check<'a>(&'a self, payload: &'a [u8], pointers: PointerSize) -> Note<'a> {

@@ -1,16 +1,20 @@
 //! How fast a trace is judged, as a share of the speed at which it is walked in time order:
 //! `cargo run --release -p etl-verify --example pace -- trace.etl`.
 //!
-//! Both read the file from memory; times are by the clock on the wall, the best of several runs that take turns.
-//! `walk` or `judge` behind the file's name does one of them once, for profilers; a number says on how many threads.
+//! Both read the file as the tools do; times are by the clock on the wall, the best of several runs that take
+//! turns, from the page cache. `walk` or `judge` behind the file's name does one of them once, for profilers; a number says on
+//! how many threads.
 
+use std::fs::File;
 use std::time::Instant;
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{FileSource, Options, Trace};
 use etl_verify::{Settings, verify_with};
 
-fn walk(bytes: &[u8], threads: usize) -> etl_format::Result<u64> {
-    let mut trace = Trace::open(bytes, &Options::default())?;
+type Outcome = Result<u64, Box<dyn std::error::Error>>;
+
+fn walk(path: &str, threads: usize) -> Outcome {
+    let mut trace = Trace::open(FileSource::new(File::open(path)?)?, &Options::default())?;
     let mut records = trace.ordered()?;
     records.with_threads(threads, |records| {
         let mut sum = 0u64;
@@ -21,12 +25,12 @@ fn walk(bytes: &[u8], threads: usize) -> etl_format::Result<u64> {
     })
 }
 
-fn judge(bytes: &[u8], threads: usize) -> etl_format::Result<u64> {
+fn judge(path: &str, threads: usize) -> Outcome {
     let settings = Settings { threads, ..Settings::default() };
-    Ok(verify_with(bytes, "", &settings, |_| {})?.records)
+    Ok(verify_with(FileSource::new(File::open(path)?)?, "", &settings, |_| {})?.records)
 }
 
-fn seconds(work: impl FnOnce() -> etl_format::Result<u64>) -> etl_format::Result<f64> {
+fn seconds(work: impl FnOnce() -> Outcome) -> Result<f64, Box<dyn std::error::Error>> {
     let start = Instant::now();
     std::hint::black_box(work()?);
     Ok(start.elapsed().as_secs_f64())
@@ -37,16 +41,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = args.next().ok_or("which trace?")?;
     let what = args.next().unwrap_or_default();
     let threads = args.next().map_or(Ok(1), |n| n.parse())?;
-    let bytes = std::fs::read(path)?;
     match what.as_str() {
-        "walk" => drop(walk(&bytes, threads)?),
-        "judge" => drop(judge(&bytes, threads)?),
+        "walk" => drop(walk(&path, threads)?),
+        "judge" => drop(judge(&path, threads)?),
         _ => {
             for threads in [1, 2] {
                 let (mut walked, mut judged) = (f64::INFINITY, f64::INFINITY);
-                for _ in 0..9 {
-                    walked = walked.min(seconds(|| walk(&bytes, threads))?);
-                    judged = judged.min(seconds(|| judge(&bytes, threads))?);
+                for _ in 0..7 {
+                    walked = walked.min(seconds(|| walk(&path, threads))?);
+                    judged = judged.min(seconds(|| judge(&path, threads))?);
                 }
                 println!(
                     "{threads} threads: walked in {:.1} ms, judged in {:.1} ms: {:.2} of the speed",

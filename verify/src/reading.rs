@@ -6,10 +6,11 @@ use etl_format::Result;
 use etl_format::read::{Batch, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
 use etl_schema::tables::Profile;
 
+use crate::facts::Facts;
 use crate::facts::enable::Enabled;
+use crate::facts::loss::{self, Surroundings};
 use crate::facts::payload::Payloads;
 use crate::facts::source::{Fault, Timeline};
-use crate::facts::{Facts, loss};
 use crate::policy::Policy;
 use crate::report::Report;
 use crate::rules;
@@ -104,9 +105,14 @@ fn attempt<S: Source>(
         facts.keep_names();
     }
     let mut buffers = Vec::new();
+    // Whether the trace is compressed for the most part.
+    let mut packed = false;
     for (trace, name) in &traces {
+        let compressed = trace.buffers().iter().filter(|b| b.compressed).count();
+        packed = compressed > trace.buffers().len() / 2;
         facts.file(trace, name);
-        buffers.push(trace.buffers().to_vec());
+        // Only damage is placed among them.
+        buffers.push(Surroundings::new(trace.buffers()));
     }
     let mut readers = Vec::new();
     for (index, (trace, _)) in traces.iter_mut().enumerate() {
@@ -114,9 +120,11 @@ fn attempt<S: Source>(
     }
     match readers.as_mut_slice() {
         [reader] if settings.threads > 1 => {
-            // One judges; those beyond two make buffers ready.
+            // Those beyond two decompress buffers.
+            let share = !packed || settings.threads > 2;
             let facts = &mut facts;
-            let read = |reader: &mut Ordered<_>| side_by_side(reader, facts, watch);
+            let read =
+                |reader: &mut Ordered<_>| side_by_side(reader, facts, &timeline, share, watch);
             reader.with_threads(settings.threads - 1, read).map_err(|e| (0, e))?;
         }
         [reader] => {
@@ -158,20 +166,31 @@ const BATCH: usize = 1 << 17;
 /// Batches that are waiting to be judged.
 const WAITING: usize = 3;
 
-/// Reads a trace on this thread and takes its records in on another one.
+/// Reads a trace on this thread, and finds out on another one whose the addresses are. What has nothing to
+/// do with addresses is looked at by the one that reads, if it is to have a `share` in the work: where it
+/// decompresses alone, it has enough to do.
 fn side_by_side<S: Source>(
     reader: &mut Ordered<S>,
     facts: &mut Facts,
+    timeline: &Timeline,
+    share: bool,
     watch: &mut impl FnMut(&Record<'_>),
 ) -> Result<()> {
     let (send, take) = mpsc::sync_channel::<Batch>(WAITING);
     let (give_back, free) = mpsc::channel::<Batch>();
+    let mut seen = share.then(|| facts.take_seen());
+    let owners = &mut *facts;
+    let mut all = seen.as_mut();
     // `send` is moved in, so that it goes when the reading ends, however it does.
-    std::thread::scope(move |scope| {
+    let read = std::thread::scope(move |scope| {
         scope.spawn(move || {
             for mut batch in take {
                 for record in batch.records() {
-                    facts.record(&record, 0);
+                    if share {
+                        owners.owners(&record, 0);
+                    } else {
+                        owners.record(&record, 0);
+                    }
                 }
                 batch.clear();
                 // Nobody waits for the last ones.
@@ -181,6 +200,11 @@ fn side_by_side<S: Source>(
         let mut batch = Batch::default();
         while let Some(record) = reader.next_record()? {
             watch(&record);
+            if let Some(all) = &mut all
+                && !all.record(&record, timeline.stamp(0, record.stamp()))
+            {
+                continue;
+            }
             batch.push(&record);
             if batch.bytes() >= BATCH {
                 let next = free.try_recv().unwrap_or_default();
@@ -190,7 +214,11 @@ fn side_by_side<S: Source>(
         }
         send.send(batch).ok();
         Ok(())
-    })
+    });
+    if let Some(seen) = seen {
+        facts.give_back(seen);
+    }
+    read
 }
 
 /// Reads several traces side by side: always the one whose next record is due first.

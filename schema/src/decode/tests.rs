@@ -2,6 +2,19 @@ use super::*;
 use crate::model::{Count, FieldRef, Identity, InType, Length, OutType, SchemaSource};
 use etl_format::Guid;
 
+#[test]
+fn a_fixed_size_is_that_of_all_fields() {
+    let number = |name| Field::new(name, InType::UInt32);
+    let fixed = decoder(vec![number("A"), Field::new("B", InType::Pointer)]);
+    assert_eq!(fixed.fixed_size(PointerSize::P4), Some(8));
+    assert_eq!(fixed.fixed_size(PointerSize::P8), Some(12));
+    assert!(fixed.check(&[0; 12], PointerSize::P8).is_exact());
+    assert!(!fixed.check(&[0; 12], PointerSize::P4).is_exact());
+    let text = decoder(vec![number("A"), Field::new("B", InType::Utf16), number("C")]);
+    assert_eq!(text.fixed_size(PointerSize::P8), None);
+    assert_eq!(decoder(vec![]).fixed_size(PointerSize::P8), Some(0));
+}
+
 fn decoder(fields: Vec<Field>) -> Decoder {
     let id = Identity::Modern { id: 1, version: 0 };
     let schema = EventSchema { fields, ..EventSchema::new(Guid::ZERO, id, SchemaSource::Table) };

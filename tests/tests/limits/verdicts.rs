@@ -43,7 +43,7 @@ fn judged(records: &[Vec<u8>], each: usize) {
 /// An event of one of the CLR's providers.
 fn clr(rundown: bool, id: u16, process: u32, stamp: i64, payload: Vec<u8>) -> Vec<u8> {
     let provider = if rundown {
-        *b"\x1c\x02\x9a\xa6\x50\xc4\x09\x46\xa0\x35\x5a\xf5\x9a\xf4\xdf\x18"
+        *b"\x1c\x02\x69\xa6\x50\xc4\x09\x46\xa0\x35\x5a\xf5\x9a\xf4\xdf\x18"
     } else {
         *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4"
     };
@@ -138,4 +138,67 @@ fn ever_new_addresses_processes_and_providers() {
         records.push(event(true, i as u16, 1001 + i as i64, b""));
     }
     judged(&records, 120);
+}
+
+#[test]
+fn rundowns_of_one_process_without_end() {
+    let mut records = Vec::new();
+    for i in 0..20_000 {
+        // Each begins inside the one before, in ever other CLRs; what they list stands in none that is kept.
+        let instance = (i % 1000) as u16;
+        records.push(clr(true, 148, 100, 1000 + i, instance.to_le_bytes().to_vec()));
+        records.push(method(true, 144, 1000 + i, i as u64, 0x1_0000 + 64 * i as u64, 32));
+    }
+    judged(&records, 60);
+    let report = verify(trace(&records).as_slice(), "crafted.etl").unwrap();
+    let process = report.processes.iter().find(|p| p.pid == 100).unwrap();
+    assert_eq!((process.brackets.len(), process.clr_instances.len()), (4096, 257));
+    assert!(report.findings.iter().any(|f| f.rule == "rundown.runaway"));
+}
+
+#[test]
+fn one_place_that_ever_other_code_has() {
+    let mut records = Vec::new();
+    for i in 0..20_000u64 {
+        let stamp = 1000 + 10 * i as i64;
+        records.push(method(false, 141, stamp, i, 0x1_0000, 0x40));
+        records.push(method(false, 142, stamp + 5, i, 0x1_0000, 0x40));
+        // Between two of them it is nobody's.
+        let frames = words(&[stamp as u64 + 7, 100 << 32 | 100, 0x1_0008 + 8 * (i % 4)]);
+        records.push(system(true, 0x1820, stamp + 7, &frames));
+    }
+    judged(&records, 60);
+}
+
+#[test]
+fn what_is_told_again_and_again_takes_no_memory() {
+    let mut heads = Vec::new();
+    for i in 0..500u64 {
+        heads.push(method(false, 141, 1000, i, 0x1_0000 + 0x100 * i, 0x80));
+    }
+    let judge = |stacks: u64| {
+        let mut records = heads.clone();
+        for i in 0..stacks {
+            let stamp = 2000 + i;
+            // Some addresses are in methods, some in nothing.
+            let frames = (0..8).map(|n| 0x1_0000 + 0x40 * (i * 7 + n * 11) % 0x1_f400);
+            let stack: Vec<u64> = [stamp, 100 << 32 | 100].into_iter().chain(frames).collect();
+            records.push(system(true, 0x1820, stamp as i64, &words(&stack)));
+            let address = words(&[0x1_0000 + 0x40 * (i % 2000), 100]);
+            records.push(perfinfo(true, 0x0f2e, stamp as i64, None, &[], &address));
+            records.push(event(true, (i % 16) as u16, stamp as i64, b""));
+        }
+        let bytes = trace(&records);
+        let (report, most) = peak(|| verify(bytes.as_slice(), "long.etl").unwrap());
+        assert_eq!(report.records, 1 + records.len() as u64);
+        (bytes.len(), most)
+    };
+    // What is made once in a process, the tables say, is no trace's.
+    judge(10);
+    let (short, little) = judge(5_000);
+    let (long, much) = judge(60_000);
+    assert!(long > 10 * short);
+    // The list of the buffers is what grows: some hundred bytes for each 64 KiB.
+    let grown = much.saturating_sub(little);
+    assert!(grown < (long - short) / 100, "{little} bytes for {short}, {much} for {long}");
 }

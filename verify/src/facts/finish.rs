@@ -33,7 +33,7 @@ impl Facts {
                 let tally = process.tally(Origin::Sample);
                 tally.stacks += sight.count;
                 tally.frames += sight.count;
-                process.pend(address, Origin::Sample, sight);
+                process.pend(address, Origin::Sample, sight, &mut self.room);
             }
         }
         let kernel = std::mem::take(&mut self.kernel);
@@ -74,7 +74,7 @@ fn decide(
     images: &mut Images,
     offenders: &mut Vec<Offender>,
 ) {
-    for (ordinal, hits) in std::mem::take(&mut process.kernel_hits) {
+    for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
         let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
         for (origin, count) in Origin::ALL.into_iter().zip(hits) {
             images.hit(image, origin, count);
@@ -87,6 +87,16 @@ fn decide(
     let clrs = std::mem::take(&mut process.clrs);
     let native = native_images(&clrs);
     let (code_history, own_history) = (code.history(), own.history());
+    let [in_image, nowhere] = process.pending.beyond;
+    for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(nowhere) {
+        let tally = process.tally(origin);
+        tally.image += inside;
+        tally.unresolved += outside;
+        if let Some(count) = process.causes.get_mut(Cause::Beyond as usize) {
+            *count += outside;
+        }
+    }
+    let cut = process.brackets.iter().any(|b| !b.is_whole());
     for (address, pending) in std::mem::take(&mut process.pending).take() {
         let Pending { in_image, nowhere, first, last } = pending;
         let method = code_history.owner(address, first, last);
@@ -122,7 +132,7 @@ fn decide(
             }
         }
         if missed > 0 {
-            let cause = cause(process, address, &code_history, &own_history);
+            let cause = cause(process, cut, address, &code_history, &own_history);
             if let Some(count) = process.causes.get_mut(cause as usize) {
                 *count += missed;
             }
@@ -135,7 +145,14 @@ fn decide(
     (process.code, process.images, process.clrs) = (code, own, clrs);
 }
 
-fn cause(process: &Process, address: u64, code: &History<'_>, images: &History<'_>) -> Cause {
+/// Why an address resolved to nothing; `cut` tells whether a rundown of the process is not whole.
+fn cause(
+    process: &Process,
+    cut: bool,
+    address: u64,
+    code: &History<'_>,
+    images: &History<'_>,
+) -> Cause {
     if code.ever(address).is_some() {
         Cause::MethodGone
     } else if images.ever(address).is_some() {
@@ -145,7 +162,7 @@ fn cause(process: &Process, address: u64, code: &History<'_>, images: &History<'
         Cause::Outside
     } else if process.is_managed() && process.brackets.is_empty() {
         Cause::NoRundown
-    } else if process.brackets.iter().any(|b| !b.is_whole()) {
+    } else if cut {
         Cause::CutRundown
     } else {
         Cause::Outside

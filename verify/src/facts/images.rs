@@ -14,6 +14,12 @@ use super::process::Origin;
 const IMAGE_ID: Guid =
     Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
 
+/// Whether a record is one by which a merge tells what an image is.
+#[must_use]
+pub fn is_identity(record: &Record<'_>) -> bool {
+    matches!(record.header(), Header::Full(header) if header.class == IMAGE_ID)
+}
+
 /// An image in the address space of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
@@ -34,6 +40,41 @@ pub enum ImageId {
     Pdb(Pdb),
     /// That it has none, or that it could not be read.
     None,
+}
+
+/// How many addresses of a process lie in images of the kernel.
+#[derive(Clone, Debug, Default)]
+pub struct KernelHits {
+    /// Where the image with an ordinal stands.
+    places: HashMap<u16, u32>,
+    /// Ordinals of the images, and hits by origin.
+    list: Vec<(u16, [u64; Origin::COUNT])>,
+}
+
+impl KernelHits {
+    /// The place at which hits in the image with an ordinal are counted.
+    pub fn place(&mut self, ordinal: u16) -> u32 {
+        *self.places.entry(ordinal).or_insert_with(|| {
+            self.list.push((ordinal, [0; Origin::COUNT]));
+            // There are no more than ordinals.
+            (self.list.len() - 1) as u32
+        })
+    }
+
+    /// Counts an address.
+    #[inline]
+    pub fn add(&mut self, place: u32, origin: Origin) {
+        let hits = self.list.get_mut(place as usize);
+        if let Some(n) = hits.and_then(|(_, hits)| hits.get_mut(origin as usize)) {
+            *n += 1;
+        }
+    }
+
+    /// Ordinals of images, and hits by origin.
+    #[must_use]
+    pub fn take(self) -> Vec<(u16, [u64; Origin::COUNT])> {
+        self.list
+    }
 }
 
 /// All images, and what is told of them.

@@ -104,12 +104,28 @@ impl<'a> Frames<'a> {
     }
 }
 
+/// Whether [`decode`] knows events with this hook.
+#[must_use]
+#[inline]
+pub const fn is_looked_at(hook: u16) -> bool {
+    matches!(
+        hook,
+        0x0f2e
+            | 0x1820
+            | 0x1822..=0x1826
+            | 0x030a
+            | 0x1402..=0x1404
+            | 0x0301..=0x0304
+            | 0x0501..=0x0504
+    )
+}
+
 /// Decodes a kernel event; `None` for those that verification does not look at, and for payloads
 /// too short for their event.
 #[must_use]
 #[inline]
 pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
-    let hook = record.hook()?;
+    let hook = record.hook().filter(|&hook| is_looked_at(hook))?;
     let wide = record.pointer_size()? == PointerSize::P8;
     let pointer = |c: &mut Cursor<'a>| if wide { c.u64() } else { c.u32().map(u64::from) };
     let mut c = Cursor::new(record.payload());

@@ -4,6 +4,8 @@
 //! closely as the file allows: a flag on a buffer places it on a processor between two stamps; a
 //! header's count alone places it anywhere in the session.
 
+use std::collections::HashMap;
+
 use etl_format::constants::LogFileMode;
 use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 
@@ -73,9 +75,11 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     let mut add = |what, processor, (from, to)| {
         losses.push(Loss { from, to, processor, what, source });
     };
+    let places: HashMap<u64, usize> =
+        streams.iter().enumerate().map(|(index, b)| (b.offset, index)).collect();
     // The span from the buffer before the one at an offset to the one behind it.
     let around = |offset: u64, first: isize, last: isize| {
-        let index = streams.iter().position(|b| b.offset == offset)?;
+        let index = places.get(&offset).copied()?;
         let processor = streams.get(index)?.processor;
         let neighbour = |by: isize| {
             let b = streams.get(index.checked_add_signed(by)?)?;
@@ -152,16 +156,38 @@ pub fn overwritten<S: Source>(trace: &Trace<S>) -> Option<u64> {
     u64::try_from(gone).ok().filter(|gone| *gone > 0 && (full || wrapped || counted))
 }
 
+/// The buffers of a file as damage is placed among them.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// By offset.
+    by_place: Vec<BufferEntry>,
+    /// Processors and first stamps of those that were not rebuilt, sorted.
+    by_time: Vec<(u16, i64)>,
+}
+
+impl Surroundings {
+    /// Sorts the buffers of a file.
+    #[must_use]
+    pub fn new(buffers: &[BufferEntry]) -> Self {
+        let stamped = buffers.iter().filter(|b| b.first_stamp != i64::MIN);
+        let mut by_place: Vec<_> = stamped.copied().collect();
+        by_place.sort_by_key(|b| b.offset);
+        let told = buffers.iter().filter(|b| !b.rebuilt);
+        let mut by_time: Vec<_> = told.map(|b| (b.processor, b.first_stamp)).collect();
+        by_time.sort_unstable();
+        Surroundings { by_place, by_time }
+    }
+}
+
 /// The loss that damage of a file means: what stood between the buffers around it.
 #[must_use]
 pub fn of_damage(
     damage: &Damage,
-    buffers: &[BufferEntry],
+    buffers: &Surroundings,
     source: usize,
     at: impl Fn(i64) -> i64,
 ) -> Loss {
-    let mut by_place: Vec<_> = buffers.iter().filter(|b| b.first_stamp != i64::MIN).collect();
-    by_place.sort_by_key(|b| b.offset);
+    let Surroundings { by_place, by_time } = buffers;
     // Damage inside a buffer begins within it; what is missing may be of its time and later.
     let index = by_place.partition_point(|b| b.offset <= damage.range.start);
     let inside = index.checked_sub(1).and_then(|i| by_place.get(i));
@@ -170,10 +196,10 @@ pub fn of_damage(
     let from = within.map(|b| at(b.first_stamp));
     // Later buffers of the same processor bound it, where it is inside one.
     let to = processor.and_then(|own| {
-        let later = buffers.iter().filter(|b| {
-            b.processor == own.processor && b.first_stamp > own.first_stamp && !b.rebuilt
-        });
-        later.map(|b| at(b.first_stamp)).min()
+        let (processor, stamp) = (own.processor, own.first_stamp);
+        let later = by_time.partition_point(|&b| b <= (processor, stamp));
+        let later = by_time.get(later).filter(|(other, _)| *other == processor);
+        later.map(|&(_, stamp)| at(stamp))
     });
     Loss { from, to, processor: processor.map(|b| b.processor), what: What::Bytes, source }
 }

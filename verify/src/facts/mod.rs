@@ -7,6 +7,7 @@
 //! and address, for a rundown that may come later, and is decided at the end of the trace.
 
 pub mod activity;
+mod chunks;
 pub mod clr;
 pub mod enable;
 mod finish;
@@ -19,13 +20,18 @@ pub mod payload;
 mod process;
 mod ranges;
 mod recent;
+mod seen;
 pub mod source;
 pub mod stacks;
 pub mod told;
 mod waiting;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use etl_format::Clock;
-use etl_format::read::{ExtendedItem, Record};
+use etl_format::constants::EventFlags;
+use etl_format::read::{EventHeader, ExtendedItem, Record};
 use foldhash::HashMap;
 
 use activity::Activities;
@@ -56,10 +62,25 @@ const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
 /// takes 192.
 const MOST_KEYED: usize = 512;
 
+/// Places for processes that were asked for a moment ago; a power of two.
+const NEAR: usize = 64;
+
+/// Most samples of threads without a known process that are put by, by thread and address; others
+/// count for the idle process.
+const HOMELESS: usize = 1 << 20;
+
+/// Most uses of stack keys that wait for a definition; others stay undefined.
+const KEYS: usize = 1 << 20;
+
+/// Processes that are told apart; all others count as one. A machine has some hundreds.
+const PROCESSES: usize = 1 << 16;
+
+/// The id under which processes count that are not told apart.
+const OTHERS: u32 = u32::MAX;
+
 /// How a stack key was used in a process.
 #[derive(Clone, Copy, Debug)]
 struct KeyUse {
-    process: usize,
     count: u64,
     first: i64,
     last: i64,
@@ -112,14 +133,19 @@ pub struct Facts {
     pub told: Option<Told>,
     timeline: Timeline,
     by_pid: HashMap<u32, usize>,
-    /// The process that was asked for last, and its index.
-    last_process: Option<(u32, usize)>,
+    /// Processes that were asked for a moment ago, and their indices, by the lowest bits of their ids.
+    near: [Option<(u32, usize)>; NEAR],
     threads: HashMap<u32, u32>,
     /// The thread of the last event: it has its process.
     last_thread: Option<u32>,
     /// Samples of threads whose process is not known yet, by thread and address.
     homeless: HashMap<(u32, u64), Sight>,
-    keys: HashMap<u64, Vec<KeyUse>>,
+    /// Uses of stack keys that are not defined yet, by key and process.
+    keys: BTreeMap<(u64, usize), KeyUse>,
+    /// Uses for which there was no room.
+    keys_beyond: u64,
+    /// For how many addresses there is room yet.
+    room: usize,
     /// Kernel addresses, shared by all processes.
     kernel: Ranges,
     /// What addresses resolved to a moment ago.
@@ -149,11 +175,13 @@ impl Facts {
             told: None,
             timeline,
             by_pid: HashMap::default(),
-            last_process: None,
+            near: [None; NEAR],
             threads: HashMap::default(),
             last_thread: None,
             homeless: HashMap::default(),
-            keys: HashMap::default(),
+            keys: BTreeMap::new(),
+            keys_beyond: 0,
+            room: waiting::MOST,
             kernel: Ranges::default(),
             recent: Recents::default(),
         }
@@ -182,10 +210,27 @@ impl Facts {
         self.records += 1;
         let stamp = self.timeline.stamp(source, record.stamp());
         widen(&mut self.span, stamp);
-        if record.is_event() {
-            self.event(record, stamp);
-        } else if record.is_kernel() {
+        if let Some(header) = record.event() {
+            let Facts { admission, activities, payloads, .. } = self;
+            seen::look(admission, activities, payloads, record, &header, stamp);
+            self.event(record, &header, stamp);
+            return;
+        }
+        if record.is_kernel() {
             widen(&mut self.kernel_span, stamp);
+        } else {
+            self.payloads.learn(record);
+        }
+        self.owners(record, source);
+    }
+
+    /// Takes in what a record says of who owns addresses, and which addresses it names.
+    #[inline]
+    pub(crate) fn owners(&mut self, record: &Record<'_>, source: usize) {
+        let stamp = self.timeline.stamp(source, record.stamp());
+        if let Some(header) = record.event() {
+            self.event(record, &header, stamp);
+        } else if record.is_kernel() {
             if let Some(event) = kernel::decode(record) {
                 self.kernel_event(event, record, stamp);
             } else if record.hook() == Some(0) {
@@ -193,75 +238,74 @@ impl Facts {
             }
         } else {
             self.images.identity(record);
-            self.payloads.learn(record);
         }
     }
 
-    fn event(&mut self, record: &Record<'_>, stamp: i64) {
-        let Some(header) = record.event() else { return };
+    fn event(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
         let (pid, tid) = (header.process_id, header.thread_id);
         if self.last_thread != Some(tid) {
             self.threads.entry(tid).or_insert(pid);
             self.last_thread = Some(tid);
         }
-        self.admission.event(record, &header, stamp);
-        let (payload, pointers) = (record.payload(), record.pointer_size());
-        if let Some(from) = clr::decode_event(&header, payload, pointers) {
-            let process = self.process(pid);
-            let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
-            widen(span, stamp);
-            let since = span.map_or(0, |(first, _)| stamp.saturating_sub(first));
-            match from.event {
-                ClrEvent::Stack(stated) => {
-                    let frames = clr::stack_frames(payload, pointers);
-                    let held = self.stack(process, Origin::ClrStack, frames, stamp);
-                    // A stack comes microseconds after its event.
-                    let begun = since.unsigned_abs() <= self.clock.frequency / 100;
-                    self.stacks.stack((tid, from.rundown), (stated, held), stamp, begun);
-                }
-                ClrEvent::Exception(at) => {
-                    self.stack(process, Origin::Exception, std::iter::once(at), stamp);
-                }
-                ClrEvent::EntryPoint(at) => {
-                    self.stack(process, Origin::EntryPoint, std::iter::once(at), stamp);
-                }
-                _ => {}
-            }
-            if !matches!(from.event, ClrEvent::Stack(_)) {
-                self.stacks.event(tid, from.rundown);
-            }
-            let index = process;
-            if let Some(process) = self.processes.get_mut(process) {
-                let mut code = None;
-                if let Some(told) = &mut self.told {
-                    let clr = (index, process.instance_of(&from));
-                    code = told.learn(clr, &from, &header, payload, stamp);
-                }
-                process.clr_event(&from, code, stamp, tid);
-            }
-        } else if header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN {
-            self.stacks.event(tid, header.provider == clr::RUNDOWN);
+        if header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN {
+            self.clr_event(record, header, stamp);
         }
-        let mut related = None;
-        for item in record.extended() {
-            match item {
-                ExtendedItem::Stack(stack) => {
+        if header.flags.has(EventFlags::EXTENDED_INFO) {
+            for item in record.extended() {
+                if let ExtendedItem::Stack(stack) = item {
                     let process = self.process(pid);
                     self.stack(process, Origin::ExtendedStack, stack.addresses(), stamp);
                 }
-                ExtendedItem::RelatedActivity(parent) => related = Some(parent),
-                _ => {}
             }
         }
-        self.activities.event(&header, related, stamp);
-        self.payloads.event(record, &header, payload, stamp);
+    }
+
+    fn clr_event(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+        let (pid, tid) = (header.process_id, header.thread_id);
+        let (payload, pointers) = (record.payload(), record.pointer_size());
+        let Some(from) = clr::decode_event(header, payload, pointers) else {
+            self.stacks.event(tid, header.provider == clr::RUNDOWN);
+            return;
+        };
+        let index = self.process(pid);
+        let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
+        widen(span, stamp);
+        let since = span.map_or(0, |(first, _)| stamp.saturating_sub(first));
+        match from.event {
+            ClrEvent::Stack(stated) => {
+                let frames = clr::stack_frames(payload, pointers);
+                let held = self.stack(index, Origin::ClrStack, frames, stamp);
+                // A stack comes microseconds after its event.
+                let begun = since.unsigned_abs() <= self.clock.frequency / 100;
+                self.stacks.stack((tid, from.rundown), (stated, held), stamp, begun);
+            }
+            ClrEvent::Exception(at) => {
+                self.stack(index, Origin::Exception, std::iter::once(at), stamp);
+            }
+            ClrEvent::EntryPoint(at) => {
+                self.stack(index, Origin::EntryPoint, std::iter::once(at), stamp);
+            }
+            _ => {}
+        }
+        if !matches!(from.event, ClrEvent::Stack(_)) {
+            self.stacks.event(tid, from.rundown);
+        }
+        if let Some(process) = self.processes.get_mut(index) {
+            let mut code = None;
+            if let Some(told) = &mut self.told {
+                let clr = (index, process.instance_of(&from));
+                code = told.learn(clr, &from, header, payload, stamp);
+            }
+            process.clr_event(&from, code, stamp, tid);
+        }
     }
 
     fn kernel_event(&mut self, event: KernelEvent<'_>, record: &Record<'_>, stamp: i64) {
         match event {
             KernelEvent::Sample { address, tid } => {
                 let pid = if tid == 0 { Some(0) } else { self.threads.get(&tid).copied() };
-                match pid {
+                let beyond = self.homeless.len() >= HOMELESS;
+                match pid.or(beyond.then_some(0)) {
                     Some(pid) => {
                         let process = self.process(pid);
                         let address = std::iter::once(address);
@@ -282,12 +326,16 @@ impl Facts {
             KernelEvent::StackKey { at, pid, key } => {
                 self.stacks.kernel(at, record.stamp());
                 let process = self.process(pid);
-                let uses = self.keys.entry(key).or_default();
-                match uses.iter_mut().find(|u| u.process == process) {
-                    Some(known) => (known.count, known.last) = (known.count + 1, stamp),
-                    None => {
-                        uses.push(KeyUse { process, count: 1, first: stamp, last: stamp });
+                let room = self.keys.len() < KEYS;
+                match self.keys.entry((key, process)) {
+                    Entry::Occupied(mut known) => {
+                        let known = known.get_mut();
+                        (known.count, known.last) = (known.count + 1, stamp);
                     }
+                    Entry::Vacant(new) if room => {
+                        new.insert(KeyUse { count: 1, first: stamp, last: stamp });
+                    }
+                    Entry::Vacant(_) => self.keys_beyond += 1,
                 }
                 if let Some(process) = self.processes.get_mut(process) {
                     process.tally(Origin::KernelStack).stacks += 1;
@@ -296,8 +344,11 @@ impl Facts {
             KernelEvent::StackDefinition { key, last, frames } => {
                 // A definition at the first use comes before the others; those wait for the next.
                 if last {
-                    for key_use in self.keys.remove(&key).unwrap_or_default() {
-                        self.keyed(key_use, frames.iter().take(MOST_KEYED));
+                    let whole = (key, 0)..=(key, usize::MAX);
+                    let uses: Vec<_> = self.keys.range(whole).map(|(&k, &u)| (k, u)).collect();
+                    for (used, key_use) in uses {
+                        self.keys.remove(&used);
+                        self.keyed(used.1, key_use, frames.iter().take(MOST_KEYED));
                     }
                 }
             }
@@ -362,7 +413,7 @@ impl Facts {
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
             if reused.is_some_and(|p| p.ended.is_some()) {
                 self.by_pid.remove(&pid);
-                self.last_process = None;
+                self.near = [None; NEAR];
             }
         }
         let index = self.process(pid);
@@ -383,19 +434,37 @@ impl Facts {
 
     /// Index of the process that has this id now.
     fn process(&mut self, pid: u32) -> usize {
-        if let Some((last, index)) = self.last_process
-            && last == pid
+        // Ids are multiples of four.
+        let near = (pid >> 2) as usize & (NEAR - 1);
+        if let Some(Some((known, index))) = self.near.get(near)
+            && *known == pid
         {
-            return index;
+            return *index;
         }
         let known = self.by_pid.get(&pid).copied();
         let index = known.unwrap_or_else(|| {
+            if self.processes.len() >= PROCESSES {
+                return self.others();
+            }
             self.processes.push(Process::new(pid));
             self.by_pid.insert(pid, self.processes.len() - 1);
             self.processes.len() - 1
         });
-        self.last_process = Some((pid, index));
+        if let Some(near) = self.near.get_mut(near) {
+            *near = Some((pid, index));
+        }
         index
+    }
+
+    /// Index of the process that stands for all that are not told apart.
+    #[cold]
+    fn others(&mut self) -> usize {
+        if let Some(&others) = self.by_pid.get(&OTHERS) {
+            return others;
+        }
+        self.processes.push(Process::new(OTHERS));
+        self.by_pid.insert(OTHERS, self.processes.len() - 1);
+        self.processes.len() - 1
     }
 
     /// Resolves the addresses of a stack, or puts them by; gives how many there were.
@@ -407,10 +476,9 @@ impl Facts {
         stamp: i64,
     ) -> usize {
         let index = process;
-        let Facts { processes, kernel, recent, .. } = self;
+        let Facts { processes, kernel, recent, room, .. } = self;
         let Some(process) = processes.get_mut(index) else { return 0 };
-        let mut tally = Tally { stacks: 1, ..Tally::default() };
-        let mut count = 0;
+        let (mut count, mut in_kernel, mut named) = (0u64, 0u64, 0u64);
         // Grows with each change of what an address of this process can resolve to.
         let state = 1 + kernel.changes() + process.code.changes() + process.images.changes();
         for address in frames {
@@ -418,47 +486,55 @@ impl Facts {
             let resolve = || owner(address, process, kernel);
             let Some(found) = recent.get(index, address, state, resolve) else { continue };
             match found.owner {
-                Owner::Kernel(ordinal) => {
-                    tally.image += 1;
-                    process.kernel_hit(ordinal, origin);
+                Owner::Kernel(place) => {
+                    in_kernel += 1;
+                    process.kernel_hits.add(place, origin);
                 }
-                Owner::Method => {
-                    tally.managed += 1;
-                    tally.named += 1;
-                }
+                Owner::Method => named += 1,
                 Owner::Image | Owner::Nobody => {
                     let in_image = found.owner == Owner::Image;
-                    let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
-                    let place = found.waiting().unwrap_or_else(|| {
-                        let place = process.pending.place(address, sight);
-                        found.wait_at(place);
+                    let place = found.waiting().or_else(|| {
+                        let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
+                        let place = process.pending.place(address, sight, room);
+                        match place {
+                            Some(place) => found.wait_at(place),
+                            None => process.pending.see_beyond(origin, sight),
+                        }
                         place
                     });
-                    process.pending.see(place, origin, sight);
+                    if let Some(place) = place {
+                        process.pending.see_now(place, origin, in_image, stamp);
+                    }
                 }
             }
         }
-        tally.frames = count;
-        *process.tally(origin) += tally;
+        *process.tally(origin) += Tally {
+            stacks: 1,
+            frames: count,
+            image: in_kernel,
+            managed: named,
+            named,
+            ..Tally::default()
+        };
         usize::try_from(count).unwrap_or(usize::MAX)
     }
 
     /// Frames of a stack that was told by key: when each use was is not kept, so all are decided at
     /// the end, for the span of the uses.
-    fn keyed(&mut self, key_use: KeyUse, frames: impl Iterator<Item = u64>) {
-        let KeyUse { process, count, first, last } = key_use;
+    fn keyed(&mut self, process: usize, key_use: KeyUse, frames: impl Iterator<Item = u64>) {
+        let KeyUse { count, first, last } = key_use;
         let Some(process) = self.processes.get_mut(process) else { return };
         for address in frames {
             process.tally(Origin::KernelStack).frames += count;
             let sight = Sight { count, first, last, in_image: false };
-            process.pend(address, Origin::KernelStack, sight);
+            process.pend(address, Origin::KernelStack, sight, &mut self.room);
         }
     }
 
     /// Stacks told by a key that was never defined.
     #[must_use]
     pub fn undefined_stacks(&self) -> u64 {
-        self.keys.values().flatten().map(|u| u.count).sum()
+        self.keys.values().map(|u| u.count).sum::<u64>() + self.keys_beyond
     }
 
     /// The first loss, if any, that may have happened within a span.
@@ -498,7 +574,7 @@ fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Owner {
     if address >= KERNEL_SPACE
         && let Some(image) = kernel.now(address)
     {
-        return Owner::Kernel(image.instance);
+        return Owner::Kernel(process.kernel_hits.place(image.instance));
     }
     if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
         return Owner::Method;

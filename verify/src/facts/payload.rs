@@ -76,6 +76,9 @@ impl Payloads {
             count(&mut self.descriptor, id, stamp);
         }
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        if decoder.fixed_size(pointers) == Some(payload.len()) {
+            return;
+        }
         let note = decoder.check(payload, pointers);
         let list = if note.is_short() {
             &mut self.short

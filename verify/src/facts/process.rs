@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 
 use super::clr::{ClrEvent, FromClr, Method, Rundown, Via};
+use super::images::KernelHits;
 use super::instance::{Bracket, Clr, Listing, listed_by};
 use super::ranges::{Added, Ranges, Tag};
 use super::waiting::Waiting;
@@ -88,12 +89,20 @@ pub enum Cause {
     ImageGone,
     /// It is outside of everything that was ever there.
     Outside,
+    /// There were more addresses than are kept apart, so that no later event could decide it.
+    Beyond,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Cause; 5] =
-        [Cause::NoRundown, Cause::CutRundown, Cause::MethodGone, Cause::ImageGone, Cause::Outside];
+    pub const ALL: [Cause; 6] = [
+        Cause::NoRundown,
+        Cause::CutRundown,
+        Cause::MethodGone,
+        Cause::ImageGone,
+        Cause::Outside,
+        Cause::Beyond,
+    ];
 
     /// In words.
     #[must_use]
@@ -104,6 +113,7 @@ impl Cause {
             Cause::MethodGone => "a method's code at another time",
             Cause::ImageGone => "an image at another time",
             Cause::Outside => "outside of everything the trace tells of",
+            Cause::Beyond => "beyond the addresses that are kept apart",
         }
     }
 }
@@ -186,6 +196,8 @@ pub struct Process {
     pub clr_events: u64,
     /// Brackets of rundowns, in the order in which they appeared.
     pub brackets: Vec<Bracket>,
+    /// Brackets that were not kept, since there were too many.
+    pub brackets_beyond: u64,
     /// Rundown events outside every bracket of their kind and instance.
     pub outside: Counted,
     /// Rundown events of the one kind inside a bracket of the other.
@@ -227,8 +239,8 @@ pub struct Process {
     pub precompiled: u64,
     /// Those of them whose image the trace gives no PDB identity of.
     pub precompiled_unidentified: u64,
-    /// Addresses in kernel images, by the image's ordinal among them and by origin.
-    pub kernel_hits: BTreeMap<u16, [u64; Origin::COUNT]>,
+    /// Addresses in kernel images.
+    pub kernel_hits: KernelHits,
     /// Addresses that nothing covered yet.
     pub pending: Waiting,
     /// Indices of the open brackets, by kind and instance.
@@ -255,8 +267,17 @@ impl Process {
     #[must_use]
     pub fn instance_of(&self, from: &FromClr<'_>) -> u16 {
         let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
-        from.instance.or_else(only).unwrap_or(0)
+        let instance = from.instance.or_else(only).unwrap_or(0);
+        if self.clrs.len() >= Self::CLRS && !self.clrs.contains_key(&instance) {
+            return u16::MAX;
+        }
+        instance
     }
+
+    /// CLRs of a process that are told apart; the others count as one. Windows gives a process a handful.
+    const CLRS: usize = 256;
+    /// Brackets of a process that are kept; collectors ask for two or three.
+    const BRACKETS: usize = 1 << 12;
 
     /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
     /// method's id.
@@ -426,6 +447,10 @@ impl Process {
         nested: bool,
         (last, thread): (i64, u32),
     ) {
+        if self.brackets.len() >= Self::BRACKETS {
+            self.brackets_beyond += 1;
+            return;
+        }
         if opened.is_some() && closed.is_none() {
             self.open.entry((kind, instance)).or_default().push(self.brackets.len());
         }
@@ -479,7 +504,7 @@ impl Process {
         }
         if self.open_bracket(other(kind), instance).is_some() {
             self.confused.add(stamp);
-        } else {
+        } else if self.brackets_beyond == 0 {
             self.outside.add(stamp);
         }
         0
@@ -525,17 +550,11 @@ impl Process {
     }
 
     /// An address was seen that no managed code covers so far.
-    pub fn pend(&mut self, address: u64, origin: Origin, sight: Sight) {
-        let place = self.pending.place(address, sight);
-        self.pending.see(place, origin, sight);
-    }
-
-    /// An address in a kernel image was seen.
-    #[inline]
-    pub fn kernel_hit(&mut self, ordinal: u16, origin: Origin) {
-        let hits = self.kernel_hits.entry(ordinal).or_default();
-        if let Some(n) = hits.get_mut(origin as usize) {
-            *n += 1;
+    /// `room` is for how many addresses there is room yet.
+    pub fn pend(&mut self, address: u64, origin: Origin, sight: Sight, room: &mut usize) {
+        match self.pending.place(address, sight, room) {
+            Some(place) => self.pending.see(place, origin, sight),
+            None => self.pending.see_beyond(origin, sight),
         }
     }
 

@@ -1,10 +1,12 @@
 //! Who owns an address at which time.
 //!
-//! What is alive stands in one ordered map with 32 bytes per range, so that an index of millions of
+//! What is alive stands in one ordered map with some 40 bytes per range, so that an index of millions of
 //! methods stays small; what has gone, and what was covered by something told of later, stands in a
 //! list that is sorted once, at the end.
 
 use std::collections::BTreeMap;
+
+use super::chunks::Chunks;
 
 /// Ranges that are tried for one address at one time. More than that have shared an address only where
 /// a trace is made to be slow.
@@ -117,7 +119,7 @@ pub enum Added {
 /// Ranges of one kind in one address space.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    live: BTreeMap<u64, Live>,
+    live: Chunks<Live>,
     /// What has gone.
     past: Vec<Range>,
     /// What is alive, but hidden from a plain look-up by a range that was added over it; by start.
@@ -143,7 +145,10 @@ impl Ranges {
             return Added::Empty;
         }
         self.changed();
-        if let Some(known) = self.live.get_mut(&start)
+        let beneath = self.live.at_or_before(end - 1);
+        // Most of what is told of is new, and nothing begins there.
+        if beneath.is_some_and(|(at, _)| at >= start)
+            && let Some(known) = self.live.get_mut(start)
             && known.size == size
         {
             let before = known.tag();
@@ -164,9 +169,7 @@ impl Ranges {
             *known = live(from, size, tag);
             return Added::Again;
         }
-        let beneath = self.live.range(..end).next_back();
         let beneath = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
-        let beneath = beneath.map(|(&at, &live)| (at, live));
         if let Some((at, older)) = beneath {
             self.overlaps += 1;
             if at != start {
@@ -183,7 +186,7 @@ impl Ranges {
     /// seen has been there since before the trace.
     pub fn remove(&mut self, start: u64, size: u64, at: i64, tag: Tag) -> Option<Tag> {
         self.changed();
-        let known = self.live.remove(&start);
+        let known = self.live.remove(start);
         let range = match known {
             Some(live) => live.range(start, Some(at)),
             None => {
@@ -200,7 +203,7 @@ impl Ranges {
 
     /// Everything ends, since the process does.
     pub fn clear(&mut self, at: i64) {
-        for (start, live) in std::mem::take(&mut self.live) {
+        for (start, live) in std::mem::take(&mut self.live).iter() {
             self.past.push(live.range(start, Some(at)));
         }
         for range in std::mem::take(&mut self.hidden).into_values().flatten() {
@@ -232,7 +235,7 @@ impl Ranges {
         if self.gap.is_some_and(|(from, to)| from <= address && address < to) {
             return None;
         }
-        let found = self.live.range(..=address).next_back().map(|(&at, &live)| (at, live));
+        let found = self.live.at_or_before(address);
         match found.filter(|(at, live)| live.covers(*at, address)) {
             Some((at, live)) => {
                 self.recent = Some((at, live));
@@ -240,7 +243,7 @@ impl Ranges {
             }
             None => {
                 let from = found.map_or(0, |(at, live)| at.saturating_add(live.size.into()));
-                let to = self.live.range(address..).next().map_or(u64::MAX, |(&at, _)| at);
+                let to = self.live.at_or_behind(address).unwrap_or(u64::MAX);
                 self.gap = Some((from, to));
                 None
             }
@@ -255,7 +258,7 @@ impl Ranges {
 
     /// Ranges alive at the end, or now, by address.
     pub fn alive(&self) -> impl Iterator<Item = Range> + '_ {
-        self.live.iter().map(|(&start, live)| live.range(start, None))
+        self.live.iter().map(|(start, live)| live.range(start, None))
     }
 
     /// Ranges that have gone, in no order.
@@ -301,7 +304,7 @@ struct Start {
 /// All ranges that there ever were, by address.
 #[derive(Clone, Debug)]
 pub struct History<'a> {
-    live: &'a BTreeMap<u64, Live>,
+    live: &'a Chunks<Live>,
     /// By start, and then by their ends in time.
     past: Vec<Range>,
     starts: Vec<Start>,
@@ -320,13 +323,13 @@ impl History<'_> {
     /// several that may have been there at that time, the one that went first was: those behind it came when it had gone.
     #[must_use]
     pub fn range(&self, address: u64, first: i64, last: i64) -> Option<Range> {
-        let live = self.live.range(..=address).next_back();
-        let live = live.filter(|(at, live)| live.covers(**at, address) && live.from <= last);
+        let live = self.live.at_or_before(address);
+        let live = live.filter(|(at, live)| live.covers(*at, address) && live.from <= last);
         match live {
-            Some((&start, live)) if live.from != BEFORE => Some(live.range(start, None)),
+            Some((start, live)) if live.from != BEFORE => Some(live.range(start, None)),
             _ => {
                 let past = self.gone(address, first, last);
-                past.or_else(|| live.map(|(&start, live)| live.range(start, None)))
+                past.or_else(|| live.map(|(start, live)| live.range(start, None)))
             }
         }
     }
@@ -394,6 +397,25 @@ mod tests {
         assert_eq!(history.owner(0x1088, 12, 13), Some(named(1)));
         assert_eq!(history.owner(0x1088, 31, 31), Some(named(2)));
         assert_eq!(history.ever(0x10ff), Some(named(1)));
+    }
+
+    #[test]
+    fn a_place_that_many_have_had_is_each_ones_at_its_time() {
+        let mut ranges = Ranges::default();
+        for i in 0..20_000 {
+            ranges.add(0x1000, 0x40, Some(10 * i), named(i as u64));
+            ranges.remove(0x1000, 0x40, 10 * i + 5, Tag::default());
+        }
+        // This one was there at the end, and nobody saw it come.
+        ranges.add(0x1000, 0x40, None, named(77_777));
+        let history = ranges.history();
+        for i in [0, 1, 9_999, 10_000, 19_999] {
+            for at in [0, 3, 5] {
+                let found = history.owner(0x1010, 10 * i + at, 10 * i + at);
+                assert_eq!(found, Some(named(i as u64)), "{i}");
+            }
+        }
+        assert_eq!(history.owner(0x1010, 200_001, 200_001), Some(named(77_777)));
     }
 
     #[test]

@@ -10,8 +10,8 @@
 pub(super) enum Owner {
     /// A managed method that an event names.
     Method,
-    /// The kernel's image with this ordinal.
-    Kernel(u16),
+    /// The image of the kernel whose hits are counted at this place.
+    Kernel(u32),
     /// An image of the process or of the kernel; a method may yet be told of.
     Image,
     /// Nothing yet.
@@ -71,7 +71,7 @@ impl Default for Recents {
 
 impl Recents {
     const LEAST: usize = 1 << 8;
-    const MOST: usize = 1 << 15;
+    const MOST: usize = 1 << 16;
 
     /// What an address of a process resolved to, if the state of the address space is still that one;
     /// else what `resolve` finds.

@@ -4,22 +4,41 @@ use foldhash::HashMap;
 
 use super::process::{Origin, Pending, Sight};
 
+/// Most addresses that a trace's processes keep apart. Real traces name some tens of thousands.
+pub(super) const MOST: usize = 1 << 20;
+
 /// Addresses that no named method was known to cover when they were seen.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting {
     places: HashMap<u64, usize>,
     list: Vec<(u64, Pending)>,
+    /// How often others were seen when there was room for no more, in an image and outside of all, by
+    /// origin: they are not decided any more.
+    pub beyond: [[u64; Origin::COUNT]; 2],
 }
 
 impl Waiting {
-    /// The place of an address.
-    pub fn place(&mut self, address: u64, sight: Sight) -> usize {
-        *self.places.entry(address).or_insert_with(|| {
-            let Sight { first, last, .. } = sight;
-            let none = [0; Origin::COUNT];
-            self.list.push((address, Pending { in_image: none, nowhere: none, first, last }));
-            self.list.len() - 1
-        })
+    /// The place of an address. `room` is for how many more there is room in all processes; `None`
+    /// when there is none.
+    pub fn place(&mut self, address: u64, sight: Sight, room: &mut usize) -> Option<usize> {
+        if let Some(&place) = self.places.get(&address) {
+            return Some(place);
+        }
+        *room = room.checked_sub(1)?;
+        let Sight { first, last, .. } = sight;
+        let none = [0; Origin::COUNT];
+        self.list.push((address, Pending { in_image: none, nowhere: none, first, last }));
+        self.places.insert(address, self.list.len() - 1);
+        Some(self.list.len() - 1)
+    }
+
+    /// An address was seen for which there is no room.
+    pub fn see_beyond(&mut self, origin: Origin, sight: Sight) {
+        let [in_image, nowhere] = &mut self.beyond;
+        let counts = if sight.in_image { in_image } else { nowhere };
+        if let Some(n) = counts.get_mut(origin as usize) {
+            *n += sight.count;
+        }
     }
 
     /// The address at a place was seen.
@@ -31,6 +50,17 @@ impl Waiting {
         let counts = if sight.in_image { &mut pending.in_image } else { &mut pending.nowhere };
         if let Some(n) = counts.get_mut(origin as usize) {
             *n += sight.count;
+        }
+    }
+
+    /// The address at a place was seen once, not before any other time that it was.
+    #[inline]
+    pub fn see_now(&mut self, place: usize, origin: Origin, in_image: bool, stamp: i64) {
+        let Some((_, pending)) = self.list.get_mut(place) else { return };
+        pending.last = pending.last.max(stamp);
+        let counts = if in_image { &mut pending.in_image } else { &mut pending.nowhere };
+        if let Some(n) = counts.get_mut(origin as usize) {
+            *n += 1;
         }
     }
 
@@ -50,5 +80,24 @@ impl Waiting {
     #[must_use]
     pub fn take(self) -> Vec<(u64, Pending)> {
         self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let mut waiting = Waiting::default();
+        let sight = Sight { count: 3, first: 1, last: 2, in_image: false };
+        let mut room = 2;
+        let first = waiting.place(0x10, sight, &mut room);
+        assert!(first.is_some() && waiting.place(0x20, sight, &mut room).is_some());
+        assert_eq!(waiting.place(0x30, sight, &mut room), None);
+        assert_eq!(waiting.place(0x10, sight, &mut room), first, "what is known stays");
+        waiting.see_beyond(Origin::Sample, sight);
+        assert_eq!(waiting.beyond[1][Origin::Sample as usize], 3);
+        assert_eq!((waiting.len(), room), (2, 0));
     }
 }

@@ -1,5 +1,7 @@
 //! The rundown protocol (rules R1 to R7 of the CLR): brackets, what is in them, and who has none.
 
+use std::collections::BTreeMap;
+
 use crate::facts::clr::{RUNDOWN, RUNTIME, Rundown};
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::{Finding, Severity};
@@ -27,12 +29,15 @@ const END_ENUMERATION: u64 = 0x80;
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     let strangers = super::merge::are_strangers(facts);
     for process in &facts.processes {
+        // The last bracket of each kind that began inside another one: it says that those before it were
+        // not complete.
+        let mut nested = BTreeMap::new();
+        for (at, bracket) in process.brackets.iter().enumerate().filter(|(_, b)| b.nested) {
+            nested.insert((bracket.kind, bracket.instance), at);
+        }
         for (at, bracket) in process.brackets.iter().enumerate() {
-            // The next one of its kind, if there is one, says that this one was not complete.
-            let next = process.brackets.iter().skip(at + 1);
-            let interrupted = next
-                .filter(|b| b.kind == bracket.kind && b.instance == bracket.instance)
-                .any(|b| b.nested);
+            let last = nested.get(&(bracket.kind, bracket.instance));
+            let interrupted = last.is_some_and(|&last| last > at);
             ends(facts, process, bracket, interrupted, findings);
             content(facts, process, bracket, findings);
         }

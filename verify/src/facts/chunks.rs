@@ -1,0 +1,215 @@
+//! A sorted map of addresses with long leaves: for millions of ranges.
+//!
+//! Keys stand in runs of up to [`MOST`], each sorted; the runs stand in a tree. A tree of the keys themselves has
+//! nodes of eleven at most: more levels, each of them in another place of the memory, and more room that is not used. What
+//! comes in the order of its keys fills the runs to the brim.
+
+use std::collections::BTreeMap;
+
+/// Most keys of a run.
+const MOST: usize = 128;
+
+/// Room that a run gets when it is full, in keys.
+const ROOM: usize = MOST / 8;
+
+/// A sorted run.
+#[derive(Clone, Debug)]
+struct Run<V> {
+    keys: Vec<u64>,
+    values: Vec<V>,
+}
+
+/// A map from addresses, in their order.
+#[derive(Clone, Debug)]
+pub(super) struct Chunks<V> {
+    /// Runs by a key that none of theirs is below, and all of the run before are; none is empty.
+    runs: BTreeMap<u64, Run<V>>,
+    len: usize,
+}
+
+impl<V> Default for Chunks<V> {
+    fn default() -> Self {
+        Chunks { runs: BTreeMap::new(), len: 0 }
+    }
+}
+
+impl<V: Copy> Chunks<V> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The value of a key.
+    pub fn get_mut(&mut self, key: u64) -> Option<&mut V> {
+        let (_, run) = self.runs.range_mut(..=key).next_back()?;
+        let at = run.keys.binary_search(&key).ok()?;
+        run.values.get_mut(at)
+    }
+
+    /// The last one whose key is not above `key`.
+    #[inline]
+    pub fn at_or_before(&self, key: u64) -> Option<(u64, V)> {
+        let mut runs = self.runs.range(..=key);
+        let (_, run) = runs.next_back()?;
+        match run.keys.partition_point(|&k| k <= key).checked_sub(1) {
+            Some(at) => Some((*run.keys.get(at)?, *run.values.get(at)?)),
+            // What begins the run has gone; the one before is not empty.
+            None => {
+                let (_, run) = runs.next_back()?;
+                Some((*run.keys.last()?, *run.values.last()?))
+            }
+        }
+    }
+
+    /// The first key that is not below `key`.
+    pub fn at_or_behind(&self, key: u64) -> Option<u64> {
+        let own = self.runs.range(..=key).next_back();
+        let found = own.and_then(|(_, run)| run.keys.get(run.keys.partition_point(|&k| k < key)));
+        let behind = || self.runs.range(key..).find_map(|(_, run)| run.keys.first());
+        found.or_else(behind).copied()
+    }
+
+    /// Adds a key, or gives it another value; gives the one that it had.
+    pub fn insert(&mut self, key: u64, value: V) -> Option<V> {
+        let Some((&bound, run)) = self.runs.range_mut(..=key).next_back() else {
+            // Below all others: the first run takes it, if there is one.
+            let run = self.runs.pop_first().map(|(_, run)| run);
+            let mut run = run.unwrap_or(Run { keys: Vec::new(), values: Vec::new() });
+            run.put(0, key, value);
+            self.len += 1;
+            let upper = (run.keys.len() > MOST).then(|| run.split());
+            self.runs.insert(key, run);
+            self.add(upper);
+            return None;
+        };
+        let place = match run.keys.binary_search(&key) {
+            Ok(place) => return run.values.get_mut(place).map(|v| std::mem::replace(v, value)),
+            Err(place) => place,
+        };
+        self.len += 1;
+        if run.keys.len() < MOST {
+            run.put(place, key, value);
+            return None;
+        }
+        // Behind all others of its run: that stays full.
+        let behind = place == run.keys.len();
+        let upper = if behind {
+            Run { keys: vec![key], values: vec![value] }
+        } else {
+            run.put(place, key, value);
+            run.split()
+        };
+        debug_assert!(upper.keys.first().is_some_and(|&first| first > bound));
+        self.add(Some(upper));
+        None
+    }
+
+    fn add(&mut self, run: Option<Run<V>>) {
+        if let Some(run) = run
+            && let Some(&first) = run.keys.first()
+        {
+            self.runs.insert(first, run);
+        }
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: u64) -> Option<V> {
+        let (&bound, run) = self.runs.range_mut(..=key).next_back()?;
+        let place = run.keys.binary_search(&key).ok()?;
+        run.keys.remove(place);
+        let value = run.values.remove(place);
+        self.len -= 1;
+        if run.keys.is_empty() {
+            self.runs.remove(&bound);
+        }
+        Some(value)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
+        self.runs.values().flat_map(|run| run.keys.iter().copied().zip(&run.values))
+    }
+}
+
+impl<V: Copy> Run<V> {
+    fn put(&mut self, place: usize, key: u64, value: V) {
+        if self.keys.len() == self.keys.capacity() {
+            self.keys.reserve_exact(ROOM);
+            self.values.reserve_exact(ROOM);
+        }
+        self.keys.insert(place, key);
+        self.values.insert(place, value);
+    }
+
+    /// Takes the upper half out.
+    fn split(&mut self) -> Run<V> {
+        let half = self.keys.len() / 2;
+        let upper = Run { keys: self.keys.split_off(half), values: self.values.split_off(half) };
+        self.keys.shrink_to(half + ROOM);
+        self.values.shrink_to(half + ROOM);
+        upper
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(u64, u32),
+        Remove(u64),
+        Rising(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => (0u64..2_000, any::<u32>()).prop_map(|(k, v)| Step::Insert(k, v)),
+            2 => (0u64..2_000).prop_map(Step::Remove),
+            1 => (0u64..100_000).prop_map(Step::Rising),
+        ];
+        proptest::collection::vec(step, 0..400)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn it_is_a_sorted_map(steps in steps()) {
+            let (mut chunks, mut map) = (Chunks::default(), BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Insert(key, value) => {
+                        prop_assert_eq!(chunks.insert(key, value), map.insert(key, value));
+                    }
+                    Step::Remove(key) => prop_assert_eq!(chunks.remove(key), map.remove(&key)),
+                    Step::Rising(from) => {
+                        for key in from..from + 300 {
+                            prop_assert_eq!(chunks.insert(key, 7), map.insert(key, 7));
+                        }
+                    }
+                }
+                prop_assert_eq!(chunks.len(), map.len());
+            }
+            for key in (0..2_100).chain([50_000, u64::MAX]) {
+                let before = map.range(..=key).next_back().map(|(&k, &v)| (k, v));
+                prop_assert_eq!(chunks.at_or_before(key), before);
+                let behind = map.range(key..).next().map(|(&k, _)| k);
+                prop_assert_eq!(chunks.at_or_behind(key), behind);
+                prop_assert_eq!(chunks.get_mut(key).copied(), map.get(&key).copied());
+            }
+            let all: Vec<_> = chunks.iter().map(|(k, &v)| (k, v)).collect();
+            prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_comes_in_order_takes_no_more_than_it_has_to() {
+        let mut chunks = Chunks::default();
+        for key in 0..100_000u64 {
+            chunks.insert(key, key);
+        }
+        let room: usize = chunks.runs.values().map(|r| r.keys.capacity()).sum();
+        assert!(room < 115_000, "{room}");
+    }
+}
