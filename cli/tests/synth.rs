@@ -84,6 +84,29 @@ at "3s" { stop "clr" }
     assert_eq!(left, ["recipe.kdl", "short.kdl"], "nothing is written");
 }
 
+/// Names that would act on a terminal come out as what they are, in the timeline and in what is wrong.
+#[test]
+fn names_of_scripts_do_not_act() {
+    let directory = tempfile::tempdir().unwrap();
+    let hostile = include_str!("hostile.kdl");
+    std::fs::write(directory.path().join("hostile.kdl"), hostile).unwrap();
+    let explained = etlkit(directory.path(), &["synth", "--explain", "hostile.kdl"]);
+    assert_eq!(explained.code, 0);
+    let acts = |c: char| {
+        c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{200b}'
+    };
+    assert!(!explained.out.contains(acts), "{:?}", explained.out);
+    let names =
+        ["=cmd|x9q\\u{1b}[2J\\u{202e}<script>", "=x9q\\u{1b}[31m<b>x9q</b>\\u{a}::warning::x9q"];
+    assert!(names.iter().all(|name| explained.out.contains(name)), "{}", explained.out);
+    let bad = "process \"a.exe\" bits=\"\\u{1b}[2J\\u{202e}\" { xy }\n";
+    std::fs::write(directory.path().join("bad.kdl"), bad).unwrap();
+    let said = etlkit(directory.path(), &["synth", "--check", "bad.kdl"]);
+    assert_eq!(said.code, 2);
+    assert!(!said.err.contains(acts), "{:?}", said.err);
+    insta::assert_snapshot!("mistakes_of_strangers", said.err);
+}
+
 #[test]
 fn a_corpus_is_listed_built_and_checked() {
     let directory = with_recipe();

@@ -48,7 +48,7 @@
 //! etl_synth::simulate(&scenario, &mut files, &mut truth)?;
 //! // At level 4 a compiled method has a plain event; that it begins to be compiled is of level 5.
 //! let names: Vec<&str> = truth.recorded(0).map(|e| e.name.as_str()).collect();
-//! assert_eq!(names, ["MethodLoad_V2"; 5]);
+//! assert_eq!(names, ["MethodLoad_V1"; 5]);
 //! assert!(truth.buffers.iter().all(|(_, b)| b.fate == Fate::Written));
 //! # Ok::<(), etl_synth::Error>(())
 //! ```

@@ -3,12 +3,14 @@
 use std::fs;
 use std::io::{self, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use etl_format::write::Medium;
+use etl_schema::render::acts;
 use etl_synth::model::Scenario;
-use etl_synth::scenario::{self, Mistakes, Settings};
+use etl_synth::scenario::{self, Mistake, Mistakes, Settings};
 use etl_synth::{Memory, Reading, Store, truth};
-use miette::{GraphicalReportHandler, GraphicalTheme};
+use miette::{GraphicalReportHandler, GraphicalTheme, NamedSource};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -151,7 +153,7 @@ fn explain(name: &str, mistakes: &Mistakes) -> Failure {
     let mut shown = String::new();
     for mistake in &mistakes.0 {
         // Writing into a String does not fail.
-        let _ = handler.render_report(&mut shown, mistake);
+        let _ = handler.render_report(&mut shown, &harmless(mistake));
         shown.push('\n');
     }
     eprint!("{shown}");
@@ -159,6 +161,29 @@ fn explain(name: &str, mistakes: &Mistakes) -> Failure {
     let s = if count == 1 { "" } else { "s" };
     Failure::new(name, format!("{count} mistake{s} in the script"))
         .hint("docs/scenario.md describes the language")
+}
+
+/// A mistake without anything in it that a terminal could act on: the script may be a stranger's. In the
+/// script's text the length in bytes stays, so that places do.
+fn harmless(mistake: &Mistake) -> Mistake {
+    let told = |c: char| matches!(c, '\n' | '\t' | '\r') || !acts(c);
+    let replace = |text: &str| -> String {
+        text.chars()
+            .map(|c| if told(c) { c.to_string() } else { "?".repeat(c.len_utf8()) })
+            .collect()
+    };
+    let say = |text: &str| -> String {
+        let each = |c: char| if told(c) { c.to_string() } else { c.escape_unicode().to_string() };
+        text.chars().map(each).collect()
+    };
+    let mut mistake = mistake.clone();
+    let name = say(mistake.source_code.name());
+    let source = replace(mistake.source_code.inner());
+    mistake.source_code = NamedSource::new(name, Arc::from(source));
+    mistake.message = say(&mistake.message);
+    mistake.label = say(&mistake.label);
+    mistake.help = mistake.help.as_deref().map(say);
+    mistake
 }
 
 /// A directory that gets its files all at once: until then they are in a directory beside it.

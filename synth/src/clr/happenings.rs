@@ -1,67 +1,28 @@
-//! What programs do that the runtime tells of: exceptions, locks, threads and their pool.
+//! What threads do that the runtime tells of: they come and go, wait for locks and for each other, and
+//! cross the border to native code.
 
 use etl_schema::encode::OwnedValue;
 
-use super::Done;
 use super::raise::{Ctx, values};
-use super::state::Clr;
+use super::state::{Clr, Lock};
+use super::{ClrOp, Done, Where};
 use crate::error::Result;
-use crate::machine::MICROSECOND;
-use crate::model::Sku;
+use crate::machine::{MICROSECOND, Nanos};
 
-/// Type, message and HRESULT of exceptions that programs throw.
-const EXCEPTIONS: [(&str, &str, u32); 5] = [
-    (
-        "System.InvalidOperationException",
-        "Operation is not valid due to the current state of the object.",
-        0x8013_1509,
-    ),
-    ("System.ArgumentNullException", "Value cannot be null.", 0x8000_4003),
-    (
-        "System.IO.FileNotFoundException",
-        "Could not find file 'C:\\App\\settings.json'.",
-        0x8007_0002,
-    ),
-    ("System.TimeoutException", "The operation has timed out.", 0x8013_1505),
-    ("System.FormatException", "Input string was not in a correct format.", 0x8013_1537),
-];
+/// Locks that threads of one process want at the same time.
+const LOCKS: usize = 8;
 
 impl Clr {
-    /// An exception is thrown, and caught a little further out.
-    pub(super) fn throw(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        let at = ctx.dice.pick(EXCEPTIONS.len());
-        let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
-            return Ok(Done::default());
-        };
-        // Without code there is nobody to throw.
-        let Some((method, body)) = self.runner(ctx.origin.at, ctx.dice) else {
-            return Ok(Done::default());
-        };
-        let address = body.start + ctx.dice.below(body.size.into());
-        let id = method.id;
-        let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
-        // CLS compliant.
-        let values =
-            values![kind, message, OwnedValue::Pointer(address), result, 0x10u16, self.instance];
-        self.raise(80, 1, &values, ctx)?;
-        let [major, ..] = self.version;
-        if self.sku == Sku::Core && major >= 3 {
-            ctx.pass(15 * MICROSECOND);
-            self.raise(250, 0, &values![address, id, name, self.instance], ctx)?;
-            ctx.pass(2 * MICROSECOND);
-            self.raise(251, 0, &[], ctx)?;
-            self.raise(256, 0, &[], ctx)?;
-        }
-        Ok(Done::after(25 * MICROSECOND))
-    }
-
     /// A thread waits for a lock that another one has.
     pub(super) fn contend(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        self.raise(81, 1, &values![0u8, self.instance], ctx)?;
+        if self.is_core(8) {
+            self.tell_lock(ctx)?;
+        } else {
+            self.raise(81, 1, &values![0u8, self.instance], ctx)?;
+        }
         let waited = 5 * MICROSECOND + ctx.dice.mostly_low(0, 2_000 * MICROSECOND);
         ctx.pass(waited);
-        let [major, ..] = self.version;
-        if self.sku == Sku::Core && major >= 3 {
+        if self.is_core(3) {
             let duration = OwnedValue::Double(waited as f64);
             self.raise(91, 1, &values![0u8, self.instance, duration], ctx)?;
         } else {
@@ -70,43 +31,88 @@ impl Clr {
         Ok(Done::after(MICROSECOND))
     }
 
-    /// The pool gets more threads, or fewer.
-    pub(super) fn resize_pool(&mut self, by: i32, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        for _ in 0..by.unsigned_abs().min(10_000) {
-            let grows = by > 0;
-            let workers =
-                if grows { self.workers.saturating_add(1) } else { self.workers.saturating_sub(1) };
-            if workers == self.workers {
-                break;
+    /// Newer runtimes say which lock it is, and make one for an object when it is wanted twice.
+    fn tell_lock(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let pointer = OwnedValue::Pointer;
+        let at = ctx.dice.pick(LOCKS);
+        let lock = match self.locks.get(at) {
+            Some(lock) => *lock,
+            None => {
+                let object = self.heap.object(0, 24);
+                let lock = Lock { id: ctx.process.space.heap(0x40), object };
+                self.locks.push(lock);
+                let values = values![pointer(lock.id), pointer(object), self.instance];
+                self.raise(90, 0, &values, ctx)?;
+                lock
             }
-            self.workers = workers;
-            let values = values![workers, 0u32, self.instance];
-            self.raise(if grows { 50 } else { 51 }, 0, &values, ctx)?;
-            ctx.pass(3 * MICROSECOND);
-        }
-        // Why: a climbing move, or a thread that timed out.
-        let reason = if by > 0 { 3u32 } else { 7 };
-        let throughput = OwnedValue::Double(f64::from(self.workers) * 125.5);
-        self.raise(55, 0, &values![throughput, self.workers, reason, self.instance], ctx)?;
-        Ok(Done::after(10 * MICROSECOND))
+        };
+        let here = ctx.origin.tid;
+        let owner = self.thread_ids.values().copied().find(|tid| *tid != here).unwrap_or(here);
+        let (id, object) = (pointer(lock.id), pointer(lock.object));
+        let values = values![0u8, self.instance, id, object, u64::from(owner)];
+        self.raise(81, 2, &values, ctx)
     }
 
-    /// A thread of the process is known to the runtime from now on.
+    /// A thread waits until somebody wakes it (told of since .NET 9).
+    pub(super) fn wait(&mut self, time: Nanos, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let told = self.is_core(9);
+        if told {
+            let object = OwnedValue::Pointer(self.heap.object(0, 24));
+            self.raise(301, 0, &values![0u8, object, self.instance], ctx)?;
+        }
+        ctx.pass(time);
+        if told {
+            self.raise(302, 0, &values![self.instance], ctx)?;
+        }
+        Ok(Done::after(MICROSECOND))
+    }
+
+    /// A thread is about to be made by the program.
+    pub(super) fn thread_creating(&mut self, thread: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        if self.is_core(0) || self.is_desktop(4, 5) {
+            let object = OwnedValue::Pointer(self.thread_object(thread));
+            self.raise(70, 0, &values![object, self.instance], ctx)?;
+        }
+        Ok(Done::after(MICROSECOND))
+    }
+
+    /// A thread of the process is known to the runtime from now on; one that the `program` made says
+    /// itself that it runs.
     pub(super) fn thread_created(
         &mut self,
         thread: usize,
         tid: u32,
+        program: bool,
         ctx: &mut Ctx<'_, '_>,
     ) -> Result<Done> {
         if !self.threads.contains(&thread) {
             self.threads.push(thread);
         }
+        self.thread_ids.insert(thread, tid);
         let number = self.threads.iter().position(|t| *t == thread).unwrap_or(0);
-        let domain = self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id);
+        let domain = self.own_domain();
         let index = u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1);
         let object = self.thread_object(thread);
         self.raise(85, 0, &values![object, domain, 0u32, index, tid, self.instance], ctx)?;
-        Ok(Done::after(2 * MICROSECOND))
+        let mut done = Done::after(2 * MICROSECOND);
+        if program && (self.is_core(0) || self.is_desktop(4, 5)) {
+            let runs = ClrOp::ThreadRunning(thread, ctx.origin.at);
+            done.elsewhere.push((Where::Thread(thread), runs));
+        }
+        Ok(done)
+    }
+
+    /// A thread that the program made runs.
+    pub(super) fn thread_running(
+        &mut self,
+        thread: usize,
+        since: Nanos,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<Done> {
+        ctx.until(since + 20 * MICROSECOND);
+        let object = OwnedValue::Pointer(self.thread_object(thread));
+        self.raise(71, 0, &values![object, self.instance], ctx)?;
+        Ok(Done::after(MICROSECOND))
     }
 
     /// A thread of the process has ended.
@@ -116,27 +122,49 @@ impl Clr {
         ctx: &mut Ctx<'_, '_>,
     ) -> Result<Done> {
         self.threads.retain(|t| *t != thread);
-        let domain = self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id);
+        self.thread_ids.remove(&thread);
         let object = self.thread_object(thread);
-        self.raise(86, 0, &values![object, domain, self.instance], ctx)?;
+        self.raise(86, 0, &values![object, self.own_domain(), self.instance], ctx)?;
         Ok(Done::after(2 * MICROSECOND))
     }
 
-    /// A stub between managed and native code is made.
+    /// A thread goes into another app domain.
+    pub(super) fn enter_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
+            return Ok(Done::default());
+        };
+        let (id, here) = (found.id, ctx.origin.tid);
+        let thread = self.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
+        let object = self.thread_object(thread.unwrap_or_default());
+        self.raise(87, 0, &values![object, id, self.instance], ctx)?;
+        Ok(Done::after(2 * MICROSECOND))
+    }
+
+    /// Managed code calls native code: through a stub that is made for the method, and used again.
     pub(super) fn make_stub(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
         let Some((method, _)) = self.runner(ctx.origin.at, ctx.dice) else {
             return Ok(Done::default());
         };
+        let (module, token) = (self.module_id(method), method.token);
+        let key = method.id;
+        let names = [&method.namespace, &method.name, &method.signature].map(String::clone);
+        let [namespace, name, signature] = names;
+        if let Some(&stub) = self.stubs.get(&key) {
+            let values = values![self.instance, module, stub, token, namespace, name, signature];
+            self.raise(89, 0, &values, ctx)?;
+            return Ok(Done::after(2 * MICROSECOND));
+        }
         let stub = ctx.process.space.heap(0x80);
+        self.stubs.insert(key, stub);
         let values = values![
             self.instance,
-            self.module_id(method),
+            module,
             stub,
             0u32,
-            method.token,
-            method.namespace.as_str(),
-            method.name.as_str(),
-            method.signature.as_str(),
+            token,
+            namespace,
+            name,
+            signature,
             "unmanaged stdcall int32(native int)",
             "int32(native int)",
             "ldarg.0\nret",

@@ -3,11 +3,14 @@
 use etl_schema::encode::OwnedValue;
 
 use super::raise::{Ctx, values};
-use super::state::{AppDomain, Assembly, Clr, Module};
+use super::state::{AppDomain, Assembly, CODE_OFFSET, Clr, Method, Module};
 use super::{ClrOp, Done, keyword};
 use crate::error::Result;
 use crate::machine::{Image, MICROSECOND};
 use crate::model::ModuleKind;
+
+/// The type of a range that holds cold code.
+const COLD_RANGE: u8 = 4;
 
 impl Clr {
     pub(super) fn load_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
@@ -20,7 +23,7 @@ impl Clr {
         self.raise(156, 1, &values, ctx)?;
         let soon = |a: &usize| self.assemblies.get(*a).is_some_and(|a| !a.late);
         let then = then.into_iter().filter(soon).map(ClrOp::LoadAssembly).collect();
-        Ok(Done { cost: 200 * MICROSECOND, then })
+        Ok(Done { cost: 200 * MICROSECOND, then, ..Done::default() })
     }
 
     pub(super) fn load_assembly(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
@@ -29,9 +32,12 @@ impl Clr {
         };
         found.loaded = true;
         let then = found.modules.iter().copied().map(ClrOp::LoadModule).collect();
+        self.tell_binding(assembly, ctx)?;
+        self.tell_verification(assembly, ctx)?;
         let values = self.assembly_values(assembly);
         self.raise(154, 1, &values, ctx)?;
-        Ok(Done { cost: 300 * MICROSECOND, then })
+        self.tell_bound(assembly, ctx)?;
+        Ok(Done { cost: 300 * MICROSECOND, then, ..Done::default() })
     }
 
     pub(super) fn load_module(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
@@ -43,8 +49,11 @@ impl Clr {
         let methods = found.methods.clone();
         let asked = self.asked(ctx);
         if asked.raises(4, keyword::LOADER) || asked.raises(4, keyword::PERF_TRACK) {
-            let values = self.module_values(module);
-            self.raise(152, 2, &values, ctx)?;
+            let values = self.module_values(module, true);
+            self.raise(152, self.module_version(), &values, ctx)?;
+        }
+        for values in self.range_values(module) {
+            self.raise(158, 0, &values, ctx)?;
         }
         if let Some(values) = self.domain_module_values(module) {
             self.raise(151, 1, &values, ctx)?;
@@ -57,7 +66,7 @@ impl Clr {
                 None => {}
             }
         }
-        Ok(Done { cost: 150 * MICROSECOND, then })
+        Ok(Done { cost: 150 * MICROSECOND, then, ..Done::default() })
     }
 
     /// The image of a module with precompiled code comes into the address space, and its code gets
@@ -98,7 +107,7 @@ impl Clr {
         }
         // Loads are told for PerfTrack as well, unloads are not.
         if self.asked(ctx).raises(4, keyword::LOADER) {
-            let values = self.module_values(module);
+            let values = self.module_values(module, false);
             self.raise(153, 2, &values, ctx)?;
         }
         if let Some(found) = self.modules.get_mut(module) {
@@ -164,12 +173,39 @@ impl Clr {
         values![*id, domain, *binding, *flags, name.as_str(), self.instance].into()
     }
 
-    /// Fields of module events.
-    pub(super) fn module_values(&self, module: usize) -> Vec<OwnedValue> {
+    /// The version of module events that runtimes since .NET 10 have raised: with the build id of the
+    /// image, where one has it. Events that tell of what goes, or was there before, have no such version.
+    pub(super) fn module_version(&self) -> u8 {
+        if self.is_core(10) { 3 } else { 2 }
+    }
+
+    /// Where the code of a native image lies: hot code first, cold code behind.
+    pub(super) fn range_values(&self, module: usize) -> Vec<[OwnedValue; 5]> {
+        let Some(found) = self.modules.get(module).filter(|m| m.kind == ModuleKind::NGen) else {
+            return Vec::new();
+        };
+        let hot = (CODE_OFFSET, found.hot_size, 0u8);
+        let behind = CODE_OFFSET + found.hot_size;
+        let cold = self.methods_of(module).filter(|m| m.has_cold);
+        let cold: u64 = cold.map(|m| u64::from(m.size / 2 + 1).next_multiple_of(16)).sum();
+        [hot, (behind, cold, COLD_RANGE)]
+            .into_iter()
+            .filter(|(_, size, _)| *size > 0)
+            .map(|(at, size, kind)| values![self.instance, found.id, at, size, kind])
+            .collect()
+    }
+
+    fn methods_of(&self, module: usize) -> impl Iterator<Item = &Method> {
+        let methods = self.modules.get(module).map(|m| m.methods.as_slice()).unwrap_or_default();
+        methods.iter().filter_map(|m| self.methods.get(*m))
+    }
+
+    /// Fields of module events; `newest` ones where there are several versions.
+    pub(super) fn module_values(&self, module: usize, newest: bool) -> Vec<OwnedValue> {
         let Some(found) = self.modules.get(module) else { return Vec::new() };
         let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;
         let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
-        values![
+        let mut values: Vec<OwnedValue> = values![
             *id,
             assembly,
             *flags,
@@ -184,7 +220,12 @@ impl Clr {
             native_pdb.age,
             native_pdb.path.as_str(),
         ]
-        .into()
+        .into();
+        if newest && self.module_version() >= 3 {
+            // Images of Windows have no build id.
+            values.push("".into());
+        }
+        values
     }
 
     /// Fields of a module's events in its domain; none for the shared domain, which has no such

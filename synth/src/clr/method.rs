@@ -4,7 +4,7 @@ use etl_schema::enable::Union;
 use etl_schema::encode::OwnedValue;
 
 use super::raise::{Ctx, values};
-use super::state::{Body, Clr, Method};
+use super::state::{Body, CODE_OFFSET, Clr, Method};
 use super::{Done, keyword};
 use crate::error::Result;
 use crate::machine::{MICROSECOND, Nanos};
@@ -58,14 +58,19 @@ impl Clr {
         if !self.modules.get(method.module).is_some_and(|m| m.loaded) {
             return Ok(Done::default());
         }
-        let cost = if method.is_precompiled() {
+        let precompiled = method.is_precompiled();
+        self.load_type(index, ctx)?;
+        let Some(method) = self.methods.get(index) else { return Ok(Done::default()) };
+        let cost = if precompiled {
             let body = self.precompiled(index, ctx.origin.at.saturating_add(1));
             self.gain(index, body);
             self.tell_code(index, &body, true, ctx)?;
             let asked = self.asked(ctx);
             if tells_precompiled(&asked, keyword::START_ENUMERATION) {
+                self.tell_details(index, ctx)?;
                 self.tell_method(index, &body, LOAD, false, ctx)?;
             }
+            self.tell_entry(index, &body, ctx)?;
             3 * MICROSECOND
         } else {
             let tier = if self.is_tiered() && method.kind == CodeKind::Jitted { QUICK } else { 0 };
@@ -88,9 +93,8 @@ impl Clr {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
             return Ok(Done::default());
         }
-        let rejit = self.next_rejit;
-        self.next_rejit += 1;
-        let cost = self.compile(index, OPTIMISED, rejit, ctx)?;
+        // The program is the same: only a profiler's changes have ids of their own.
+        let cost = self.compile(index, OPTIMISED, 0, ctx)?;
         Ok(Done::after(2 * cost))
     }
 
@@ -151,8 +155,15 @@ impl Clr {
         let mut body = Body { start, size, cold, rejit, tier, map_entries, since };
         self.gain(index, body);
         self.tell_code(index, &body, true, ctx)?;
+        if kind != CodeKind::Helper {
+            self.tell_memory(index, &body, ctx)?;
+        }
         if asked.raises(4, keyword::JIT) {
+            self.tell_details(index, ctx)?;
             self.tell_method(index, &body, LOAD, false, ctx)?;
+        }
+        if tier == QUICK {
+            self.note_quick(ctx)?;
         }
         // Nobody runs it before it was told of.
         body.since = ctx.origin.at.saturating_add(1);
@@ -161,8 +172,9 @@ impl Clr {
         }
         if kind != CodeKind::Helper && asked.raises(5, keyword::IL_MAP) {
             let values = self.map_values(index, &body);
-            self.raise(190, 0, &values, ctx)?;
+            self.raise(190, self.map_version(), &values, ctx)?;
         }
+        self.tell_calls(index, ctx)?;
         Ok(time / 4)
     }
 
@@ -194,8 +206,10 @@ impl Clr {
         place.start = module.image + module.image_used;
         module.image_used += u64::from(method.size).next_multiple_of(16);
         if method.has_cold {
-            place.cold = Some((module.image + module.image_used, (method.size / 2).max(1)));
-            module.image_used += u64::from(method.size / 2 + 1).next_multiple_of(16);
+            // Behind all hot code.
+            let at = module.image + CODE_OFFSET + module.hot_size + module.cold_used;
+            place.cold = Some((at, (method.size / 2).max(1)));
+            module.cold_used += u64::from(method.size / 2 + 1).next_multiple_of(16);
         }
         method.precompiled = Some(place);
         place
@@ -265,7 +279,8 @@ impl Clr {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
         let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
         let verbose = is_verbose(&asked) || method.always_verbose();
-        let version = if self.counts_rejits() { 2 } else { 1 };
+        // Only code of a changed program says which change it is.
+        let version = if self.counts_rejits() && body.rejit != 0 { 2 } else { 1 };
         let id = if verbose { ids.verbose } else { ids.plain };
         let flags = self.flags(method, body);
         let hot = (body.start, body.size, flags);
@@ -332,6 +347,16 @@ impl Clr {
             |n: u32| OwnedValue::UInt(u64::from(body.size) * u64::from(n) / u64::from(count));
         let il: Vec<OwnedValue> = (0..count).map(scale(method.il_size)).collect();
         let native: Vec<OwnedValue> = (0..count).map(native).collect();
-        values![method.id, body.rejit, 0u8, count as u16, il, native, self.instance].into()
+        let mut values: Vec<OwnedValue> =
+            values![method.id, body.rejit, 0u8, count as u16, il, native, self.instance].into();
+        if self.map_version() >= 1 {
+            values.push(body.rejit.into());
+        }
+        values
+    }
+
+    /// Maps name the version of the IL since .NET 8.
+    pub(super) fn map_version(&self) -> u8 {
+        u8::from(self.is_core(8))
     }
 }

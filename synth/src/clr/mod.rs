@@ -3,11 +3,15 @@
 //!
 //! `state` is what there is, `raise` how an event leaves, and each other file one occasion.
 
+mod binder;
+mod compiler;
+mod exception;
 mod gc;
 mod happenings;
 mod loader;
 mod method;
 mod names;
+mod pool;
 mod present;
 mod raise;
 mod rundown;
@@ -24,7 +28,7 @@ use etl_format::Guid;
 
 use crate::error::Result;
 use crate::machine::Nanos;
-use crate::model::GcPlan;
+use crate::model::{GcPlan, HandleKind, ThrowPlan};
 
 /// Microsoft-Windows-DotNETRuntime.
 pub const RUNTIME: Guid =
@@ -36,6 +40,7 @@ pub const RUNDOWN: Guid =
 
 /// Keywords that the runtime looks at by itself.
 pub(crate) mod keyword {
+    pub const GC: u64 = 0x1;
     pub const LOADER: u64 = 0x8;
     pub const JIT: u64 = 0x10;
     pub const NGEN: u64 = 0x20;
@@ -50,9 +55,17 @@ pub(crate) mod keyword {
     pub const THREADING: u64 = 0x1_0000;
     pub const IL_MAP: u64 = 0x2_0000;
     pub const SUPPRESS_NGEN: u64 = 0x4_0000;
+    pub const TYPE: u64 = 0x8_0000;
+    pub const SAMPLED_HIGH: u64 = 0x20_0000;
+    pub const GC_SURVIVAL: u64 = 0x40_0000;
+    pub const SAMPLED_LOW: u64 = 0x200_0000;
     pub const PERF_TRACK: u64 = 0x2000_0000;
     pub const STACK: u64 = 0x4000_0000;
     pub const COMPILATION: u64 = 0x10_0000_0000;
+    pub const COMPILATION_DIAGNOSTIC: u64 = 0x20_0000_0000;
+    pub const METHOD_DIAGNOSTIC: u64 = 0x40_0000_0000;
+    pub const TYPE_DIAGNOSTIC: u64 = 0x80_0000_0000;
+    pub const JIT_TRACING: u64 = 0x1000;
 }
 
 /// What a thread does inside a CLR, in one go.
@@ -72,6 +85,10 @@ pub(crate) enum ClrOp {
     Tier(usize),
     /// A method that was compiled is compiled once more because a profiler asks for it.
     Rejit(usize),
+    /// So many methods are about to be compiled once more in the background.
+    TierBegin(u32),
+    /// That is done.
+    TierEnd(u32),
     /// A dynamic method is collected.
     Forget(usize),
     /// An assembly goes.
@@ -82,14 +99,40 @@ pub(crate) enum ClrOp {
     Allocate,
     /// A collection.
     Collect(GcPlan),
+    /// The finalizer lets go of so many objects, after a collection that ended then.
+    Finalize(u32, Nanos),
+    /// The program takes a handle.
+    TakeHandle(HandleKind),
+    /// The program gives a handle back.
+    FreeHandle,
+    /// Native memory stands behind objects, or does so no more.
+    Press(u64, bool),
     /// An exception is thrown and caught.
-    Throw,
+    Throw(ThrowPlan),
     /// A lock is waited for.
     Contend,
     /// The thread pool gets more threads, or fewer.
     Pool(i32),
-    /// A thread is known from now on: its index and id.
-    ThreadCreated(usize, u32),
+    /// The same of its threads for input and output.
+    IoPool(i32),
+    /// The pool is given something to do.
+    Enqueue,
+    /// A thread of the pool does it: what, and since when it waits.
+    Dequeue(u64, Nanos),
+    /// Input or output begins.
+    IoEnqueue,
+    /// It has ended: its native and its managed object, and when it began.
+    IoDequeue(u64, u64, Nanos),
+    /// A thread waits for so long.
+    Wait(Nanos),
+    /// A thread goes into an app domain.
+    EnterDomain(usize),
+    /// The program is about to make a thread.
+    ThreadCreating(usize),
+    /// A thread is known from now on: its index and id, and whether the program made it.
+    ThreadCreated(usize, u32, bool),
+    /// A thread that the program made runs; made then.
+    ThreadRunning(usize, Nanos),
     /// A thread has ended.
     ThreadTerminated(usize),
     /// A stub between managed and native code is made.
@@ -116,11 +159,24 @@ pub(crate) struct Done {
     pub cost: Nanos,
     /// What the same thread does next, before anything else.
     pub then: Vec<ClrOp>,
+    /// What other threads do behind what they have to do.
+    pub elsewhere: Vec<(Where, ClrOp)>,
+}
+
+/// Which thread of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// The runtime's own, on which its finalizers run.
+    Runtime,
+    /// The next one whose turn it is.
+    Worker,
+    /// This one, by index.
+    Thread(usize),
 }
 
 impl Done {
     pub fn after(cost: Nanos) -> Self {
-        Done { cost, then: Vec::new() }
+        Done { cost, ..Done::default() }
     }
 }
 
@@ -135,15 +191,34 @@ impl Clr {
             ClrOp::Prepare(method) => self.prepare(*method, ctx),
             ClrOp::Tier(method) => self.tier(*method, ctx),
             ClrOp::Rejit(method) => self.rejit(*method, ctx),
+            ClrOp::TierBegin(count) => self.tier_begin(*count, ctx),
+            ClrOp::TierEnd(count) => self.tier_end(*count, ctx),
             ClrOp::Forget(method) => self.forget(*method, ctx),
             ClrOp::UnloadAssembly(assembly) => self.unload_assembly(*assembly, ctx),
             ClrOp::UnloadDomain(domain) => self.unload_domain(*domain, ctx),
             ClrOp::Allocate => self.allocate(ctx),
             ClrOp::Collect(plan) => self.collect(plan, ctx),
-            ClrOp::Throw => self.throw(ctx),
+            ClrOp::Finalize(count, since) => self.finalize(*count, *since, ctx),
+            ClrOp::TakeHandle(kind) => self.take_handle(*kind, ctx),
+            ClrOp::FreeHandle => self.free_handle(ctx),
+            ClrOp::Press(bytes, more) => self.press(*bytes, *more, ctx),
+            ClrOp::Throw(plan) => self.throw(plan, ctx),
             ClrOp::Contend => self.contend(ctx),
             ClrOp::Pool(by) => self.resize_pool(*by, ctx),
-            ClrOp::ThreadCreated(thread, tid) => self.thread_created(*thread, *tid, ctx),
+            ClrOp::IoPool(by) => self.resize_io_pool(*by, ctx),
+            ClrOp::Enqueue => self.enqueue(ctx),
+            ClrOp::Dequeue(work, since) => self.dequeue(*work, *since, ctx),
+            ClrOp::IoEnqueue => self.enqueue_io(ctx),
+            ClrOp::IoDequeue(native, object, since) => {
+                self.dequeue_io(*native, *object, *since, ctx)
+            }
+            ClrOp::Wait(time) => self.wait(*time, ctx),
+            ClrOp::EnterDomain(domain) => self.enter_domain(*domain, ctx),
+            ClrOp::ThreadCreating(thread) => self.thread_creating(*thread, ctx),
+            ClrOp::ThreadCreated(thread, tid, program) => {
+                self.thread_created(*thread, *tid, *program, ctx)
+            }
+            ClrOp::ThreadRunning(thread, since) => self.thread_running(*thread, *since, ctx),
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread, ctx),
             ClrOp::Stub => self.make_stub(ctx),
             ClrOp::Stop => self.stop(ctx),

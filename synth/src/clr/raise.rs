@@ -24,6 +24,11 @@ pub(crate) struct Ctx<'a, 's> {
 }
 
 impl Ctx<'_, '_> {
+    /// It is this moment at least: what happens here follows from what another thread did.
+    pub fn until(&mut self, moment: Nanos) {
+        self.origin.at = self.origin.at.max(moment);
+    }
+
     /// Lets time pass within the operation.
     pub fn pass(&mut self, time: Nanos) {
         self.origin.at = self.origin.at.saturating_add(time);
@@ -98,7 +103,10 @@ impl Clr {
         }
         let event = table(guid, id, version)?;
         let mut raised = Event::new(&event.schema, values);
-        if let (Sku::Desktop, Some((level, keyword))) = (self.sku, event.older) {
+        // Of method entry points only newer Cores tell at level 4; elsewhere it is the desktop that
+        // differs.
+        let older = if id == 159 { !self.is_core(8) } else { self.sku == Sku::Desktop };
+        if let Some((level, keyword)) = event.older.filter(|_| older) {
             raised.descriptor.level = level;
             raised.descriptor.keyword = keyword;
         }

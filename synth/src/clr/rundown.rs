@@ -2,6 +2,7 @@
 //! when a session asks for the state (rule E8).
 
 use etl_schema::enable::Union;
+use etl_schema::encode::OwnedValue;
 
 use super::method::{Ids, LOAD, tells_precompiled};
 use super::raise::{Ctx, values};
@@ -33,8 +34,13 @@ pub(crate) enum Item {
     Module(usize),
     Method(usize),
     Threads,
+    /// How the collector is set up.
+    Collector,
     Complete,
 }
+
+/// Bytes from which an object is large.
+const LARGE_OBJECT: u64 = 85_000;
 
 const DC_START: Ids = Ids { plain: 141, verbose: 143 };
 const DC_END: Ids = Ids { plain: 142, verbose: 144 };
@@ -74,6 +80,7 @@ impl Clr {
                 items.push(Item::Init);
                 items.extend(self.everything(enumeration));
                 items.push(Item::Threads);
+                items.push(Item::Collector);
                 items.push(Item::Complete);
             }
             ops.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
@@ -193,8 +200,17 @@ impl Clr {
             }
             Item::Module(module) => {
                 if self.modules.get(module).is_some_and(|m| m.loaded) {
-                    let values = self.module_values(module);
-                    self.raise_rundown(either(153, 154), 2, &values, ctx)?;
+                    // Only the end has the newest version.
+                    let version = if end { self.module_version() } else { 2 };
+                    let values = self.module_values(module, end);
+                    self.raise_rundown(either(153, 154), version, &values, ctx)?;
+                    for [instance, id, begin, size, kind] in self.range_values(module) {
+                        // One range in each event, though there might be more.
+                        let (begin, size) =
+                            (OwnedValue::Array(vec![begin]), OwnedValue::Array(vec![size]));
+                        let values = [instance, id, begin, size, kind];
+                        self.raise_rundown(either(160, 161), 0, &values, ctx)?;
+                    }
                 }
             }
             Item::DomainModule(module) => {
@@ -208,6 +224,7 @@ impl Clr {
                 self.tell_enumerated(method, if end { DC_END } else { DC_START }, end, ctx)?;
             }
             Item::Threads => self.tell_threads(ctx)?,
+            Item::Collector => self.tell_collector(ctx)?,
         }
         Ok(Done::after(self.enumeration_cost))
     }
@@ -237,13 +254,13 @@ impl Clr {
             let mapped = !precompiled && asked.raises(5, keyword::IL_MAP);
             // The map comes behind the method at the start, and before it at the end.
             if mapped && end {
-                self.raise_rundown(150, 0, &self.map_values(index, body), ctx)?;
+                self.raise_rundown(150, self.map_version(), &self.map_values(index, body), ctx)?;
             }
             if told {
                 self.tell_method(index, body, ids, true, ctx)?;
             }
             if mapped && !end {
-                self.raise_rundown(149, 0, &self.map_values(index, body), ctx)?;
+                self.raise_rundown(149, self.map_version(), &self.map_values(index, body), ctx)?;
             }
         }
         Ok(())
@@ -271,6 +288,17 @@ impl Clr {
         Ok(())
     }
 
+    /// How the collector is set up (told of since .NET 8, where the rundown is asked for collections).
+    fn tell_collector(&self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        if !self.is_core(8) || !self.asked_rundown(ctx).raises(4, keyword::GC) {
+            return Ok(());
+        }
+        // Collections in the background, frozen segments, and threads that are bound to no processor.
+        let settings = 1u32 | 4 | if self.heap.heaps > 1 { 0 } else { 16 };
+        let values = values![0u64, LARGE_OBJECT, 0u64, 0u64, 0u64, 0u32, settings, self.instance];
+        self.raise_rundown(10, 0, &values, ctx)
+    }
+
     /// The runtime's object for a thread.
     pub(super) fn thread_object(&self, thread: usize) -> u64 {
         self.domains.first().map_or(0x1_0000, |d| d.id) + 0x10_0000 + thread as u64 * 0x200
@@ -292,8 +320,8 @@ impl Clr {
                 self.raise(154, 1, &values, ctx)?;
             }
             Item::Module(module) => {
-                let values = self.module_values(module);
-                self.raise(152, 2, &values, ctx)?;
+                let values = self.module_values(module, true);
+                self.raise(152, self.module_version(), &values, ctx)?;
             }
             Item::DomainModule(module) => {
                 if let Some(values) = self.domain_module_values(module) {
@@ -316,7 +344,7 @@ impl Clr {
                     }
                 }
             }
-            Item::Tiering | Item::Init | Item::Threads | Item::Complete => {}
+            Item::Tiering | Item::Init | Item::Threads | Item::Collector | Item::Complete => {}
         }
         Ok(Done::after(self.enumeration_cost))
     }

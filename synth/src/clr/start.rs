@@ -9,6 +9,10 @@ use crate::error::Result;
 use crate::machine::MILLISECOND;
 use crate::model::Sku;
 
+/// Startup flags: collections in the background, and the collector of servers.
+const CONCURRENT: u32 = 0x1;
+const SERVER: u32 = 0x1000;
+
 impl Clr {
     /// The providers register, the runtime says who it is, and the first domains are made.
     pub(super) fn start(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
@@ -19,6 +23,7 @@ impl Clr {
         self.started = true;
         let information = self.information(ctx);
         self.raise(187, 0, &information, ctx)?;
+        self.start_heap(ctx)?;
         if self.is_tiered() && self.asked(ctx).raises(4, keyword::COMPILATION) {
             self.raise(280, 0, &values![self.instance, 3u32], ctx)?;
         }
@@ -32,16 +37,17 @@ impl Clr {
                 then.push(ClrOp::LoadDomain(index));
             }
         }
-        Ok(Done { cost: 5 * MILLISECOND, then })
+        Ok(Done { cost: 5 * MILLISECOND, then, ..Done::default() })
     }
 
     /// The fields of the event in which a runtime says who it is.
     pub(super) fn information(&self, ctx: &Ctx<'_, '_>) -> [etl_schema::encode::OwnedValue; 15] {
         let [major, minor, build, revision] = self.version;
         let (sku, flags) = match self.sku {
-            Sku::Desktop => (1u16, 0x1u32),
-            Sku::Core => (2u16, 0x1u32),
+            Sku::Desktop => (1u16, CONCURRENT),
+            Sku::Core => (2u16, CONCURRENT),
         };
+        let flags = flags | if self.heap.heaps > 1 { SERVER } else { 0 };
         values![
             self.instance,
             sku,
@@ -71,7 +77,10 @@ impl Clr {
         }
         // The rundown answers no more as soon as the runtime is going.
         self.started = false;
+        if std::mem::take(&mut self.heap.background_thread) {
+            self.raise(12, 1, &values![self.instance], ctx)?;
+        }
         ctx.pass(1000);
-        Ok(Done { cost: MILLISECOND, then })
+        Ok(Done { cost: MILLISECOND, then, ..Done::default() })
     }
 }

@@ -1,6 +1,6 @@
 //! What there is in a CLR.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use etl_format::Guid;
 
@@ -8,6 +8,11 @@ use super::names;
 use crate::etw::ProviderIndex;
 use crate::machine::{CodeHeap, Dice, Nanos, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
+
+/// The token of the key that signed assemblies of the programs here are signed with.
+const KEY_TOKEN: &str = "31bf3856ad364e35";
+/// Where code begins in an image.
+pub(super) const CODE_OFFSET: u64 = 0x1000;
 
 /// An app domain.
 #[derive(Clone, Debug)]
@@ -29,6 +34,9 @@ pub(crate) struct Assembly {
     pub binding: u64,
     pub domain: usize,
     pub simple_name: String,
+    /// Whether its strong name, and the publisher of its file, are verified when it is loaded.
+    pub signed: bool,
+    pub authenticode: bool,
     /// The name with version, culture and key.
     pub name: String,
     pub flags: u32,
@@ -63,6 +71,9 @@ pub(crate) struct Module {
     pub image: u64,
     pub image_used: u64,
     pub image_size: u64,
+    /// Bytes of hot code in it; the cold code lies behind, and so much of that is given out.
+    pub hot_size: u64,
+    pub cold_used: u64,
 }
 
 /// Code of a method: compiled once, and perhaps again.
@@ -119,6 +130,13 @@ impl Method {
     }
 }
 
+/// A lock that threads have waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lock {
+    pub id: u64,
+    pub object: u64,
+}
+
 /// A CLR.
 #[derive(Debug)]
 pub(crate) struct Clr {
@@ -147,10 +165,20 @@ pub(crate) struct Clr {
     pub dll: String,
     pub next_rejit: u64,
     pub heap: super::gc::Heap,
-    /// Threads of the pool.
-    pub workers: u32,
+    pub pool: super::pool::Pool,
     /// Managed threads told of, by index of the thread.
     pub threads: Vec<usize>,
+    /// Their ids for the system.
+    pub thread_ids: BTreeMap<usize, u32>,
+    /// Stubs between managed and native code, by the method that they are for.
+    pub stubs: BTreeMap<u64, u64>,
+    pub locks: Vec<Lock>,
+    /// Where handles are.
+    pub handle_table: u64,
+    /// Types that are loaded, by a hash of their names.
+    pub types: BTreeSet<u64>,
+    /// Methods compiled quickly since the compiler in the background was told to wait, if it was.
+    pub tiering_waits: Option<u32>,
 }
 
 impl Clr {
@@ -182,10 +210,17 @@ impl Clr {
             helpers_used: 0,
             dll: String::new(),
             next_rejit: 1,
-            heap: super::gc::Heap::default(),
-            workers: 0,
+            heap: super::gc::Heap::new(plan.heaps, false),
+            pool: super::pool::Pool::default(),
             threads: Vec::new(),
+            thread_ids: BTreeMap::new(),
+            stubs: BTreeMap::new(),
+            locks: Vec::new(),
+            handle_table: 0,
+            types: BTreeSet::new(),
+            tiering_waits: None,
         };
+        clr.heap.pinned_heap = clr.is_core(5);
         clr.dll = match plan.sku {
             Sku::Desktop => {
                 "C:\\Windows\\Microsoft.NET\\Framework64\\v4.0.30319\\clr.dll".to_owned()
@@ -229,9 +264,12 @@ impl Clr {
                     binding: 0,
                     domain,
                     simple_name: assembly_plan.name.clone(),
+                    signed: assembly_plan.signed,
+                    authenticode: assembly_plan.authenticode,
                     name: format!(
-                        "{}, Version={a}.{b}.{c}.{d}, Culture=neutral, PublicKeyToken=null",
-                        assembly_plan.name
+                        "{}, Version={a}.{b}.{c}.{d}, Culture=neutral, PublicKeyToken={}",
+                        assembly_plan.name,
+                        if assembly_plan.signed { KEY_TOKEN } else { "null" },
                     ),
                     flags: u32::from(domain_plan.shared)
                         | u32::from(dynamic) << 1
@@ -314,8 +352,10 @@ impl Clr {
             loaded: false,
             methods: Vec::new(),
             image: 0,
-            image_used: 0x1000,
+            image_used: CODE_OFFSET,
             image_size: 0,
+            hot_size: 0,
+            cold_used: 0,
         });
     }
 
@@ -346,8 +386,9 @@ impl Clr {
             };
             owner.methods.push(index);
             if plan.kind == CodeKind::Precompiled {
-                owner.image_size +=
-                    u64::from(size).next_multiple_of(16) * if plan.cold { 2 } else { 1 };
+                let code = u64::from(size).next_multiple_of(16);
+                owner.hot_size += code;
+                owner.image_size += code * if plan.cold { 2 } else { 1 };
             }
             self.methods.push(Method {
                 id: table + u64::from(number) * 0x20,
@@ -366,6 +407,23 @@ impl Clr {
                 precompiled: None,
             });
         }
+    }
+
+    /// Whether it is .NET Core of this major version or a later one.
+    pub fn is_core(&self, from: u16) -> bool {
+        let [major, ..] = self.version;
+        self.sku == Sku::Core && major >= from
+    }
+
+    /// Whether it is .NET Framework of this version or a later one.
+    pub fn is_desktop(&self, major: u16, minor: u16) -> bool {
+        let [has_major, has_minor, ..] = self.version;
+        self.sku == Sku::Desktop && (has_major, has_minor) >= (major, minor)
+    }
+
+    /// The id of the first domain that is nobody else's.
+    pub fn own_domain(&self) -> u64 {
+        self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id)
     }
 
     /// Whether methods carry a version of their code in their events: since .NET Framework 4.6.

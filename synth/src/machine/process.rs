@@ -58,6 +58,8 @@ pub(crate) struct Process {
     pub clrs: Vec<usize>,
     /// The thread whose turn it is.
     pub turn: usize,
+    /// Whether it has turned work away.
+    pub overloaded: bool,
 }
 
 impl Process {
@@ -78,6 +80,7 @@ impl Process {
             space: Space::new(pointer_size, pid),
             clrs: Vec::new(),
             turn: 0,
+            overloaded: false,
         }
     }
 

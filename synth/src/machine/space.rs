@@ -14,6 +14,7 @@ pub(crate) struct Space {
     stack: u64,
     teb: u64,
     region: u64,
+    segment: u64,
 }
 
 /// Images, and other reservations of memory, begin at multiples of this.
@@ -31,6 +32,7 @@ impl Space {
                 stack: 0x00c4_5000_0000 + shift,
                 teb: 0x00c4_4000_0000,
                 region: 0x7ff9_8000_0000 + shift,
+                segment: 0x0221_0000_0000 + shift,
             },
             PointerSize::P4 => Space {
                 image: 0x6800_0000 + shift,
@@ -38,6 +40,7 @@ impl Space {
                 stack: 0x0010_0000,
                 teb: 0x7e00_0000,
                 region: 0x0a00_0000 + shift,
+                segment: 0x2000_0000 + shift,
             },
         }
     }
@@ -53,6 +56,13 @@ impl Space {
     pub fn region(&mut self, size: u64) -> u64 {
         let base = self.region;
         self.region += size.max(1).next_multiple_of(GRANULARITY);
+        base
+    }
+
+    /// Room for a segment of the collector's.
+    pub fn segment(&mut self, size: u64) -> u64 {
+        let base = self.segment;
+        self.segment = base.saturating_add(size.max(1).next_multiple_of(GRANULARITY));
         base
     }
 

@@ -1,8 +1,6 @@
 //! Threads.
 
-use std::collections::VecDeque;
-
-use crate::run::Op;
+use crate::run::Ops;
 
 use super::Nanos;
 
@@ -18,7 +16,7 @@ pub(crate) struct Thread {
     pub teb: u64,
     pub start_address: u64,
     /// What it still has to do.
-    pub ops: VecDeque<Op>,
+    pub ops: Ops,
     /// Whether it is at something, or has an appointment with the calendar.
     pub busy: bool,
     pub started: bool,
@@ -48,7 +46,7 @@ impl Thread {
             kernel_stack: 0xffff_f800_0100_0000 + u64::from(tid) * 0x8000,
             teb,
             start_address: 0,
-            ops: VecDeque::new(),
+            ops: Ops::default(),
             busy: false,
             started: false,
             ended: false,

@@ -27,13 +27,22 @@ pub struct ClrPlan {
     pub domains: Vec<AppDomainPlan>,
     /// Nanoseconds that an enumeration needs for each item it tells.
     pub enumeration_cost: u64,
+    /// Heaps: 1, or more with the collector of servers.
+    pub heaps: u32,
 }
 
 impl ClrPlan {
     /// A CLR of this product with no domain yet.
     #[must_use]
     pub fn new(sku: Sku, version: [u16; 4]) -> Self {
-        ClrPlan { sku, version, instance: 0, domains: Vec::new(), enumeration_cost: 2_000 }
+        ClrPlan {
+            sku,
+            version,
+            instance: 0,
+            domains: Vec::new(),
+            enumeration_cost: 2_000,
+            heaps: 1,
+        }
     }
 
     /// Adds an app domain.
@@ -83,6 +92,10 @@ pub struct AssemblyPlan {
     pub late: bool,
     /// Whether it can be unloaded before its domain.
     pub collectible: bool,
+    /// Whether it has a strong name, which .NET Framework verifies.
+    pub signed: bool,
+    /// Whether .NET Framework verifies who published its file.
+    pub authenticode: bool,
     /// Its modules; the first is the one with the manifest.
     pub modules: Vec<ModulePlan>,
 }
@@ -96,6 +109,8 @@ impl AssemblyPlan {
             version: [1, 0, 0, 0],
             late: false,
             collectible: false,
+            signed: false,
+            authenticode: false,
             modules: Vec::new(),
         }
     }

@@ -27,7 +27,7 @@ pub use managed::{
 pub use process::{ImagePlan, ProcessPlan};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
-pub use step::{Action, GcPlan, Repeat, Step, Work};
+pub use step::{Action, GcPlan, HandleKind, Repeat, Step, ThrowPlan, Work};
 
 use crate::machine::{Nanos, SECOND};
 

@@ -130,7 +130,7 @@ pub enum Action {
 }
 
 /// A collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GcPlan {
     /// The generation, 0 to 2.
     pub generation: u8,
@@ -138,6 +138,36 @@ pub struct GcPlan {
     pub induced: bool,
     /// Whether it runs in the background.
     pub background: bool,
+    /// Whether the large objects are put together as well, in generation 2.
+    pub compact: bool,
+}
+
+/// How an exception is thrown, and what it meets on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrowPlan {
+    /// Filters that look at it.
+    pub filters: u8,
+    /// Finally blocks between where it is thrown and where it is caught.
+    pub finallys: u8,
+    /// Whether it holds another one.
+    pub inner: bool,
+    /// Whether whoever catches it throws it once more.
+    pub rethrow: bool,
+}
+
+/// What a handle does for its object, by the number that events have for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleKind {
+    /// Knows it as long as it lives.
+    Weak = 0,
+    /// Knows it until its finalizer has run.
+    WeakLong = 1,
+    /// Keeps it alive.
+    Strong = 2,
+    /// Keeps it where it is.
+    Pinned = 3,
+    /// Keeps one object alive while another one is.
+    Dependent = 6,
 }
 
 /// What a process does.
@@ -155,11 +185,27 @@ pub enum Work {
     /// Allocates until the runtime says so, this many times.
     Allocate(u32),
     /// Throws this many exceptions and catches them.
-    Throw(u32),
+    Throw(u32, ThrowPlan),
+    /// Takes this many handles of a kind.
+    TakeHandles(u32, HandleKind),
+    /// Gives this many handles back, the latest first.
+    FreeHandles(u32),
+    /// Tells the collector of native memory behind objects: how many bytes more, or fewer.
+    Press(i64),
     /// Two threads want one lock, this many times.
     Contend(u32),
     /// The thread pool changes the number of its threads by this much.
     Pool(i32),
+    /// The same of the threads that wait for input and output.
+    IoPool(i32),
+    /// Gives this many pieces of work to the thread pool.
+    Queue(u32),
+    /// Begins this many reads or writes, of which the pool hears when they are done.
+    QueueIo(u32),
+    /// Waits for this long until somebody wakes it.
+    Wait(Nanos),
+    /// Goes into an app domain, by its name.
+    EnterDomain(String),
     /// Loads an assembly that was to be late, by its name.
     LoadAssembly(String),
     /// Unloads a collectible assembly, by its name.

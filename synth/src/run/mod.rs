@@ -6,6 +6,7 @@
 //! own time never goes back.
 
 mod ending;
+mod ops;
 mod process;
 mod provider;
 mod sample;
@@ -13,17 +14,16 @@ mod schedule;
 mod steps;
 mod work;
 
-use std::collections::VecDeque;
-
 use etl_format::Guid;
 
-use crate::clr::{Clr, ClrOp, Ctx, RUNDOWN, RUNTIME};
+use crate::clr::{Clr, ClrOp, Ctx, RUNDOWN, RUNTIME, Where};
 use crate::error::Result;
 use crate::etw::{Duty, Etw, Files, Notice, Origin, Store};
 use crate::machine::{Dice, Machine, Nanos, Queue};
 use crate::model::{ProviderKind, Scenario};
 use crate::truth::Witness;
 
+pub(crate) use ops::Ops;
 pub(crate) use process::Op;
 pub(crate) use provider::item;
 
@@ -187,7 +187,7 @@ impl<'s> Simulation<'s> {
     /// Gives a thread something to do, behind what it has.
     fn give(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
-        found.ops.extend(ops);
+        ops.into_iter().for_each(|op| found.ops.push(op, 1));
         if found.busy || found.ops.is_empty() {
             return Ok(());
         }
@@ -199,12 +199,36 @@ impl<'s> Simulation<'s> {
         Ok(())
     }
 
+    /// Gives a thread work that the scenario asks for, so often each.
+    fn order(&mut self, thread: usize, ops: Vec<(Op, u32)>) -> Result<()> {
+        if let Some(found) = self.machine.threads.get_mut(thread) {
+            ops.into_iter().for_each(|(op, times)| found.ops.push(op, times));
+        }
+        self.give(thread, [])
+    }
+
+    /// Whether a thread takes on no more work, having more to do already than it will get done.
+    fn turns_away(&mut self, thread: usize) -> Result<bool> {
+        let found = self.machine.threads.get(thread).filter(|t| t.ops.is_full());
+        let Some(found) = found else { return Ok(false) };
+        let process = self.machine.processes.get_mut(found.process);
+        if let Some(process) = process.filter(|p| !p.overloaded) {
+            process.overloaded = true;
+            let (pid, name) = (process.pid, process.name.clone());
+            let what = format!(
+                "process {pid} \"{name}\" has more to do than its threads can, and turns work away from now on"
+            );
+            self.etw.witness().happened(self.now, &what)?;
+        }
+        Ok(true)
+    }
+
     /// A thread does its next operation.
     fn thread(&mut self, index: usize) -> Result<()> {
         let now = self.now;
         let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
         let processor = usize::from(thread.processor);
-        let Some(op) = thread.ops.pop_front() else {
+        let Some(op) = thread.ops.pop() else {
             thread.busy = false;
             return self.settle(processor, now);
         };
@@ -222,11 +246,7 @@ impl<'s> Simulation<'s> {
         }
         let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
         thread.used = thread.used.saturating_add(until.saturating_sub(from)).saturating_add(cost);
-        if !then.is_empty() {
-            let rest = std::mem::take(&mut thread.ops);
-            thread.ops = VecDeque::from(then);
-            thread.ops.extend(rest);
-        }
+        thread.ops.put_first(then);
         let idle = thread.ops.is_empty();
         thread.busy = !idle;
         if let Some(processor) = self.machine.processors.get_mut(processor) {
@@ -264,6 +284,10 @@ impl<'s> Simulation<'s> {
         let Some(process) = self.machine.processes.get_mut(runtime.process) else {
             return Ok(nothing);
         };
+        // What one thread left to another does not happen behind the end of the process.
+        if process.exited.is_some() {
+            return Ok(nothing);
+        }
         let threads: Vec<(usize, u32)> = match op {
             ClrOp::Rundown(_, crate::clr::Item::Threads) => {
                 let of = |t: &usize| self.machine.threads.get(*t).map(|found| (*t, found.tid));
@@ -275,6 +299,7 @@ impl<'s> Simulation<'s> {
         let images = if loads { process.images.clone() } else { Vec::new() };
         let mut ctx =
             Ctx { etw: &mut self.etw, process, origin, dice: &mut self.dice, threads: &threads };
+        let place = runtime.process;
         let done = runtime.perform(op, &mut ctx)?;
         let until = ctx.origin.at;
         let pid = ctx.process.pid;
@@ -289,8 +314,28 @@ impl<'s> Simulation<'s> {
                 self.image_goes(index, pid, image, &origin)?;
             }
         }
+        for (thread, op) in done.elsewhere {
+            if let Some(thread) = self.somebody(place, thread) {
+                self.give(thread, [Op::Clr(clr, op)])?;
+            }
+        }
         let then = done.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
         Ok((until, done.cost, then))
+    }
+
+    /// A thread of a process.
+    fn somebody(&mut self, process: usize, which: Where) -> Option<usize> {
+        let process = self.machine.processes.get_mut(process)?;
+        match which {
+            // The last thread is the one that the system calls providers back on: nobody else has it.
+            Where::Runtime => process.threads.last().copied(),
+            Where::Worker => {
+                let workers = process.threads.len().saturating_sub(1).max(1);
+                process.turn = (process.turn + 1) % workers;
+                process.threads.get(process.turn).copied()
+            }
+            Where::Thread(thread) => Some(thread),
+        }
     }
 
     /// Where a thread is at a moment.

@@ -168,7 +168,7 @@ impl Simulation<'_> {
             ops.push(Op::Clr(clr, ClrOp::Start));
             for &thread in &threads {
                 let tid = self.machine.threads.get(thread).map_or(0, |t| t.tid);
-                ops.push(Op::Clr(clr, ClrOp::ThreadCreated(thread, tid)));
+                ops.push(Op::Clr(clr, ClrOp::ThreadCreated(thread, tid, false)));
             }
         }
         if let Some(&first) = threads.first() {

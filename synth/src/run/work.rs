@@ -8,8 +8,11 @@ use crate::model::{CodeKind, Work};
 use super::{Op, Simulation};
 
 /// So many operations may come of one step.
-fn limited(count: u32) -> usize {
-    count.min(1_000_000) as usize
+const MOST: u32 = 1_000_000;
+
+/// An operation, so many times.
+fn times(op: ClrOp, count: u32) -> Vec<(ClrOp, u32)> {
+    vec![(op, count.min(MOST))]
 }
 
 impl Simulation<'_> {
@@ -26,6 +29,10 @@ impl Simulation<'_> {
         process.turn = (process.turn + 1) % workers;
         let Some(&thread) = process.threads.get(process.turn) else { return Ok(()) };
         let clrs = process.clrs.clone();
+        let manages = matches!(work, Work::Exit | Work::StartThread | Work::EndThread);
+        if !manages && self.turns_away(thread)? {
+            return Ok(());
+        }
         match work {
             Work::Exit => {
                 return self.exit(place);
@@ -45,8 +52,9 @@ impl Simulation<'_> {
                     process.threads.swap(last.saturating_sub(1), last);
                 }
                 let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
-                let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadCreated(new, tid)));
-                let ops: Vec<Op> = std::iter::once(Op::BeginThread(new)).chain(told).collect();
+                let creating = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreating(new)));
+                let told = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
+                let ops: Vec<Op> = creating.chain([Op::BeginThread(new)]).chain(told).collect();
                 self.give(thread, ops)?;
             }
             Work::EndThread => {
@@ -68,50 +76,66 @@ impl Simulation<'_> {
             _ => {
                 for clr in clrs {
                     let ops = self.clr_work(clr, work)?;
-                    self.give(thread, ops)?;
+                    self.order(thread, ops)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn clr_work(&mut self, clr: usize, work: &Work) -> Result<Vec<Op>> {
+    fn clr_work(&mut self, clr: usize, work: &Work) -> Result<Vec<(Op, u32)>> {
         let now = self.now;
         let Some(runtime) = self.clrs.get_mut(clr).filter(|c| c.started) else {
             return Ok(Vec::new());
         };
         let named =
             |what: &str, name: &str| impossible(now, format!("there is no {what} \"{name}\""));
-        let ops: Vec<ClrOp> = match work {
+        let once = |ops: Vec<ClrOp>| ops.into_iter().map(|op| (op, 1)).collect();
+        let ops: Vec<(ClrOp, u32)> = match work {
             Work::Jit(count) => {
                 let many = runtime.waiting.len().min(*count as usize);
-                runtime.waiting.drain(..many).map(ClrOp::Prepare).collect()
+                once(runtime.waiting.drain(..many).map(ClrOp::Prepare).collect())
             }
             Work::Tier(count) => {
                 let many = runtime.quick.len().min(*count as usize);
-                runtime.quick.drain(..many).map(ClrOp::Tier).collect()
+                let ops = runtime.quick.drain(..many).map(ClrOp::Tier);
+                let count = many as u32;
+                let around = [ClrOp::TierBegin(count)].into_iter().chain(ops);
+                let all = around.chain([ClrOp::TierEnd(count)]).collect();
+                if many == 0 { Vec::new() } else { once(all) }
             }
             Work::Rejit(count) => {
                 let compiled = runtime.live.iter().filter(|m| {
                     runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Jitted)
                 });
-                compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)).collect()
+                once(compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)).collect())
             }
-            Work::Allocate(count) => vec![ClrOp::Allocate; limited(*count)],
-            Work::Throw(count) => vec![ClrOp::Throw; limited(*count)],
-            Work::Contend(count) => vec![ClrOp::Contend; limited(*count)],
-            Work::Stub(count) => vec![ClrOp::Stub; limited(*count)],
-            Work::Pool(by) => vec![ClrOp::Pool(*by)],
-            Work::Gc(plan) => vec![ClrOp::Collect(*plan)],
+            Work::Allocate(count) => times(ClrOp::Allocate, *count),
+            Work::Throw(count, plan) => times(ClrOp::Throw(*plan), *count),
+            Work::TakeHandles(count, kind) => times(ClrOp::TakeHandle(*kind), *count),
+            Work::FreeHandles(count) => times(ClrOp::FreeHandle, *count),
+            Work::Press(bytes) => times(ClrOp::Press(bytes.unsigned_abs(), *bytes >= 0), 1),
+            Work::Queue(count) => times(ClrOp::Enqueue, *count),
+            Work::QueueIo(count) => times(ClrOp::IoEnqueue, *count),
+            Work::IoPool(by) => times(ClrOp::IoPool(*by), 1),
+            Work::Wait(time) => times(ClrOp::Wait(*time), 1),
+            Work::EnterDomain(name) => {
+                let found = runtime.domains.iter().position(|d| d.name == *name);
+                times(ClrOp::EnterDomain(found.ok_or_else(|| named("app domain", name))?), 1)
+            }
+            Work::Contend(count) => times(ClrOp::Contend, *count),
+            Work::Stub(count) => times(ClrOp::Stub, *count),
+            Work::Pool(by) => times(ClrOp::Pool(*by), 1),
+            Work::Gc(plan) => times(ClrOp::Collect(*plan), 1),
             Work::Forget(count) => {
                 let dynamic = runtime.live.iter().filter(|m| {
                     runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Dynamic)
                 });
-                dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)).collect()
+                once(dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)).collect())
             }
             Work::LoadAssembly(name) => {
                 let found = runtime.assemblies.iter().position(|a| a.simple_name == *name);
-                vec![ClrOp::LoadAssembly(found.ok_or_else(|| named("assembly", name))?)]
+                times(ClrOp::LoadAssembly(found.ok_or_else(|| named("assembly", name))?), 1)
             }
             Work::UnloadAssembly(name) => {
                 let found = runtime.assemblies.iter().position(|a| a.simple_name == *name);
@@ -121,18 +145,18 @@ impl Simulation<'_> {
                         format!("assembly \"{name}\" is not collectible: its domain unloads it");
                     return Err(impossible(now, what));
                 }
-                vec![ClrOp::UnloadAssembly(found)]
+                times(ClrOp::UnloadAssembly(found), 1)
             }
             Work::LoadDomain(name) => {
                 let found = runtime.domains.iter().position(|d| d.name == *name);
-                vec![ClrOp::LoadDomain(found.ok_or_else(|| named("app domain", name))?)]
+                times(ClrOp::LoadDomain(found.ok_or_else(|| named("app domain", name))?), 1)
             }
             Work::UnloadDomain(name) => {
                 let found = runtime.domains.iter().position(|d| d.name == *name);
-                vec![ClrOp::UnloadDomain(found.ok_or_else(|| named("app domain", name))?)]
+                times(ClrOp::UnloadDomain(found.ok_or_else(|| named("app domain", name))?), 1)
             }
             _ => Vec::new(),
         };
-        Ok(ops.into_iter().map(|op| Op::Clr(clr, op)).collect())
+        Ok(ops.into_iter().map(|(op, times)| (Op::Clr(clr, op), times)).collect())
     }
 }

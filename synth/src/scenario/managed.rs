@@ -47,6 +47,14 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
     if let Some(cost) = args.opt_time(reader, "enumeration-cost") {
         plan.enumeration_cost = cost;
     }
+    if let Some(heaps) = args.opt_small::<u32>(reader, "heaps") {
+        if (1..=64).contains(&heaps) {
+            plan.heaps = heaps;
+        } else {
+            let help = Some("1, or up to 64 with the collector of servers".to_owned());
+            reader.wrong(args.span(), "a clr has 1 to 64 heaps", heaps.to_string(), help);
+        }
+    }
     args.finish(reader);
     // Assemblies that stand outside a domain belong to the default one.
     let name = if sku == Sku::Core { "clrhost" } else { process };
@@ -91,6 +99,8 @@ fn assembly(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<AssemblyPlan>
     }
     plan.late = args.opt_bool(reader, "late").unwrap_or(false);
     plan.collectible = args.opt_bool(reader, "collectible").unwrap_or(false);
+    plan.signed = args.opt_bool(reader, "signed").unwrap_or(false);
+    plan.authenticode = args.opt_bool(reader, "authenticode").unwrap_or(false);
     args.finish(reader);
     reader.below(node, &mut |reader, node| {
         let args = Args::new(node);

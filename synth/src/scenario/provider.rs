@@ -1,6 +1,7 @@
 //! Providers of the script's own, and events that are raised of them.
 
-use etl_schema::encode::OwnedValue;
+use etl_format::constants::PointerSize;
+use etl_schema::encode::{OwnedValue, encode_into};
 use etl_schema::sources::provider_guid;
 use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
 use kdl::{KdlNode, KdlValue};
@@ -153,10 +154,20 @@ pub(super) fn raise(
             unknown(reader, node, "the event", &names.join(", "));
             return;
         };
+        let mut args = Args::new(node);
+        args.leaf();
+        let given = args.text(reader, "a value").unwrap_or_default();
+        args.finish(reader);
         let value = node.entries().first().map(|e| match e.value() {
-            KdlValue::String(text) => match field.in_type() {
-                Some(InType::Guid) => text.parse().map_or(OwnedValue::Auto, OwnedValue::Guid),
-                _ => OwnedValue::Text(text.clone()),
+            // With its variables filled in.
+            KdlValue::String(_) => match field.in_type() {
+                Some(InType::Guid) => {
+                    given.parse().map_or(OwnedValue::Text(given), OwnedValue::Guid)
+                }
+                _ => match given.parse() {
+                    Ok(n) if is_whole(field.in_type()) => OwnedValue::UInt(n),
+                    _ => OwnedValue::Text(given),
+                },
             },
             KdlValue::Integer(n) => match (u64::try_from(*n), i64::try_from(*n)) {
                 (Ok(n), _) => OwnedValue::UInt(n),
@@ -167,7 +178,30 @@ pub(super) fn raise(
             KdlValue::Bool(b) => OwnedValue::Bool(*b),
             KdlValue::Null => OwnedValue::Auto,
         });
-        values.push((name.to_owned(), value.unwrap_or(OwnedValue::Auto)));
+        let value = value.unwrap_or(OwnedValue::Auto);
+        let tried = encode_into(
+            std::slice::from_ref(field),
+            std::slice::from_ref(&value),
+            PointerSize::P8,
+            &mut Vec::new(),
+        );
+        if let Err(error) = tried {
+            let of = field.in_type().map_or("a structure", InType::name);
+            let help = Some(format!("{name} is of type {of}"));
+            let message = format!("{name} cannot have this value");
+            reader.wrong(node.name().span(), message, error.problem.to_string(), help);
+        }
+        values.push((name.to_owned(), value));
     });
     Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
+}
+
+/// Whether a field holds whole numbers.
+fn is_whole(ty: Option<InType>) -> bool {
+    use InType::{
+        HexInt32, HexInt64, Int8, Int16, Int32, Int64, Pointer, UInt8, UInt16, UInt32, UInt64,
+    };
+    let whole =
+        [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, HexInt32, HexInt64, Pointer];
+    ty.is_some_and(|ty| whole.contains(&ty))
 }

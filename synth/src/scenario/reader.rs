@@ -418,7 +418,11 @@ impl<'k> Args<'k> {
         let value = as_number(entry, reader, name)?;
         let small = T::try_from(value).ok();
         if small.is_none() {
-            reader.wrong(entry.span(), format!("{name} is too large"), value.to_string(), None);
+            // All these fields are unsigned, but for one as wide as any number here.
+            let bits = 8 * size_of::<T>() as u32;
+            let most = u64::MAX.checked_shr(64_u32.saturating_sub(bits)).unwrap_or(u64::MAX);
+            let help = Some(format!("at most {most}"));
+            reader.wrong(entry.span(), format!("{name} is too large"), value.to_string(), help);
         }
         small
     }

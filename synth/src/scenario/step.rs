@@ -5,7 +5,17 @@ use kdl::KdlNode;
 use super::reader::{Args, Reader, unknown};
 use super::{process, session};
 use crate::machine::Distribution;
-use crate::model::{Action, GcPlan, ProviderPlan, Repeat, Scenario, Step, Work};
+use crate::model::{
+    Action, GcPlan, HandleKind, ProviderPlan, Repeat, Scenario, Step, ThrowPlan, Work,
+};
+
+const HANDLES: [(&str, HandleKind); 5] = [
+    ("strong", HandleKind::Strong),
+    ("pinned", HandleKind::Pinned),
+    ("weak", HandleKind::Weak),
+    ("weak-long", HandleKind::WeakLong),
+    ("dependent", HandleKind::Dependent),
+];
 
 /// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside a process what happens
 /// is what the process does.
@@ -156,6 +166,10 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> 
     }
     let mut args = Args::new(node);
     args.leaf();
+    let bytes = |args: &mut Args<'_>, reader: &mut Reader<'_>| {
+        let n = args.number(reader, "how many bytes")?;
+        Some(i64::try_from(n).unwrap_or(i64::MAX))
+    };
     let count = |args: &mut Args<'_>, reader: &mut Reader<'_>| {
         let n = args.maybe_number(reader, "how many").unwrap_or(1);
         u32::try_from(n).unwrap_or(u32::MAX)
@@ -166,18 +180,50 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> 
         "rejit" => Work::Rejit(count(&mut args, reader)),
         "forget" => Work::Forget(count(&mut args, reader)),
         "allocate" => Work::Allocate(count(&mut args, reader)),
-        "throw" => Work::Throw(count(&mut args, reader)),
+        "throw" => {
+            let many = count(&mut args, reader);
+            let plan = ThrowPlan {
+                filters: args.opt_small(reader, "filters").unwrap_or(0),
+                finallys: args.opt_small(reader, "finallys").unwrap_or(0),
+                inner: args.opt_bool(reader, "inner").unwrap_or(false),
+                rethrow: args.opt_bool(reader, "rethrow").unwrap_or(false),
+            };
+            Work::Throw(many, plan)
+        }
+        "handle" => {
+            let many = count(&mut args, reader);
+            let kind = args.opt_choice(reader, "kind", &HANDLES).unwrap_or(HandleKind::Strong);
+            Work::TakeHandles(many, kind)
+        }
+        "free-handle" => Work::FreeHandles(count(&mut args, reader)),
+        "add-pressure" => Work::Press(bytes(&mut args, reader)?),
+        "remove-pressure" => Work::Press(-bytes(&mut args, reader)?),
+        "queue-work" => Work::Queue(count(&mut args, reader)),
+        "queue-io" => Work::QueueIo(count(&mut args, reader)),
+        "wait" => Work::Wait(args.time(reader, "how long")?),
+        "enter-domain" => Work::EnterDomain(args.text(reader, "an app domain")?),
         "contend" => Work::Contend(count(&mut args, reader)),
         "gc" => {
-            let generation = args.maybe_number(reader, "a generation").unwrap_or(0).min(2) as u8;
+            let generation = args.maybe_number(reader, "a generation").unwrap_or(0);
+            if generation > 2 {
+                let help = Some("0, 1 or 2".to_owned());
+                let label = generation.to_string();
+                reader.wrong(args.span(), "there is no such generation", label, help);
+            }
+            let generation = generation.min(2) as u8;
             Work::Gc(GcPlan {
                 generation,
                 induced: args.opt_bool(reader, "induced").unwrap_or(false),
                 background: args.opt_bool(reader, "background").unwrap_or(false),
+                compact: args.opt_bool(reader, "compact").unwrap_or(false),
             })
         }
-        "grow-pool" => Work::Pool(i32::try_from(count(&mut args, reader)).unwrap_or(1)),
-        "shrink-pool" => Work::Pool(-i32::try_from(count(&mut args, reader)).unwrap_or(1)),
+        "grow-pool" | "shrink-pool" => {
+            let by = i32::try_from(count(&mut args, reader)).unwrap_or(i32::MAX);
+            let by = if args.name() == "grow-pool" { by } else { -by };
+            let io = args.opt_bool(reader, "io").unwrap_or(false);
+            if io { Work::IoPool(by) } else { Work::Pool(by) }
+        }
         "load" => Work::LoadAssembly(args.text(reader, "an assembly")?),
         "unload" => Work::UnloadAssembly(args.text(reader, "an assembly")?),
         "load-domain" => Work::LoadDomain(args.text(reader, "an app domain")?),
@@ -190,9 +236,10 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> 
         "end-thread" => Work::EndThread,
         "exit" => Work::Exit,
         _ => {
-            let known = "jit, tier, rejit, forget, allocate, throw, contend, stub, run, raise, gc, grow-pool, shrink-pool, load, \
-                         unload, load-domain, unload-domain, load-image, unload-image, start-thread, \
-                         end-thread, exit";
+            let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, add-pressure, \
+                         remove-pressure, throw, contend, wait, queue-work, queue-io, grow-pool, shrink-pool, \
+                         stub, run, raise, load, unload, load-domain, unload-domain, enter-domain, load-image, \
+                         unload-image, start-thread, end-thread, exit";
             unknown(reader, node, "a process at a moment", known);
             return None;
         }

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::ops::Range;
 
+use etl_schema::render::escape_line;
+
 use super::{Present, Witness};
 use crate::error::Result;
 use crate::etw::{Outcome, Raised, Refusal, SessionReport};
@@ -44,6 +46,16 @@ impl<W: Write> Timeline<W> {
         self.out
     }
 
+    /// A line: when, and what. Names come of the script: what could act on a terminal is written as
+    /// `\u{..}`, as it is wherever etlkit prints names.
+    fn line(&mut self, when: &str, what: &str) -> Result<()> {
+        let mut line = format!("{when:>16}  ").into_bytes();
+        escape_line(&mut line, what);
+        line.push(b'\n');
+        self.out.write_all(&line)?;
+        Ok(())
+    }
+
     fn end_run(&mut self) -> Result<()> {
         let Some(run) = self.run.take() else { return Ok(()) };
         let mut to = String::new();
@@ -56,8 +68,8 @@ impl<W: Write> Timeline<W> {
         } else {
             String::new()
         };
-        writeln!(self.out, "{:>16}  {:>6}  {}{many}{to}", duration(run.first), run.pid, run.name)?;
-        Ok(())
+        let line = format!("{:>6}  {}{many}{to}", run.pid, run.name);
+        self.line(&duration(run.first), &line)
     }
 }
 
@@ -124,9 +136,8 @@ impl<W: Write> Witness for Timeline<W> {
     fn session(&mut self, s: &SessionReport) -> Result<()> {
         self.end_run()?;
         let end = s.stopped.map_or("never stopped".to_owned(), duration);
-        writeln!(
-            self.out,
-            "{end:>16}  session \"{}\": {} events recorded, {} lost, {} lost with {} buffers{}{}",
+        let line = format!(
+            "session \"{}\": {} events recorded, {} lost, {} lost with {} buffers{}{}",
             s.name,
             s.recorded,
             s.lost,
@@ -138,24 +149,23 @@ impl<W: Write> Witness for Timeline<W> {
             } else {
                 String::new()
             },
-        )?;
+        );
+        self.line(&end, &line)?;
         self.flipped = 0;
-        for fault in self.faults.drain(..) {
-            writeln!(self.out, "{end:>16}  {fault}")?;
+        for fault in std::mem::take(&mut self.faults) {
+            self.line(&end, &fault)?;
         }
         Ok(())
     }
 
     fn refused(&mut self, refusal: &Refusal) -> Result<()> {
         self.end_run()?;
-        writeln!(self.out, "{:>16}  {refusal}", duration(refusal.at))?;
-        Ok(())
+        self.line(&duration(refusal.at), &refusal.to_string())
     }
 
     fn happened(&mut self, at: Nanos, what: &str) -> Result<()> {
         self.end_run()?;
-        writeln!(self.out, "{:>16}  {what}", duration(at))?;
-        Ok(())
+        self.line(&duration(at), what)
     }
 
     fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {

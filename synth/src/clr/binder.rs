@@ -1,0 +1,75 @@
+//! How an assembly is found, and whether it may be loaded.
+
+use super::raise::{Ctx, values};
+use super::state::Clr;
+use crate::error::Result;
+
+/// The context that assemblies are loaded into where the program makes no other.
+const CONTEXT: &str = "Default";
+/// Stages of looking for an assembly: among what is loaded, and among what came with the program.
+const LOADED: u16 = 0;
+const APPLICATION: u16 = 2;
+/// Results of a stage.
+const FOUND: u16 = 0;
+const NOT_FOUND: u16 = 1;
+
+impl Clr {
+    /// The names of an assembly and of the one that wants it, and the path of its file.
+    fn binding(&self, assembly: usize) -> Option<[String; 3]> {
+        let found = self.assemblies.get(assembly)?;
+        let path = found.modules.first().and_then(|m| self.modules.get(*m));
+        let path = path.map(|m| m.path.clone()).unwrap_or_default();
+        // The first assembly is wanted by the runtime itself.
+        let wants = self.assemblies.iter().find(|a| a.loaded && a.id != found.id);
+        let wants = wants.map(|a| a.name.clone()).unwrap_or_default();
+        Some([found.name.clone(), wants, path])
+    }
+
+    /// .NET Core since 5 tells how it looks for an assembly.
+    pub(super) fn tell_binding(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        if !self.is_core(5) {
+            return Ok(());
+        }
+        let Some([name, wants, path]) = self.binding(assembly) else { return Ok(()) };
+        let (n, w, p) = (name.as_str(), wants.as_str(), path.as_str());
+        let asked_by = if wants.is_empty() { "" } else { CONTEXT };
+        self.raise(290, 0, &values![self.instance, n, "", w, CONTEXT, asked_by], ctx)?;
+        let values = values![self.instance, n, LOADED, CONTEXT, NOT_FOUND, "", "", ""];
+        self.raise(292, 0, &values, ctx)?;
+        self.raise(296, 0, &values![self.instance, p, 0u16, 0i32], ctx)?;
+        let values = values![self.instance, n, APPLICATION, CONTEXT, FOUND, n, p, ""];
+        self.raise(292, 0, &values, ctx)
+    }
+
+    /// It is found, and loaded.
+    pub(super) fn tell_bound(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        if !self.is_core(5) {
+            return Ok(());
+        }
+        let Some([name, wants, path]) = self.binding(assembly) else { return Ok(()) };
+        let (n, w, p) = (name.as_str(), wants.as_str(), path.as_str());
+        let asked_by = if wants.is_empty() { "" } else { CONTEXT };
+        let values = values![self.instance, n, "", w, CONTEXT, asked_by, true, n, p, false];
+        self.raise(291, 0, &values, ctx)
+    }
+
+    /// .NET Framework verifies strong names and publishers.
+    pub(super) fn tell_verification(
+        &mut self,
+        assembly: usize,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let Some(found) = self.assemblies.get(assembly).filter(|_| self.is_desktop(0, 0)) else {
+            return Ok(());
+        };
+        let (signed, authenticode) = (found.signed, found.authenticode);
+        let Some([name, _, path]) = self.binding(assembly) else { return Ok(()) };
+        // The flags ask for a verification; no error comes of it.
+        for (on, what, ids) in [(signed, name, [181, 182]), (authenticode, path, [183, 184])] {
+            for id in ids.into_iter().filter(|_| on) {
+                self.raise(id, 1, &values![1u32, 0u32, what.as_str(), self.instance], ctx)?;
+            }
+        }
+        Ok(())
+    }
+}

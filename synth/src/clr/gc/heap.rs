@@ -1,0 +1,323 @@
+//! What is on the managed heap, and where: segments, generations, handles.
+
+use etl_format::constants::PointerSize;
+
+use crate::machine::Space;
+
+/// What a segment holds, by the number that its events have for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Small = 0,
+    Large = 1,
+    Pinned = 3,
+}
+
+/// Memory that the collector has reserved: a segment, or since .NET 7 a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub heap: u32,
+    pub kind: Kind,
+    pub address: u64,
+    pub size: u64,
+}
+
+/// A piece of a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub generation: u8,
+    pub start: u64,
+    pub used: u64,
+    pub reserved: u64,
+}
+
+/// A handle of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle {
+    pub id: u64,
+    pub object: u64,
+    pub kind: u32,
+}
+
+/// What a pinned object takes.
+pub(super) const PINNED_SIZE: u64 = 4096;
+/// What the collector keeps of a reservation for itself.
+const HEADER: u64 = 0x1000;
+/// Least room of a generation: an object that is none.
+const EMPTY: u64 = 24;
+
+/// What is on the heap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heap {
+    /// Bytes in generations 0 to 2 and among the large objects.
+    pub sizes: [u64; 4],
+    /// Collections so far.
+    pub collections: u32,
+    /// Of generation 0 since the last of generation 1, and of 1 since the last of 2.
+    pub since: [u32; 2],
+    /// Ticks of allocation so far.
+    pub ticks: u64,
+    /// Allocated since the last collection.
+    pub fresh: u64,
+    /// Heaps: one, or with the server's collector several.
+    pub heaps: u32,
+    /// Whether there is a heap of pinned objects (since .NET 5).
+    pub pinned_heap: bool,
+    pub segments: Vec<Segment>,
+    /// Reservations that were given back.
+    vacant: Vec<(u64, u64)>,
+    /// Where the next object of each heap goes: the segment's index, and the address.
+    cursors: Vec<(usize, u64)>,
+    pub handles: Vec<Handle>,
+    handles_made: u64,
+    /// Objects with finalizers that nobody holds any longer.
+    pub dying: u32,
+    /// Whether the thread that collects in the background is there.
+    pub background_thread: bool,
+    /// What native code has told the collector that it holds.
+    pub pressure: u64,
+    /// Types that a session was told of, by index.
+    pub told_types: u64,
+    /// Allocated in the program's domain, all of it and since it was told of last.
+    pub of_domain: (u64, u64),
+}
+
+impl Heap {
+    pub fn new(heaps: u32, pinned_heap: bool) -> Self {
+        Heap { heaps: heaps.max(1), pinned_heap, ..Heap::default() }
+    }
+
+    /// A heap's part of something that is spread evenly.
+    pub fn share(&self, whole: u64, heap: u32) -> u64 {
+        let heaps = u64::from(self.heaps.max(1));
+        whole / heaps + if heap == 0 { whole % heaps } else { 0 }
+    }
+
+    fn room(&self, heap: u32, kind: Kind) -> u64 {
+        self.of(heap, kind).map(|s| s.size).sum()
+    }
+
+    pub fn of(&self, heap: u32, kind: Kind) -> impl DoubleEndedIterator<Item = &Segment> {
+        self.segments.iter().filter(move |s| s.heap == heap && s.kind == kind)
+    }
+
+    fn needed(&self, heap: u32, kind: Kind) -> u64 {
+        let [young, middle, old, large] = self.sizes;
+        match kind {
+            Kind::Small => self.share(young + middle + old, heap) + 3 * EMPTY,
+            Kind::Large => self.share(large, heap) + EMPTY,
+            Kind::Pinned => EMPTY,
+        }
+    }
+
+    /// Reserves what the generations need: the segments that are new. Where the address space has no
+    /// more, none are.
+    pub fn grow(&mut self, sizes: Sizes, space: &mut Space) -> Vec<Segment> {
+        let mut new = Vec::new();
+        let kinds = [Kind::Small, Kind::Large, Kind::Pinned];
+        for heap in 0..self.heaps {
+            for kind in kinds.into_iter().filter(|k| *k != Kind::Pinned || self.pinned_heap) {
+                let needed = self.needed(heap, kind);
+                let mut room = self.room(heap, kind);
+                while (room == 0 || room < needed) && self.segments.len() < sizes.most {
+                    let reserve = if kind == Kind::Small { sizes.small } else { sizes.large };
+                    let at = self.vacant.iter().position(|(_, size)| *size == reserve);
+                    let base = match at {
+                        Some(at) => self.vacant.swap_remove(at).0,
+                        None => space.segment(reserve),
+                    };
+                    let size = reserve - HEADER;
+                    let segment = Segment { heap, kind, address: base + HEADER, size };
+                    self.segments.push(segment);
+                    new.push(segment);
+                    room += size;
+                }
+            }
+        }
+        new
+    }
+
+    /// Gives back what the generations need no longer: the segments that are gone.
+    pub fn shrink(&mut self) -> Vec<Segment> {
+        let mut gone = Vec::new();
+        for heap in 0..self.heaps {
+            for kind in [Kind::Small, Kind::Large] {
+                let needed = self.needed(heap, kind);
+                loop {
+                    let last = self.of(heap, kind).next_back().copied();
+                    let Some(last) = last.filter(|_| self.of(heap, kind).count() > 1) else {
+                        break;
+                    };
+                    if self.room(heap, kind) - last.size < needed {
+                        break;
+                    }
+                    self.segments.retain(|s| *s != last);
+                    self.vacant.push((last.address - HEADER, last.size + HEADER));
+                    gone.push(last);
+                }
+            }
+        }
+        gone
+    }
+
+    /// Where the generations of a heap lie, oldest first as events tell them: what is for large
+    /// objects, then 2, 1 and 0.
+    pub fn ranges(&self, heap: u32) -> Vec<Range> {
+        let [young, middle, old, large] = self.sizes.map(|size| self.share(size, heap));
+        let of = |kind| self.of(heap, kind).collect::<Vec<_>>();
+        let mut out = Vec::new();
+        if self.pinned_heap {
+            lay(&of(Kind::Pinned), &[(4, EMPTY)], &mut out);
+        }
+        lay(&of(Kind::Large), &[(3, large)], &mut out);
+        lay(&of(Kind::Small), &[(2, old), (1, middle), (0, young)], &mut out);
+        out
+    }
+
+    /// The next objects go behind what is there.
+    pub fn settle(&mut self) {
+        self.cursors.clear();
+        for heap in 0..self.heaps {
+            let end = self.ranges(heap).last().map_or(0, |r| r.start + r.used);
+            let holds = |s: &Segment| (s.address..=s.address + s.size).contains(&end);
+            let at = self.segments.iter().rposition(holds).unwrap_or(0);
+            self.cursors.push((at, end));
+        }
+    }
+
+    /// The address of a new object.
+    pub fn object(&mut self, heap: u32, size: u64) -> u64 {
+        let Some((at, cursor)) = self.cursors.get_mut(heap as usize) else { return 0 };
+        let end = |s: &Segment| s.address + s.size;
+        let fits = |s: &Segment, from: u64| from.saturating_add(size) <= end(s);
+        if !self.segments.get(*at).is_some_and(|s| fits(s, *cursor)) {
+            let mine = |s: &Segment| s.heap == heap && s.kind == Kind::Small;
+            let next = self.segments.iter().skip(*at + 1).position(mine).map(|n| *at + 1 + n);
+            // What does not fit anywhere is told of at the last place.
+            if let Some((next, segment)) = next.and_then(|n| Some((n, self.segments.get(n)?))) {
+                (*at, *cursor) = (next, segment.address);
+            } else if let Some(segment) = self.segments.get(*at) {
+                *cursor = segment.address;
+            }
+        }
+        let address = *cursor;
+        *cursor = cursor.saturating_add(size.next_multiple_of(8));
+        address
+    }
+
+    /// A handle on an object.
+    pub fn hold(&mut self, kind: u32, base: u64) -> Handle {
+        let object = self.object(0, PINNED_SIZE);
+        let id = base + self.handles_made * 8;
+        self.handles_made += 1;
+        let handle = Handle { id, object, kind };
+        self.handles.push(handle);
+        handle
+    }
+
+    /// Handles that keep objects where they are.
+    pub fn pinned(&self) -> impl Iterator<Item = &Handle> {
+        self.handles.iter().filter(|h| h.kind == 3)
+    }
+
+    /// Collects generations up to this one: what survives moves one up. Bytes promoted, by
+    /// generation.
+    pub fn clean(&mut self, generation: u8) -> [u64; 4] {
+        let [young, middle, old, large] = self.sizes;
+        let survived = |size: u64, share: u64| size / 100 * share;
+        let [since0, since1] = self.since;
+        let mut promoted = [survived(young, 12), 0, 0, 0];
+        let mut sizes = [0, middle + survived(young, 12), old, large];
+        self.since = [since0 + 1, since1];
+        if generation >= 1 {
+            let up = survived(middle, 30);
+            promoted = [survived(young, 12), up, 0, 0];
+            sizes = [0, survived(young, 12), old + up, large];
+            self.since = [0, since1 + 1];
+        }
+        if generation >= 2 {
+            let [.., old, _] = sizes;
+            let (keep, keep_large) = (survived(old, 70), survived(large, 50));
+            promoted = [survived(young, 12), survived(middle, 30), keep, keep_large];
+            sizes = [0, survived(young, 12), keep, keep_large];
+            self.since = [0, 0];
+        }
+        self.sizes = sizes;
+        promoted
+    }
+}
+
+/// How much is reserved at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    small: u64,
+    large: u64,
+    most: usize,
+}
+
+impl Sizes {
+    /// Segments of the desktop and of older Cores, regions since .NET 7.
+    pub fn new(regions: bool, pointers: PointerSize) -> Self {
+        match (pointers, regions) {
+            (PointerSize::P4, _) => Sizes { small: 16 << 20, large: 16 << 20, most: 48 },
+            (PointerSize::P8, true) => Sizes { small: 4 << 20, large: 32 << 20, most: 65_536 },
+            (PointerSize::P8, false) => Sizes { small: 256 << 20, large: 128 << 20, most: 16_384 },
+        }
+    }
+}
+
+/// Puts parts one behind the other into segments.
+fn lay(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
+    let (mut at, mut used) = (0, 0);
+    for (number, (generation, size)) in parts.iter().enumerate() {
+        let youngest = number + 1 == parts.len();
+        let mut left = (*size).max(EMPTY).next_multiple_of(8);
+        while left > 0 {
+            let Some(segment) = segments.get(at) else { break };
+            let room = segment.size - used;
+            if room == 0 {
+                (at, used) = (at + 1, 0);
+                continue;
+            }
+            let here = left.min(room);
+            let start = segment.address + used;
+            let reserved = if youngest && here == left { room } else { here };
+            out.push(Range { generation: *generation, start, used: here, reserved });
+            (used, left) = (used + here, left - here);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generations_lie_in_their_segments_and_touch_nowhere() {
+        let mut space = Space::new(PointerSize::P8, 8);
+        let sizes = Sizes::new(true, PointerSize::P8);
+        let mut heap = Heap::new(2, true);
+        for round in 0..40u64 {
+            heap.sizes = [round * 3_000_000 % 20_000_000, round * 100_001, round * 700_003, 5_000];
+            heap.grow(sizes, &mut space);
+            if round % 3 == 0 {
+                heap.sizes[2] /= 2;
+                heap.shrink();
+            }
+            heap.settle();
+            for number in 0..2 {
+                let ranges = heap.ranges(number);
+                for (n, range) in ranges.iter().enumerate() {
+                    let (from, to) = (range.start, range.start + range.reserved);
+                    let inside = |s: &&Segment| s.address <= from && to <= s.address + s.size;
+                    assert!(heap.segments.iter().filter(inside).count() == 1, "{range:?}");
+                    let apart = |other: &Range| {
+                        other.start >= from + range.used || other.start + other.used <= from
+                    };
+                    assert!(ranges.iter().skip(n + 1).all(apart), "{range:?} in {ranges:?}");
+                }
+                let old: u64 = ranges.iter().filter(|r| r.generation == 2).map(|r| r.used).sum();
+                assert_eq!(old, heap.share(heap.sizes[2], number).max(24).next_multiple_of(8));
+            }
+        }
+    }
+}

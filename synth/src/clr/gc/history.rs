@@ -1,0 +1,173 @@
+//! What .NET Core says of a collection before it ends: each heap, all of them, and the large objects.
+
+use etl_schema::encode::OwnedValue;
+
+use super::BUDGET;
+use super::collect::Collection;
+use crate::clr::raise::{Ctx, values};
+use crate::clr::state::Clr;
+use crate::error::Result;
+
+/// Bits of the mechanisms of a collection.
+mod mechanism {
+    pub const CONCURRENT: u32 = 1;
+    pub const COMPACTION: u32 = 2;
+    pub const PROMOTION: u32 = 4;
+    /// Of one heap: the word says something.
+    pub const SET: u32 = 0x8000_0000;
+}
+
+impl Clr {
+    pub(super) fn tell_history(
+        &mut self,
+        collection: &Collection,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        if !self.is_core(0) {
+            return Ok(());
+        }
+        if collection.large && self.is_core(5) {
+            self.tell_large(collection, ctx)?;
+        }
+        for heap in 0..self.heap.heaps {
+            self.tell_heap_history(collection, heap, ctx)?;
+        }
+        self.tell_global_history(collection, ctx)
+    }
+
+    fn tell_heap_history(
+        &mut self,
+        collection: &Collection,
+        heap: u32,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let share = |size: &u64| self.heap.share(*size, heap);
+        let depth = usize::from(collection.generation);
+        // With the last of the young ones the large objects are collected as well.
+        let collected = |g: usize| if g == 3 { depth >= 2 } else { g <= depth };
+        let pinned = self.heap.share(self.heap.pinned().count() as u64 * 4096, heap);
+        let mut generations = Vec::new();
+        let sizes = collection.before.iter().zip(&self.heap.sizes).zip(&collection.promoted);
+        for (number, ((before, after), promoted)) in sizes.enumerate() {
+            let entered = if collected(number) { share(before) } else { 0 };
+            let budget = if number == 0 { BUDGET } else { share(after) / 2 };
+            generations.push(self.generation([
+                share(before),
+                share(after),
+                entered,
+                if number == 0 { pinned.min(share(promoted)) } else { 0 },
+                share(promoted),
+                budget,
+            ]));
+        }
+        if self.heap.pinned_heap {
+            generations.push(self.generation([0; 6]));
+        }
+        let [p0, p1, ..] = collection.promoted.map(|p| share(&p));
+        let pointer = OwnedValue::Pointer;
+        let compacts = u32::from(!collection.background) * (mechanism::SET | 1);
+        let depth = u32::from(collection.generation);
+        let values = values![
+            self.instance,
+            pointer(0),
+            pointer(0),
+            pointer(p1),
+            pointer(p0),
+            pointer(pinned),
+            pointer(0),
+            0u32,
+            // First wanted, finally done, by the budget.
+            depth | depth << 2 | depth << 4,
+            0u32,
+            compacts,
+            0u32,
+            heap,
+            pointer(0),
+            generations.len() as u32,
+            OwnedValue::Array(generations),
+        ];
+        self.raise(204, 3, &values, ctx)
+    }
+
+    /// A generation in the history: size before and after, what was collected, what of it survived
+    /// pinned, what survived, and what may be allocated next.
+    fn generation(&self, numbers: [u64; 6]) -> OwnedValue {
+        let [before, after, entered, pinned, survived, budget] = numbers.map(OwnedValue::Pointer);
+        let none = || OwnedValue::Pointer(0);
+        OwnedValue::Struct(vec![
+            before,
+            none(),
+            none(),
+            after,
+            none(),
+            none(),
+            entered,
+            pinned,
+            survived,
+            budget,
+        ])
+    }
+
+    fn tell_global_history(
+        &mut self,
+        collection: &Collection,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let depth = u32::from(collection.generation);
+        let how = if collection.background {
+            mechanism::CONCURRENT | mechanism::PROMOTION
+        } else {
+            mechanism::COMPACTION | mechanism::PROMOTION
+        };
+        // In the background or not at all; how full the memory is, in percent.
+        let (pause, load) = (u32::from(collection.background), 40u32);
+        let mut values: Vec<OwnedValue> = values![
+            BUDGET,
+            self.heap.heaps,
+            depth,
+            0u32,
+            collection.reason,
+            how,
+            self.instance,
+            pause,
+            load,
+        ]
+        .into();
+        let version = if self.is_core(6) {
+            4
+        } else if self.is_core(5) {
+            3
+        } else {
+            2
+        };
+        if version >= 3 {
+            values.extend(values![depth | depth << 2 | depth << 4, 0u32]);
+        }
+        if version >= 4 {
+            // Microseconds of marking, planning, relocating and compacting.
+            let alive: u64 = collection.promoted.iter().sum();
+            let times = [4, 8, 16, 16].map(|part| {
+                OwnedValue::Struct(vec![OwnedValue::UInt((alive / 4096 / part).min(1 << 20))])
+            });
+            values.extend(values![times.len() as u32, OwnedValue::Array(times.into())]);
+        }
+        self.raise(205, version, &values, ctx)
+    }
+
+    /// The large objects were put together.
+    fn tell_large(&mut self, collection: &Collection, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let [.., large] = collection.promoted;
+        let heaps: Vec<OwnedValue> = (0..self.heap.heaps)
+            .map(|heap| {
+                let pages = self.heap.share(large, heap) / 4096;
+                let time = u32::try_from(pages).unwrap_or(u32::MAX);
+                let refs = OwnedValue::Pointer(pages * 8);
+                let values =
+                    values![time / 8 + 1, time / 2 + 1, time / 4 + 1, refs, OwnedValue::Pointer(0)];
+                OwnedValue::Struct(values.into())
+            })
+            .collect();
+        let values = values![self.instance, heaps.len() as u16, OwnedValue::Array(heaps)];
+        self.raise(208, 0, &values, ctx)
+    }
+}

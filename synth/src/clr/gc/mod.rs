@@ -1,0 +1,252 @@
+//! The collector: allocations, and what follows from them.
+//!
+//! `heap` is what there is, `collect` a collection from stopping everybody to letting them go, and
+//! `history` what newer runtimes say of it afterwards.
+
+mod collect;
+mod heap;
+mod history;
+
+pub(crate) use heap::{Heap, Kind, Segment, Sizes};
+
+use etl_schema::encode::OwnedValue;
+
+use super::raise::{Ctx, values};
+use super::state::Clr;
+use super::{ClrOp, Done, keyword};
+use crate::error::Result;
+use crate::machine::MICROSECOND;
+use crate::model::{GcPlan, HandleKind};
+
+/// What the runtime counts between two of its ticks.
+const TICK: u64 = 102_400;
+/// What may be allocated between two collections of generation 0.
+const BUDGET: u64 = 6 << 20;
+/// So many ticks there are between two files that are opened.
+const FILES: u64 = 32;
+/// What is allocated in a domain between two events that tell of it.
+const DOMAIN_TICK: u64 = 4 << 20;
+
+/// Types that programs allocate, and whether they have a finalizer.
+const TYPES: [(&str, bool); 10] = [
+    ("System.String", false),
+    ("System.Byte[]", false),
+    ("System.Char[]", false),
+    ("System.Object[]", false),
+    ("System.Collections.Generic.Dictionary`2+Entry[System.String,System.Object][]", false),
+    ("System.Threading.Tasks.Task", false),
+    ("System.Int32[]", false),
+    ("System.Text.StringBuilder", false),
+    ("System.IO.FileStream", true),
+    ("Microsoft.Win32.SafeHandles.SafeFileHandle", true),
+];
+/// How many of them programs allocate by themselves; the others come with files.
+const COMMON: usize = 8;
+
+impl Clr {
+    pub(super) fn type_id(&self, kind: usize) -> u64 {
+        self.domains.first().map_or(0, |d| d.id) + 0x40_0000 + kind as u64 * 0x40
+    }
+
+    /// The heap that a thread allocates on: one processor, one heap.
+    fn heap_of(&self, ctx: &Ctx<'_, '_>) -> u32 {
+        u32::from(ctx.origin.processor) % self.heap.heaps.max(1)
+    }
+
+    fn segment_sizes(&self, ctx: &Ctx<'_, '_>) -> Sizes {
+        Sizes::new(self.is_core(7), ctx.process.pointer_size)
+    }
+
+    /// Reserves the first segments.
+    pub(super) fn start_heap(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        self.grow_heap(ctx)?;
+        self.heap.settle();
+        Ok(())
+    }
+
+    fn grow_heap(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let sizes = self.segment_sizes(ctx);
+        for segment in self.heap.grow(sizes, &mut ctx.process.space) {
+            let Segment { address, size, kind, .. } = segment;
+            self.raise(5, 1, &values![address, size, kind as u32, self.instance], ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Allocates as much as lies between two ticks of the runtime, and collects when the budget is
+    /// used up.
+    pub(super) fn allocate(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        ctx.pass(20 * MICROSECOND);
+        let amount = TICK + ctx.dice.below(8192);
+        let kind = ctx.dice.pick(COMMON);
+        let large = ctx.dice.below(50) == 0;
+        let object = 24 + ctx.dice.below(4096);
+        let slot = if large { 3 } else { 0 };
+        if let Some(size) = self.heap.sizes.get_mut(slot) {
+            *size += amount;
+        }
+        self.heap.fresh += amount;
+        // A file now and then, which nobody closes.
+        self.heap.ticks += 1;
+        self.heap.dying += u32::from(self.heap.ticks.is_multiple_of(FILES));
+        self.grow_heap(ctx)?;
+        let index = self.heap_of(ctx);
+        let address = if large {
+            let segment = self.heap.of(index, Kind::Large).next_back();
+            segment.map_or(0, |s| s.address + self.heap.share(self.heap.sizes[3], index) % s.size)
+        } else {
+            self.heap.object(index, amount)
+        };
+        self.tell_tick(amount, kind, large, address, object, index, ctx)?;
+        self.tell_sample(amount, kind, address, object, ctx)?;
+        self.tell_domain(amount, ctx)?;
+        let mut then = Vec::new();
+        let budget = BUDGET * u64::from(self.heap.heaps.max(1));
+        if self.heap.fresh >= budget {
+            self.heap.fresh = 0;
+            let [young, middle] = self.heap.since;
+            let generation = if middle >= 8 {
+                2
+            } else if young >= 6 {
+                1
+            } else {
+                0
+            };
+            let background = generation == 2;
+            then.push(ClrOp::Collect(GcPlan { generation, background, ..GcPlan::default() }));
+        }
+        Ok(Done { cost: 30 * MICROSECOND, then, ..Done::default() })
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what an event has")]
+    fn tell_tick(
+        &mut self,
+        amount: u64,
+        kind: usize,
+        large: bool,
+        address: u64,
+        object: u64,
+        heap: u32,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let name = TYPES.get(kind).map_or("", |(name, _)| name);
+        let mut values: Vec<OwnedValue> = values![
+            u32::try_from(amount).unwrap_or(u32::MAX),
+            u32::from(large),
+            self.instance,
+            amount,
+            OwnedValue::Pointer(self.type_id(kind)),
+            name,
+            heap,
+        ]
+        .into();
+        let version = if self.is_core(8) {
+            4
+        } else if self.is_core(0) || self.is_desktop(4, 5) {
+            3
+        } else {
+            2
+        };
+        if version >= 3 {
+            values.push(OwnedValue::Pointer(address));
+        }
+        if version >= 4 {
+            values.push(object.into());
+        }
+        self.raise(10, version, &values, ctx)
+    }
+
+    /// Samples of allocations, with the type before the first of its kind.
+    fn tell_sample(
+        &mut self,
+        amount: u64,
+        kind: usize,
+        address: u64,
+        object: u64,
+        ctx: &mut Ctx<'_, '_>,
+    ) -> Result<()> {
+        let asked = self.asked(ctx);
+        let of_type = OwnedValue::Pointer(self.type_id(kind));
+        let count = u32::try_from(amount / object.max(1)).unwrap_or(u32::MAX);
+        for (id, keyword) in [(20, keyword::SAMPLED_HIGH), (32, keyword::SAMPLED_LOW)] {
+            if !asked.raises(4, keyword) {
+                continue;
+            }
+            let address = OwnedValue::Pointer(address);
+            let values = values![address, of_type.clone(), count, amount, self.instance];
+            self.raise(id, 0, &values, ctx)?;
+            self.tell_type(kind, ctx)?;
+        }
+        if self.is_core(10) {
+            let name = TYPES.get(kind).map_or("", |(name, _)| name);
+            let address = OwnedValue::Pointer(address);
+            let offset = amount / 2;
+            let values = values![0u32, self.instance, of_type, name, address, object, offset];
+            self.raise(303, 0, &values, ctx)?;
+        }
+        Ok(())
+    }
+
+    /// Who a type is, once.
+    fn tell_type(&mut self, kind: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let bit = 1u64 << (kind % 64);
+        if self.heap.told_types & bit != 0 || !self.asked(ctx).raises(4, keyword::TYPE) {
+            return Ok(());
+        }
+        self.heap.told_types |= bit;
+        let Some((name, finalizable)) = TYPES.get(kind) else { return Ok(()) };
+        let array = name.ends_with("[]");
+        let flags = u32::from(*finalizable) << 1 | u32::from(array) << 3;
+        // Classes and arrays of one dimension, as signatures have them.
+        let element = if array { 0x1du8 } else { 0x12 };
+        let module = self.modules.first().map_or(0, |m| m.id);
+        let token = 0x0200_0002 + kind as u32;
+        let none = OwnedValue::Array(Vec::new());
+        let id = self.type_id(kind);
+        let of = OwnedValue::Struct(
+            values![id, module, token, flags, element, *name, 0u32, none].into(),
+        );
+        self.raise(15, 0, &values![1u32, self.instance, OwnedValue::Array(vec![of])], ctx)
+    }
+
+    /// What was allocated in the domain of the program.
+    fn tell_domain(&mut self, amount: u64, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+        let (all, fresh) = self.heap.of_domain;
+        let (all, fresh) = (all.saturating_add(amount), fresh.saturating_add(amount));
+        self.heap.of_domain = (all, fresh % DOMAIN_TICK);
+        if fresh < DOMAIN_TICK {
+            return Ok(());
+        }
+        let domain = self.own_domain();
+        self.raise(83, 0, &values![domain, all, self.instance], ctx)
+    }
+
+    /// The program takes a handle.
+    pub(super) fn take_handle(&mut self, kind: HandleKind, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        if self.handle_table == 0 {
+            self.handle_table = ctx.process.space.region(0x1_0000);
+        }
+        let handle = self.heap.hold(kind as u32, self.handle_table);
+        let (id, object) = (OwnedValue::Pointer(handle.id), OwnedValue::Pointer(handle.object));
+        let domain = self.own_domain();
+        self.raise(30, 0, &values![id, object, handle.kind, 0u32, domain, self.instance], ctx)?;
+        Ok(Done::after(MICROSECOND))
+    }
+
+    /// The program gives its latest handle back.
+    pub(super) fn free_handle(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        if let Some(handle) = self.heap.handles.pop() {
+            self.raise(31, 0, &values![OwnedValue::Pointer(handle.id), self.instance], ctx)?;
+        }
+        Ok(Done::after(MICROSECOND))
+    }
+
+    /// Native code says how much memory stands behind objects, or that it is gone.
+    pub(super) fn press(&mut self, bytes: u64, more: bool, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+        let pressure = self.heap.pressure;
+        self.heap.pressure =
+            if more { pressure.saturating_add(bytes) } else { pressure.saturating_sub(bytes) };
+        self.raise(if more { 200 } else { 201 }, 0, &values![bytes, self.instance], ctx)?;
+        Ok(Done::after(MICROSECOND))
+    }
+}

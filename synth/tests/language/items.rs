@@ -1,0 +1,558 @@
+//! Examples: the words that they are for, a script, and what its truth holds.
+
+use super::outcome;
+
+/// Words with commas between them; the script; texts of its outcome, and how often they are there: 0 for
+/// never, else at least so often.
+pub type Example = (&'static str, &'static str, &'static [(&'static str, usize)]);
+
+pub const EXAMPLES: &[Example] = &[
+    (
+        "scenario, scenario.seed, scenario.about",
+        r#"scenario "named" seed=7 about="a sentence"
+session "s" file="s.etl""#,
+        &[(r#""scenario":"named","seed":7"#, 1)],
+    ),
+    (
+        "machine, machine.os, machine.processors, machine.mhz, machine.frequency, machine.start, machine.uptime, machine.memory-mb, machine.time-zone, machine.bias, machine.disk-bytes-per-second",
+        r#"machine os="6.1.7601" processors=3 mhz=1234 frequency=2000000 start="2026-01-05T08:30:00Z" uptime="1h" memory-mb=512 time-zone="Nowhere Standard Time" bias="-60" disk-bytes-per-second=1000
+session "s" file="s.etl" buffer-kb=4 buffers=8 { enable "runtime" level=5 }
+<<process>>
+at "1s" { contend 200 } }
+at "2s" { stop "s" }"#,
+        &[
+            ("os_major: 6, os_minor: 1", 1),
+            ("build: 7601", 1),
+            ("processors: 3", 1),
+            ("cpu_mhz: 1234", 1),
+            ("perf_freq: 2000000", 1),
+            // 2026-01-05T08:30:00Z, and an hour before.
+            ("start_time: 134120754000000000", 1),
+            ("boot_time: 134120718000000000", 1),
+            ("bias: -60", 1),
+            // "Nowhere"
+            ("standard_name: [78, 111, 119, 104, 101, 114, 101", 1),
+            (r#""s":"lost""#, 10),
+        ],
+    ),
+    (
+        "provider, provider.kind, provider.guid, event, event.id, event.version, event.level, event.keywords, event.task, event.opcode, event.message, field, raise, raise.activity, raise.thread, in",
+        r#"provider "shop" kind="manifest" guid="11111111-2222-3333-4444-555555555555" {
+    event "Sold" id=7 version=2 level=3 keywords=0x10 task=5 opcode=11 { field "Count" "UInt32"; field "What" "UnicodeString" }
+}
+provider "driver" kind="wpp" { event "Read" level=4 keywords=0x1 message="read %10!d! bytes" { field "length" "Int32" } }
+process "App.exe" threads=2 { at "2s" { raise "shop" "Sold" activity="start" thread=1 { Count 42; What "apples" } } }
+at "1s" { session "s" file="s.etl" { enable "shop" keywords=0x10 level=3; enable "driver" keywords=0x1 level=4 } }
+at "3s" { in "App.exe" { raise "driver" "Read" { length 512 } } }
+at "4s" { stop "s" }"#,
+        &[
+            (
+                r#""provider":"11111111-2222-3333-4444-555555555555","id":7,"version":2,"level":3,"opcode":11,"task":5,"keyword":"0x10","name":"Sold","activity":"#,
+                1,
+            ),
+            (r#""fields":{"Count":42,"What":"apples"}"#, 1),
+            (r#""form":"message""#, 1),
+            (r#""fields":{"length":512}"#, 1),
+            ("file driver.tmf", 1),
+        ],
+    ),
+    (
+        "process, process.pid, process.parent, process.user, process.command-line, process.bits, process.start, process.exit, process.threads, image, image.size, image.pdb, image.age",
+        r#"process "App.exe" pid=4004 parent=77 user="local-service" command-line="App.exe --run" bits=32 start="1.5s" exit="2s" threads=5 {
+    image "C:\\App\\native.dll" size=0x30000 pdb="11111111-2222-3333-4444-555555555555" age=3
+}
+<<session>>"#,
+        &[
+            (r#""name":"App.exe","exited":"#, 1),
+            (r#""ParentId":77"#, 1),
+            (r#""CommandLine":"App.exe --run""#, 1),
+            // Local service.
+            (r#""UserSID":"01010000000000051300000"#, 1),
+            (r#"native.dll"#, 2),
+            (r#""ImageSize":196608"#, 1),
+        ],
+    ),
+    (
+        "clr, clr.version, clr.instance, clr.enumeration-cost, clr.heaps",
+        r#"process "App.exe" start="1.5s" { clr "core" version="8.0.3" instance=12 enumeration-cost="1ms" heaps=2 { <<assembly>> }
+    at "3s" { gc 1 } }
+<<session>>
+at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
+        &[
+            (
+                r#""ClrInstanceID":12,"Sku":2,"BclMajorVersion":8,"BclMinorVersion":0,"BclBuildNumber":3"#,
+                1,
+            ),
+            // Concurrent, and of servers.
+            (r#""StartupFlags":4097"#, 1),
+            // A millisecond for each of more than ten items.
+            (r#""at":2010"#, 1),
+            (r#""name":"GCJoin_V2","fields":{"Heap":1,"#, 2),
+            (r#""name":"GCPerHeapHistory_V3""#, 2),
+            (r#""NumHeaps":2"#, 1),
+        ],
+    ),
+    (
+        "domain, domain.shared, domain.late, load-domain, unload-domain, enter-domain",
+        r#"process "App.exe" start="1.5s" { clr "desktop" version="4.8" {
+        domain "common" shared=#true { <<assembly>> }
+        domain "later" late=#true { assembly "L" { module "C:\\L.dll" { methods 1 } } }
+    }
+    at "2s" { load-domain "later"; enter-domain "later" }
+    at "3s" { unload-domain "later" }
+}
+<<session>>"#,
+        &[
+            (r#""AppDomainFlags":4,"AppDomainName":"common""#, 1),
+            (r#""name":"AppDomainLoad_V1""#, 2),
+            (r#""name":"ThreadDomainEnter""#, 1),
+            (r#""name":"AppDomainUnload_V1""#, 1),
+        ],
+    ),
+    (
+        "assembly, assembly.version, assembly.late, assembly.collectible, assembly.signed, assembly.authenticode, load, unload",
+        r#"process "App.exe" { clr "desktop" version="4.8" {
+        assembly "Plug" version="1.2.3.4" late=#true collectible=#true signed=#true authenticode=#true { module "C:\\Plug.dll" { methods 2 } }
+    }
+    at "2s" { load "Plug" }
+    at "3s" { unload "Plug" }
+}
+<<session>>"#,
+        &[
+            (
+                r#""name":"StrongNameVerificationStop_V1","fields":{"VerificationFlags":1,"ErrorCode":0,"FullyQualifiedAssemblyName":"Plug, Version=1.2.3.4, Culture=neutral, PublicKeyToken=31bf3856ad364e35""#,
+                1,
+            ),
+            (r#""name":"AuthenticodeVerificationStart_V1""#, 1),
+            (r#""name":"AssemblyLoad_V1""#, 1),
+            (r#""AssemblyFlags":8"#, 2),
+            (r#""name":"AssemblyUnload_V1""#, 1),
+        ],
+    ),
+    (
+        "module, module.kind, module.pdb, pdb, pdb.signature, pdb.age, pdb.path",
+        r#"process "App.exe" start="1.5s" { clr "desktop" version="4.8" { assembly "A" {
+        module "C:\\A.dll" kind="ngen" { pdb signature="11111111-2222-3333-4444-555555555555" age=9 path="C:\\A.pdb"; methods 3 cold=#true }
+        module "C:\\B.dll" pdb=#false { methods 1 }
+        module "Emitted" kind="dynamic" { methods 1 }
+    } } }
+<<session>>"#,
+        &[
+            (
+                r#""ManagedPdbSignature":"11111111-2222-3333-4444-555555555555","ManagedPdbAge":9,"ManagedPdbBuildPath":"C:\\A.pdb""#,
+                1,
+            ),
+            (
+                r#""ManagedPdbSignature":"00000000-0000-0000-0000-000000000000","ManagedPdbAge":0"#,
+                2,
+            ),
+            (r#".ni.dll"#, 1),
+            // Native with a manifest; dynamic.
+            (r#""ModuleFlags":10"#, 1),
+            (r#""ModuleFlags":4"#, 1),
+            // Hot code, and cold code behind it.
+            (r#""name":"ModuleRangeLoad""#, 2),
+        ],
+    ),
+    (
+        "methods, methods.kind, methods.ready, methods.size, methods.namespace, methods.cold, methods.generic, method, jit, forget",
+        r#"process "App.exe" start="1.5s" { clr "core" version="6.0" { assembly "A" {
+        module "C:\\A.dll" { method "Shop.Till::Open" size="77"; methods 4 ready=1 size="uniform 100..101" namespace="Deep.Down" generic=#true }
+        module "C:\\R.dll" kind="r2r" { methods 2 kind="precompiled" cold=#true size="40" }
+        module "Emitted" kind="dynamic" { methods 2 kind="dynamic" }
+    } }
+    at "3s" { jit 9; forget 1 } }
+<<session>>"#,
+        &[
+            (r#""MethodNamespace":"Shop.Till","MethodName":"Open""#, 1),
+            (r#""size":77,"#, 1),
+            (r#""namespace":"Deep.Down."#, 4),
+            (r#""MethodFlags":398"#, 4),
+            // The cold half of precompiled code.
+            (r#""size":20,"#, 2),
+            (r#""name":"MethodUnloadVerbose_V1""#, 1),
+        ],
+    ),
+    (
+        "at, every, every.from, every.until, every.spread, stub",
+        r#"<<process>>
+    every "10ms" from="2s" until="3s" { contend }
+    every "10ms" from="4s" until="5s" spread="exponential" { stub }
+    at "6s" { throw 2 }
+}
+<<session>>"#,
+        &[
+            (r#""name":"ContentionStart_V1""#, 100),
+            (r#""at":2010"#, 2),
+            (r#""name":"ILStubGenerated""#, 5),
+            // The second call of a method goes through the stub that is there.
+            (r#""name":"ILStubCacheHit""#, 20),
+            (r#""name":"ExceptionThrown_V1""#, 2),
+        ],
+    ),
+    (
+        "session, session.file, session.process, session.mode, session.buffer-kb, session.buffers, session.maximum-size, session.flush, session.clock, stop",
+        r#"<<process>>; every "1ms" from="1.1s" until="2s" { contend 10 } }
+at "1s" { session "s" file="part%d.etl" mode="newfile kbytes" buffer-kb=8 buffers=40 maximum-size=128 flush="1s" clock="system" { enable "runtime" level=5 } }
+at "1s" { session "own" file="own.etl" process="App.exe" { enable "runtime" level=5 } }
+at "3s" { stop "s"; stop "own" }"#,
+        &[
+            ("file part3.etl", 1),
+            ("buffer_size: 8192", 3),
+            ("maximum_file_size: 128", 3),
+            ("clock_type: system time", 3),
+            (r#""name":"own","file":"own.etl","pid":"#, 1),
+            (r#""allFiles":["part1.etl","part2.etl""#, 1),
+        ],
+    ),
+    (
+        "enable, enable.keywords, enable.all, enable.level, enable.ids, enable.not-ids, enable.processes, enable.executables, enable.stacks, enable.stack-ids, enable.ignore-keyword-0, enable.old-rule, disable, disable.in",
+        r#"process "App.exe" pid=4004 { clr "core" { <<assembly>> }; at "2s" { contend; throw }; at "4s" { contend } }
+at "1s" { session "a" file="a.etl" { enable "runtime" keywords="Contention|Exception" all="Contention" level=4 ids="81 91" } }
+at "1s" { session "b" file="b.etl" { enable "runtime" level=5 not-ids="81" processes="4004" stacks=#true } }
+at "1s" { session "c" file="c.etl" { enable "runtime" executables="Other.exe" } }
+at "1s" { session "d" file="d.etl" { enable "runtime" all=0x8000 ignore-keyword-0=#true old-rule=#true stack-ids="80" } }
+at "3s" { disable "runtime" in="a" }
+at "5s" { stop "a"; stop "b"; stop "c"; stop "d" }"#,
+        &[
+            (r#""any":"0xc000","all":"0x4000""#, 1),
+            (r#""ids":[81, 91]"#, 1),
+            (r#""notIds":[81],"processes":[4004]"#, 1),
+            (r#""executables":true"#, 1),
+            (r#""ignoreKeyword0":true"#, 1),
+            (r#""a":"recorded","b":"id""#, 1),
+            (r#""c":"process""#, 2),
+            // By the old rule what must all be there does not count where any keyword will do.
+            (r#""name":"ContentionStart_V1""#, 2),
+            (r#""d":"keyword""#, 0),
+            (r#""stackIn":["b","d"]"#, 1),
+            (r#""a":"off""#, 1),
+        ],
+    ),
+    (
+        "kernel, kernel.interval, run",
+        r#"<<process>>; every "10ms" from="2s" until="3s" { run "6ms" } }
+at "1s" { session "k" file="k.etl" { kernel "processes images profile stacks" interval="2ms" } }
+at "1s" { run "logman start trace l -p {e13c0d23-ccbc-4e12-931b-d9cc2eee27e4} 0x10 0x5 -o l.etl -ets" }
+at "4s" { stop "k"; run "logman stop l -ets" }"#,
+        &[(r#""form":"perfinfo""#, 100), (r#""file":"l.etl""#, 1), (r#""NewInterval":20000"#, 1)],
+    ),
+    (
+        "machine.computer, machine.domain, disk, disk.gb, volume, volume.gb, volume.free-gb, volume.file-system, network-card, network-card.address, network-card.ip, network-card.dns, display, display.width, display.height, display.bits, display.refresh, display.memory-mb, display.dpi, service, service.display, service.process, service.group, kernel.stackwalk",
+        r#"machine computer="BUILD7" domain="corp.example" {
+    disk "Virtual Disk" gb=128 { volume "C:" gb=100 free-gb=40 file-system="FAT32" }
+    network-card "Ethernet" address="00-15-5D-7C-58-28" ip="10.0.0.5" dns="10.0.0.1"
+    display "Basic Display" width=1280 height=1024 bits=16 refresh=75 memory-mb=32 dpi=120
+    service "Work" display="Does the work" process="App.exe" group="workers"
+}
+<<process>>; at "2s" { start-thread } }
+at "1s" { session "k" file="k.etl" { kernel "PROC_THREAD+LOADER" stackwalk="ThreadCreate" } }
+at "3s" { stop "k" }"#,
+        &[
+            ("BUILD7", 1),
+            ("corp.example", 1),
+            ("Virtual Disk", 1),
+            ("FAT32", 1),
+            ("Ethernet", 1),
+            ("10.0.0.5", 1),
+            ("10.0.0.1", 1),
+            ("Basic Display", 1),
+            ("1280", 1),
+            ("1024", 1),
+            ("Does the work", 1),
+            ("workers", 1),
+            (r#""name":"Stack"#, 1),
+        ],
+    ),
+    (
+        "fault, fault.in",
+        r#"<<process>>; at "2s" { contend 100 } }
+at "1s" { run "xperf -start x -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x4000:0x5 -f x.etl" }
+fault "truncated" in="x" percent=40
+at "3s" { run "xperf -stop x" }"#,
+        &[(r#""fault":"truncated","file":"x.etl""#, 1)],
+    ),
+    (
+        "flush, flush.into, consume, consume.into, consume.bytes-per-second, leave",
+        r#"<<process>>; every "1ms" from="1.1s" until="3s" { contend 5 } }
+at "1s" {
+    session "ring" mode="buffering" buffer-kb=16 buffers=12 { enable "runtime" level=5 }
+    session "live" mode="real-time" buffer-kb=16 buffers=12 { enable "runtime" level=5 }
+    consume "live" into="seen.etl" bytes-per-second=20000
+}
+at "2s" { flush "ring" into="snapshot.etl"; leave "live" }
+at "4s" { stop "ring"; stop "live" }"#,
+        &[("file snapshot.etl", 1), ("file seen.etl", 1), (r#""live":"lost""#, 100)],
+    ),
+    (
+        "capture-state, capture-state.in",
+        r#"<<process>> }
+<<session>>
+at "2s" { capture-state "runtime" in="s" }"#,
+        &[(r#""name":"AppDomainLoad_V1""#, 1), (r#""name":"MethodLoadVerbose_V1""#, 10)],
+    ),
+    (
+        "merge, merge.into, merge.identities, merge.compress",
+        r#"<<process>>; at "2s" { contend } }
+at "1s" { session "a" file="a.etl" { enable "runtime" } ; session "b" file="b.etl" { enable "runtime" } }
+at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false compress=#true }"#,
+        &[(r#""file":"c.etl","of":["a.etl","b.etl"]"#, 1), ("file c.etl", 1)],
+    ),
+    (
+        "tier, rejit",
+        r#"<<process>>; at "2s" { tier 3 }; at "3s" { rejit 2 } }
+<<session>>"#,
+        &[
+            (r#""name":"TieredCompilationResume""#, 1),
+            (
+                r#""name":"TieredCompilationBackgroundJitStart","fields":{"ClrInstanceID":9,"PendingMethodCount":3}"#,
+                1,
+            ),
+            (r#""PendingMethodCount":7,"JittedMethodCount":3"#, 1),
+            // The tier of optimised code, in bits 7 to 9.
+            (r#""MethodFlags":520"#, 3),
+            (r#""name":"MethodLoadVerbose_V2""#, 2),
+            (r#""ReJITID":2}"#, 1),
+        ],
+    ),
+    (
+        "allocate, gc, gc.induced, gc.background, gc.compact",
+        r#"<<process>>; at "2s" { allocate 130 }; at "3s" { gc 2 induced=#true compact=#true }; at "4s" { gc 2 background=#true } }
+<<session>>"#,
+        &[
+            (r#""name":"GCAllocationTick_V3""#, 130),
+            // Two of themselves, two that are asked for.
+            (r#""name":"GCTriggered""#, 4),
+            (r#""name":"GCMarkWithType""#, 14),
+            (r#""name":"GCHeapStats_V2""#, 4),
+            (r#""Depth":2,"Reason":1,"Type":0"#, 1),
+            (r#""Depth":2,"Reason":0,"Type":1"#, 1),
+            (r#""name":"GCLOHCompact""#, 1),
+            (r#""name":"GCCreateConcurrentThread_V1""#, 1),
+            (r#""name":"GCGlobalHeapHistory_V4""#, 4),
+            (r#""name":"GCGenerationRange""#, 20),
+            (r#""name":"AppDomainMemSurvived""#, 1),
+            (r#""name":"AppDomainMemAllocated""#, 3),
+        ],
+    ),
+    (
+        "handle, handle.kind, free-handle, add-pressure, remove-pressure",
+        r#"<<process>>; at "2s" { handle 3 kind="pinned" }; at "2.1s" { handle 2 }; at "2.2s" { free-handle 1 }; at "2.3s" { add-pressure 4096; remove-pressure 96; gc 0 } }
+<<session>>"#,
+        &[
+            (r#""name":"SetGCHandle""#, 5),
+            (r#""Kind":3,"#, 3),
+            (r#""Kind":2,"#, 2),
+            (r#""name":"DestroyGCHandle""#, 1),
+            (r#""BytesAllocated":4096"#, 1),
+            (r#""BytesFreed":96"#, 1),
+            (r#""name":"PinObjectAtGCTime""#, 3),
+            (r#""PinnedObjectCount":3,"SinkBlockCount":1,"GCHandleCount":4"#, 1),
+        ],
+    ),
+    (
+        "throw, throw.filters, throw.finallys, throw.inner, throw.rethrow",
+        r#"<<process>>; at "2s" { throw 2 filters=3 finallys=1 inner=#true rethrow=#true } }
+<<session>>"#,
+        &[
+            (r#""ExceptionFlags":17"#, 2),
+            (r#""ExceptionFlags":21"#, 2),
+            (r#""name":"ExceptionFilterStart""#, 6),
+            (r#""name":"ExceptionFilterStop""#, 6),
+            (r#""name":"ExceptionFinallyStart""#, 2),
+            (r#""name":"ExceptionFinallyStop""#, 2),
+            // The first block is never left.
+            (r#""name":"ExceptionCatchStart""#, 4),
+            (r#""name":"ExceptionCatchStop""#, 2),
+            (r#""name":"ExceptionThrownStop""#, 2),
+        ],
+    ),
+    (
+        "contend, wait",
+        r#"process "App.exe" threads=3 { clr "core" version="9.0" { <<assembly>> }; at "2s" { contend 40; wait "5ms" } }
+<<session>>"#,
+        &[
+            (r#""name":"ContentionLockCreated""#, 4),
+            (r#""name":"ContentionStart_V2""#, 40),
+            (r#""name":"ContentionStop_V1""#, 40),
+            (r#""name":"WaitHandleWaitStart""#, 1),
+            (r#""name":"WaitHandleWaitStop""#, 1),
+        ],
+    ),
+    (
+        "queue-work, queue-io, grow-pool, grow-pool.io, shrink-pool, shrink-pool.io",
+        r#"process "App.exe" threads=3 { clr "core" version="8.0" { <<assembly>> }
+    at "2s" { queue-work 5; queue-io 2 }
+    at "3s" { grow-pool 3; shrink-pool 2; grow-pool 2 io=#true; shrink-pool 1 io=#true } }
+<<session>>"#,
+        &[
+            (r#""name":"ThreadPoolMinMaxThreads""#, 1),
+            (r#""name":"ThreadPoolEnqueue""#, 5),
+            (r#""name":"ThreadPoolDequeue""#, 5),
+            (r#""name":"ThreadPoolWorkerThreadWait""#, 1),
+            (r#""name":"ThreadPoolIOPack""#, 2),
+            (r#""name":"ThreadPoolIOEnqueue""#, 2),
+            (r#""name":"ThreadPoolIODequeue""#, 2),
+            (r#""name":"IOThreadCreate_V1""#, 3),
+            (r#""name":"IOThreadTerminate_V1""#, 1),
+            (r#""name":"ThreadPoolWorkerThreadStart","fields":{"ActiveWorkerThreadCount":4"#, 1),
+            (r#""name":"ThreadPoolWorkerThreadStop""#, 2),
+            (r#""name":"ThreadPoolWorkerThreadAdjustmentSample""#, 2),
+            (r#""name":"ThreadPoolWorkerThreadAdjustmentAdjustment""#, 2),
+            (r#""name":"ThreadPoolWorkerThreadAdjustmentStats""#, 2),
+        ],
+    ),
+    (
+        "load-image, unload-image, start-thread, end-thread, exit",
+        r#"<<process>>; at "2s" { load-image "C:\\late.dll"; start-thread }; at "3s" { unload-image "C:\\late.dll"; end-thread }; at "4s" { exit } }
+<<session>>"#,
+        &[
+            (r#"late.dll"#, 2),
+            (r#""name":"ThreadCreating""#, 1),
+            (r#""name":"ThreadRunning""#, 1),
+            (r#""name":"ThreadTerminated""#, 1),
+            (r#""exited":4"#, 1),
+        ],
+    ),
+    (
+        "end",
+        r#"<<process>> }
+at "1s" { session "s" file="s.etl" }
+end "2s""#,
+        &[(r#""stopped":"#, 0)],
+    ),
+    (
+        "param, repeat, repeat.as, include",
+        r#"include "app.kdl"
+param "many" 2
+repeat "{many}" as="k" { session "s{k}" file="s{k}.etl" }
+repeat 1 { session "last{n}" file="t.etl" }"#,
+        &[
+            ("file s1.etl", 1),
+            ("file s2.etl", 1),
+            ("file s3.etl", 0),
+            (r#""name":"last1""#, 1),
+            (r#""name":"App.exe""#, 1),
+        ],
+    ),
+    (
+        "edit, edit delete, edit copy, edit copy.times",
+        r#"<<process>>; at "2s" { contend 4 } }
+<<session>>
+edit "s.etl" { delete "ContentionStart" nth=1; copy "ContentionStop" nth=-1 times=3 }"#,
+        &[("id 81 v1", 3), ("id 81 v1 level 4 keyword 0x4000 hook 0x0 pid 1", 3), ("id 91 v1", 7)],
+    ),
+    (
+        "edit alter, edit alter.set-pid, edit alter.set-tid, edit alter.set-processor, edit alter.set-provider, edit alter.set-id, edit alter.set-version, edit alter.set-level, edit alter.set-keyword, edit alter.set-hook, edit alter.shift, edit alter.cut, edit alter.keep, edit alter.grow",
+        r#"<<process>>; at "2s" { contend 4; throw } }
+<<session>>
+edit "s.etl" {
+    alter "ContentionStart" nth=1 set-pid=7 set-tid=8 set-id=9 set-version=3 set-level=2 set-keyword=0x77 shift=5 grow=2 { ContentionFlags 1 }
+    alter "ContentionStop" nth=1 cut=4
+    alter "ContentionStop" nth=2 keep=1 set-provider="rundown"
+    alter "ExceptionThrown" set-processor=0
+    alter "DCEnd" nth=1 set-hook=0x502
+}"#,
+        &[
+            ("id 9 v3 level 2 keyword 0x77 hook 0x0 pid 7 tid 8", 1),
+            ("payload 5", 1),
+            ("payload 7", 1),
+            ("record a669021c-c450-4609-a035-5af59af4df18 id 91", 1),
+        ],
+    ),
+    (
+        "edit move, edit move.before, edit move.behind, edit move.of-pid, edit swap, edit disorder",
+        r#"process "App.exe" pid=4004 { clr "core" version="6.0.100" { <<assembly>> }; at "2s" { contend 4; throw } }
+<<session>>
+edit "s.etl" { move "ExceptionThrown" before="ContentionStart"; swap "ContentionStart" nth=2; disorder "ContentionStop" nth=3 }
+edit "s.etl" { move "ExceptionThrown" behind="ContentionStop" of-pid=4004 }"#,
+        &[("id 80 v1", 1), ("id 81 v1", 4)],
+    ),
+    (
+        "edit header, edit header.set, edit buffer, edit buffer.set, edit damage",
+        r#"<<process>>; at "2s" { contend 4; throw } }
+<<session>>
+edit "s.etl" { header "events-lost" set=33; header "build" raise=2; buffer 2 "sequence" set=99; damage -1 }"#,
+        &[("events_lost: 33", 1), ("build: 19047", 1), ("buffer 99 of", 1)],
+    ),
+    (
+        "fault lost-events, fault lost-events.every, fault lost-buffers, fault lost-buffers.every",
+        r#"<<process>>; every "1ms" from="1.1s" until="3s" { contend 5 } }
+at "1s" { session "a" file="a.etl" { enable "runtime" level=5; fault "lost-events" every=4 } }
+at "1s" { session "b" file="b.etl" buffer-kb=8 { enable "runtime" level=5; fault "lost-buffers" every=3 } }
+at "4s" { stop "a"; stop "b" }"#,
+        &[(r#""a":"lost""#, 1000), (r#""session":"b","sequence":3,"#, 1), (r#""fate":"lost""#, 10)],
+    ),
+    (
+        "fault cut-rundown, fault cut-rundown.after, fault complete-missing, fault wrong-keyword",
+        r#"<<process>> }
+at "1s" { session "a" file="a.etl" { enable "rundown" keywords=0x118 level=5; fault "cut-rundown" after=5 } }
+at "2s" { session "b" file="b.etl" { enable "rundown" keywords=0x118 level=5; fault "complete-missing" } }
+at "3s" { session "c" file="c.etl" { enable "rundown" keywords=0x118 level=5; fault "wrong-keyword" } }
+at "4s" { stop "a"; stop "b"; stop "c" }"#,
+        &[
+            (r#""a":"recorded""#, 5),
+            (r#""a":"off""#, 5),
+            (r#""b":"missing""#, 1),
+            (
+                r#""at":3000000000,"time":134120196030000000,"provider":"a669021c-c450-4609-a035-5af59af4df18","level":5,"any":"0x98""#,
+                1,
+            ),
+        ],
+    ),
+    (
+        "fault unmerged, fault skew, fault skew.ticks",
+        r#"<<process>>; at "2s" { contend } }
+at "1s" { session "a" file="a.etl" { enable "runtime"; fault "skew" ticks=555 } ; session "b" file="b.etl" { enable "runtime"; fault "unmerged" } }
+at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" }"#,
+        &[(r#""skew":555"#, 1), (r#""of":["a.etl"]"#, 1)],
+    ),
+    (
+        "fault truncated, fault truncated.percent, fault torn, fault flipped, fault flipped.bits, fault circular-wrap, fault circular-wrap.kb, fault not-closed",
+        r#"<<process>>; every "1ms" from="1.1s" until="3s" { contend 5 } }
+at "1s" {
+    session "a" file="a.etl" { enable "runtime" level=5; fault "truncated" percent=50 }
+    session "b" file="b.etl" { enable "runtime" level=5; fault "torn" }
+    session "c" file="c.etl" { enable "runtime" level=5; fault "flipped" bits=4 }
+    session "d" file="d.etl" buffer-kb=16 { enable "runtime" level=5; fault "circular-wrap" kb=256 }
+    session "e" file="e.etl" { enable "runtime" level=5; fault "not-closed" }
+}
+at "4s" { stop "a"; stop "b"; stop "c"; stop "d"; stop "e" }"#,
+        &[
+            (r#""fault":"truncated","file":"a.etl""#, 1),
+            (r#""fault":"torn","file":"b.etl""#, 1),
+            (r#""fault":"flipped","file":"c.etl""#, 4),
+            ("file d.etl of 262144 bytes", 1),
+            (r#""fate":"overwritten""#, 1),
+        ],
+    ),
+];
+
+#[test]
+fn each_example_does_what_it_says() {
+    let mut wrong = Vec::new();
+    for (words, script, expected) in EXAMPLES {
+        let found = match outcome(script, &[]) {
+            Ok(found) => found,
+            Err(why) => {
+                wrong.push(format!("{words}: {why}"));
+                continue;
+            }
+        };
+        for (text, times) in *expected {
+            let count = found.matches(text).count();
+            if count < *times || *times == 0 && count > 0 {
+                wrong.push(format!("{words}: {text} is there {count} times, not {times}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_parameter_can_be_set_from_outside() {
+    let script = "param \"many\" 1\nrepeat \"{many}\" { session \"s{n}\" file=\"s{n}.etl\" }";
+    let outcome = |set: &[(&str, &str)]| outcome(script, set).unwrap();
+    assert!(!outcome(&[]).contains("file s2.etl"));
+    assert!(outcome(&[("many", "2")]).contains("file s2.etl"));
+}

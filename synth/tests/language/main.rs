@@ -1,0 +1,82 @@
+//! The scenario language, word by word: each node and each property of docs/scenario.md in a script whose
+//! truth shows what it did, and each kind of mistake as people see it.
+
+mod items;
+mod mistakes;
+mod reference;
+
+use std::fmt::Write;
+
+use etl_format::read::{Options, Trace};
+use etl_synth::scenario::{Mistakes, Settings, parse_with};
+use etl_synth::truth::Lines;
+use etl_synth::{Memory, simulate};
+
+/// What a script may include here.
+fn included(file: &str) -> Result<String, String> {
+    match file {
+        "app.kdl" => Ok("process \"App.exe\" { clr \"core\" { assembly \"App\" { module \"C:\\\\App\\\\App.dll\" { methods 20 ready=10 } } } }".to_owned()),
+        "bad.kdl" => Ok("proces \"App.exe\"".to_owned()),
+        _ => Err(format!("{file}: there is no such file")),
+    }
+}
+
+fn parse(script: &str, set: &[(&str, &str)]) -> Result<etl_synth::model::Scenario, Mistakes> {
+    let set: Vec<_> = set.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    parse_with("script.kdl", script, Settings { set: &set, seed: None, include: &included })
+}
+
+/// A session that hears everything that CLRs say, and what the kernel says of processes.
+const SESSION: &str = r#"at "1s" { session "s" file="s.etl" { kernel "processes images"; enable "runtime" keywords=0xfffffffffffbffff level=5 } }
+at "9s" { stop "s" }"#;
+
+/// An assembly with ten methods that have code, and ten that wait.
+const ASSEMBLY: &str = r#"assembly "App" { module "C:\\App\\App.dll" { methods 20 ready=10 } }"#;
+
+/// A process with such an assembly.
+const PROCESS: &str =
+    r#"process "App.exe" threads=3 { clr "core" version="6.0.100" { {assembly} }"#;
+
+/// The whole script: what stands in double angles is filled in.
+fn whole(script: &str) -> String {
+    script
+        .replace("<<process>>", PROCESS)
+        .replace("<<assembly>>", ASSEMBLY)
+        .replace("{assembly}", ASSEMBLY)
+        .replace("<<session>>", SESSION)
+}
+
+/// Everything that comes out of a script, as text: the truth, and the header of each file.
+fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
+    let script = whole(script);
+    let scenario = parse(&script, set).map_err(|e| format!("{:#?}", e.0))?;
+    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
+    simulate(&scenario, &mut files, &mut truth).map_err(|e| e.to_string())?;
+    let mut out = String::from_utf8(truth.into_inner()).unwrap();
+    for (name, bytes) in files.into_files() {
+        writeln!(out, "file {name} of {} bytes", bytes.len()).unwrap();
+        if let Ok(trace) = Trace::open(&bytes[..], &Options::default()) {
+            let header = trace.header();
+            writeln!(out, "header {header:?}").unwrap();
+            for buffer in trace.buffers() {
+                let (number, cpu) = (buffer.sequence_number, buffer.processor);
+                writeln!(out, "buffer {number} of {cpu} in {name}").unwrap();
+            }
+            let mut trace = trace;
+            let Ok(mut records) = trace.file_order() else { continue };
+            while let Ok(Some(r)) = records.next_record() {
+                let of = r.provider().map(|p| p.to_string()).unwrap_or_default();
+                let d = r.descriptor().unwrap_or_default();
+                let (pid, tid) = (r.process_id().unwrap_or(0), r.thread_id().unwrap_or(0));
+                let hook = r.hook().unwrap_or(0);
+                writeln!(
+                    out,
+                    "record {of} id {} v{} level {} keyword {:#x} hook {hook:#x} pid {pid} tid {tid} cpu {} payload {}",
+                    d.id, d.version, d.level, d.keyword, r.processor(), r.payload().len()
+                )
+                .unwrap();
+            }
+        }
+    }
+    Ok(out)
+}

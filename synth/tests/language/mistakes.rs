@@ -1,0 +1,162 @@
+//! Each kind of mistake, as people see it: the place, what is wrong, and what was expected.
+
+use std::fmt::Write;
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+
+use super::parse;
+
+/// Scripts with a mistake each; a name before each says of which kind.
+const MISTAKES: &[(&str, &str)] = &[
+    ("not KDL", "process \"a.exe\" {"),
+    ("a node that is not known", "proces \"a.exe\""),
+    ("an argument is missing", "process"),
+    ("too many arguments", "process \"a.exe\" \"b.exe\""),
+    ("a property that is not known", "process \"a.exe\" thread=4"),
+    ("braces where there is nothing inside", "end \"2s\" { stop \"s\" }"),
+    ("no number", "repeat \"many\" { session \"s\" }"),
+    ("a number that is too large", "process \"a.exe\" pid=99999999999"),
+    ("no time", "end \"2 lightyears\""),
+    ("neither yes nor no", "process \"a.exe\" { clr \"core\" { domain \"d\" late=\"perhaps\" } }"),
+    ("no such word", "process \"a.exe\" bits=\"16\""),
+    ("no version", "process \"a.exe\" { clr \"core\" version=\"six\" }"),
+    (
+        "no range",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { methods 3 size=\"10..2\" } } } }",
+    ),
+    (
+        "no such spread",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { methods 3 size=\"even 2..10\" } } } }",
+    ),
+    ("no such provider", "session \"s\" { enable \"runtim\" }"),
+    ("no such keyword", "session \"s\" { enable \"rundown\" keywords=\"Loadr\" }"),
+    ("nothing of that name", "session \"{name}\""),
+    ("a script that is not there", "include \"gone.kdl\""),
+    ("a mistake in another script", "include \"bad.kdl\""),
+    ("a machine without processors", "machine processors=0"),
+    ("a clock that does not tick", "machine frequency=0"),
+    ("no date", "machine start=\"yesterday\""),
+    ("no minutes", "machine bias=\"west\""),
+    ("no SID", "process \"a.exe\" user=\"somebody\""),
+    ("no GUID of a PDB", "process \"a.exe\" { image \"a.dll\" pdb=\"nothing\" }"),
+    (
+        "no signature",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { pdb signature=\"none\" } } } }",
+    ),
+    ("too many heaps", "process \"a.exe\" { clr \"core\" heaps=100 }"),
+    (
+        "half a name",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { method \"Open\" } } } }",
+    ),
+    (
+        "too many methods",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { methods 2000000 } } } }",
+    ),
+    (
+        "precompiled code without an image",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { methods 3 kind=\"precompiled\" } } } }",
+    ),
+    ("every without an end", "every \"1ms\" { stop \"s\" }"),
+    ("a period of nothing", "every \"0s\" until=\"1s\" { stop \"s\" }"),
+    ("no such happening", "at \"1s\" { stopp \"s\" }"),
+    ("no such work", "process \"a.exe\" { at \"1s\" { jitt 3 } }"),
+    ("no such generation", "process \"a.exe\" { at \"1s\" { gc 3 } }"),
+    ("no such handle", "process \"a.exe\" { at \"1s\" { handle 3 kind=\"loose\" } }"),
+    ("no such process", "process \"a.exe\"\nat \"1s\" { in \"b.exe\" { exit } }"),
+    ("enable without a session", "at \"1s\" { enable \"runtime\" }"),
+    ("capture-state without a session", "at \"1s\" { capture-state \"runtime\" }"),
+    ("merge without a file", "at \"1s\" { merge \"a.etl b.etl\" }"),
+    ("a file in a directory", "session \"s\" file=\"C:\\\\s.etl\""),
+    ("no such mode", "session \"s\" mode=\"round\""),
+    ("a buffer that is too small", "session \"s\" buffer-kb=1"),
+    ("ids that are none", "session \"s\" { enable \"runtime\" ids=\"MethodLoad\" }"),
+    ("too many processes", "session \"s\" { enable \"runtime\" processes=\"1 2 3 4 5 6 7 8 9\" }"),
+    ("what the kernel does not log", "session \"s\" { kernel \"everything\" }"),
+    ("no such fault", "session \"s\" { fault \"burnt\" }"),
+    ("a fault of no session", "fault \"torn\""),
+    ("a command line", "at \"1s\" { run \"xperf -strat clr\" }"),
+    ("what a command line asks for", "at \"1s\" { run \"logman start nobody -p nothing -ets\" }"),
+    ("no GUID of a provider", "provider \"p\" guid=\"none\""),
+    ("a message without a text", "provider \"p\" kind=\"wpp\" { event \"E\" }"),
+    ("no such type", "provider \"p\" { event \"E\" { field \"F\" \"Word\" } }"),
+    (
+        "a type that messages lack",
+        "provider \"p\" kind=\"wpp\" { event \"E\" message=\"%10!s!\" { field \"F\" \"Boolean\" } }",
+    ),
+    ("a provider that nobody declares", "process \"a.exe\" { at \"1s\" { raise \"p\" \"E\" } }"),
+    (
+        "no such event",
+        "provider \"p\" { event \"E\" }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"F\" } }",
+    ),
+    (
+        "no such field",
+        "provider \"p\" { event \"E\" { field \"F\" \"Int32\" } }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"E\" { G 3 } } }",
+    ),
+    (
+        "a value of another type",
+        "provider \"p\" { event \"E\" { field \"F\" \"Int32\"; field \"G\" \"GUID\" } }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"E\" { F \"three\"; G \"none\" } } }",
+    ),
+    (
+        "a field without a value",
+        "provider \"p\" { event \"E\" { field \"F\" \"Int32\" } }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"E\" { F } } }",
+    ),
+    ("no such edit", "edit \"s.etl\" { remove \"E\" }"),
+    ("no place to move to", "edit \"s.etl\" { move \"E\" }"),
+    ("half a condition", "edit \"s.etl\" { delete \"E\" with=\"F\" }"),
+    ("no amount", "edit \"s.etl\" { header \"build\" }"),
+    ("no such field of the header", "edit \"s.etl\" { header \"name\" set=1 }"),
+];
+
+fn report(script: &str, set: &[(&str, &str)]) -> String {
+    let mistakes = parse(script, set).err().unwrap_or_else(|| panic!("no mistake: {script}"));
+    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
+    let handler = handler.with_width(100).with_links(false);
+    let mut out = String::new();
+    for mistake in &mistakes.0 {
+        handler.render_report(&mut out, mistake).unwrap();
+        out.push('\n');
+    }
+    out
+}
+
+#[test]
+fn each_kind_of_mistake_is_shown_at_its_place() {
+    let mut out = String::new();
+    for (kind, script) in MISTAKES {
+        writeln!(out, "# {kind}\n{}", report(script, &[])).unwrap();
+    }
+    let unknown = report("param \"many\" 1", &[("mny", "2")]);
+    writeln!(out, "# a setting that is not known\n{unknown}").unwrap();
+    insta::assert_snapshot!("mistakes", out);
+}
+
+/// What is refused for its size: by what it says, for its text is long.
+#[test]
+fn what_is_too_large_is_refused_with_its_limit() {
+    let deep = |n: usize| format!("{}{}", "a {".repeat(n), "}".repeat(n));
+    let parameters: String = (0..1100).map(|n| format!("param \"p{n}\" 1\n")).collect();
+    let doubled: String =
+        (1..40).map(|n| format!("param \"p{n}\" \"{{p{}}}{{p{}}}\"\n", n - 1, n - 1)).collect();
+    for (script, message, help) in [
+        ("\n".repeat(600 << 10), "the script is too long", "at most 512 KiB"),
+        (deep(65), "nested too deeply", "at most 64 braces"),
+        ("repeat 2000000 { }".to_owned(), "too much", "at most 1000000 rounds"),
+        (
+            "repeat 1001 { repeat 999 { end \"1s\"; end \"1s\" } }".to_owned(),
+            "too much",
+            "at most 1000000 nodes",
+        ),
+        (parameters, "too many parameters", "at most 1024 hold at one place"),
+        (
+            format!("param \"p0\" \"0123456789\"\n{doubled}"),
+            "too much",
+            "at most 64 KiB in one text",
+        ),
+    ] {
+        let mistakes = parse(&script, &[]).unwrap_err().0;
+        let says = |m: &etl_synth::scenario::Mistake| {
+            m.message == message && m.help.as_deref().is_some_and(|h| h.contains(help))
+        };
+        assert!(mistakes.iter().any(says), "{message}: {:?}", mistakes.first().map(|m| &m.message));
+    }
+}

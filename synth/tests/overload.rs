@@ -1,0 +1,151 @@
+//! A scenario that asks for far more than its machine can do: what waits is bounded by the session's buffers
+//! and by what a thread takes on, however long it lasts. In a binary of its own, for it looks at the memory of
+//! the process.
+
+use std::collections::BTreeSet;
+
+use etl_synth::scenario::parse;
+use etl_synth::truth::{Present, Timeline, Witness};
+use etl_synth::{BufferReport, Fate, Outcome, Raised, Result, SessionReport, Store, simulate};
+
+/// Threads that are asked for thousands of times what they can do, and a disk that takes a hundredth of that.
+fn script(seconds: u32) -> String {
+    format!(
+        r#"
+machine processors=2 disk-bytes-per-second=20000
+process "App.exe" threads=1 {{
+    clr "core" version="6.0.100" {{ assembly "App" {{ module "C:\\App\\App.dll" {{ methods 20 }} }} }}
+    every "500us" from="1s" until="{seconds}s" {{ contend 100; allocate 100 }}
+}}
+at "1s" {{ session "s" file="s.etl" buffer-kb=16 buffers=6 {{ enable "runtime" keywords="GC|Contention" level=5 }} }}
+at "{seconds}s" {{ stop "s" }}
+end "{seconds}s"
+"#
+    )
+}
+
+/// Counts what is recorded and not yet written.
+#[derive(Default)]
+struct InFlight {
+    now: u64,
+    most: u64,
+    recorded: u64,
+    lost: u64,
+    told: BTreeSet<i64>,
+}
+
+impl Witness for InFlight {
+    fn event(&mut self, event: &Raised<'_>) -> Result<()> {
+        for (_, outcome) in event.outcomes {
+            match outcome {
+                Outcome::Recorded => {
+                    self.now += 1;
+                    self.recorded += 1;
+                }
+                Outcome::Lost => self.lost += 1,
+                _ => {}
+            }
+        }
+        self.most = self.most.max(self.now);
+        Ok(())
+    }
+
+    fn buffer(&mut self, _: usize, buffer: &BufferReport) -> Result<()> {
+        if buffer.fate == Fate::Written && self.told.insert(buffer.sequence) {
+            self.now -= buffer.events;
+        }
+        Ok(())
+    }
+
+    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> Result<()> {
+        Ok(())
+    }
+
+    fn session(&mut self, _: &SessionReport) -> Result<()> {
+        Ok(())
+    }
+
+    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn present(&mut self, _: &Present<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Throws away what it is given.
+struct Nowhere;
+
+impl etl_format::write::Medium for Nowhere {
+    fn write_at(&mut self, _: u64, _: &[u8]) -> etl_format::Result<()> {
+        Ok(())
+    }
+
+    fn can_go_back(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> etl_format::Result<()> {
+        Ok(())
+    }
+}
+
+impl Store for Nowhere {
+    fn create(&mut self, _: &str) -> std::io::Result<Box<dyn etl_format::write::Medium>> {
+        Ok(Box::new(Nowhere))
+    }
+
+    fn open(&mut self, _: &str) -> std::io::Result<Box<dyn etl_synth::Reading>> {
+        Err(std::io::ErrorKind::NotFound.into())
+    }
+
+    fn cut(&mut self, _: &str, _: u64) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn overwrite(&mut self, _: &str, _: u64, _: &[u8]) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn run(seconds: u32) -> InFlight {
+    let scenario = parse("overload", &script(seconds)).unwrap();
+    let mut seen = InFlight::default();
+    simulate(&scenario, &mut Nowhere, &mut seen).unwrap();
+    seen
+}
+
+/// Most memory that this process has had so far, in KiB; Linux says so.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn what_waits_is_bounded_by_the_buffers_and_the_memory_by_what_threads_take_on() {
+    // Six buffers of 16 KiB, records of 80 bytes at least.
+    let room = 6 * 16 * 1024 / 0x50;
+    // Full: from here on the thread turns work away.
+    let short = run(40);
+    let before = peak();
+    let long = run(120);
+    for seen in [&short, &long] {
+        assert!(seen.most <= room, "{} events wait, there is room for {room}", seen.most);
+        assert!(seen.lost > 10 * seen.recorded, "{} of {}", seen.lost, seen.recorded);
+    }
+    assert!(long.recorded > 2 * short.recorded);
+    if let (Some(before), Some(after)) = (before, peak()) {
+        assert!(after - before < 4096, "{before} KiB, then {after} KiB");
+    }
+}
+
+#[test]
+fn work_that_is_turned_away_is_told_of_once() {
+    let scenario = parse("overload", &script(40)).unwrap();
+    let mut timeline = Timeline::new(Vec::new());
+    simulate(&scenario, &mut Nowhere, &mut timeline).unwrap();
+    let told = String::from_utf8(timeline.into_inner()).unwrap();
+    assert_eq!(told.matches("turns work away from now on").count(), 1);
+}
