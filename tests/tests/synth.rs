@@ -43,7 +43,7 @@ fn the_documents_own_mask_gives_no_rundown_and_the_verifier_says_what_is_missing
     let report = judge(&files[0].1);
     assert_eq!(report.verdict, Verdict::Broken);
     let text = report.text();
-    assert!(text.contains("rundown.none") && text.contains("EndRundown"), "{text}");
+    assert!(text.contains("rundown.none") && text.contains(":0x138:0x5"), "{text}");
 }
 
 #[test]

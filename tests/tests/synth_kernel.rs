@@ -295,6 +295,17 @@ fn a_flag_that_nobody_knows_is_a_mistake() {
 }
 
 #[test]
+fn flags_of_a_session_that_runs_are_not_changed_in_silence() {
+    let script = r#"
+        at "1s" { run "tracelog -start \"NT Kernel Logger\" -f k.etl" }
+        at "2s" { run "tracelog -enable \"NT Kernel Logger\" -img" }
+    "#;
+    let mistakes = parse("later", script).unwrap_err();
+    let text = format!("{:?}", mistakes.0);
+    assert!(text.contains("keeps its kernel flags here (img)"), "{text}");
+}
+
+#[test]
 fn the_machine_is_told_as_the_script_has_it() {
     let (files, _) = files(&corpus("kernel-session.kdl", None));
     let all = decoded(&files["kernel.etl"]);

@@ -70,13 +70,15 @@ impl Controllers {
             }
             Asked::Start(session) => self.start(tool, session, steps)?,
             Asked::Update(session) => self.update(session, steps)?,
-            Asked::Enable { session, providers, .. } => {
+            Asked::Enable { session, providers, kernel } => {
+                unchangeable(kernel)?;
                 for provider in providers {
                     let plan = enable(provider)?;
                     steps.push(Action::Enable { session: session.clone(), plan });
                 }
             }
-            Asked::Disable { session, providers, .. } => {
+            Asked::Disable { session, providers, kernel } => {
+                unchangeable(kernel)?;
                 for provider in providers {
                     let provider = enable(provider)?.provider;
                     steps.push(Action::Disable { session: session.clone(), provider });
@@ -185,6 +187,7 @@ impl Controllers {
             saved.change(session);
             return Ok(());
         }
+        unchangeable(&session.kernel)?;
         for provider in &session.providers {
             let plan = enable(provider)?;
             steps.push(Action::Enable { session: name.clone(), plan });
@@ -289,6 +292,18 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
         }
     }
     Ok(plan)
+}
+
+/// What the kernel logs is said when a session starts; a line that says otherwise later is not passed
+/// over.
+fn unchangeable(flags: &[String]) -> Result<(), String> {
+    match flags {
+        [] => Ok(()),
+        flags => Err(format!(
+            "a session that runs keeps its kernel flags here ({}): name them where it starts",
+            flags.join(", ")
+        )),
+    }
 }
 
 /// What a line asks of the kernel.
