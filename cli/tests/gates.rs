@@ -320,7 +320,5 @@ fn payloads_are_compared_with_the_tables_that_are_asked_for() {
     assert_eq!(judged(&["--profile", "shipped"]).out, shipped.out);
     let documented = judged(&["--profile", "documented"]);
     assert_eq!(documented.code, 0, "notes only: {}", documented.out);
-    for rule in ["payload.version", "payload.descriptor"] {
-        assert!(documented.out.contains(&format!("note    {rule} ")), "{}", documented.out);
-    }
+    assert!(documented.out.contains("note    payload.descriptor "), "{}", documented.out);
 }

@@ -62,17 +62,13 @@ fn the_trace_says_what_it_said() {
       MethodName="WriteToken"
       MethodSignature="instance int32  (int32,int32)"
       ClrInstanceID=9
-    ##2 +50us P1/T1 Microsoft-Windows-DotNETRuntime MethodLoadVerbose_V2 id=143 v2 op=37 level=4 keywords=0x30
+    ##2 +50us P1/T1 Microsoft-Windows-DotNETRuntime MethodJitMemoryAllocatedForCode id=146 v0 op=103 level=5 keywords=0x10
       MethodID=@1
       ModuleID=@2
-      MethodStartAddress=@3
-      MethodSize=34
-      MethodToken=100663307
-      MethodFlags=Jitted|0x180
-      MethodNamespace="Shop.ReaderCustomer0"
-      MethodName="WriteToken"
-      MethodSignature="instance int32  (int32,int32)"
+      JitHotCodeRequestSize=34
+      JitRODataRequestSize=0
+      AllocatedSizeForJitCode=64
+      JitAllocFlag=0
       ClrInstanceID=9
-      ReJITID=0
     "#);
 }
