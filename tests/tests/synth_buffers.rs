@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::constants::{ClockType, hook};
+use etl_format::constants::{ClockType, RecordKind};
 use etl_format::read::{Options, Trace};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::{SchemaStore, StoreLimits};
@@ -52,16 +52,16 @@ fn told(truth: &Gathered, file: &str) -> BTreeMap<u16, Vec<i64>> {
     of
 }
 
-/// Stamps of the records of a file, but for those of the header's group that are no events of the
-/// simulation: the kernel's masks and the end of its rundown are.
+/// Stamps of the records of a file, but for those that describe the file: SYSTEM records of the header's
+/// group. The kernel's masks and the end of its rundown come again as events of its session.
 fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
     assert!(trace.header().is_closed());
     let mut records = trace.ordered().unwrap();
     while let Some(record) = records.next_record().unwrap() {
-        let told = [hook::EXTENSION, hook::RUNDOWN_COMPLETE, hook::GROUP_MASKS_END];
-        if record.hook().is_none_or(|h| h >> 8 != 0 || told.contains(&h)) {
+        let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
+        if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
             of.entry(record.processor()).or_default().push(record.stamp());
         }
     }
