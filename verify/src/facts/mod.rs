@@ -7,6 +7,7 @@
 //! and address, for a rundown that may come later, and is decided at the end of the trace.
 
 pub mod activity;
+pub mod bare;
 mod chunks;
 pub mod clr;
 pub mod enable;
@@ -35,6 +36,7 @@ use etl_format::read::{EventHeader, ExtendedItem, Record};
 use foldhash::HashMap;
 
 use activity::Activities;
+use bare::Kind;
 use clr::ClrEvent;
 use enable::{Admission, Enabled};
 use images::Images;
@@ -43,7 +45,7 @@ use loss::Loss;
 use payload::Payloads;
 use recent::{Owner, Recents};
 use source::{FileFacts, Timeline};
-use stacks::StackPairs;
+use stacks::{StackPairs, Whose};
 use told::Told;
 
 pub use finish::Offender;
@@ -264,10 +266,12 @@ impl Facts {
         let (pid, tid) = (header.process_id, header.thread_id);
         let (payload, pointers) = (record.payload(), record.pointer_size());
         let Some(from) = clr::decode_event(header, payload, pointers) else {
-            self.stacks.event(tid, header.provider == clr::RUNDOWN);
+            let rundown = header.provider == clr::RUNDOWN;
+            self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, stamp);
             return;
         };
         let index = self.process(pid);
+        let whose = Whose { tid, rundown: from.rundown, process: index };
         let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
         widen(span, stamp);
         let since = span.map_or(0, |(first, _)| stamp.saturating_sub(first));
@@ -277,7 +281,7 @@ impl Facts {
                 let held = self.stack(index, Origin::ClrStack, frames, stamp);
                 // A stack comes microseconds after its event.
                 let begun = since.unsigned_abs() <= self.clock.frequency / 100;
-                self.stacks.stack((tid, from.rundown), (stated, held), stamp, begun);
+                self.stacks.stack(whose, (stated, held), stamp, begun);
             }
             ClrEvent::Exception(at) => {
                 self.stack(index, Origin::Exception, std::iter::once(at), stamp);
@@ -288,7 +292,8 @@ impl Facts {
             _ => {}
         }
         if !matches!(from.event, ClrEvent::Stack(_)) {
-            self.stacks.event(tid, from.rundown);
+            let (id, version) = (header.descriptor.id, header.descriptor.version);
+            self.stacks.event(whose, Kind::with_stack(from.rundown, id, version), stamp);
         }
         if let Some(process) = self.processes.get_mut(index) {
             let mut code = None;

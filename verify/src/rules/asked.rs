@@ -102,6 +102,7 @@ const ASKED: &[(&str, &[Question])] = &[
         "stacks",
         &[
             ("event 82 without its event, or on another thread", &["stacks.unpaired"]),
+            ("an event without its event 82", &["stacks.missing"]),
             ("truncated", &["stacks.truncated"]),
             ("kernel stacks without their event", &["stacks.early", "stacks.undefined-key"]),
         ],

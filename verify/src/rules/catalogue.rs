@@ -89,6 +89,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
             "symbols.image-identity",
             "stacks.undefined-key",
             "stacks.unpaired",
+            "stacks.missing",
             "stacks.truncated",
             "stacks.early",
             "merge.image-ids",
@@ -369,6 +370,11 @@ rules! {
         "CLR rule E9",
         "Stacks stand without their event: the event was lost, or it is put to the wrong thread. A session that has only StackKeyword on, beside another one, gets such stacks, too.",
         "Turn on the keywords of the events whose stacks are wanted; and more buffers:";
+    STACKS_MISSING = "stacks.missing", Note,
+        "Where stacks are asked for, the CLR's events that have one are followed by it, on the same thread.",
+        "CLR rule E9",
+        "Stacks of these events are missing, though stacks came before on their threads and later in their process: they were lost, or another session had the events and not the stacks.",
+        "More buffers:";
     STACKS_TRUNCATED = "stacks.truncated", Warning,
         "A stack of the CLR holds as many addresses as it says.",
         "CLR rule E9",

@@ -35,7 +35,13 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
     (&["file.unclosed"], &[STOP_RUNTIME, "etlkit repair trace.etl -o repaired.etl"]),
     (&["file.overwritten"], WHOLE),
     (
-        &["file.events-lost", "filter.silent", "symbols.jit-without-load", "stacks.unpaired"],
+        &[
+            "file.events-lost",
+            "filter.silent",
+            "symbols.jit-without-load",
+            "stacks.unpaired",
+            "stacks.missing",
+        ],
         &[RUNTIME_ROOMY],
     ),
     (
