@@ -4,6 +4,7 @@
 mod compare;
 mod made;
 mod symbols;
+mod tallies;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,8 +16,8 @@ use super::made::{Made, corpus, make};
 
 /// Code of one method, from when it came to when it went.
 #[derive(Debug)]
-struct Life<'t> {
-    code: &'t KnownCode,
+pub struct Life<'t> {
+    pub code: &'t KnownCode,
     gone: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Life<'_> {
 }
 
 /// All code there was.
-fn lives(made: &Made) -> Vec<Life<'_>> {
+pub fn lives(made: &Made) -> Vec<Life<'_>> {
     let mut lives: Vec<Life<'_>> = Vec::new();
     for code in &made.truth.codes {
         if code.there {
@@ -48,7 +48,12 @@ fn lives(made: &Made) -> Vec<Life<'_>> {
 }
 
 /// The one that ran there: what was told to have come before, and not yet gone.
-fn owner<'l, 't>(lives: &'l [Life<'t>], pid: u32, address: u64, at: u64) -> Option<&'l Life<'t>> {
+pub fn owner<'l, 't>(
+    lives: &'l [Life<'t>],
+    pid: u32,
+    address: u64,
+    at: u64,
+) -> Option<&'l Life<'t>> {
     let mut owners = lives.iter().filter(|l| l.owns(pid, address, at));
     let owner = owners.next();
     assert!(owners.next().is_none(), "two own {address:#x} of {pid} at {at}");
@@ -278,7 +283,7 @@ fn every_address_of_every_sound_file_resolves_to_what_is_true() {
 }
 
 /// Code of every kind comes and goes, and is compiled again, while everything is sampled with stacks.
-const EVERYTHING: &str = r#"
+pub const EVERYTHING: &str = r#"
 machine processors=2
 process "Orders.exe" pid=4312 threads=4 {
     clr "core" version="6.0.100" {

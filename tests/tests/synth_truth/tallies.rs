@@ -1,0 +1,257 @@
+//! How many addresses resolve, by process and by where they come from: the report's figures, against what the
+//! truth knows. Every stack and every sample counts, so that what was decided at the end of the trace (code
+//! that a rundown told of later) weighs as often as it was seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etl_schema::encode::OwnedValue;
+use etl_synth::SessionReport;
+use etl_synth::truth::KnownEvent;
+use etl_verify::{Coverage, CoverageTable, Settings};
+
+use super::made::{Made, corpus, make};
+use super::symbols::{EVERYTHING, lives, owner};
+
+const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
+const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
+/// The kernel's class of events about images.
+const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
+
+/// Where addresses come from, in the order of the report.
+const ORIGINS: [&str; 6] =
+    ["CLR stacks", "extended stacks", "kernel stacks", "samples", "exceptions", "entry points"];
+
+/// What became of addresses, as the report counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    stacks: u64,
+    frames: u64,
+    managed: u64,
+    named: u64,
+    image: u64,
+    unresolved: u64,
+}
+
+impl From<CoverageTable> for Sums {
+    fn from(t: CoverageTable) -> Self {
+        let CoverageTable { stacks, frames, managed, named, image, unresolved, .. } = t;
+        Sums { stacks, frames, managed, named, image, unresolved }
+    }
+}
+
+/// By process and origin; nothing where there is no address.
+type Table = BTreeMap<(u32, &'static str), Sums>;
+
+fn field<'e>(event: &'e KnownEvent, name: &str) -> Option<&'e OwnedValue> {
+    event.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
+}
+
+fn number(event: &KnownEvent, name: &str) -> Option<u64> {
+    match field(event, name)? {
+        OwnedValue::Pointer(address) => Some(*address),
+        value => value.as_u64(),
+    }
+}
+
+fn frames(event: &KnownEvent, name: &str) -> Option<Vec<u64>> {
+    let Some(OwnedValue::Array(frames)) = field(event, name) else { return None };
+    let address = |frame: &OwnedValue| match frame {
+        OwnedValue::Pointer(address) => Some(*address),
+        _ => None,
+    };
+    Some(frames.iter().filter_map(address).collect())
+}
+
+/// The addresses that the record of an event names, by origin, and the process that they are of.
+fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static str, Vec<u64>)> {
+    let mut out = Vec::new();
+    let provider = event.provider.to_string();
+    let clr = [RUNTIME, RUNDOWN].contains(&provider.as_str());
+    if event.stacked.contains(&session.index) {
+        out.push((event.pid, ORIGINS[1], event.stack.clone()));
+    }
+    if clr && event.name.starts_with("CLRStackWalk") {
+        out.push((event.pid, ORIGINS[0], frames(event, "Stack").unwrap_or_default()));
+    } else if let Some(pid) = number(event, "StackProcess") {
+        out.push((pid as u32, ORIGINS[2], frames(event, "Stack").unwrap_or_default()));
+    }
+    for (name, origin) in [
+        ("InstructionPointer", ORIGINS[3]),
+        ("ExceptionEIP", ORIGINS[4]),
+        ("EntryPoint", ORIGINS[5]),
+    ] {
+        if let Some(address) = number(event, name).filter(|_| clr || origin == ORIGINS[3]) {
+            out.push((event.pid, origin, vec![address]));
+        }
+    }
+    out
+}
+
+/// The events that a file holds, with the session that recorded each.
+fn held<'t>(made: &'t Made, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
+    let truth = &made.truth;
+    let inputs = truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
+    let own = [file.to_owned()];
+    let mut out = Vec::new();
+    for input in inputs.unwrap_or(&own) {
+        for session in truth.writers_of(input) {
+            for buffer in truth.whole_in(session.index, input) {
+                let events = truth.events_of(session.index, buffer);
+                out.extend(events.into_iter().map(|event| (session, event)));
+            }
+        }
+    }
+    out
+}
+
+/// An image, and when it is there, as far as a file's events tell.
+struct Image {
+    pid: u32,
+    span: std::ops::Range<u64>,
+    from: u64,
+    to: u64,
+}
+
+fn images(held: &[(&SessionReport, &KnownEvent)]) -> Vec<Image> {
+    let mut out: Vec<Image> = Vec::new();
+    for (_, event) in held.iter().filter(|(_, e)| e.provider.to_string() == IMAGE) {
+        let get = |name| number(event, name);
+        let (Some(base), Some(size)) = (get("ImageBase"), get("ImageSize")) else { continue };
+        let pid = get("ProcessId").unwrap_or(0) as u32;
+        let here = |i: &&mut Image| i.pid == pid && i.span.start == base && i.to == u64::MAX;
+        let known = out.iter_mut().find(here);
+        match (event.descriptor.opcode, known) {
+            (2, Some(image)) => image.to = event.at,
+            (2, None) => {
+                out.push(Image { pid, span: base..base + size, from: 0, to: event.at });
+            }
+            (_, Some(_)) => {}
+            (opcode, None) => {
+                let from = if opcode == 10 { event.at } else { 0 };
+                out.push(Image { pid, span: base..base + size, from, to: u64::MAX });
+            }
+        }
+    }
+    out
+}
+
+/// What the truth has to say to a file. `late` counts the addresses whose method was told of later.
+fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
+    let held = held(made, file);
+    let (lives, images) = (lives(made), images(&held));
+    // Code that some event of the file tells of, and whether one names it.
+    let mut told: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
+    let mut named: BTreeSet<(u32, u64, u64)> = BTreeSet::new();
+    for (_, event) in &held {
+        let (Some(id), Some(start)) =
+            (number(event, "MethodID"), number(event, "MethodStartAddress"))
+        else {
+            continue;
+        };
+        let first = told.entry((event.pid, id, start)).or_insert(event.at);
+        *first = event.at.min(*first);
+        if field(event, "MethodNamespace").is_some() {
+            named.insert((event.pid, id, start));
+        }
+    }
+    let mut table = Table::new();
+    for (session, event) in &held {
+        for (pid, origin, addresses) in addresses(event, session) {
+            let sums = table.entry((pid, origin)).or_default();
+            sums.stacks += 1;
+            sums.frames += addresses.len() as u64;
+            for address in addresses {
+                let life = owner(&lives, pid, address, event.at);
+                let key = life.map(|l| (pid, l.code.method, l.code.start));
+                if let Some(first) = key.and_then(|key| told.get(&key)) {
+                    *late += u64::from(event.at < *first);
+                    sums.managed += 1;
+                    sums.named += u64::from(key.is_some_and(|key| named.contains(&key)));
+                    continue;
+                }
+                let mine = |i: &&Image| i.pid == pid || i.pid == 0 || i.pid == 4;
+                let there = |i: &&Image| i.from <= event.at && event.at <= i.to;
+                let image = images.iter().filter(mine).filter(there);
+                if image.into_iter().any(|i| i.span.contains(&address)) {
+                    sums.image += 1;
+                } else {
+                    sums.unresolved += 1;
+                }
+            }
+        }
+    }
+    table
+}
+
+fn reported(of: impl Iterator<Item = (u32, Coverage)>) -> Table {
+    let mut table = Table::new();
+    for (pid, coverage) in of {
+        for (name, row) in coverage.rows().into_iter().filter(|(_, row)| row.stacks > 0) {
+            let origin = ORIGINS.into_iter().find(|o| *o == name).expect("an origin of the report");
+            let (sums, more) = (table.entry((pid, origin)).or_default(), Sums::from(row));
+            *sums = sum(*sums, more);
+        }
+    }
+    table
+}
+
+fn sum(a: Sums, b: Sums) -> Sums {
+    Sums {
+        stacks: a.stacks + b.stacks,
+        frames: a.frames + b.frames,
+        managed: a.managed + b.managed,
+        named: a.named + b.named,
+        image: a.image + b.image,
+        unresolved: a.unresolved + b.unresolved,
+    }
+}
+
+#[test]
+fn the_figures_of_every_whole_file_are_true() {
+    let (mut wrong, mut all, mut files) = (Vec::new(), Sums::default(), BTreeSet::new());
+    let mut origins: BTreeMap<&str, Sums> = BTreeMap::new();
+    let scenario = etl_synth::scenario::parse("everything", EVERYTHING);
+    let everything = make("everything".into(), scenario.unwrap_or_else(|e| panic!("{:#?}", e.0)));
+    let mut late = 0;
+    for made in corpus().iter().chain([&everything]) {
+        for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
+            let place = format!("{}/{file}", made.name);
+            let expected = expected(made, file, &mut late);
+            let settings = Settings { threads: 2, ..Settings::default() };
+            let Ok(report) = etl_verify::verify_with(bytes.as_slice(), file, &settings, |_| {})
+            else {
+                continue;
+            };
+            let found = reported(report.processes.iter().map(|p| (p.pid, p.coverage)));
+            if found != expected {
+                for key in found.keys().chain(expected.keys()).collect::<BTreeSet<_>>() {
+                    let (a, b) = (found.get(key), expected.get(key));
+                    if a != b {
+                        wrong.push(format!("{place} {key:?}:\n  found    {a:?}\n  expected {b:?}"));
+                    }
+                }
+            }
+            // The whole is the sum of its parts.
+            let whole = reported(std::iter::once((0, report.coverage)));
+            for ((_, origin), sums) in whole {
+                let parts = expected.iter().filter(|((_, o), _)| *o == origin);
+                let parts = parts.fold(Sums::default(), |a, (_, b)| sum(a, *b));
+                if parts != sums && found == expected {
+                    wrong.push(format!("{place} {origin}: {sums:?} in all, not {parts:?}"));
+                }
+            }
+            for ((_, origin), sums) in &expected {
+                all = sum(all, *sums);
+                let by = origins.entry(origin).or_default();
+                *by = sum(*by, *sums);
+                files.insert(place.clone());
+            }
+        }
+    }
+    eprintln!("{all:?} in {} files, {late} told of later; {origins:#?}", files.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // There is something of every kind to be counted.
+    assert!(files.len() >= 15 && all.frames > 100_000 && late > 10_000, "{all:?} in {files:?}");
+    assert_eq!(origins.len(), ORIGINS.len(), "{origins:?}");
+    assert!(all.unresolved > 0 && all.image > 0 && all.named < all.managed, "{all:?}");
+}
