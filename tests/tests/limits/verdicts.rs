@@ -53,9 +53,19 @@ fn clr(rundown: bool, id: u16, process: u32, stamp: i64, payload: Vec<u8>) -> Ve
 
 /// MethodLoad and its like of version 1: id, module, address, size, token, flags, instance.
 fn method(rundown: bool, id: u16, stamp: i64, number: u64, start: u64, size: u32) -> Vec<u8> {
-    let payload =
-        Out::default().u64(number).u64(7).u64(start).u32(size).u32(0x0600_0001).u32(8).u16(0).0;
-    clr(rundown, id, 100, stamp, payload)
+    method_of(0, rundown, id, stamp, (number, start, size))
+}
+
+/// The same of one CLR of the process.
+fn method_of(
+    instance: u16,
+    rundown: bool,
+    id: u16,
+    stamp: i64,
+    (number, start, size): (u64, u64, u32),
+) -> Vec<u8> {
+    let payload = Out::default().u64(number).u64(7).u64(start).u32(size).u32(0x0600_0001);
+    clr(rundown, id, 100, stamp, payload.u32(8).u16(instance).0)
 }
 
 /// A kernel image: base, size, process, and what stands before its name.
@@ -201,4 +211,45 @@ fn what_is_told_again_and_again_takes_no_memory() {
     // The list of the buffers is what grows: some hundred bytes for each 64 KiB.
     let grown = much.saturating_sub(little);
     assert!(grown < (long - short) / 100, "{little} bytes for {short}, {much} for {long}");
+}
+
+#[test]
+fn many_runtimes_with_many_rundowns_and_many_methods() {
+    // 250 CLRs in one process have 16 rundowns each, all of which list 8 of their 200 methods.
+    const CLRS: u16 = 250;
+    const METHODS: u64 = 200;
+    let mut records = Vec::new();
+    let mut stamp = 1000;
+    let place = |clr: u16, i: u64| 0x10_0000 * u64::from(clr) + 64 * i;
+    for clr in 1..=CLRS {
+        for i in 0..METHODS {
+            stamp += 1;
+            let code = (u64::from(clr) << 32 | i, place(clr, i), 32);
+            records.push(method_of(clr, false, 141, stamp, code));
+        }
+    }
+    for _ in 0..16 {
+        for clr_instance in 1..=CLRS {
+            let marker = |id, stamp| clr(true, id, 100, stamp, clr_instance.to_le_bytes().to_vec());
+            records.push(marker(148, stamp + 1));
+            for i in 0..8 {
+                let code = (u64::from(clr_instance) << 32 | i, place(clr_instance, i), 32);
+                records.push(method_of(clr_instance, true, 142, stamp + 2, code));
+            }
+            records.push(marker(146, stamp + 3));
+            stamp += 3;
+        }
+    }
+    judged(&records, 40);
+    let bytes = trace(&records);
+    let report = verify(bytes.as_slice(), "crafted.etl").unwrap();
+    let left_out = report.findings.iter().filter(|f| f.rule == "rundown.incomplete");
+    let messages: Vec<_> = left_out.map(|f| f.message.as_str()).collect();
+    assert_eq!(messages.len(), usize::from(CLRS), "{messages:?}");
+    for (message, clr) in messages.iter().zip(1..=CLRS) {
+        let example = format!("of CLR {clr}, and not unloaded, and it does not list them");
+        assert!(message.starts_with("192 methods were there"), "{message}");
+        assert!(message.contains(&example), "{message}");
+        assert!(message.contains(&format!("the first is {:#x}", place(clr, 8))), "{message}");
+    }
 }

@@ -1,8 +1,10 @@
 //! Filtering: events that nothing admitted, and silence where there was something to tell.
 
-use crate::facts::clr::RUNTIME;
+use std::collections::BTreeMap;
+
+use crate::facts::clr::{RUNTIME, Rundown};
 use crate::facts::enable::Knowledge;
-use crate::facts::{Facts, Known, Process, Tag};
+use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::Finding;
 
 use super::catalogue::{FILTER_NOT_ADMITTED, FILTER_SILENT};
@@ -55,15 +57,19 @@ struct Window {
 
 /// Things that an end rundown lists, that were not there before a moment, and whose load was not told.
 fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    let kinds: [(&str, &str, u64); 4] = [
-        ("method", "methods", JIT),
-        ("module", "modules", LOADER),
-        ("assembly", "assemblies", LOADER),
-        ("application domain", "application domains", LOADER),
-    ];
+    // The code once, for all CLRs.
+    let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
+    let starts = start_rundowns(process);
     for (&instance, clr) in &process.clrs {
-        for (kind, (one, many, keyword)) in kinds.into_iter().enumerate() {
-            let Some(window) = window(facts, process, instance, kind) else { continue };
+        let kinds = [
+            ("method", "methods", JIT, None),
+            ("module", "modules", LOADER, Some(&clr.modules)),
+            ("assembly", "assemblies", LOADER, Some(&clr.assemblies)),
+            ("application domain", "application domains", LOADER, Some(&clr.domains)),
+        ];
+        for (one, many, keyword, things) in kinds {
+            let own = starts.get(&(instance, things.is_none())).copied();
+            let Some(window) = window(facts, process, own) else { continue };
             // What was on only later, or is not known to have been on, had nothing to tell.
             if facts.admission.on_since(RUNTIME, keyword).is_none_or(|on| on > window.from) {
                 continue;
@@ -71,22 +77,14 @@ fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
             let unseen = |known: &Known| {
                 known.has(Tag::AT_END) && known.bits & (Tag::LOADED | Tag::AT_START) == 0
             };
-            let things = [None, Some(&clr.modules), Some(&clr.assemblies), Some(&clr.domains)];
-            let missing: Vec<u64> = match things.get(kind).copied().flatten() {
+            let missing: Vec<u64> = match things {
                 Some(things) => {
                     things.iter().filter(|(_, k)| unseen(k)).map(|(id, _)| id).collect()
                 }
-                None => process
-                    .code
-                    .alive()
-                    .filter(|r| {
-                        let tag = r.tag;
-                        tag.instance == instance
-                            && tag.has(Tag::AT_END | Tag::JITTED)
-                            && tag.bits & (Tag::LOADED | Tag::AT_START | Tag::DYNAMIC) == 0
-                    })
-                    .map(|r| r.start)
-                    .collect(),
+                None => {
+                    let code = code.get_or_insert_with(|| unseen_code(process));
+                    code.remove(&instance).unwrap_or_default()
+                }
             };
             let Some(example) = missing.first() else { continue };
             let message = format!(
@@ -111,26 +109,44 @@ fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Since when things of a kind that the end rundown lists must have been loaded: since the process
-/// started, or since a whole start rundown did not list them.
-fn window(facts: &Facts, process: &Process, instance: u16, kind: usize) -> Option<Window> {
+/// Code that an end rundown lists and whose coming nothing told of, by CLR.
+fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
+    let mut out: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+    for range in process.code.alive() {
+        let tag = range.tag;
+        if tag.has(Tag::AT_END | Tag::JITTED)
+            && tag.bits & (Tag::LOADED | Tag::AT_START | Tag::DYNAMIC) == 0
+        {
+            out.entry(tag.instance).or_default().push(range.start);
+        }
+    }
+    out
+}
+
+/// The first whole start rundown of each CLR that lists methods, and the first that lists what comes with them.
+fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
+    let mut out = BTreeMap::new();
+    for bracket in process.brackets.iter().filter(|b| b.kind == Rundown::Start && b.is_whole()) {
+        let l = bracket.listed;
+        // Modules, assemblies and domains come with one keyword, methods with others.
+        let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.domains)];
+        for (methods, _) in lists.into_iter().filter(|(_, count)| *count > 0) {
+            out.entry((bracket.instance, methods)).or_insert(bracket);
+        }
+    }
+    out
+}
+
+/// Since when things that the end rundown lists must have been loaded: since the process started, or since
+/// a whole start rundown did not list them.
+fn window(facts: &Facts, process: &Process, start: Option<&Bracket>) -> Option<Window> {
     if let Some(from) = process.started {
         return Some(Window {
             from,
             proof: "of a process that started inside the recording".to_owned(),
         });
     }
-    let listed = |b: &&crate::facts::Bracket| {
-        let l = b.listed;
-        // Modules, assemblies and domains come with one keyword, methods with others.
-        let lists =
-            if kind == 0 { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
-        b.kind == crate::facts::clr::Rundown::Start
-            && b.instance == instance
-            && b.is_whole()
-            && lists
-    };
-    let bracket = process.brackets.iter().find(listed)?;
+    let bracket = start?;
     let from = bracket.opened?;
     // What is lost of the start rundown may be what it did not list.
     facts

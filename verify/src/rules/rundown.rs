@@ -42,15 +42,29 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
             content(facts, process, bracket, findings);
         }
         strays(facts, process, findings);
-        runaway(facts, process, findings);
+        let brackets = by_clr(process);
+        runaway(facts, process, &brackets, findings);
         if process.is_managed() {
-            coverage(facts, process, strangers, findings);
+            coverage(facts, process, strangers, &brackets, findings);
         }
-        for &instance in process.clrs.keys() {
-            incomplete(facts, process, instance, findings);
-            empty(facts, process, instance, findings);
+        incomplete(facts, process, &brackets, findings);
+        for (&instance, brackets) in &brackets {
+            if process.clrs.contains_key(&instance) {
+                empty(facts, process, instance, brackets, findings);
+            }
         }
     }
+}
+
+/// The brackets of each CLR.
+type ByClr<'a> = BTreeMap<u16, Vec<&'a Bracket>>;
+
+fn by_clr(process: &Process) -> ByClr<'_> {
+    let mut out = ByClr::new();
+    for bracket in &process.brackets {
+        out.entry(bracket.instance).or_default().push(bracket);
+    }
+    out
 }
 
 /// Init and Complete.
@@ -170,16 +184,15 @@ fn strays(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     }
 }
 
-fn runaway(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+fn runaway(facts: &Facts, process: &Process, brackets: &ByClr<'_>, findings: &mut Vec<Finding>) {
     let first = process.brackets.first();
     let stamp = first.and_then(|b| b.opened.or(b.closed));
-    let per_clr = |kind| {
-        let counts = process.clrs.keys().map(move |&instance| {
-            process.brackets.iter().filter(|b| b.kind == kind && b.instance == instance).count()
-        });
-        counts.max().unwrap_or(0)
-    };
-    let most = per_clr(Rundown::Start).max(per_clr(Rundown::End));
+    let of_kind = |own: &[&Bracket], kind| own.iter().filter(|b| b.kind == kind).count();
+    let most = brackets
+        .values()
+        .map(|own| of_kind(own, Rundown::Start).max(of_kind(own, Rundown::End)))
+        .max()
+        .unwrap_or(0);
     let again = process.methods_enumerated > MANY_EVENTS
         && process.methods_enumerated / process.methods.max(1) >= MANY_TIMES;
     if most <= MANY_BRACKETS && !again {
@@ -216,7 +229,13 @@ fn asked_in_vain(facts: &Facts) -> Option<u64> {
 }
 
 /// Processes, and CLRs in them, without a rundown.
-fn coverage(facts: &Facts, process: &Process, strangers: bool, findings: &mut Vec<Finding>) {
+fn coverage(
+    facts: &Facts,
+    process: &Process,
+    strangers: bool,
+    brackets: &ByClr<'_>,
+    findings: &mut Vec<Finding>,
+) {
     let from = process.clr_span.map(|(first, _)| first);
     if process.brackets.is_empty() && process.methods_enumerated == 0 {
         if facts.rundown_span.is_none() && process.is_told_from_the_beginning() {
@@ -257,8 +276,7 @@ fn coverage(facts: &Facts, process: &Process, strangers: bool, findings: &mut Ve
     }
     // Some of its CLRs may have been run down and others not.
     for (&instance, clr) in &process.clrs {
-        let own = process.brackets.iter().any(|b| b.instance == instance);
-        if own || clr.runtime_events == 0 || process.clrs.len() == 1 {
+        if brackets.contains_key(&instance) || clr.runtime_events == 0 || process.clrs.len() == 1 {
             continue;
         }
         let message = format!(
@@ -269,76 +287,139 @@ fn coverage(facts: &Facts, process: &Process, strangers: bool, findings: &mut Ve
     }
 }
 
-/// What was loaded before a whole end rundown, never unloaded, and is not listed.
-fn incomplete(facts: &Facts, process: &Process, instance: u16, findings: &mut Vec<Finding>) {
-    let Some(clr) = process.clrs.get(&instance) else { return };
-    let kinds: [(&str, &str); 4] = [
-        ("method", "methods"),
-        ("module", "modules"),
-        ("assembly", "assemblies"),
-        ("application domain", "application domains"),
-    ];
-    for (kind, (one, many)) in kinds.into_iter().enumerate() {
-        let lists = |b: &&Bracket| {
-            let l = b.listed;
-            // Modules, assemblies and domains come with one keyword, methods with others.
-            let lists =
-                if kind == 0 { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
-            b.kind == Rundown::End && b.instance == instance && b.is_whole() && lists
-        };
-        let Some(bracket) = process.brackets.iter().rfind(lists) else { continue };
-        let Some(opened) = bracket.opened else { continue };
-        // What the start rundown lists may have been unloaded in silence, unless unloads were told.
-        let told =
-            |keyword| facts.admission.on_since(RUNTIME, keyword).is_some_and(|on| on < opened);
-        let (loader, unloads) = (told(LOADER), told(END_ENUMERATION));
-        let left_out = |known: &Known| {
-            let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
-            (loaded || (loader && known.has(Tag::AT_START)))
-                && known.to.is_none()
-                && !known.has(Tag::AT_END)
-        };
-        let things = [None, Some(&clr.modules), Some(&clr.assemblies), Some(&clr.domains)];
-        let missing: Vec<u64> = match things.get(kind).copied().flatten() {
-            Some(things) => things.iter().filter(|(_, k)| left_out(k)).map(|(id, _)| id).collect(),
-            None => process
-                .code
-                .alive()
-                .filter(|r| {
-                    let tag = r.tag;
-                    let loaded = tag.has(Tag::LOADED) && r.from.is_some_and(|from| from < opened);
-                    tag.instance == instance
-                        && (loaded || (unloads && tag.has(Tag::AT_START)))
-                        && tag.has(Tag::JITTED)
-                        && tag.bits & (Tag::AT_END | Tag::DYNAMIC) == 0
-                })
-                .map(|r| r.start)
-                .collect(),
-        };
-        let Some(example) = missing.first() else { continue };
-        let message = format!(
-            "{} there before the end rundown of CLR {instance}, and not unloaded, and it does not list {} \
-             (the first is {example:#x})",
-            plural(missing.len() as u64, &format!("{one} was"), &format!("{many} were")),
-            if missing.len() == 1 { "it" } else { "them" },
-        );
-        let finding = Finding::new(&RUNDOWN_INCOMPLETE, message).of(facts, process, Some(opened));
-        let finding = finding.unless_lost(facts, None, bracket.closed);
-        // Methods go with their assembly, and that is told only with EndEnumeration.
-        findings.push(if kind == 0 && !unloads && finding.is_decided() {
-            finding.undecided(
-                "unloads of methods are told with EndEnumeration (0x80), which is not known to have been on",
-            )
-        } else {
-            finding
-        });
+/// Things that an end rundown should list: how many, and the first of them.
+#[derive(Clone, Copy, Default)]
+struct LeftOut {
+    count: u64,
+    example: u64,
+}
+
+impl LeftOut {
+    fn of(ids: impl Iterator<Item = u64>) -> Self {
+        let mut out = LeftOut::default();
+        ids.for_each(|id| out.add(id));
+        out
+    }
+
+    fn add(&mut self, id: u64) {
+        if self.count == 0 {
+            self.example = id;
+        }
+        self.count += 1;
     }
 }
 
+/// The last whole end rundown that lists things of a kind: methods, or what comes with them.
+fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, i64)> {
+    let lists = |b: &Bracket| {
+        let l = b.listed;
+        // Modules, assemblies and domains come with one keyword, methods with others.
+        let lists = if methods { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
+        b.kind == Rundown::End && b.is_whole() && lists
+    };
+    let bracket = brackets.iter().copied().rfind(|b| lists(b))?;
+    Some((bracket, bracket.opened?))
+}
+
+/// What was loaded before a whole end rundown, never unloaded, and is not listed.
+fn incomplete(facts: &Facts, process: &Process, brackets: &ByClr<'_>, findings: &mut Vec<Finding>) {
+    let code = methods_left_out(facts, process, brackets);
+    for (&instance, own) in brackets {
+        let Some(clr) = process.clrs.get(&instance) else { continue };
+        let kinds = [
+            ("method", "methods", None),
+            ("module", "modules", Some(&clr.modules)),
+            ("assembly", "assemblies", Some(&clr.assemblies)),
+            ("application domain", "application domains", Some(&clr.domains)),
+        ];
+        for (one, many, things) in kinds {
+            let Some((bracket, opened)) = last_listing(own, things.is_none()) else { continue };
+            // What the start rundown lists may have been unloaded in silence, unless unloads were told.
+            let loader = told_before(facts, LOADER, opened);
+            let left_out = |known: &Known| {
+                let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
+                (loaded || (loader && known.has(Tag::AT_START)))
+                    && known.to.is_none()
+                    && !known.has(Tag::AT_END)
+            };
+            let missing = match things {
+                Some(things) => {
+                    LeftOut::of(things.iter().filter(|(_, k)| left_out(k)).map(|(id, _)| id))
+                }
+                None => code.get(&instance).copied().unwrap_or_default(),
+            };
+            let LeftOut { count, example } = missing;
+            if count == 0 {
+                continue;
+            }
+            let message = format!(
+                "{} there before the end rundown of CLR {instance}, and not unloaded, and it does not list {} \
+                 (the first is {example:#x})",
+                plural(count, &format!("{one} was"), &format!("{many} were")),
+                if count == 1 { "it" } else { "them" },
+            );
+            let finding =
+                Finding::new(&RUNDOWN_INCOMPLETE, message).of(facts, process, Some(opened));
+            let finding = finding.unless_lost(facts, None, bracket.closed);
+            // Methods go with their assembly, and that is told only with EndEnumeration.
+            let unloads = things.is_some() || told_before(facts, END_ENUMERATION, opened);
+            findings.push(if !unloads && finding.is_decided() {
+                finding.undecided(
+                    "unloads of methods are told with EndEnumeration (0x80), which is not known to have been on",
+                )
+            } else {
+                finding
+            });
+        }
+    }
+}
+
+/// Whether a keyword of the runtime provider is known to have been on before a moment.
+fn told_before(facts: &Facts, keyword: u64, at: i64) -> bool {
+    facts.admission.on_since(RUNTIME, keyword).is_some_and(|on| on < at)
+}
+
+/// Methods that the last end rundown of their CLR leaves out, by CLR; one look at the code for all of them.
+fn methods_left_out(
+    facts: &Facts,
+    process: &Process,
+    brackets: &ByClr<'_>,
+) -> BTreeMap<u16, LeftOut> {
+    let opened: BTreeMap<u16, (i64, bool)> = brackets
+        .iter()
+        .filter_map(|(&instance, own)| {
+            let (_, opened) = last_listing(own, true)?;
+            Some((instance, (opened, told_before(facts, END_ENUMERATION, opened))))
+        })
+        .collect();
+    let mut out: BTreeMap<u16, LeftOut> = BTreeMap::new();
+    if opened.is_empty() {
+        return out;
+    }
+    for range in process.code.alive() {
+        let tag = range.tag;
+        if !tag.has(Tag::JITTED) || tag.bits & (Tag::AT_END | Tag::DYNAMIC) != 0 {
+            continue;
+        }
+        let Some(&(opened, unloads)) = opened.get(&tag.instance) else { continue };
+        let loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
+        if loaded || (unloads && tag.has(Tag::AT_START)) {
+            out.entry(tag.instance).or_default().add(range.start);
+        }
+    }
+    out
+}
+
 /// A CLR whose whole end rundowns list one kind of thing and not the other.
-fn empty(facts: &Facts, process: &Process, instance: u16, findings: &mut Vec<Finding>) {
-    let end = |b: &&Bracket| b.kind == Rundown::End && b.instance == instance && b.is_whole();
-    let brackets: Vec<_> = process.brackets.iter().filter(end).collect();
+fn empty(
+    facts: &Facts,
+    process: &Process,
+    instance: u16,
+    brackets: &[&Bracket],
+    findings: &mut Vec<Finding>,
+) {
+    let end = |b: &&&Bracket| b.kind == Rundown::End && b.is_whole();
+    let brackets: Vec<_> = brackets.iter().filter(end).collect();
     let Some(first) = brackets.first() else { return };
     let sum = |of: fn(&Bracket) -> u64| brackets.iter().map(|b| of(b)).sum::<u64>();
     let (methods, modules) = (sum(|b| b.listed.methods), sum(|b| b.listed.modules));
