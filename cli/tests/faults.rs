@@ -9,14 +9,17 @@ use std::time::Duration;
 
 use common::{buffer, directory, etlkit, event, header_event};
 
-/// Every tool that makes a trace, with its input.
-const TOOLS: [&[&str]; 6] = [
+/// Every tool that makes a trace, with its input; what other threads do included.
+const TOOLS: [&[&str]; 9] = [
     &["merge", "t.etl"],
     &["slice", "t.etl", "--pid", "100"],
     &["scrub", "t.etl", "--salt", "x"],
     &["repair", "t.etl"],
     &["compress", "t.etl"],
     &["decompress", "t.etl"],
+    &["merge", "t.etl", "--compress", "--threads", "3"],
+    &["repair", "t.etl", "--compress", "--threads", "3"],
+    &["compress", "t.etl", "--threads", "3"],
 ];
 
 /// A trace of some megabytes, so that there is a while to be killed in.

@@ -36,7 +36,7 @@ fn output(here: &Path, args: &[&str], threads: &str) -> (i32, String, String, Ve
 
 fn hold(here: &Path, files: &[&str]) {
     for file in files {
-        let commands: [&[&str]; 10] = [
+        let commands: [&[&str]; 16] = [
             &["info", file],
             &["info", file, file, file, "--format", "json"],
             &["dump", file],
@@ -56,7 +56,13 @@ fn hold(here: &Path, files: &[&str]) {
                 "boot,machine,clock",
             ],
             &["slice", file, "--pid", "42", "-o", "out.etl"],
+            &["slice", file, "--id", "7", "-o", "out.etl", "--compress"],
             &["scrub", file, "--salt", "salt", "-o", "out.etl"],
+            &["scrub", file, "--salt", "salt", "-o", "out.etl", "--compress", "--effort", "best"],
+            &["compress", file, "-o", "out.etl", "--algorithm", "xpress-huff"],
+            &["repair", file, "-o", "out.etl"],
+            &["diff", file, "other.etl"],
+            &["diff", "packed.etl", file, "--format", "json"],
         ];
         for command in commands {
             let alone = output(here, command, "1");

@@ -3,6 +3,29 @@
 //! This crate knows the container and no provider: what an event *means* is the business of
 //! `etl-schema`. See [`constants`] for every tag of the format.
 //!
+//! A trace in memory, written and read; `std::fs::read` gives one that was recorded:
+//!
+//! ```
+//! use std::io::Cursor;
+//!
+//! use etl_format::read::{Options, Trace};
+//! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+//!
+//! let header = LogFileHeader { start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let file = File::new(Cursor::new(Vec::new()));
+//! let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
+//! let bytes: Vec<u8> = file.into_inner().into_inner();
+//!
+//! let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+//! let clock = trace.clock();
+//! let mut records = trace.ordered()?;
+//! while let Some(record) = records.next_record()? {
+//!     println!("{} {}", clock.filetime(record.stamp()), record.kind());
+//! }
+//! assert_eq!(records.records(), 1, "nobody wrote an event: there is the header's alone");
+//! # Ok::<(), etl_format::Error>(())
+//! ```
+//!
 //! # Examples
 //! Programs in `examples/`, each of which runs as it is (`cargo run --example time_order`) or on the file that is named:
 //! `file_order` and `time_order` read a trace, `salvage` reads a damaged one, `write_session` writes one, `compress` packs and unpacks

@@ -14,6 +14,23 @@
 //! * [`store`]: all sources in one place: a record's schema.
 //! * `strategies`, with the feature `proptest`: masks, enablements and events for property tests.
 //!
+//! Does the end of a module come when the CLR's rundown provider is enabled with `0x138` at level 5, and
+//! what is there to know of the mask?
+//!
+//! ```
+//! use etl_schema::enable::{Enablement, EventKey};
+//! use etl_schema::tables::Registry;
+//!
+//! let rundown = Registry::builtin().find("Microsoft-Windows-DotNETRuntimeRundown").expect("known");
+//! let named = |name: &str| rundown.keywords.iter().find(|(_, n)| n == name).map(|(mask, _)| *mask);
+//! assert_eq!(named("EndRundownKeyword"), Some(0x100));
+//!
+//! // ModuleDCEnd: id, level and keywords.
+//! let module_end = EventKey { id: 154, level: 4, keyword: 0x2000_0008 };
+//! assert!(Enablement::new(5, 0x138).admits(&module_end));
+//! assert!(!Enablement::new(5, 0x30).admits(&module_end), "0x8 is the loader's");
+//! ```
+//!
 //! # Examples
 //! Programs in `examples/`, each of which runs as it is: `decode_event` prints a trace's events with their fields, `test_a_filter`
 //! property-tests a filter against the enable rule, `decode_speed` measures decoding.

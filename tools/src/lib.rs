@@ -4,6 +4,27 @@
 //! * [`scrub`](mod@scrub): a trace without names, paths, and whatever else is to stay private.
 //! * [`slice`](mod@slice): a piece of a trace, with everything that the piece needs.
 //!
+//! A trace with itself:
+//!
+//! ```
+//! use std::io::Cursor;
+//!
+//! use etl_format::read::{Options, Trace};
+//! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+//! use etl_tools::diff::{self, diff};
+//!
+//! let header = LogFileHeader { start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let file = File::new(Cursor::new(Vec::new()));
+//! let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
+//! let bytes = file.into_inner().into_inner();
+//!
+//! let open = || Trace::open(bytes.as_slice(), &Options::salvage());
+//! let print = |difference: diff::Difference<'_>| println!("{difference:?}");
+//! let summary = diff(&mut open()?, &mut open()?, &diff::Options::default(), print, |_| {});
+//! assert!(!summary.map_err(|(_which, error)| error)?.differs());
+//! # Ok::<(), etl_format::Error>(())
+//! ```
+//!
 //! `examples/compare.rs` is a program that compares two traces. The crate has no features.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]

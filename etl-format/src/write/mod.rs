@@ -42,6 +42,7 @@ mod header_group;
 mod medium;
 pub mod merge;
 mod pack;
+mod packing;
 mod put;
 pub mod record;
 mod relog;

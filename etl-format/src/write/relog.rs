@@ -164,6 +164,14 @@ impl<M: Medium> Relog<M> {
         Ok(Relog { session, skip_first_buffer: from_header_buffer, end_time, losses })
     }
 
+    /// How many of `threads` threads are left to read the source with ([`read::Ordered::with_threads`]):
+    /// all of them, but where the new file is compressed only the caller's own, for compressing is
+    /// the dearest of all, and has the others.
+    #[must_use]
+    pub fn reading_threads(&self, threads: usize) -> usize {
+        if self.session.is_packed() { 1 } else { threads }
+    }
+
     /// Whether the record is one that [`Relog::begin`] has written: it stands in the header buffer
     /// of the source.
     #[must_use]

@@ -14,11 +14,12 @@ use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{self, FileOrder, Options, Source};
+use crate::read::{self, BufferEntry, FileOrder, Options, Source};
 
 use super::buffer::{BufferHeader, fill};
 use super::header::LogFileHeader;
 use super::pack::Packer;
+use super::packing::{Packed, Packing};
 use super::put::{overwrite, unwritable};
 
 /// Where the version of the log format stands in a buffer that begins with a header event.
@@ -83,13 +84,29 @@ pub fn decompress<S: Source, W: Write>(
 fn repack<S: Source, W: Write>(
     input: S,
     output: &mut W,
-    mut packer: Option<&mut dyn Packer>,
+    packer: Option<&mut dyn Packer>,
+    options: &Options,
+    watch: impl FnMut(u64),
+) -> Result<Repacked> {
+    let mut out = Output { output, done: Repacked::default(), packing: packer.map(Packing::new) };
+    let read = read_buffers(input, &mut out, options, watch);
+    // What was read before a fault is written before it is told.
+    out.write_packed(true)?;
+    read?;
+    out.output.flush()?;
+    Ok(out.done)
+}
+
+/// Reads all buffers and gives them to the output.
+fn read_buffers<S: Source, W: Write>(
+    input: S,
+    output: &mut Output<'_, '_, W>,
     options: &Options,
     mut watch: impl FnMut(u64),
-) -> Result<Repacked> {
+) -> Result<()> {
+    let format = output.packing.as_ref().map(|packing| packing.packer().format());
     let mut buffers = FileOrder::open(input, options)?;
     let mut size = buffers.header().buffer_size;
-    let mut done = Repacked::default();
     let mut out = Vec::new();
     while let Some(&entry) = buffers.next_buffer()? {
         let bytes = buffers.buffer_bytes();
@@ -105,7 +122,6 @@ fn repack<S: Source, W: Write>(
             header.offset = header.offset.min(used as u32);
         }
         let records = bytes.get(BUFFER_HEADER_SIZE..used).unwrap_or_default();
-        let format = packer.as_ref().map(|p| p.format());
         let event = read::FileHeader::parse(records, entry.offset);
         if let Ok(event) = event.as_ref()
             && entry.is_header()
@@ -124,35 +140,81 @@ fn repack<S: Source, W: Write>(
                 Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
                 None => size as usize,
             };
-            finish(&mut header, &mut out, whole, entry.offset)?;
+            output.write_packed(true)?;
+            output.write(&mut header, &mut out, whole, entry.offset)?;
+        } else if let Some(packing) = &mut output.packing {
+            let mut plain = packing.memory();
+            plain.resize(BUFFER_HEADER_SIZE, 0);
+            plain.extend_from_slice(records);
+            packing.push(plain, (header, entry));
+            output.write_packed(false)?;
         } else {
             out.clear();
             out.resize(BUFFER_HEADER_SIZE, 0);
-            if let Some(packer) = packer.as_mut() {
-                packer.pack(records, &mut out);
-            }
-            if format.is_some() && out.len() < used {
-                header.flags = header.flags | BufferFlags::COMPRESSED;
-                // What says how long the records are without compression.
-                (header.saved_offset, header.offset) = (entry.fill, entry.fill);
-                done.compressed += 1;
-            } else {
-                out.truncate(BUFFER_HEADER_SIZE);
-                out.extend_from_slice(records);
-            }
-            let whole = if format.is_some() { out.len() } else { size as usize };
-            finish(&mut header, &mut out, whole, entry.offset)?;
+            out.extend_from_slice(records);
+            output.write(&mut header, &mut out, size as usize, entry.offset)?;
         }
-        output.write_all(&out)?;
-        done.buffers += 1;
+        let done = &mut output.done;
         done.was_compressed |= entry.compressed;
         done.bytes_in = done.bytes_in.saturating_add(entry.stored.into());
-        done.bytes_out = done.bytes_out.saturating_add(out.len() as u64);
         done.used = done.used.saturating_add(used as u64);
         watch(entry.stored.into());
     }
-    output.flush()?;
-    Ok(done)
+    Ok(())
+}
+
+/// Where buffers go.
+struct Output<'a, 'p, W> {
+    output: &'a mut W,
+    done: Repacked,
+    packing: Option<Packing<&'p mut dyn Packer, (BufferHeader, BufferEntry)>>,
+}
+
+impl<W: Write> Output<'_, '_, W> {
+    /// Writes what is compressed by now; `all` buffers, or as many as make room.
+    fn write_packed(&mut self, all: bool) -> Result<()> {
+        while let Some(packing) = &mut self.packing
+            && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
+        {
+            let (mut header, entry) = with;
+            let (mut bytes, other) = if packed.len() < plain.len() {
+                header.flags = header.flags | BufferFlags::COMPRESSED;
+                // What says how long the records are without compression.
+                (header.saved_offset, header.offset) = (entry.fill, entry.fill);
+                self.done.compressed += 1;
+                (packed, plain)
+            } else {
+                (plain, packed)
+            };
+            packing.give_back(other);
+            let whole = bytes.len();
+            self.write(&mut header, &mut bytes, whole, entry.offset)?;
+            if let Some(packing) = &mut self.packing {
+                packing.give_back(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a buffer to its size in the file, puts its header in place and writes it.
+    fn write(
+        &mut self,
+        header: &mut BufferHeader,
+        bytes: &mut Vec<u8>,
+        whole: usize,
+        offset: u64,
+    ) -> Result<()> {
+        let written =
+            finish(header, bytes, whole, offset).and_then(|()| Ok(self.output.write_all(bytes)?));
+        if written.is_err() {
+            // Nothing is to stand behind what is missing.
+            self.packing = None;
+        }
+        written?;
+        self.done.buffers += 1;
+        self.done.bytes_out = self.done.bytes_out.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
 }
 
 /// Turns the header event at the beginning of a buffer to the compression that comes behind it, and

@@ -73,6 +73,9 @@ pub struct RepairOptions {
     pub limits: Limits,
     /// Compress the new trace so. By default it is compressed as the damaged one was, or not.
     pub compression: Option<(CompressionFormat, Effort)>,
+    /// Threads that decompress and compress buffers, the caller's own among them; 0 is 1. What is
+    /// written is the same for any number.
+    pub threads: usize,
 }
 
 /// Reads what can be read and writes it as a sound trace; compressed, if it was. `watch` sees every
@@ -86,7 +89,7 @@ pub fn repair<S: Source, M: Medium>(
     limits: Limits,
     watch: impl FnMut(&Record<'_>),
 ) -> Result<(M, RepairReport)> {
-    repair_with(input, medium, &RepairOptions { limits, compression: None }, watch)
+    repair_with(input, medium, &RepairOptions { limits, ..RepairOptions::default() }, watch)
 }
 
 /// Reads what can be read and writes it as a sound trace. `watch` sees every record.
@@ -101,7 +104,8 @@ pub fn repair_with<S: Source, M: Medium>(
     mut watch: impl FnMut(&Record<'_>),
 ) -> Result<(M, RepairReport)> {
     let limits = how.limits;
-    let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits, threads: 1 };
+    let threads = how.threads;
+    let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits, threads };
     let mut trace = Trace::open(input, &options)?;
     let found = trace.header().clone();
     let header = is_known(&found);
@@ -123,24 +127,29 @@ pub fn repair_with<S: Source, M: Medium>(
     let was = found.mode.has(LogFileMode::COMPRESSED);
     let as_was = was.then(|| (trace.compression(), Effort::default()));
     let packer: Option<Box<dyn Packer>> = match how.compression.or(as_was) {
-        Some((format, effort)) => Some(Box::new(BufferPacker::new(format, effort)?)),
+        Some((format, effort)) => {
+            Some(Box::new(BufferPacker::new(format, effort)?.with_threads(threads)))
+        }
         None => None,
     };
     let mut notes = trace.notes().to_vec();
     let mut relog = Relog::begin(plan, medium, packer)?;
     let mut records = trace.ordered()?;
     let mut too_long = 0;
-    while let Some(record) = records.next_record()? {
-        watch(&record);
-        // The header event of what was appended, or of a buffer 0 that lost its place.
-        if record.hook() == Some(crate::constants::hook::HEADER) {
-            continue;
-        }
-        match relog.copy(&record) {
-            Err(e) if !e.is_io() => too_long += 1,
-            done => done?,
-        }
-    }
+    records.with_threads(relog.reading_threads(threads), |records| {
+        records.for_each(|record| {
+            watch(&record);
+            // The header event of what was appended, or of a buffer 0 that lost its place.
+            if record.hook() == Some(crate::constants::hook::HEADER) {
+                return Ok(());
+            }
+            match relog.copy(&record) {
+                Err(e) if !e.is_io() => too_long += 1,
+                done => done?,
+            }
+            Ok::<_, crate::Error>(())
+        })
+    })?;
     let (damage, order) = (records.damage().to_vec(), records.report());
     notes.sort_by_key(Note::offset);
     let (medium, summary) = relog.finish()?;

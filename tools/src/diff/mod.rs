@@ -49,11 +49,14 @@ pub struct Options {
     pub ignore: Ignore,
     /// Events of each trace that are laid side by side where the traces part; at least 2.
     pub window: usize,
+    /// Threads that decompress buffers, the caller's own among them; 0 is 1. What is told is the same
+    /// for any number.
+    pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { ignore: Ignore::default(), window: 2048 }
+        Options { ignore: Ignore::default(), window: 2048, threads: 1 }
     }
 }
 
@@ -155,23 +158,29 @@ pub fn diff<A: Source, B: Source>(
         header::changes(first.header(), second.header(), &options.ignore)
     };
     let same_clock = first.clock() == second.clock();
-    let one = |which| move |error| (which, error);
-    let a = Side::new(first, &options.ignore, same_clock).map_err(one(Which::First))?;
-    let b = Side::new(second, &options.ignore, same_clock).map_err(one(Which::Second))?;
-    let mut walk = Walk {
-        a,
-        b,
-        window: options.window.max(2),
-        ignore: &options.ignore,
-        summary: Summary { header, ..Summary::default() },
-        sink: &mut sink,
-        watch,
-    };
-    walk.run()?;
-    let Walk { a, b, mut summary, .. } = walk;
-    (summary.providers, summary.counts) = count(&a, &b);
-    summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
-    Ok(summary)
+    let clocks = (first.clock(), second.clock());
+    let mut first = first.ordered().map_err(|e| (Which::First, e))?;
+    let mut second = second.ordered().map_err(|e| (Which::Second, e))?;
+    // The first one gets what cannot be divided.
+    let others = options.threads.saturating_sub(1);
+    first.with_threads(1 + others.div_ceil(2), |first| {
+        second.with_threads(1 + others / 2, |second| {
+            let mut walk = Walk {
+                a: Side::new(first, clocks.0, &options.ignore, same_clock),
+                b: Side::new(second, clocks.1, &options.ignore, same_clock),
+                window: options.window.max(2),
+                ignore: &options.ignore,
+                summary: Summary { header, ..Summary::default() },
+                sink: &mut sink,
+                watch,
+            };
+            walk.run()?;
+            let Walk { a, b, mut summary, .. } = walk;
+            (summary.providers, summary.counts) = count(&a, &b);
+            summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
+            Ok(summary)
+        })
+    })
 }
 
 /// One of the two traces.

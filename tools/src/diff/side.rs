@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use etl_format::constants::{BUFFER_HEADER_SIZE, hook};
-use etl_format::read::{Damage, Ordered, Record, Source, Trace};
+use etl_format::read::{Damage, Ordered, Record, Source};
 use etl_format::{Clock, Guid, Result};
 use etl_schema::store::SchemaStore;
 
@@ -18,7 +18,7 @@ pub(super) struct Tally {
 }
 
 pub(super) struct Side<'t, S: Source> {
-    records: Ordered<&'t mut S>,
+    records: &'t mut Ordered<S>,
     store: SchemaStore,
     clock: Clock,
     same_clock: bool,
@@ -59,10 +59,14 @@ impl Current<'_> {
 }
 
 impl<'t, S: Source> Side<'t, S> {
-    pub fn new(trace: &'t mut Trace<S>, ignore: &'t Ignore, same_clock: bool) -> Result<Self> {
-        let clock = trace.clock();
-        Ok(Side {
-            records: trace.ordered()?,
+    pub fn new(
+        records: &'t mut Ordered<S>,
+        clock: Clock,
+        ignore: &'t Ignore,
+        same_clock: bool,
+    ) -> Self {
+        Side {
+            records,
             store: SchemaStore::default(),
             clock,
             same_clock,
@@ -70,7 +74,7 @@ impl<'t, S: Source> Side<'t, S> {
             waiting: VecDeque::new(),
             ended: false,
             counts: BTreeMap::new(),
-        })
+        }
     }
 
     /// Whether everything was read and decided.

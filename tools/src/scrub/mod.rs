@@ -154,7 +154,7 @@ pub fn scrub<S: Source, M: Medium>(
         Lengths::Free => Scrubber { most: Some(room & !7), ..scrubber },
     };
     let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
-    let threads = trace.options().threads;
+    let threads = relog.reading_threads(trace.options().threads);
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut bytes = Vec::new();
     records.with_threads(threads, |records| {

@@ -97,7 +97,7 @@ pub fn slice<S: Source, M: Medium>(
     };
     let plan = RelogPlan::copying(trace).map_err(Failed::Reading)?;
     let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
-    let threads = trace.options().threads;
+    let threads = relog.reading_threads(trace.options().threads);
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut chooser = Chooser::default();
     let mut summary = Summary::default();

@@ -69,7 +69,7 @@ const BUFFER: u32 = 0x1_0000;
 pub struct MergeOptions {
     /// How the inputs are read: in [`read::Mode::Strict`] a damaged one is an error. By default every
     /// record is looked at beforehand, so that time order is exact. Its `threads` decompress during the
-    /// merge as well; the merged trace is the same for any number.
+    /// merge as well, or compress, if the merged trace is to be; it is the same for any number.
     pub read: read::Options,
     /// Reasons to refuse that do not count.
     pub allow: Allow,
@@ -218,13 +218,17 @@ pub fn merge_adding<S: Source, M: Medium>(
     }
     let mut session = match options.compression {
         None => Session::create(medium, config),
-        Some((format, effort)) => BufferPacker::new(format, effort)
-            .and_then(|packer| Session::create_packed(medium, config, Box::new(packer))),
+        Some((format, effort)) => BufferPacker::new(format, effort).and_then(|packer| {
+            let packer = packer.with_threads(options.read.threads);
+            Session::create_packed(medium, config, Box::new(packer))
+        }),
     }
     .map_err(MergeError::Output)?;
     let mut latest = i64::MIN;
     let mut added = Added::default();
-    all.drain(options.read.threads, |record, moved, losses| {
+    // Compressing is dearer than decompressing by far, and has the other threads for itself.
+    let reading = if session.is_packed() { 1 } else { options.read.threads };
+    all.drain(reading, |record, moved, losses| {
         latest = latest.max(moved.raw.stamp.unwrap_or(i64::MIN));
         if let Some(flags) = losses {
             session.carry_losses(record.processor(), flags)?;

@@ -8,6 +8,8 @@ use crate::constants::{
 use crate::error::Result;
 use crate::write::buffer::{BufferHeader, Processor, fill};
 use crate::write::medium::Medium;
+use crate::write::pack::Packer;
+use crate::write::packing::Packed;
 use crate::write::put::{Put, align, overwrite, unwritable};
 use crate::write::record::Record;
 
@@ -47,7 +49,7 @@ impl<M: Medium> Session<M> {
             out.bytes(extras);
         }
         let used = out.len().next_multiple_of(8);
-        let whole = match &self.packer {
+        let whole = match &self.packing {
             Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
             None => size,
         };
@@ -56,7 +58,7 @@ impl<M: Medium> Session<M> {
         }
         align(&mut out);
         let used = narrow(used)?;
-        let format = self.packer.as_ref().map(|p| BufferState(p.format().0.into()));
+        let format = self.packing.as_ref().map(|p| BufferState(p.packer().format().0.into()));
         let mut header = BufferHeader {
             buffer_size: narrow(whole)?,
             saved_offset: used,
@@ -116,31 +118,34 @@ impl<M: Medium> Session<M> {
             Style::Relogger { now } => header.time_stamp = now,
         }
         header.flags = header.flags | sealed.losses;
-        let bytes = match &mut self.packer {
-            None => {
-                header.overwrite(&mut sealed.bytes);
-                fill(&mut sealed.bytes, size as usize);
-                sealed.bytes
-            }
-            Some(packer) => {
-                let mut packed = self.spare.pop().unwrap_or_default();
-                packed.clear();
-                packed.resize(BUFFER_HEADER_SIZE, 0);
-                packer
-                    .pack(sealed.bytes.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), &mut packed);
-                let (mut bytes, other) = if packed.len() < sealed.bytes.len() {
-                    header.flags = header.flags | BufferFlags::COMPRESSED;
-                    (packed, sealed.bytes)
-                } else {
-                    (sealed.bytes, packed)
-                };
-                self.spare.push(other);
-                header.buffer_size = narrow(bytes.len())?;
-                header.overwrite(&mut bytes);
-                bytes
-            }
+        let Some(packing) = &mut self.packing else {
+            header.overwrite(&mut sealed.bytes);
+            fill(&mut sealed.bytes, size as usize);
+            return self.place(sealed.bytes, sealed.events);
         };
-        self.place(bytes, sealed.events)
+        packing.push(sealed.bytes, (header, sealed.events));
+        // A file that ends tells what has happened by then, so it must not lag behind.
+        self.place_packed(self.next_file.is_some())
+    }
+
+    /// Gives buffers their places that are compressed by now; `all` of them, or as many as make room.
+    pub(super) fn place_packed(&mut self, all: bool) -> Result<()> {
+        while let Some(packing) = &mut self.packing
+            && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
+        {
+            let (mut header, events) = with;
+            let (mut bytes, other) = if packed.len() < plain.len() {
+                header.flags = header.flags | BufferFlags::COMPRESSED;
+                (packed, plain)
+            } else {
+                (plain, packed)
+            };
+            packing.give_back(other);
+            header.buffer_size = narrow(bytes.len())?;
+            header.overwrite(&mut bytes);
+            self.place(bytes, events)?;
+        }
+        Ok(())
     }
 
     /// Finds the place of a finished buffer, or none.

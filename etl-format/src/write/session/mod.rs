@@ -13,8 +13,10 @@ use std::collections::VecDeque;
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
 
+use super::buffer::BufferHeader;
 use super::medium::Medium;
 use super::pack::Packer;
+use super::packing::Packing;
 use super::put::{align, unwritable};
 use super::record::Record;
 use lane::{Group, Held, Lane, Sealed};
@@ -60,15 +62,16 @@ pub struct Summary {
 ///
 /// The file is sound at any moment: what is missing, should writing end, are buffers at its end and
 /// the final counts in its header. [`Session::close`] writes those. Memory is bounded by a buffer
-/// per processor, those that are sealed and not flushed, and one that is held back because the last
-/// buffer of a file is marked.
+/// per processor, those that are sealed and not flushed, one that is held back because the last
+/// buffer of a file is marked, and those that other threads compress ([`Packer::others`]): they
+/// reach the file a while after they were flushed, and all of them by the end of the session.
 ///
 /// Records of a processor are to be given in time order; nothing is sorted here.
 pub struct Session<M: Medium> {
     config: SessionConfig,
     medium: M,
     next_file: Option<NextFile<M>>,
-    packer: Option<Box<dyn Packer>>,
+    packing: Option<Packing<Box<dyn Packer>, (BufferHeader, u64)>>,
     lanes: Vec<Lane>,
     sealed: VecDeque<Sealed>,
     spare: Vec<Vec<u8>>,
@@ -158,7 +161,7 @@ impl<M: Medium> Session<M> {
         let mut session = Session {
             medium,
             next_file: None,
-            packer,
+            packing: packer.map(Packing::new),
             lanes: Vec::new(),
             sealed: VecDeque::new(),
             spare: Vec::new(),
@@ -382,10 +385,17 @@ impl<M: Medium> Session<M> {
         Ok(())
     }
 
-    /// What became of the records so far.
+    /// What became of the records so far; buffers that other threads compress count when they
+    /// reach the file.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary
+    }
+
+    /// Whether buffers are compressed.
+    #[must_use]
+    pub fn is_packed(&self) -> bool {
+        self.packing.is_some()
     }
 
     /// Ends the session: writes what is left, marks the last buffer, and completes the header.
@@ -399,6 +409,7 @@ impl<M: Medium> Session<M> {
         self.release_all()?;
         self.seal_all();
         self.flush(self.latest)?;
+        self.place_packed(true)?;
         self.end_file(end_time)?;
         Ok((self.medium, self.summary))
     }
@@ -410,6 +421,7 @@ impl<M: Medium> Session<M> {
     /// # Errors
     /// Whatever the medium reports.
     pub fn abandon(mut self) -> Result<(M, Summary)> {
+        self.place_packed(true)?;
         if let Some(held) = self.held.take() {
             self.medium.write_at(held.at, &held.bytes)?;
         }

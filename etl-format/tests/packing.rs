@@ -1,0 +1,244 @@
+//! Any number of threads compresses to the same bytes, and fails at the same byte.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod writing;
+
+use std::cell::RefCell;
+use std::io::{self, Cursor, Write};
+use std::rc::Rc;
+
+use etl_format::compress::Effort;
+use etl_format::constants::{CompressionFormat, LogFileMode};
+use etl_format::read::Options;
+use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::write::repack::{Repacked, compress};
+use etl_format::write::repair::{RepairOptions, repair_with};
+use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig, Summary};
+use proptest::prelude::*;
+use writing::{START, bytes, event, memory};
+
+const FORMATS: [CompressionFormat; 3] =
+    [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
+
+fn packer(format: CompressionFormat, threads: usize) -> BufferPacker {
+    BufferPacker::new(format, Effort::Default).unwrap().with_threads(threads)
+}
+
+/// Events: processor, ticks since the one before, length, whether it is noise.
+type Events = Vec<(u16, i64, usize, bool)>;
+
+fn events(most: usize) -> impl Strategy<Value = Events> {
+    prop::collection::vec((0..3_u16, 0..9_i64, 0..860_usize, any::<bool>()), 0..most)
+}
+
+fn payload(len: usize, noise: bool, state: &mut u32) -> Vec<u8> {
+    let step = |i| {
+        *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if noise { (*state >> 24) as u8 } else { i as u8 & 7 }
+    };
+    (0..len).map(step).collect()
+}
+
+fn config(mode: LogFileMode, most: u32) -> SessionConfig {
+    SessionConfig::new(LogFileHeader {
+        stamp: 1_000,
+        start_time: START,
+        buffer_size: 0x400,
+        processors: 3,
+        mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
+        maximum_file_size: most,
+        ..LogFileHeader::new()
+    })
+}
+
+/// A session whose buffers are compressed, or not with 0 threads; all its files.
+fn session(
+    mode: LogFileMode,
+    most: u32,
+    events: &Events,
+    threads: usize,
+    crash: bool,
+) -> (Vec<Vec<u8>>, Summary) {
+    let mut session = match threads {
+        0 => Session::create(memory(), config(mode, most)).unwrap(),
+        _ => {
+            let packer = Box::new(packer(CompressionFormat::XPRESS, threads));
+            let config = config(mode | LogFileMode::COMPRESSED, most);
+            Session::create_packed(memory(), config, packer).unwrap()
+        }
+    };
+    let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    if mode.has(LogFileMode::NEWFILE) {
+        let done = Rc::clone(&files);
+        session.set_next_file(Box::new(move |medium, _| {
+            done.borrow_mut().push(bytes(std::mem::replace(medium, memory())));
+            Ok(())
+        }));
+    }
+    let (mut stamp, mut state) = (1_000, 1);
+    for (number, &(processor, ticks, len, noise)) in events.iter().enumerate() {
+        stamp += ticks;
+        let payload = payload(len, noise, &mut state);
+        session.write(processor, &event(number as u32, stamp, &payload)).unwrap();
+    }
+    let (last, summary) = if crash { session.abandon() } else { session.close(None) }.unwrap();
+    files.borrow_mut().push(bytes(last));
+    (files.take(), summary)
+}
+
+fn compressed(
+    file: &[u8],
+    out: &mut impl Write,
+    format: CompressionFormat,
+    threads: usize,
+) -> etl_format::Result<Repacked> {
+    compress(file, out, &mut packer(format, threads), &Options::default(), |_| {})
+}
+
+/// A pipe that takes so many bytes, and no more.
+struct Pipe {
+    taken: Vec<u8>,
+    most: usize,
+}
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len().min(self.most - self.taken.len());
+        if len == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.taken.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn sessions_are_the_same(
+        events in events(160),
+        mode in prop_oneof![
+            Just((LogFileMode::SEQUENTIAL, 0)),
+            // Full after a while.
+            (3..24_u32).prop_map(|most| (LogFileMode::SEQUENTIAL, most)),
+            (3..24_u32).prop_map(|most| (LogFileMode::NEWFILE, most)),
+            Just((LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE, 16)),
+            Just((LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING, 0)),
+        ],
+        crash: bool,
+    ) {
+        let (mode, most) = mode;
+        let alone = session(mode, most, &events, 1, crash);
+        for threads in [2, 5] {
+            prop_assert!(session(mode, most, &events, threads, crash) == alone, "{} threads", threads);
+        }
+    }
+
+    #[test]
+    fn whole_traces_are_the_same(events in events(160), format in prop::sample::select(&FORMATS[..])) {
+        let (files, _) = session(LogFileMode::SEQUENTIAL, 0, &events, 0, false);
+        let plain = &files[0];
+        let mut alone = Vec::new();
+        let told = compressed(plain, &mut alone, format, 1).unwrap();
+        let merged = |threads| {
+            let mut options =
+                MergeOptions { compression: Some((format, Effort::Fast)), ..MergeOptions::default() };
+            options.read.threads = threads;
+            let (file, report) = merge(vec![&plain[..], &alone[..]], memory(), &options).unwrap();
+            (bytes(file), report.summary)
+        };
+        let repaired = |threads| {
+            // Its end is gone.
+            let cut = &alone[..alone.len() - alone.len() / 3];
+            let how = RepairOptions { threads, ..RepairOptions::default() };
+            let (file, report) = repair_with(cut, memory(), &how, |_| {}).ok()?;
+            Some((bytes(file), report.summary, report.damage.len()))
+        };
+        for threads in [2, 5] {
+            let mut out = Vec::new();
+            prop_assert_eq!(compressed(plain, &mut out, format, threads).unwrap(), told);
+            prop_assert!(out == alone, "{} threads", threads);
+            prop_assert!(merged(threads) == merged(1), "merged by {} threads", threads);
+            prop_assert!(repaired(threads) == repaired(1), "repaired by {} threads", threads);
+        }
+    }
+}
+
+/// Enough that threads are at work, noise among it.
+fn many() -> Vec<u8> {
+    let events = (0..260).map(|n| (n % 3, 7, 300 + usize::from(n) % 400, n % 7 == 0)).collect();
+    session(LogFileMode::SEQUENTIAL, 0, &events, 0, false).0.remove(0)
+}
+
+#[test]
+fn a_full_disk_leaves_the_beginning_whatever_the_threads() {
+    let plain = many();
+    let mut whole = Vec::new();
+    compressed(&plain, &mut whole, CompressionFormat::XPRESS, 1).unwrap();
+    for threads in [1, 2, 5] {
+        for most in (0..whole.len()).step_by(whole.len() / 60).chain([whole.len() - 1]) {
+            let mut pipe = Pipe { taken: Vec::new(), most };
+            let error =
+                compressed(&plain, &mut pipe, CompressionFormat::XPRESS, threads).unwrap_err();
+            assert_eq!(error.code(), "io", "{threads} threads at {most}");
+            assert!(pipe.taken == whole[..most], "{threads} threads at {most}");
+        }
+    }
+}
+
+#[test]
+fn what_stands_before_a_fault_is_written() {
+    let plain = many();
+    let mut cut = plain.clone();
+    cut.truncate(plain.len() - 5);
+    let outcome = |threads| {
+        let mut out = Vec::new();
+        let error = compressed(&cut, &mut out, CompressionFormat::XPRESS, threads).unwrap_err();
+        (out, error.to_string())
+    };
+    let alone = outcome(1);
+    assert!(!alone.0.is_empty());
+    for threads in [2, 5] {
+        assert!(outcome(threads) == alone, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_medium_that_fails_ends_a_session_whatever_the_threads() {
+    struct Short(Cursor<Vec<u8>>, usize);
+    impl Write for Short {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.position() as usize + bytes.len() > self.1 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    impl io::Seek for Short {
+        fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+    for threads in [1, 2, 5] {
+        let medium = File::new(Short(Cursor::default(), 9_000));
+        let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
+        let packer = Box::new(packer(CompressionFormat::XPRESS, threads));
+        let mut session = Session::create_packed(medium, config(mode, 0), packer).unwrap();
+        let mut state = 1;
+        let mut write = |session: &mut Session<_>, number: u32| {
+            let payload = payload(700, true, &mut state);
+            session.write(0, &event(number, 2_000 + i64::from(number), &payload))
+        };
+        let failed = (0..200).find_map(|number| write(&mut session, number).err());
+        assert_eq!(failed.expect("the disk is full").code(), "io", "{threads} threads");
+    }
+}
