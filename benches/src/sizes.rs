@@ -73,7 +73,9 @@ fn size(scenario: &Path, directory: &Path, label: &str, bytes: u64, others: bool
     let (plain, packed) = (here.join("big.etl"), here.join("packed.etl"));
     let (bytes, records) = known(&plain);
     let limit = job(Task::Plain, &plain).measure(runs.max(3));
-    let compress = Job { output: Some(packed.clone()), ..job(Task::Compress, &plain) }.measure(1);
+    let compress = Job { output: Some(packed.clone()), ..job(Task::Compress, &plain) };
+    let compress_two = Job { output: Some(here.join("again.etl")), threads: 2, ..compress.clone() };
+    let (compress, compress_two) = (compress.measure(1), compress_two.measure(1));
 
     let mut rows =
         vec![Row { what: Task::Plain.name(), packed: false, bytes, one: limit, two: None }];
@@ -101,11 +103,13 @@ fn size(scenario: &Path, directory: &Path, label: &str, bytes: u64, others: bool
             rows.push(Row { what: task.name(), packed: is_packed, bytes, one, two });
         }
     }
-    for (task, one) in
-        [(Task::Compress, compress), (Task::Synth, thrown_away), (Task::SynthFile, to_file)]
-    {
+    for (task, one, two) in [
+        (Task::Compress, compress, Some(compress_two)),
+        (Task::Synth, thrown_away, None),
+        (Task::SynthFile, to_file, None),
+    ] {
         say(task, one);
-        rows.push(Row { what: task.name(), packed: false, bytes, one, two: None });
+        rows.push(Row { what: task.name(), packed: false, bytes, one, two });
     }
     let foreign = match others && bytes <= FOREIGN {
         true => vec![

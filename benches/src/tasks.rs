@@ -153,7 +153,7 @@ impl Job<'_> {
             Task::Csv => tool(&["dump", "--format", "csv", "--threads", &threads]),
             Task::Verify => tool(&["verify", "--no-config", "--threads", &threads]),
             Task::Merge => self.merge(),
-            Task::Compress => tool(&["compress"]),
+            Task::Compress => tool(&["compress", "--threads", &threads]),
             Task::Synth => {
                 std::hint::black_box(making::throw_away(self.input, &self.set));
             }

@@ -1,13 +1,14 @@
 //! Which events a command is asked for.
 
 use clap::Args;
-use etl_format::read::{Header, Record};
+use etl_format::read::{FileOrder, Header, Record, Source};
 use etl_format::{Clock, Guid};
 use jiff::Timestamp;
 
 use etl_schema::store::SchemaStore;
 
 use crate::error::Failure;
+use crate::escape::Printable;
 use crate::names;
 
 /// Selects events; every kind of condition that is given must hold, and of several values of one
@@ -133,8 +134,24 @@ impl Filter {
         }
     }
 
+    /// [`Filter::learn_names`] from all records of a trace, since some providers tell their names at the
+    /// end only; a note on standard error names those that are asked for and that nobody goes by,
+    /// neither in the trace nor in what was `given` beforehand.
+    pub fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>, given: &SchemaStore) {
+        let mut names = SchemaStore::default();
+        while let Ok(Some(record)) = records.next_record() {
+            names.learn(&record);
+        }
+        self.learn_names(&names);
+        for name in self.unknown_names(&names) {
+            if self.unknown_names(given).any(|n| n == name) {
+                tell!("note: no provider is called {}", Printable(name));
+            }
+        }
+    }
+
     /// The names that nobody goes by, as far as the store knows.
-    pub fn unknown_names<'a>(&'a self, store: &'a SchemaStore) -> impl Iterator<Item = &'a str> {
+    fn unknown_names<'a>(&'a self, store: &'a SchemaStore) -> impl Iterator<Item = &'a str> {
         let names = self.names.iter().map(String::as_str);
         names.filter(|name| store.providers_called(name).next().is_none())
     }

@@ -3,6 +3,18 @@
 //! Exit codes: 0 fine, 1 findings (damage, differences, a broken trace), 2 the job could not be
 //! done.
 
+// `tell!` does it.
+#![warn(clippy::print_stderr)]
+
+/// Tells a line on standard error. Where nobody listens any more (`2>&1 | head`), nobody is told: that is
+/// no reason to panic, as `eprintln!` would.
+macro_rules! tell {
+    ($($part:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($part)*);
+    }};
+}
+
 mod commands;
 mod error;
 mod escape;
@@ -174,10 +186,7 @@ fn run_with<T: Parser>(
             let code = if error.use_stderr() { 2 } else { 0 };
             if let Some(file) = file_for_command(&error) {
                 let failure = Failure::new(&file, "a command goes before the file");
-                eprintln!(
-                    "error: {}",
-                    failure.hint(format!("etlkit info {file}; --help lists all"))
-                );
+                tell!("error: {}", failure.hint(format!("etlkit info {file}; --help lists all")));
                 return ExitCode::from(code);
             }
             let _ = error.print();
@@ -189,7 +198,7 @@ fn run_with<T: Parser>(
         // Whoever read the output has seen enough.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            tell!("error: {failure}");
             ExitCode::from(2)
         }
     }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use clap::ValueEnum;
 use etl_schema::render::acts;
 pub(crate) use etl_schema::render::{decimal, hex_bytes as hex, hexadecimal, signed};
 
@@ -44,6 +45,16 @@ impl Output {
         self.buffer.clear();
         out.flush()
     }
+}
+
+/// How a command prints what it found or did, where it is one report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
 }
 
 /// A report as JSON, for people to read as well.

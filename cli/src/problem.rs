@@ -52,6 +52,13 @@ impl Problem {
     }
 }
 
+/// Tells on standard error what of a trace could not be read.
+pub(crate) fn warn(name: &str, damage: &[Damage]) {
+    for d in damage {
+        tell!("warning: {}: {} (to {:#x})", Printable(name), d.error, d.range.end);
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:#x}: {}", self.code, self.offset, Printable(&self.message))?;

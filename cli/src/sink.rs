@@ -4,14 +4,21 @@
 //! all of it is there ([`Sink::commit`]). A tool that fails, or is killed, leaves the target as it was.
 
 use std::fs::{self, File};
-use std::io::{self, IsTerminal, Seek, SeekFrom};
+use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use etl_format::read::Damage;
+use etl_format::write;
+use etl_tools::Failed;
 use tempfile::NamedTempFile;
 
+use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Mapped};
+use crate::problem;
+
+/// Bytes gathered before they are written.
+const CHUNK: usize = 1 << 20;
 
 /// The arguments of every tool that makes a file.
 #[derive(Debug, clap::Args)]
@@ -22,16 +29,6 @@ pub(crate) struct SinkArgs {
     /// Replace the output file if it is there
     #[arg(long)]
     force: bool,
-}
-
-/// How a tool that makes a file tells of its work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// For people
-    #[default]
-    Text,
-    /// One JSON object; see docs/files.md
-    Json,
 }
 
 /// A file in the making.
@@ -128,6 +125,11 @@ impl Sink {
         }
     }
 
+    /// The file as what a trace is written to.
+    pub fn medium(&mut self) -> write::File<BufWriter<&mut File>> {
+        write::File::new(BufWriter::with_capacity(CHUNK, self.file()))
+    }
+
     /// The bytes written so far.
     pub fn map(&mut self) -> Result<Mapped, Failure> {
         let name = self.name.clone();
@@ -147,6 +149,14 @@ impl Sink {
         match &error.kind {
             etl_format::ErrorKind::Io(e) => Failure::new(&self.name, e.to_string()),
             _ => Failure::trace(&self.name, error),
+        }
+    }
+
+    /// The failure of a tool that reads the trace `name` and writes this one.
+    pub fn failed(&self, name: &str, failed: &Failed) -> Failure {
+        match failed {
+            Failed::Reading(error) => Failure::trace(name, error),
+            Failed::Writing(error) => self.failure(error),
         }
     }
 
@@ -200,6 +210,21 @@ impl Sink {
         let taken = self.is_standard_output();
         self.commit()?;
         Ok(tell(taken, report)?)
+    }
+
+    /// [`Sink::finish`], behind warnings of what of the trace `name` could not be read.
+    ///
+    /// # Errors
+    /// As [`Sink::commit`].
+    pub fn finish_of(
+        self,
+        name: &str,
+        damage: &[Damage],
+        report: &str,
+    ) -> Result<Outcome, Failure> {
+        problem::warn(name, damage);
+        self.finish(report)?;
+        Ok(if damage.is_empty() { Outcome::Fine } else { Outcome::Findings })
     }
 
     fn is_standard_output(&self) -> bool {

@@ -123,6 +123,7 @@ fn every_command_says_what_is_wrong_and_what_to_do() {
         assert_eq!(etlverify(here.path(), &[name]).err, verify);
         if name != "cut.etl" {
             refused(&etlkit(here.path(), &["diff", "good.etl", name]), &format!("diff {name}"));
+            refused(&etlkit(here.path(), &["diff", name, "good.etl"]), &format!("diff {name}"));
             refused(&etlkit(here.path(), &["merge", "good.etl", name, "-o", "o.etl"]), name);
             refused(&etlverify(here.path(), &["--together", "good.etl", name]), name);
         }
@@ -143,6 +144,69 @@ fn every_command_says_what_is_wrong_and_what_to_do() {
     }
 }
 
+/// What is named where a script, a list, settings or a manifest belongs.
+#[test]
+fn other_files_are_named_as_well() {
+    let here = directory(&[
+        ("good.etl", &trace()),
+        ("empty.kdl", b""),
+        ("notes.md", b"# Title\n\nText.\n"),
+    ]);
+    std::fs::create_dir(here.path().join("directory")).unwrap();
+    for (name, bytes) in files() {
+        std::fs::write(here.path().join(name), bytes).unwrap();
+    }
+    let mut transcript = String::new();
+    let mut say = |args: &[&str], name: &str| {
+        let said = etlkit(here.path(), &[args, &[name]].concat());
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?} {name}");
+        assert!(said.err.contains("hint: "), "{args:?} {name}: {}", said.err);
+        transcript += &format!("$ etlkit {} {name}\n{}\n", args.join(" "), said.err);
+        said
+    };
+    for name in [
+        "good.etl",
+        "directory",
+        "missing.kdl",
+        "app.evtx",
+        "tracerpt.xml",
+        "speedscope.json",
+        "events.xml",
+        "random",
+    ] {
+        refused(&say(&["synth", "-o", "out"], name), name);
+    }
+    // These could be scripts, and are shown what is wrong with them.
+    for name in ["notes.txt", "notes.md"] {
+        say(&["synth", "--check"], name);
+    }
+    for name in ["directory", "missing", "app.exe"] {
+        refused(&say(&["scrub", "good.etl", "-o", "out.etl", "--secrets-file"], name), name);
+        refused(&say(&["dump", "good.etl", "--manifest"], name), name);
+        refused(&say(&["dump", "good.etl", "--tmf"], name), name);
+        refused(&say(&["verify", "good.etl", "--config"], name), name);
+    }
+    let said = etlkit(here.path(), &["synth", "empty.kdl", "-o", "nothing"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(said.err, "note: empty.kdl: no session of the script writes a trace\n");
+    insta::assert_snapshot!("other_files", transcript);
+}
+
+/// `etlkit ... 2>&1 | head` ends the reader of standard error before the tool: nobody hears, nothing panics.
+#[test]
+fn nobody_need_listen_to_standard_error() {
+    let here = directory(&[("t.etl", &trace()), ("bad.kdl", b"what is this")]);
+    for args in
+        [&["info", "missing.etl"][..], &["inof"], &["synth", "--check", "bad.kdl"], &["t.etl"]]
+    {
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
+        let status = command.args(args).current_dir(here.path()).stderr(write).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
+    }
+}
+
 /// As somebody who may not read the file: root may read everything, so the tool runs as another user then.
 #[cfg(unix)]
 #[test]
@@ -156,22 +220,33 @@ fn a_file_that_may_not_be_read() {
     };
     set(here.path(), 0o755);
     set(&file, 0);
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
-    command.args(["info", "secret.etl"]).current_dir(here.path());
-    if std::fs::File::open(&file).is_ok() {
-        command.uid(65_534).gid(65_534);
-    }
-    let output = match command.output() {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("\n*** SKIPPED: the tool cannot run as another user: {error} ***\n");
-            return;
+    let root = std::fs::File::open(&file).is_ok();
+    // What is written is asked for first: others may write here.
+    set(here.path(), 0o777);
+    let others: [&[&str]; 3] =
+        [&["diff", "secret.etl"], &["synth", "--check"], &["synth", "-o", "out"]];
+    for args in COMMANDS.iter().chain(&others) {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
+        command.args(*args).arg("secret.etl").current_dir(here.path());
+        if root {
+            command.uid(65_534).gid(65_534);
         }
-    };
-    let said = Said::from(output);
-    refused(&said, "secret.etl");
-    assert!(said.err.contains("you may not read this file"), "{}", said.err);
-    assert!(said.err.contains("check its permissions"), "{}", said.err);
+        let output = match command.output() {
+            Ok(output) => output,
+            Err(error) => {
+                eprintln!("\n*** SKIPPED: the tool cannot run as another user: {error} ***\n");
+                return;
+            }
+        };
+        let said = Said::from(output);
+        refused(&said, &format!("{args:?} secret.etl"));
+        assert!(said.err.contains("you may not read this file"), "{args:?}: {}", said.err);
+        assert!(
+            said.err.contains("check its permissions") || args[0] == "synth",
+            "{args:?}: {}",
+            said.err
+        );
+    }
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use etl_schema::tables::{Erratum, errata, erratum};
 use serde_json::json;
 
-use super::spec::{Format, print, text};
+use super::spec::{print, text};
 use crate::Outcome;
 use crate::error::Failure;
+use crate::output::ReportFormat;
 
 /// Arguments of `etlkit errata`.
 #[derive(Debug, clap::Args)]
@@ -21,7 +22,7 @@ pub(crate) struct Args {
     id: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {

@@ -14,9 +14,10 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
-use crate::output;
+use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
-use crate::sink::{ReportFormat, Sink, SinkArgs};
+use crate::sink::{Sink, SinkArgs};
+use crate::threads::ThreadArgs;
 
 /// Raised when a field of the report changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -47,9 +48,11 @@ pub(crate) struct CompressCommand {
     /// How much work to put into it
     #[arg(long, value_enum, default_value_t)]
     effort: Work,
-    /// How to print the report
+    /// How to print the report; docs/files.md describes the JSON
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -68,7 +71,7 @@ pub(crate) struct DecompressCommand {
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
-    /// How to print the report
+    /// How to print the report; docs/files.md describes the JSON
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
     #[command(flatten)]
@@ -96,11 +99,11 @@ impl CompressArgs {
     }
 
     /// A compressor for the new trace, if the user wants one.
-    pub fn packer(&self) -> Option<Box<dyn Packer>> {
+    pub fn packer(&self, threads: &ThreadArgs) -> Option<Box<dyn Packer>> {
         let (format, effort) = self.chosen()?;
         // All formats that can be named are known to the library.
         let packer = BufferPacker::new(format, effort).ok()?;
-        Some(Box::new(packer))
+        Some(Box::new(packer.with_threads(threads.count())))
     }
 }
 
@@ -148,8 +151,8 @@ enum Work {
 
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let (format, effort) = (args.algorithm.format(), args.effort.effort());
-    let mut packer =
-        BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
+    let packer = BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
+    let mut packer = packer.with_threads(args.threads.count());
     run(&args.file, &args.input, &args.sink, args.report, Some(&mut packer))
 }
 

@@ -13,10 +13,11 @@ use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs, WithSource};
-use crate::output;
+use crate::output::{self, ReportFormat};
 use crate::problem::Problem;
 use crate::progress::Progress;
-use crate::sink::{ReportFormat, Sink, SinkArgs};
+use crate::sink::{Sink, SinkArgs};
+use crate::threads::ThreadArgs;
 
 /// Raised when a field of the report changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -45,9 +46,11 @@ pub(crate) struct Args {
     sink: SinkArgs,
     #[command(flatten)]
     packing: CompressArgs,
-    /// How to print the report
+    /// How to print the report; docs/files.md describes the JSON
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -57,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
     let source = Input::open(&args.file, &args.input)?;
     let done = source.with(Repair { args, name: &name, sink: &mut sink })?;
-    check(&mut sink, &done)?;
+    check(&mut sink, &done, args.threads.count())?;
     let outcome = if done.was_sound() { Outcome::Fine } else { Outcome::Findings };
     let report = Report::new(&name, sink.name(), &done).render(args.report);
     sink.finish(&report)?;
@@ -76,8 +79,11 @@ impl WithSource for Repair<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let mut progress = Progress::new(source.size().unwrap_or(0), false);
         let medium = File::new(self.sink.file());
-        let how =
-            RepairOptions { compression: self.args.packing.chosen(), ..RepairOptions::default() };
+        let how = RepairOptions {
+            compression: self.args.packing.chosen(),
+            threads: self.args.threads.count(),
+            ..RepairOptions::default()
+        };
         let done = repair::repair_with(&mut source, medium, &how, |record| {
             progress.pass(record.bytes().len());
         });
@@ -90,13 +96,14 @@ impl WithSource for Repair<'_> {
 }
 
 /// Reads the new file as strictly as can be: it is not given a name unless it is sound.
-fn check(sink: &mut Sink, done: &RepairReport) -> Result<(), Failure> {
+fn check(sink: &mut Sink, done: &RepairReport, threads: usize) -> Result<(), Failure> {
     let mapped = sink.map()?;
     let options = Options { mode: Mode::Strict, order: OrderCheck::Heads, ..Options::default() };
     let records = Trace::open(mapped.bytes(), &options).and_then(|mut trace| {
-        let mut records = trace.ordered()?;
-        while records.next_record()?.is_some() {}
-        Ok(records.records())
+        trace.ordered()?.with_threads(threads, |records| {
+            while records.next_record()?.is_some() {}
+            Ok(records.records())
+        })
     });
     match records {
         Ok(found) if found >= done.summary.events_written => Ok(()),

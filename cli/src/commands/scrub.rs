@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use etl_format::read::{Options, Source, Trace};
-use etl_format::write::File;
-use etl_tools::Failed;
 use etl_tools::scrub::{self, Action, Category, Lengths, Mask, Policy, Summary, scrub};
 use serde::Serialize;
 
@@ -18,6 +15,7 @@ use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
@@ -79,9 +77,9 @@ pub(crate) struct Args {
     lengths: Length,
     #[command(flatten)]
     packing: CompressArgs,
-    /// How to print the report, which does not repeat what was removed
+    /// How to print the report, which does not repeat what was removed; docs/scrub.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
@@ -106,15 +104,6 @@ enum Length {
     Keep,
     /// Short tokens; records are encoded again, and dropped text is empty
     Free,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// One object; see docs/scrub.md
-    Json,
 }
 
 fn action(text: &str) -> Result<Action, String> {
@@ -200,9 +189,8 @@ fn options(args: &Args) -> Result<scrub::Options, Failure> {
 
 /// The lines of a file of texts.
 fn listed(path: &Path) -> Result<Vec<String>, Failure> {
-    let name = input::display(path);
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::new(&name, e.to_string()).hint("texts stand in UTF-8, one a line"))?;
+    let text = input::read_text(path, "a list of texts")
+        .map_err(|failure| failure.hint("texts stand in UTF-8, one a line"))?;
     let text = text.trim_start_matches('\u{feff}');
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
@@ -233,15 +221,11 @@ impl WithSource for Scrub<'_> {
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(used * 2, false);
-        let medium = File::new(BufWriter::with_capacity(1 << 20, sink.file()));
-        let packer = args.packing.packer();
+        let packer = args.packing.packer(&args.threads);
         let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
-        let made = scrub(&mut trace, &options, medium, packer, watch).map(|(_, summary)| summary);
-        let summary = match made {
-            Ok(summary) => summary,
-            Err(Failed::Reading(error)) => return Err(Failure::trace(name, &error)),
-            Err(Failed::Writing(error)) => return Err(sink.failure(&error)),
-        };
+        let made = scrub(&mut trace, &options, sink.medium(), packer, watch);
+        let made = made.map(|(_, summary)| summary);
+        let summary = made.map_err(|failed| sink.failed(name, &failed))?;
         drop(progress);
         if summary.left > 0 {
             return Err(Failure::new(
@@ -255,14 +239,10 @@ impl WithSource for Scrub<'_> {
             .hint("list a longer text"));
         }
         let report = match args.format {
-            Format::Text => text(sink.name(), &summary),
-            Format::Json => json(name, sink.name(), &summary),
+            ReportFormat::Text => text(sink.name(), &summary),
+            ReportFormat::Json => json(name, sink.name(), &summary),
         };
-        for d in &summary.damage {
-            eprintln!("warning: {}: {} (to {:#x})", Printable(name), d.error, d.range.end);
-        }
-        sink.finish(&report)?;
-        Ok(if summary.damage.is_empty() { Outcome::Fine } else { Outcome::Findings })
+        sink.finish_of(name, &summary.damage, &report)
     }
 }
 
@@ -309,7 +289,7 @@ fn text(output: &str, summary: &Summary) -> String {
 }
 
 fn json(file: &str, output: &str, summary: &Summary) -> String {
-    let report = Report {
+    output::json(&Report {
         schema_version: SCHEMA_VERSION,
         file,
         output,
@@ -322,9 +302,5 @@ fn json(file: &str, output: &str, summary: &Summary) -> String {
         secrets: &summary.secrets,
         lengths_kept: summary.lengths_kept,
         damaged: !summary.damage.is_empty(),
-    };
-    // Strings and numbers only: JSON can hold all of it.
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    text.push('\n');
-    text
+    })
 }

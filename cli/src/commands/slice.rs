@@ -1,14 +1,10 @@
 //! `etlkit slice`: a piece of a trace, with everything that it needs.
 
 use std::fmt::Write;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use etl_format::read::{Options, Source, Trace};
-use etl_format::write::File;
 use etl_schema::store::SchemaStore;
-use etl_tools::Failed;
 use etl_tools::slice::{self, Summary, Why, slice};
 use serde::Serialize;
 
@@ -18,6 +14,7 @@ use crate::error::Failure;
 use crate::escape::Printable;
 use crate::filter::FilterArgs;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
@@ -54,24 +51,15 @@ pub(crate) struct Args {
     no_keep_state: bool,
     #[command(flatten)]
     packing: CompressArgs,
-    /// How to print the report
+    /// How to print the report; docs/slice.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     input: InputArgs,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// One object; see docs/slice.md
-    Json,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,45 +97,28 @@ impl WithSource for Slice<'_> {
         if filter.asks_for_names()
             && let Ok(mut records) = trace.file_order()
         {
-            // Some providers tell their names at the end only.
-            let mut names = SchemaStore::default();
-            while let Ok(Some(record)) = records.next_record() {
-                names.learn(&record);
-            }
-            filter.learn_names(&names);
-            for name in filter.unknown_names(&names) {
-                eprintln!("note: no provider is called {}", crate::escape::Printable(name));
-            }
+            filter.look_ahead(&mut records, &SchemaStore::default());
         }
         let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
         let options = slice::Options { keep_state: !args.no_keep_state || args.keep_state };
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(used * if options.keep_state { 2 } else { 1 }, false);
-        let medium = File::new(BufWriter::with_capacity(1 << 20, sink.file()));
         let made = slice(
             &mut trace,
             |record, subject| filter.admits_about(record, subject.processes(), subject.threads()),
             options,
-            medium,
-            args.packing.packer(),
+            sink.medium(),
+            args.packing.packer(&args.threads),
             |record| progress.pass(record.bytes().len()),
         )
         .map(|(_, summary)| summary);
-        let summary = match made {
-            Ok(summary) => summary,
-            Err(Failed::Reading(error)) => return Err(Failure::trace(name, &error)),
-            Err(Failed::Writing(error)) => return Err(sink.failure(&error)),
-        };
+        let summary = made.map_err(|failed| sink.failed(name, &failed))?;
         drop(progress);
         let report = match args.format {
-            Format::Text => text(sink.name(), &summary),
-            Format::Json => json(name, sink.name(), &summary),
+            ReportFormat::Text => text(sink.name(), &summary),
+            ReportFormat::Json => json(name, sink.name(), &summary),
         };
-        for d in &summary.damage {
-            eprintln!("warning: {}: {} (to {:#x})", Printable(name), d.error, d.range.end);
-        }
-        sink.finish(&report)?;
-        Ok(if summary.damage.is_empty() { Outcome::Fine } else { Outcome::Findings })
+        sink.finish_of(name, &summary.damage, &report)
     }
 }
 
@@ -167,7 +138,7 @@ fn text(output: &str, summary: &Summary) -> String {
 }
 
 fn json(file: &str, output: &str, summary: &Summary) -> String {
-    let report = Report {
+    output::json(&Report {
         schema_version: SCHEMA_VERSION,
         file,
         output,
@@ -176,9 +147,5 @@ fn json(file: &str, output: &str, summary: &Summary) -> String {
         kept_for_others: summary.state(),
         kept: kept(summary).collect(),
         damaged: !summary.damage.is_empty(),
-    };
-    // Strings and numbers only: JSON can hold all of it.
-    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
-    text.push('\n');
-    text
+    })
 }

@@ -14,6 +14,7 @@ use miette::{GraphicalReportHandler, GraphicalTheme, NamedSource};
 
 use crate::Outcome;
 use crate::error::Failure;
+use crate::escape::Printable;
 use crate::input;
 use crate::output;
 
@@ -88,6 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         }
     }
     output::print(&said)?;
+    if traces.is_empty() {
+        tell!("note: {}: no session of the script writes a trace", Printable(&name));
+    }
     if !args.verify || traces.is_empty() {
         return Ok(Outcome::Fine);
     }
@@ -133,13 +137,17 @@ pub(super) fn synthesize(
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let failure = |e: io::Error| Failure::new(input::display(path), e.to_string());
-    if input::is_stdin(path) {
-        return io::read_to_string(io::stdin()).map_err(failure);
+    const HINT: &str = "name a scenario script; corpus/recipe.kdl is one to begin with";
+    const KIND: &str = "a scenario script";
+    let text = input::read_text(path, KIND).map_err(|failure| failure.hint(HINT))?;
+    // What cannot even begin a script is not to be explained as one with mistakes.
+    match input::what(text.as_bytes()) {
+        Some(what) if what != "text" => {
+            Err(Failure::new(input::display(path), format!("this is {what}, not {KIND}"))
+                .hint(HINT))
+        }
+        _ => Ok(text),
     }
-    fs::read_to_string(path).map_err(|e| {
-        failure(e).hint("name a scenario script; corpus/recipe.kdl is one to begin with")
-    })
 }
 
 /// Shows every mistake at its place.
@@ -156,7 +164,7 @@ fn explain(name: &str, mistakes: &Mistakes) -> Failure {
         let _ = handler.render_report(&mut shown, &harmless(mistake));
         shown.push('\n');
     }
-    eprint!("{shown}");
+    tell!("{}", shown.strip_suffix('\n').unwrap_or(&shown));
     let count = mistakes.0.len();
     let s = if count == 1 { "" } else { "s" };
     Failure::new(name, format!("{count} mistake{s} in the script"))

@@ -179,12 +179,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match failures.pop() {
         None => print(args, &reports, true),
         Some(last) if reports.is_empty() => {
-            failures.iter().for_each(|failure| eprintln!("error: {failure}"));
+            failures.iter().for_each(|failure| tell!("error: {failure}"));
             Err(last)
         }
         Some(last) => {
             print(args, &reports, true)?;
-            failures.iter().for_each(|failure| eprintln!("error: {failure}"));
+            failures.iter().for_each(|failure| tell!("error: {failure}"));
             Err(last)
         }
     }
@@ -379,10 +379,9 @@ fn find_config() -> Option<PathBuf> {
 
 fn read_config(file: &Path) -> Result<Settings, Failure> {
     let failure = |e: String| Failure::new(input::display(file), e);
-    let text = std::fs::read_to_string(file).map_err(|e| failure(e.to_string()))?;
-    etl_verify::config::parse(&text).map_err(|e| {
-        failure(e).hint("--no-config leaves the file unread; docs/etlverify-toml.md describes it")
-    })
+    let hint = "--no-config leaves the file unread; docs/etlverify-toml.md describes it";
+    let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
+    etl_verify::config::parse(&text).map_err(|e| failure(e).hint(hint))
 }
 
 fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {

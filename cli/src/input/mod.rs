@@ -10,14 +10,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use etl_format::read::{FileSource, Source, Spooled};
+use etl_format::read::{FileSource, Options, Source, Spooled, Trace};
 
 use crate::error::Failure;
 
 pub(crate) use any::AnySource;
 pub(crate) use args::InputArgs;
 pub(crate) use map::Mapped;
-pub(crate) use sniff::{not_a_trace, not_sound, not_whole};
+pub(crate) use sniff::{not_a_trace, not_sound, not_whole, what};
 use unpack::Packing;
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory; beyond, they go to a temporary file.
@@ -161,6 +161,39 @@ fn open_file(path: &Path) -> Result<File, Failure> {
             .hint("name an .etl file; `-` reads standard input"));
     }
     Ok(file)
+}
+
+/// All bytes of a file that is no trace, or of standard input for `-`.
+///
+/// # Errors
+/// When there is no such file, or it may not be read.
+pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = match is_stdin(path) {
+        true => io::stdin().lock().read_to_end(&mut bytes),
+        false => open_file(path)?.read_to_end(&mut bytes),
+    };
+    read.map_err(|e| Failure::new(display(path), e.to_string()))?;
+    Ok(bytes)
+}
+
+/// The text of a file that is no trace, but `kind`: a script, settings, a list.
+///
+/// # Errors
+/// As [`read_all`]; when it is something else that is known, or no text.
+pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
+    String::from_utf8(read_all(path)?).map_err(|error| {
+        let bytes = error.as_bytes();
+        let message = if Trace::open(bytes, &Options::salvage()).is_ok() {
+            format!("this is an .etl trace, not {kind}")
+        } else {
+            match what(bytes.get(..HEAD).unwrap_or(bytes)) {
+                Some(what) => format!("this is {what}, not {kind}"),
+                None => "this is no text in UTF-8".to_owned(),
+            }
+        };
+        Failure::new(display(path), message)
+    })
 }
 
 /// The first bytes of a source, for telling what it is.

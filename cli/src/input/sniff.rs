@@ -41,6 +41,11 @@ pub(crate) fn not_whole(path: &str, error: &etl_format::Error, head: &[u8]) -> F
     not_sound(path, error, head, "without --strict, what is left of a damaged trace is read")
 }
 
+/// What a file is called that begins so, where that shows.
+pub(crate) fn what(head: &[u8]) -> Option<&'static str> {
+    sniff(head).map(|(what, _)| what)
+}
+
 /// What a format is called, and what to do with it.
 type Named = (&'static str, &'static str);
 

@@ -5,16 +5,17 @@ mod text;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use etl_format::read::{Damage, Options, Source, Trace};
+use etl_format::read::{Options, Source, Trace};
 use etl_tools::diff::{self, Difference, Event, Ignore, Summary, Which, diff};
 
 use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::names;
-use crate::output;
+use crate::output::{self, ReportFormat};
+use crate::problem;
 use crate::progress::Progress;
+use crate::threads::ThreadArgs;
 
 /// Arguments of `etlkit diff`.
 #[derive(Debug, clap::Args)]
@@ -48,9 +49,9 @@ pub(crate) struct Args {
     /// What makes no difference (see below). May be given more than once, or with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// How to print
+    /// How to print; docs/json-diff.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     /// Print this many differences between events; all are counted
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: u64,
@@ -59,16 +60,9 @@ pub(crate) struct Args {
         value_parser = window)]
     window: usize,
     #[command(flatten)]
+    threads: ThreadArgs,
+    #[command(flatten)]
     input: InputArgs,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// One object; see docs/json-diff.md
-    Json,
 }
 
 /// Windows are held in memory, so there is an end to them.
@@ -126,7 +120,8 @@ impl<A: Source> WithSource for Both<'_, A> {
         let names = [input::display(&args.first), input::display(&args.second)];
         let mut a = open(&mut first, &names[0])?;
         let mut b = open(&mut second, &names[1])?;
-        let options = diff::Options { ignore, window: args.window };
+        let threads = args.threads.count();
+        let options = diff::Options { ignore, window: args.window, threads };
         let total = a.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(total, false);
         let mut left = args.limit;
@@ -144,7 +139,7 @@ impl<A: Source> WithSource for Both<'_, A> {
         drop(progress);
         output::print(&render.finish(&names, &summary, args.limit))?;
         for (name, damage) in names.iter().zip(&summary.damage) {
-            warn(name, damage);
+            problem::warn(name, damage);
         }
         Ok(if summary.differs() { Outcome::Findings } else { Outcome::Fine })
     }
@@ -155,23 +150,16 @@ fn open<'s, S: Source>(source: &'s mut S, name: &str) -> Result<Trace<&'s mut S>
     Trace::open(source, &Options::salvage()).map_err(|e| input::not_a_trace(name, &e, &head))
 }
 
-fn warn(name: &str, damage: &[Damage]) {
-    let name = crate::escape::Printable(name);
-    for d in damage {
-        eprintln!("warning: {name}: {} (to {:#x})", d.error, d.range.end);
-    }
-}
-
 enum Renderer {
     Text(text::Text),
     Json(json::Json),
 }
 
 impl Renderer {
-    fn new(format: Format, start: i64) -> Self {
+    fn new(format: ReportFormat, start: i64) -> Self {
         match format {
-            Format::Text => Renderer::Text(text::Text::new(start)),
-            Format::Json => Renderer::Json(json::Json::default()),
+            ReportFormat::Text => Renderer::Text(text::Text::new(start)),
+            ReportFormat::Json => Renderer::Json(json::Json::default()),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::error::Failure;
 use crate::filter::{Filter, FilterArgs};
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::Output;
+use crate::problem;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
 
@@ -194,7 +195,7 @@ impl Dump<'_> {
         }
         let (report, outcome) = (records.report(), self.complain(records.damage(), &[]));
         if !report.was_in_order() {
-            eprintln!(
+            tell!(
                 "note: {}: not in time order by itself: {} buffers sorted, {} overlaps",
                 crate::escape::Printable(self.name),
                 report.sorted_buffers,
@@ -207,13 +208,11 @@ impl Dump<'_> {
 
     /// Tells of damage on standard error.
     fn complain(&self, damage: &[Damage], notes: &[Note]) -> Outcome {
+        problem::warn(self.name, damage);
         let name = crate::escape::Printable(self.name);
-        for d in damage {
-            eprintln!("warning: {name}: {} (to {:#x})", d.error, d.range.end);
-        }
         for note in notes {
             if let Note::EventsLost(_) | Note::BuffersLost(_) | Note::Unclosed = note {
-                eprintln!("note: {name}: {note}");
+                tell!("note: {name}: {note}");
             }
         }
         if damage.is_empty() { Outcome::Fine } else { Outcome::Findings }
@@ -233,27 +232,24 @@ fn columns(args: &Args) -> Result<Columns, Failure> {
 
 /// The tables, and what the files that were named describe.
 fn store(args: &Args) -> Result<SchemaStore, Failure> {
+    const MANIFEST: &str = "a manifest is the XML that a provider is built from (.man, .xml)";
+    const TMF: &str = "tracepdb makes TMF files from a PDB";
     let mut store = SchemaStore::default().with_profile(args.profile.into());
-    let read = |path: &PathBuf| {
-        let name = input::display(path);
-        let text = std::fs::read(path).map_err(|e| Failure::new(&name, e.to_string()))?;
-        Ok::<_, Failure>((text_of(&text), name))
+    let read = |path: &PathBuf, hint: &str| {
+        let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
+        Ok::<_, Failure>((text_of(&bytes), input::display(path)))
     };
     for path in &args.manifest {
-        let (text, name) = read(path)?;
-        let schemas = manifest::parse(&text, SchemaSource::Manifest).map_err(|e| {
-            Failure::new(name, e.to_string())
-                .hint("a manifest is the XML that a provider is built from (.man, .xml)")
-        })?;
+        let (text, name) = read(path, MANIFEST)?;
+        let schemas = manifest::parse(&text, SchemaSource::Manifest)
+            .map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))?;
         store.give(schemas);
     }
     for path in &args.tmf {
-        let (text, name) = read(path)?;
-        let tmf = tmf::parse(&text).map_err(|e| {
-            Failure::new(&name, e.to_string()).hint("tracepdb makes TMF files from a PDB")
-        })?;
+        let (text, name) = read(path, TMF)?;
+        let tmf = tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
         for note in tmf.notes {
-            eprintln!(
+            tell!(
                 "note: {}: line {}: the type {} is not known; its message shows bytes from there on",
                 crate::escape::Printable(&name),
                 note.line,
@@ -309,16 +305,7 @@ impl Printer {
 
     /// Reads the trace once for the names of its providers: some tell theirs at the end.
     fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>) {
-        let mut names = SchemaStore::default();
-        while let Ok(Some(record)) = records.next_record() {
-            names.learn(&record);
-        }
-        self.filter.learn_names(&names);
-        for name in self.filter.unknown_names(&names) {
-            if self.filter.unknown_names(&self.lines.store).any(|n| n == name) {
-                eprintln!("note: no provider is called {}", crate::escape::Printable(name));
-            }
-        }
+        self.filter.look_ahead(records, &self.lines.store);
     }
 
     fn wants_more(&self) -> bool {
@@ -352,7 +339,7 @@ impl Printer {
         self.lines.footer(&mut self.out.buffer);
         self.out.flush()?;
         for column in self.lines.columns_without_values() {
-            eprintln!(
+            tell!(
                 "note: no event that was printed has a field {}",
                 crate::escape::Printable(column)
             );

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use clap::ValueEnum;
 use etl_format::read::{Mode, Options, Source};
 
 use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
-use crate::output;
+use crate::output::{self, ReportFormat};
 use crate::threads::ThreadArgs;
 
 use survey::Survey;
@@ -31,9 +30,10 @@ pub(crate) struct Args {
     /// Traces; `-` reads standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How to print
+    /// How to print; JSON is one object, or an array of them for several files, as docs/json-info.md
+    /// describes it
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReportFormat,
     /// Stop at the first fault of the file, with exit code 2
     #[arg(long)]
     strict: bool,
@@ -43,31 +43,15 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// One object, or an array of them for several files; see docs/json-info.md
-    Json,
-}
-
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let surveys = surveys(args)?;
     let text = match (args.format, surveys.as_slice()) {
-        (Format::Json, [one]) => json(one),
-        (Format::Json, many) => json(&many),
-        (Format::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
+        (ReportFormat::Json, [one]) => output::json(one),
+        (ReportFormat::Json, many) => output::json(&many),
+        (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
     output::print(&text)?;
     Ok(if surveys.iter().any(|s| s.damaged) { Outcome::Findings } else { Outcome::Fine })
-}
-
-fn json(value: &impl serde::Serialize) -> String {
-    // Strings, numbers and lists only: JSON can hold all of it.
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
 }
 
 /// The surveys of all files, several files at a time. What is told, and which failure, is as if they had

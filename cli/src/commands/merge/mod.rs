@@ -17,10 +17,10 @@ use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input::{self, Input, InputArgs};
-use crate::output;
+use crate::output::{self, ReportFormat};
 use crate::problem::Problem;
 use crate::progress::Progress;
-use crate::sink::{ReportFormat, Sink, SinkArgs};
+use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
 /// Raised when a field of the report changes its meaning or goes away.
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// temporary files
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     max_memory: u64,
-    /// How to print the report
+    /// How to print the report; docs/merge.md describes the JSON
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::filter::number;
-use crate::output;
+use crate::output::{self, ReportFormat};
 
 /// Arguments of `etlkit spec`.
 #[derive(Debug, clap::Args)]
@@ -36,19 +36,10 @@ pub(crate) struct Args {
     what: What,
     /// How to print
     #[arg(long, value_enum, default_value_t, global = true)]
-    format: Format,
+    format: ReportFormat,
     /// Whose word counts where reference pages and runtimes disagree
     #[arg(long, value_enum, default_value_t, global = true)]
     profile: ProfileArg,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    #[default]
-    Text,
-    /// For machines
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -156,10 +147,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// Prints in the format that is asked for.
-pub(crate) fn print(format: Format, (text, json): &Printed) -> Result<Outcome, Failure> {
+pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outcome, Failure> {
     match format {
-        Format::Text => output::print(text)?,
-        Format::Json => {
+        ReportFormat::Text => output::print(text)?,
+        ReportFormat::Json => {
             let mut json = serde_json::to_string_pretty(json).unwrap_or_default();
             json.push('\n');
             output::print(&json)?;
