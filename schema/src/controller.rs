@@ -38,7 +38,9 @@ mod xperf;
 use std::str::FromStr;
 
 pub use error::{Found, LineError};
-pub use flags::{GroupMasks, KERNEL_FLAGS, KernelFlag, kernel_groups, tracelog_groups};
+pub use flags::{
+    GroupMasks, KERNEL_FLAGS, KernelFlag, kernel_groups, tracelog_changes, tracelog_groups,
+};
 pub use kernel::{GROUPS, expand_kernel_flags};
 pub use model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{FileOrder, Header, Options};
 use etl_schema::store::{SchemaStore, StoreLimits};
-use etl_synth::Memory;
 use etl_synth::model::Scenario;
 use etl_synth::scenario::{Settings, parse, parse_with};
 use etl_synth::truth::{Gathered, Timeline};
+use etl_synth::{Form, Memory};
 use etl_tests::{foreign, root};
 
 /// A record, decoded by the tables.
@@ -294,15 +294,116 @@ fn a_flag_that_nobody_knows_is_a_mistake() {
     }
 }
 
+/// What happens in each second, by the command lines: in the first one flags as the sessions were started
+/// with, in the second and third as they were changed. Each file's kinds of records are compared with what is
+/// written down here by hand, the masks among them, and what is missing with the truth.
 #[test]
-fn flags_of_a_session_that_runs_are_not_changed_in_silence() {
+fn flags_that_are_changed_hold_from_that_moment() {
+    const IMAGE_START: u16 = 0x1403;
+    const IMAGE_END: u16 = 0x1404;
+    let (files, truth) = files(&corpus("kernel-flags-changed.kdl", None));
+    // Masks in force in each second.
+    let masks: [(&str, [[u64; 2]; 3]); 4] = [
+        ("k1.etl", [[0x3, 0x4], [0x7, 0x2], [0x3, 0x4]]),
+        ("k2.etl", [[0x7, 0], [0, 0x204], [0, 0]]),
+        ("k3.etl", [[0x3, 0x4], [0x4, 0x2], [0x3, 0x4]]),
+        ("k4.etl", [[0x3, 0], [0x6, 0], [0x2, 0]]),
+    ];
+    for (file, masks) in masks {
+        let all = decoded(&files[file]);
+        let begin = all[0].stamp;
+        let at = |second: i64| begin + second * 1000 * MS;
+        // A record in front of all others of a moment counts to that which begins there.
+        let second = |e: &Decoded| (e.stamp - begin) / (1000 * MS);
+        let own: Vec<(u16, [u64; 2])> = all
+            .iter()
+            .filter(|e| matches!(e.hook, Some(0x05 | 0x08 | 0x20)))
+            .map(|e| {
+                let mask = |n: &str| e.numbers.get(n).copied().unwrap_or(0);
+                (e.hook.unwrap(), ["GroupMask1", "GroupMask2"].map(mask))
+            })
+            .collect();
+        // The header's own, and what is in force, changed three times.
+        let mut expected = vec![(0x05, [0, 0])];
+        let turns = [[0, 0], masks[0], masks[1], masks[2], [0, 0]];
+        for turn in turns.windows(2) {
+            expected.extend([(0x20, turn[0]), (0x05, turn[1]), (0x08, [0, 0])]);
+        }
+        assert_eq!(own, expected, "{file}");
+        // What is logged in each second, and no other kind.
+        let kinds: [(u16, usize, u64); 5] = [
+            (0x0301, 0, 0x1),
+            (0x0501, 0, 0x2),
+            (0x030a, 0, 0x4),
+            (CSWITCH, 1, 0x4),
+            (SAMPLE, 1, 0x2),
+        ];
+        for (hook, word, bit) in kinds {
+            for (n, in_force) in (0i64..).zip(masks) {
+                let within = |e: &&Decoded| e.is(hook) && e.stamp > at(n) && e.stamp < at(n + 1);
+                let found = all.iter().filter(within).count();
+                let logged = in_force[word] & bit != 0;
+                assert_eq!(found > 0, logged, "{file}, second {n}: {hook:#x} {found} times");
+            }
+        }
+        // What is there of a group is told when it comes in, and when it goes; of those that stay, nothing.
+        for (dc, word, bit) in [((0x0303, 0x0304), 0, 0x1), ((0x0503, 0x0504), 0, 0x2)] {
+            for (n, turn) in (0i64..).zip(turns.windows(2)) {
+                let told =
+                    |hook| all.iter().any(|e| e.is(hook) && !e.in_buffer_0 && second(e) == n);
+                let (was, is) = (turn[0][word] & bit != 0, turn[1][word] & bit != 0);
+                assert_eq!(told(dc.0), !was && is, "{file}, turn {n}: {:#x}", dc.0);
+                assert_eq!(told(dc.1), was && !is, "{file}, turn {n}: {:#x}", dc.1);
+            }
+        }
+        let images = |hook| all.iter().filter(|e| e.is(hook)).count();
+        if file == "k1.etl" {
+            assert!(images(IMAGE_START) > 3 && images(IMAGE_START) == images(IMAGE_END));
+            // Stacks are of the events that they were asked for with at that time.
+            for (n, e) in all.iter().enumerate().filter(|(_, e)| e.is(STACK)) {
+                let of = if second(e) == 1 { SAMPLE } else { CSWITCH };
+                assert!(all[n - 1].is(of), "{:?} behind {:?}", e, all[n - 1]);
+            }
+        }
+    }
+    // The sampling of one session is every millisecond, of the other every second one.
+    let samples = |file: &str| {
+        let all = decoded(&files[file]);
+        let mut stamps: Vec<i64> =
+            all.iter().filter(|e| e.is(SAMPLE)).map(|e| e.stamp - all[0].stamp).collect();
+        stamps.dedup();
+        stamps
+    };
+    let (each, every_other) = (samples("k1.etl"), samples("k3.etl"));
+    assert!(each.len() > every_other.len() && every_other.iter().all(|at| at % (2 * MS) == 0));
+    // Nobody who runs without a flag that it had is left out of the truth.
+    let outcome = |pid: u64, session: &str| {
+        let index = truth.sessions.iter().find(|s| s.name == session).unwrap().index;
+        let event = truth.events.iter().find(|e| {
+            e.form == Form::System(0x0301) && e.fields[1].1 == u32::try_from(pid).unwrap().into()
+        });
+        let event = event.unwrap();
+        event.outcomes.iter().find(|(s, _)| *s == index).map(|(_, outcome)| *outcome)
+    };
+    use etl_synth::Outcome::{Off, Recorded};
+    assert_eq!(outcome(2100, "k2"), Some(Recorded));
+    assert_eq!(outcome(2200, "k2"), Some(Off));
+    assert_eq!(outcome(2200, "k3"), Some(Off));
+    assert_eq!(outcome(2300, "k3"), Some(Recorded));
+    assert_eq!(outcome(2300, "k4"), Some(Off));
+}
+
+#[test]
+fn a_session_that_is_none_of_the_kernels_gets_no_flags_of_it() {
     let script = r#"
-        at "1s" { run "tracelog -start \"NT Kernel Logger\" -f k.etl" }
-        at "2s" { run "tracelog -enable \"NT Kernel Logger\" -img" }
+        at "1s" { session "plain" file="plain.etl" { enable "runtime" keywords=0x8 level=4 } }
+        at "2s" { kernel "processes" in="plain" }
+        at "3s" { stop "plain" }
     "#;
-    let mistakes = parse("later", script).unwrap_err();
-    let text = format!("{:?}", mistakes.0);
-    assert!(text.contains("keeps its kernel flags here (img)"), "{text}");
+    let (files, truth) = files(&parse("refused", script).unwrap());
+    let [refusal] = &truth.refused[..] else { panic!("{:?}", truth.refused) };
+    assert_eq!((&*refusal.session, refusal.code.number()), ("plain", 87));
+    assert!(decoded(&files["plain.etl"]).iter().all(|e| e.hook.is_none() || e.in_buffer_0));
 }
 
 #[test]

@@ -71,6 +71,20 @@ impl GroupMasks {
         }
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn with(mut self, others: GroupMasks) -> Self {
+        self.0.iter_mut().zip(others.0).for_each(|(word, bits)| *word |= bits);
+        self
+    }
+
+    /// These without others.
+    #[must_use]
+    pub fn without(mut self, others: GroupMasks) -> Self {
+        self.0.iter_mut().zip(others.0).for_each(|(word, bits)| *word &= !bits);
+        self
+    }
+
     /// Whether all bits of a group are there.
     #[must_use]
     pub fn has(&self, group: u32) -> bool {
@@ -222,12 +236,37 @@ pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, String> {
 
 /// The group masks of the switches of a `tracelog -start` of the kernel's session: processes, threads,
 /// disk and network, unless switches say otherwise, and what they add.
+///
+/// ```
+/// use etl_schema::controller::tracelog_groups;
+///
+/// let switches = ["nonet".to_owned(), "img".to_owned(), "eflag 2 0x2000 0x4".to_owned()];
+/// assert_eq!(tracelog_groups(&switches).0, [0x2107, 0x4, 0, 0, 0, 0, 0, 0]);
+/// ```
 #[must_use]
 pub fn tracelog_groups(switches: &[String]) -> GroupMasks {
+    let (added, removed) = tracelog_changes(switches);
+    let kept = GroupMasks::of(TRACELOG_DEFAULTS.iter().map(|(_, group)| *group));
+    kept.without(removed).with(added)
+}
+
+/// What the switches of a `tracelog -enable` of the kernel's session turn on, and what they turn off
+/// (`-noprocess` ...).
+#[must_use]
+pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
     let has = |name: &str| switches.iter().any(|s| s.eq_ignore_ascii_case(name));
-    let kept = TRACELOG_DEFAULTS.iter().filter(|(not, _)| !has(not)).map(|(_, group)| *group);
     let added = TRACELOG.iter().filter(|(name, _)| has(name)).flat_map(|(_, groups)| groups.iter());
-    GroupMasks::of(kept.chain(added.copied()))
+    let removed = TRACELOG_DEFAULTS.iter().filter(|(not, _)| has(not)).map(|(_, group)| *group);
+    let mut masks = GroupMasks::of(added.copied());
+    for switch in switches {
+        // `eflag n` and n words of group masks.
+        let mut words = switch.split(' ').map(str::trim);
+        if words.next().is_some_and(|name| name.eq_ignore_ascii_case("eflag")) {
+            let words = words.skip(1).filter_map(number);
+            masks.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
+        }
+    }
+    (masks, GroupMasks::of(removed))
 }
 
 impl GroupMasks {

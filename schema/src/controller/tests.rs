@@ -404,7 +404,11 @@ fn tracelog() -> impl Strategy<Value = CommandLine> {
             })
         })
         .boxed();
-    let kernel = || vec(select(super::tracelog::KERNEL.to_vec()).prop_map(str::to_owned), 0..3);
+    let kernel = || {
+        let mut switches = super::tracelog::KERNEL.to_vec();
+        switches.extend(["eflag 2 0x7 0x20000004", "eflag 0"]);
+        vec(select(switches).prop_map(str::to_owned), 0..3)
+    };
     let action = prop_oneof![
         3 => session.clone().prop_map(Action::Start),
         1 => session.prop_map(Action::Update),

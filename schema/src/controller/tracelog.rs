@@ -46,6 +46,7 @@ const KNOWN: &[&str] = &[
     "gs",
     "prealloc",
     "buffering",
+    "eflag",
     "eventidfilter",
     "pidfilter",
     "exefilter",
@@ -77,7 +78,6 @@ pub(super) const MODES: &[(&str, LogFileMode)] = &[
 const OTHERS: &[(&str, Values)] = &[
     ("bt", Values::One),
     ("critsec", Values::None),
-    ("eflag", Values::Many),
     ("heap", Values::None),
     ("lbr", Values::One),
     ("lp", Values::None),
@@ -91,6 +91,8 @@ const OTHERS: &[(&str, Values)] = &[
 
 /// Where a log goes that no name is given for.
 const DEFAULT_FILE: &str = r"C:\LogFile.etl";
+/// Words of group masks, which `-eflag` gives.
+const MASKS: usize = 8;
 /// Most processes of `-pids`.
 const MAX_PIDS: usize = 10;
 
@@ -271,6 +273,13 @@ impl Tracelog {
             "exefilter" => self.enabled().scope.executables = list(args, "names of programs")?,
             "pkgidfilter" => self.enabled().scope.packages = list(args, "names of packages")?,
             "pkgappidfilter" => self.enabled().scope.apps = list(args, "ids of applications")?,
+            "eflag" => {
+                // Kept as a switch with what stands behind it.
+                let words: Vec<u32> = args.counted(MASKS, "a word of the group masks")?;
+                let words = words.iter().map(|word| format!(" {word:#x}"));
+                let count = words.len();
+                self.session.kernel.push(format!("eflag {count}{}", words.collect::<String>()));
+            }
             name if KERNEL.contains(&name) => self.session.kernel.push(switch.name.clone()),
             name => {
                 if let Some((_, mode)) = MODES.iter().find(|(mode, _)| *mode == name) {

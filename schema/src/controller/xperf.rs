@@ -118,9 +118,13 @@ impl Xperf {
             return Err(unknown(switch, "a switch with one dash", KNOWN));
         }
         match switch.name.as_str() {
-            "start" | "update" => {
+            "start" => {
                 let name = args.text("the session's name")?;
-                self.begin(switch.name == "update", name);
+                self.begin(false, name);
+            }
+            "update" => {
+                let name = optional_name(args);
+                self.begin(true, name);
             }
             "on" => self.on(args)?,
             "stop" => {

@@ -2,12 +2,13 @@
 
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
+use etl_schema::controller::{GroupMasks, KERNEL_SESSION};
 
 use super::refusal::{Code, Refusal};
 use super::{Etw, Notice, Session, impossible, logfile, session};
 use crate::error::Result;
 use crate::machine::Nanos;
-use crate::model::{EnablePlan, Fault, SessionPlan};
+use crate::model::{EnablePlan, Fault, KernelChange, SessionPlan};
 
 /// What stands for the moment of the start in the name of a file: month, day, hour and minute.
 const MOMENT: &str = "{mmddhhmm}";
@@ -129,10 +130,6 @@ impl Etw<'_> {
         let running = |of: Option<u32>| {
             self.sessions.iter().filter(|s| s.is_running() && s.process == of).count()
         };
-        let (new, old) = MOST_KERNEL_SESSIONS;
-        let (major, minor, _) = self.machine.os;
-        let most_kernel = if (major, minor) >= (6, 2) { new } else { old };
-        let is_kernel = |s: &&Session| s.is_running() && !s.plan.kernel.is_empty();
         let for_kernel = !plan.kernel.is_empty();
         let too_many = match process {
             Some(pid) if running(process) >= MOST_PRIVATE_SESSIONS => {
@@ -141,9 +138,7 @@ impl Etw<'_> {
             None if running(None) >= MOST_SESSIONS => {
                 Some(format!("{MOST_SESSIONS} sessions run already"))
             }
-            None if for_kernel && self.sessions.iter().filter(is_kernel).count() >= most_kernel => {
-                Some(format!("{most_kernel} sessions log the kernel's events already"))
-            }
+            None if for_kernel => self.kernel_is_full(),
             _ => None,
         };
         if let Some(why) = too_many {
@@ -204,6 +199,15 @@ impl Etw<'_> {
             return Ok(Some((Code::InvalidParameter, why)));
         }
         Ok(None)
+    }
+
+    /// Why no more sessions may log what the kernel does, if that is so.
+    fn kernel_is_full(&self) -> Option<String> {
+        let (new, old) = MOST_KERNEL_SESSIONS;
+        let (major, minor, _) = self.machine.os;
+        let most = if (major, minor) >= (6, 2) { new } else { old };
+        let has = self.sessions.iter().filter(|s| s.is_running() && s.of_kernel).count();
+        (has >= most).then(|| format!("{most} sessions log the kernel's events already"))
     }
 
     /// The least session id that no running session has.
@@ -351,6 +355,42 @@ impl Etw<'_> {
             self.tell_buffers(index)?;
         }
         Ok(())
+    }
+
+    /// Running sessions that may ask the kernel for something else now; the others are refused.
+    pub fn asking_kernel(&mut self, name: &str, at: Nanos) -> Result<Vec<usize>> {
+        const WHAT: &str = "change the kernel's flags";
+        let mut found = Vec::new();
+        for index in self.asked_of(name, WHAT, at)? {
+            let Some(session) = self.sessions.get(index) else { continue };
+            let may = session.plan.mode.has(LogFileMode::SYSTEM_LOGGER)
+                || session.plan.name.eq_ignore_ascii_case(KERNEL_SESSION);
+            if session.of_kernel {
+                found.push(index);
+            } else if !may || session.process.is_some() {
+                let why = "it is no session of the kernel's".to_owned();
+                self.refuse(name, WHAT, Code::InvalidParameter, why, at)?;
+            } else if let Some(why) = self.kernel_is_full() {
+                self.refuse(name, WHAT, Code::NoSystemResources, why, at)?;
+            } else {
+                found.push(index);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The kernel logs other things for a session from now on: the groups of before, and those of now.
+    pub fn ask_kernel(
+        &mut self,
+        index: usize,
+        change: &KernelChange,
+        at: Nanos,
+    ) -> Result<(GroupMasks, GroupMasks)> {
+        let Some(session) = self.sessions.get_mut(index) else { return Ok(Default::default()) };
+        let groups = session.ask_kernel(change);
+        self.witness.kernel(index, &session.kernel, at)?;
+        self.look_at_kernel();
+        Ok(groups)
     }
 
     /// A session gets other settings.

@@ -99,7 +99,7 @@ pub(crate) struct Etw<'s> {
     pub names: BTreeMap<u32, String>,
     /// Sessions that were refused: what is asked of them later is refused as well.
     refused: Vec<String>,
-    /// Events of the kernel's that any session logs, and those that one takes stacks with, a bit for each.
+    /// Events of the kernel's that any session logs, or did so while it ran, and those that one takes stacks with, a bit for each.
     kernel: (u16, u16),
 }
 
@@ -136,7 +136,7 @@ impl<'s> Etw<'s> {
         self.machine.os
     }
 
-    /// Whether any session logs events of the kernel's of a kind.
+    /// Whether any session logs events of the kernel's of a kind, or did so before its flags were changed.
     pub fn logs(&self, event: KernelEvent) -> bool {
         self.kernel.0 & event.bit() != 0
     }
@@ -149,8 +149,9 @@ impl<'s> Etw<'s> {
     /// Looks what the sessions that run ask of the kernel.
     fn look_at_kernel(&mut self) {
         let running = self.sessions.iter().filter(|s| s.is_running());
+        // What a session asked for once is still told of: it does without it.
         self.kernel = running
-            .map(|s| s.plan.kernel.bits())
+            .map(|s| (s.kernel.bits().0 | s.logged_before, s.kernel.bits().1))
             .fold((0, 0), |(all, stacks), (a, s)| (all | a, stacks | s));
     }
 

@@ -13,7 +13,7 @@ use etl_schema::encode::{OwnedValue, encode_into};
 use super::event::{Form, Origin, Outcome, Raised};
 use super::{Etw, ProviderIndex};
 use crate::error::{Error, Result};
-use crate::model::{EnablePlan, Fault, KernelFlags};
+use crate::model::{EnablePlan, Fault, KernelEvent};
 
 /// DCStartComplete and DCEndComplete.
 const COMPLETE: [u16; 2] = [145, 146];
@@ -135,17 +135,18 @@ impl Etw<'_> {
         }
     }
 
-    /// The kernel logs an event: to every session that asked for its kind.
-    pub fn log(
-        &mut self,
-        origin: &Origin,
-        event: &Event<'_>,
-        wanted: impl Fn(&KernelFlags) -> bool,
-    ) -> Result<()> {
+    /// The kernel logs an event: to every session that asks for its kind. Those that run and ask for it no
+    /// more do without it.
+    pub fn log(&mut self, origin: &Origin, event: &Event<'_>, kind: KernelEvent) -> Result<()> {
         self.outcomes.clear();
         for (index, session) in self.sessions.iter().enumerate() {
-            if session.is_running() && wanted(&session.plan.kernel) {
+            if !session.is_running() {
+                continue;
+            }
+            if session.kernel.logs(kind) {
                 self.outcomes.push((index, Outcome::Recorded));
+            } else if session.logged_before & kind.bit() != 0 {
+                self.outcomes.push((index, Outcome::Off));
             }
         }
         self.deliver(event.schema.provider, origin, event)

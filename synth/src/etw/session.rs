@@ -7,6 +7,7 @@ use etl_format::write::record::Record;
 use etl_format::write::{
     HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, Summary, TimeZone,
 };
+use etl_schema::controller::GroupMasks;
 
 use super::disk::Disk;
 use super::ledger::{BufferReport, Ledger};
@@ -15,7 +16,7 @@ use super::pool::{Consumer, Pool};
 use super::store::Store;
 use crate::error::{Error, Result};
 use crate::machine::{Clock, Nanos};
-use crate::model::{Fault, MachinePlan, SessionPlan};
+use crate::model::{Fault, KernelChange, KernelFlags, MachinePlan, SessionPlan};
 
 /// Bytes of a buffer that hold no record.
 pub(super) const BUFFER_HEADER: usize = 0x48;
@@ -26,6 +27,15 @@ pub(crate) struct Session {
     pub id: u16,
     /// The process that a private session is in.
     pub process: Option<u32>,
+    /// What it asks the kernel for now, and the time between two samples.
+    pub kernel: KernelFlags,
+    pub sample_interval: Nanos,
+    /// Whether the kernel logs for it, or did so once.
+    pub of_kernel: bool,
+    /// Kinds of events of the kernel's that it once asked for, a bit for each.
+    pub logged_before: u16,
+    /// When the next sample is taken for it.
+    pub next_sample: Option<Nanos>,
     pub started: Nanos,
     pub stopped: Option<Nanos>,
     running: bool,
@@ -132,6 +142,11 @@ impl Session {
             plan: plan.clone(),
             id,
             process: None,
+            kernel: plan.kernel.clone(),
+            sample_interval: plan.sample_interval,
+            of_kernel: !plan.kernel.is_empty(),
+            logged_before: 0,
+            next_sample: None,
             started: at,
             stopped: None,
             running: true,
@@ -156,6 +171,16 @@ impl Session {
 
     pub fn is_running(&self) -> bool {
         self.running
+    }
+
+    /// The kernel logs other things for it from now on: the groups of before, and those of now.
+    pub fn ask_kernel(&mut self, change: &KernelChange) -> (GroupMasks, GroupMasks) {
+        let old = self.kernel.groups;
+        self.logged_before |= self.kernel.bits().0;
+        self.kernel = change.of(&self.kernel);
+        self.sample_interval = change.interval.unwrap_or(self.sample_interval);
+        self.of_kernel = true;
+        (old, self.kernel.groups)
     }
 
     /// It may have so many buffers from now on.

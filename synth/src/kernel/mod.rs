@@ -8,6 +8,7 @@ use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::write::record::Descriptor;
 use etl_schema::Identity;
+use etl_schema::controller::GroupMasks;
 use etl_schema::encode::OwnedValue;
 use etl_schema::tables::{Registry, TableEvent};
 
@@ -15,7 +16,7 @@ use crate::clr::values;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Form, Origin};
 use crate::machine::{Image, Machine, Process, Thread};
-use crate::model::{KernelEvent, KernelFlags};
+use crate::model::KernelEvent;
 
 pub(crate) use schedule::{Party, Switched, context_switch, interval, ready_thread, sample, stack};
 pub(crate) use system::{Masks, configuration, event_version, masks, rundown_complete};
@@ -90,14 +91,21 @@ fn tell(
     to: To,
     origin: &Origin,
     event: &Event<'_>,
-    wanted: impl Fn(&KernelFlags) -> bool,
+    kind: KernelEvent,
 ) -> Result<()> {
-    // The kernel is of the machine's width, whatever the process is of.
-    let origin = Origin { pointer_size: PointerSize::P8, activity: Guid::ZERO, ..*origin };
     match to {
-        To::All => etw.log(&origin, event, wanted),
-        To::One(session) => etw.log_to(session, &origin, event),
+        To::All => etw.log(&own(origin), event, kind),
+        To::One(session) => tell_one(etw, session, origin, event),
     }
+}
+
+fn tell_one(etw: &mut Etw<'_>, session: usize, origin: &Origin, event: &Event<'_>) -> Result<()> {
+    etw.log_to(session, &own(origin), event)
+}
+
+/// The kernel is of the machine's width, whatever the process is of.
+fn own(origin: &Origin) -> Origin {
+    Origin { pointer_size: PointerSize::P8, activity: Guid::ZERO, ..*origin }
 }
 
 /// Tells of a process.
@@ -133,9 +141,7 @@ pub(crate) fn process(
         "".into(),
     ];
     let form = Form::System(0x0300 | u16::from(opcode));
-    tell(etw, to, origin, &classic(table, form, opcode, 4, &values), |k| {
-        k.logs(KernelEvent::ProcessStart)
-    })
+    tell(etw, to, origin, &classic(table, form, opcode, 4, &values), KernelEvent::ProcessStart)
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
@@ -176,9 +182,7 @@ pub(crate) fn thread(
         OwnedValue::Utf16(vec![0]),
     ];
     let form = Form::System(0x0500 | u16::from(opcode));
-    tell(etw, to, origin, &classic(table, form, opcode, 3, &values), |k| {
-        k.logs(KernelEvent::ThreadStart)
-    })
+    tell(etw, to, origin, &classic(table, form, opcode, 3, &values), KernelEvent::ThreadStart)
 }
 
 /// Tells of an image.
@@ -214,26 +218,28 @@ pub(crate) fn image(
         0u32,
         image.kernel_path(),
     ];
-    tell(etw, to, origin, &classic(table, Form::System(hook), opcode, 3, &values), |k| {
-        k.logs(KernelEvent::ImageLoad)
-    })
+    tell(
+        etw,
+        to,
+        origin,
+        &classic(table, Form::System(hook), opcode, 3, &values),
+        KernelEvent::ImageLoad,
+    )
 }
 
-/// Everything that is there, for a session that begins or ends.
+/// Everything of some groups that is there, for a session that begins or ends to log them.
 pub(crate) fn rundown(
     etw: &mut Etw<'_>,
     session: usize,
     change: Change,
+    groups: GroupMasks,
     machine: &Machine,
     origin: &Origin,
 ) -> Result<()> {
-    let Some(flags) = etw.sessions.get(session).map(|s| s.plan.kernel.clone()) else {
-        return Ok(());
-    };
     let (processes, threads, images) = (
-        flags.logs(KernelEvent::ProcessStart),
-        flags.logs(KernelEvent::ThreadStart),
-        flags.logs(KernelEvent::ImageLoad),
+        groups.has(KernelEvent::ProcessStart.group()),
+        groups.has(KernelEvent::ThreadStart.group()),
+        groups.has(KernelEvent::ImageLoad.group()),
     );
     let to = To::One(session);
     for p in machine.processes.iter().filter(|p| p.is_alive()) {

@@ -2,7 +2,7 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::{PERF_INFO, STACK_WALK, THREAD, To, classic, layout, tell};
+use super::{PERF_INFO, STACK_WALK, THREAD, To, classic, layout, tell, tell_one};
 use crate::clr::values;
 use crate::error::Result;
 use crate::etw::{Etw, Form, Origin};
@@ -71,7 +71,7 @@ pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &Switched, origin: &Origin) -
     ];
     let event = KernelEvent::ContextSwitch;
     let form = Form::PerfInfo(event.hook());
-    tell(etw, To::All, origin, &classic(table, form, 36, version, &values), |k| k.logs(event))
+    tell(etw, To::All, origin, &classic(table, form, 36, version, &values), event)
 }
 
 /// Tells that a thread that waited is ready, because a timer has run down.
@@ -81,7 +81,7 @@ pub(crate) fn ready_thread(etw: &mut Etw<'_>, tid: u32, origin: &Origin) -> Resu
     let values = values![tid, 1u8, 0i8, 1u8, 0u8];
     let event = KernelEvent::ReadyThread;
     let form = Form::PerfInfo(event.hook());
-    tell(etw, To::All, origin, &classic(table, form, 50, 2, &values), |k| k.logs(event))
+    tell(etw, To::All, origin, &classic(table, form, 50, 2, &values), event)
 }
 
 /// The stack that goes with the event of a moment, for each session that takes one.
@@ -93,7 +93,7 @@ pub(crate) fn stack(
 ) -> Result<()> {
     for session in 0..etw.sessions.len() {
         let takes = etw.sessions.get(session).is_some_and(|s| {
-            let kernel = &s.plan.kernel;
+            let kernel = &s.kernel;
             s.is_running() && kernel.logs(event) && kernel.takes_stack(event)
         });
         if takes {
@@ -113,7 +113,7 @@ fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) 
     let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
     let values = values![stamp.cast_unsigned(), origin.pid, origin.tid, addresses];
     let event = classic(table, Form::PerfInfo(0x1820), 32, 2, &values);
-    tell(etw, To::One(session), origin, &event, |_| true)
+    tell_one(etw, session, origin, &event)
 }
 
 /// A sample of a processor, and the stack that goes with it.
@@ -127,9 +127,9 @@ pub(crate) fn sample(
     let table = layout(PERF_INFO, 46, 2)?;
     let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
     let form = Form::PerfInfo(KernelEvent::Sample.hook());
-    tell(etw, To::One(session), origin, &classic(table, form, 46, 2, &values), |_| true)?;
+    tell_one(etw, session, origin, &classic(table, form, 46, 2, &values))?;
     let takes =
-        etw.sessions.get(session).is_some_and(|s| s.plan.kernel.takes_stack(KernelEvent::Sample));
+        etw.sessions.get(session).is_some_and(|s| s.kernel.takes_stack(KernelEvent::Sample));
     if takes { stack_in(etw, session, frames, origin) } else { Ok(()) }
 }
 
@@ -140,12 +140,12 @@ pub(crate) fn interval(
     opcode: u8,
     origin: &Origin,
 ) -> Result<()> {
-    let Some(every) = etw.sessions.get(session).map(|s| s.plan.sample_interval) else {
+    let Some(every) = etw.sessions.get(session).map(|s| s.sample_interval) else {
         return Ok(());
     };
     let table = layout(PERF_INFO, opcode, 3)?;
     let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
     let values = values![0u32, units, units, "Timer"];
     let form = Form::PerfInfo(0x0f00 | u16::from(opcode));
-    tell(etw, To::One(session), origin, &classic(table, form, opcode, 3, &values), |_| true)
+    tell_one(etw, session, origin, &classic(table, form, opcode, 3, &values))
 }

@@ -9,7 +9,7 @@ use etl_format::Guid;
 use etl_schema::controller::GroupMasks;
 use etl_schema::encode::OwnedValue;
 
-use super::{To, classic, layout, tell};
+use super::{classic, layout, tell_one};
 use crate::clr::values;
 use crate::error::Result;
 use crate::etw::{Etw, Form, Origin};
@@ -52,14 +52,14 @@ pub(crate) fn masks(
     let mut values: Vec<OwnedValue> = masks.0.iter().map(|word| (*word).into()).collect();
     values.push(event_version(etw.os().2).into());
     let form = Form::PerfInfo(opcode.into());
-    tell(etw, To::One(session), origin, &classic(table, form, opcode, 2, &values), |_| true)
+    tell_one(etw, session, origin, &classic(table, form, opcode, 2, &values))
 }
 
 /// Tells a session that its rundown is complete.
 pub(crate) fn rundown_complete(etw: &mut Etw<'_>, session: usize, origin: &Origin) -> Result<()> {
     let table = layout(EVENT_TRACE, 8, 0)?;
     let event = classic(table, Form::PerfInfo(8), 8, 2, &[]);
-    tell(etw, To::One(session), origin, &event, |_| true)
+    tell_one(etw, session, origin, &event)
 }
 
 /// Tells a session what the computer is made of.
@@ -76,7 +76,7 @@ pub(crate) fn configuration(
         let table = layout(SYSTEM_CONFIG, opcode, described)?;
         let form = Form::System(0x0b00 | u16::from(opcode));
         let event = classic(table, form, opcode, version as u8, values);
-        tell(etw, To::One(session), origin, &event, |_| true)
+        tell_one(etw, session, origin, &event)
     };
     let (major, minor, _) = plan.os;
     let old = (major, minor) < (6, 2);

@@ -61,6 +61,7 @@ impl Scenario {
                 Action::CaptureState { .. } => say("capture state"),
                 Action::Flush { .. } => say("flush on demand"),
                 Action::Merge { .. } => say("merge"),
+                Action::Kernel { .. } => say("kernel flags changed"),
                 _ => {}
             }
         }

@@ -2,6 +2,8 @@
 
 use etl_schema::controller::GroupMasks;
 
+use crate::machine::Nanos;
+
 /// A kind of event that the simulated kernel raises of itself, and that a stack can be taken with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelEvent {
@@ -177,6 +179,15 @@ impl KernelFlags {
         }
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn and(mut self, others: KernelFlags) -> Self {
+        self.groups = self.groups.with(others.groups);
+        self.stacks |= others.stacks;
+        self.other_stacks.extend(others.other_stacks);
+        self
+    }
+
     /// Events that stacks are taken with.
     pub fn stacks(&self) -> impl Iterator<Item = KernelEvent> {
         let stacks = self.stacks;
@@ -207,6 +218,44 @@ impl KernelFlags {
             nothing.push_str(&format!("{comma}stacks of {}", self.other_stacks.join(", ")));
         }
         (logged, nothing)
+    }
+}
+
+/// How a session that runs changes what it asks the kernel for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelChange {
+    /// Groups that are logged from now on.
+    pub added: GroupMasks,
+    /// Groups that are logged no more.
+    pub removed: GroupMasks,
+    /// Whether nothing is logged but what is added.
+    pub only: bool,
+    /// The events that stacks are taken with from now on; the same as before when `None`. Its groups
+    /// mean nothing.
+    pub stacks: Option<KernelFlags>,
+    /// The time between two samples from now on; the same as before when `None`.
+    pub interval: Option<Nanos>,
+}
+
+impl KernelChange {
+    /// These flags, and nothing else any more.
+    #[must_use]
+    pub fn to(flags: KernelFlags) -> Self {
+        KernelChange {
+            added: flags.groups,
+            only: true,
+            stacks: Some(flags),
+            ..KernelChange::default()
+        }
+    }
+
+    /// What is asked for from now on, by what was asked for before.
+    #[must_use]
+    pub fn of(&self, before: &KernelFlags) -> KernelFlags {
+        let mut flags = self.stacks.clone().unwrap_or_else(|| before.clone());
+        let kept = if self.only { GroupMasks::default() } else { before.groups };
+        flags.groups = kept.without(self.removed).with(self.added);
+        flags
     }
 }
 

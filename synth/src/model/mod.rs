@@ -19,7 +19,7 @@ pub use edit::{
     Select, Side,
 };
 pub(crate) use kernel::WORDS as KERNEL_WORDS;
-pub use kernel::{KernelEvent, KernelFlags, group};
+pub use kernel::{KernelChange, KernelEvent, KernelFlags, group};
 pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,

@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 
-use super::{EnablePlan, SessionPlan};
+use super::{EnablePlan, KernelChange, SessionPlan};
 use crate::machine::{Distribution, Nanos};
 
 /// Something that happens once or again and again.
@@ -94,6 +94,13 @@ pub enum Action {
     KernelRundown {
         /// Its name.
         session: String,
+    },
+    /// A session that runs asks the kernel for something else.
+    Kernel {
+        /// Its name.
+        session: String,
+        /// What changes.
+        change: KernelChange,
     },
     /// A session that runs gets other settings.
     Update {

@@ -6,6 +6,7 @@
 //! own time never goes back.
 
 mod ending;
+mod kernel;
 mod ops;
 mod process;
 mod provider;

@@ -9,10 +9,13 @@ use super::{Simulation, Task};
 
 impl Simulation<'_> {
     pub(super) fn sample(&mut self, session: usize) -> Result<()> {
-        let Some(found) = self.etw.sessions.get(session).filter(|s| s.is_running()) else {
+        // Samples that are no more asked for, or are asked for anew, have another next moment.
+        let due = |s: &&mut crate::etw::Session| s.is_running() && s.next_sample == Some(self.now);
+        let Some(found) = self.etw.sessions.get_mut(session).filter(due) else {
             return Ok(());
         };
-        let interval = found.plan.sample_interval;
+        let next = self.now.saturating_add(found.sample_interval);
+        found.next_sample = Some(next);
         for processor in 0..self.machine.processors.len() {
             let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
             // An operation is not interrupted: the sample waits until it is through.
@@ -38,7 +41,7 @@ impl Simulation<'_> {
                 state.horizon = at;
             }
         }
-        self.plan(self.now.saturating_add(interval), Task::Sample(session));
+        self.plan(next, Task::Sample(session));
         Ok(())
     }
 }

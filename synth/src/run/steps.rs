@@ -1,13 +1,11 @@
 //! The scenario's steps: what controllers do, and what processes are told to do.
 
 use etl_format::constants::LogFileMode;
-use etl_schema::controller::GroupMasks;
 
 use crate::error::Result;
 use crate::etw::{Origin, impossible};
-use crate::kernel::{self, Change, Masks};
 use crate::machine::Process;
-use crate::model::{Action, KernelEvent, SessionPlan, group};
+use crate::model::{Action, SessionPlan};
 
 use super::{Simulation, Task};
 
@@ -91,6 +89,7 @@ impl Simulation<'_> {
                 }
                 Ok(())
             }
+            Action::Kernel { session, change } => self.change_kernel(session, change),
             Action::Work { process, work } => self.work(*process, work),
         }
     }
@@ -172,70 +171,15 @@ impl Simulation<'_> {
         if let Some(started) = self.etw.start(plan, process, self.now, controller)? {
             let index = started.index;
             if of_kernel {
-                self.kernel_begins(index, plan)?;
+                self.kernel_begins(index)?;
             }
             self.tell(started.notices)?;
         }
         self.controller_leaves()
     }
 
-    /// What a session of the kernel's begins with.
-    fn kernel_begins(&mut self, index: usize, plan: &SessionPlan) -> Result<()> {
-        let origin = self.controller_origin();
-        let etw = &mut self.etw;
-        kernel::masks(etw, index, Masks::EndExtension, GroupMasks::default(), &origin)?;
-        kernel::masks(etw, index, Masks::Extension, plan.kernel.groups, &origin)?;
-        kernel::rundown(etw, index, Change::AtStart, &self.machine, &origin)?;
-        if plan.kernel.logs(KernelEvent::Sample) {
-            kernel::interval(etw, index, 73, &origin)?;
-        }
-        kernel::rundown_complete(etw, index, &origin)?;
-        self.passed(&origin);
-        if plan.kernel.logs(KernelEvent::Sample) {
-            self.plan(self.now.saturating_add(plan.sample_interval), Task::Sample(index));
-        }
-        (0..self.machine.processors.len()).for_each(|processor| self.plan_switch(processor));
-        Ok(())
-    }
-
-    /// What a session of the kernel's ends with.
-    fn before_stop(&mut self, index: usize) -> Result<()> {
-        let Some(plan) = self.etw.sessions.get(index).map(|s| s.plan.kernel.clone()) else {
-            return Ok(());
-        };
-        if plan.is_empty() {
-            return Ok(());
-        }
-        self.settle_all(self.now)?;
-        self.controller_enters()?;
-        let origin = self.controller_origin();
-        let (etw, machine) = (&mut self.etw, &self.machine);
-        if !plan.groups.has(group::NO_SYSTEM_CONFIG) {
-            kernel::configuration(etw, index, &self.scenario.machine, machine, &origin)?;
-        }
-        if plan.logs(KernelEvent::Sample) {
-            kernel::interval(etw, index, 74, &origin)?;
-        }
-        kernel::masks(etw, index, Masks::EndExtension, plan.groups, &origin)?;
-        kernel::rundown(etw, index, Change::AtEnd, machine, &origin)?;
-        kernel::masks(etw, index, Masks::Extension, GroupMasks::default(), &origin)?;
-        kernel::rundown_complete(etw, index, &origin)?;
-        self.passed(&origin);
-        Ok(())
-    }
-
-    /// The kernel tells a session what is there, because somebody asks for it.
-    fn kernel_rundown(&mut self, session: usize) -> Result<()> {
-        self.controller_enters()?;
-        let origin = self.controller_origin();
-        kernel::rundown(&mut self.etw, session, Change::AtStart, &self.machine, &origin)?;
-        kernel::rundown_complete(&mut self.etw, session, &origin)?;
-        self.passed(&origin);
-        self.controller_leaves()
-    }
-
     /// The controller's thread takes the first processor.
-    fn controller_enters(&mut self) -> Result<()> {
+    pub(super) fn controller_enters(&mut self) -> Result<()> {
         let at = self.controller_origin().at;
         let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
         let Some(thread) = shell.and_then(|p| p.threads.first().copied()) else { return Ok(()) };
@@ -243,13 +187,13 @@ impl Simulation<'_> {
     }
 
     /// The controller waits again.
-    fn controller_leaves(&mut self) -> Result<()> {
+    pub(super) fn controller_leaves(&mut self) -> Result<()> {
         let at = self.controller_origin().at;
         self.settle(0, at)
     }
 
     /// The controller's thread, on the first processor.
-    fn controller_origin(&self) -> Origin {
+    pub(super) fn controller_origin(&self) -> Origin {
         let (pid, tid) = self.controller();
         let horizon = self.machine.processors.first().map_or(0, |p| p.horizon);
         Origin {
@@ -263,7 +207,7 @@ impl Simulation<'_> {
         }
     }
 
-    fn passed(&mut self, origin: &Origin) {
+    pub(super) fn passed(&mut self, origin: &Origin) {
         if let Some(processor) = self.machine.processors.first_mut() {
             processor.horizon = processor.horizon.max(origin.at);
         }
@@ -312,6 +256,8 @@ fn describe(action: &Action) -> Option<String> {
         }
         Action::KernelRundown { session } => format!("the kernel tells \"{session}\" its state"),
         Action::Update { session, .. } => format!("session \"{session}\" gets other settings"),
+        // What comes of a change is told when it is known.
+        Action::Kernel { .. } => return None,
         Action::StopAfter { .. } | Action::Roll { .. } | Action::Work { .. } => return None,
     })
 }

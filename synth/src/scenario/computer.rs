@@ -76,7 +76,8 @@ fn volume(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<VolumePlan> {
     let mut chars = letter.chars();
     let fine = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
     if !fine || chars.as_str() != ":" {
-        reader.wrong(at, "a volume has a letter and a colon", letter.as_str(), None);
+        let help = Some("volume \"C:\"".to_owned());
+        reader.wrong(at, "a volume has a letter and a colon", letter.as_str(), help);
     }
     let bytes = gigabytes(args.opt_number(reader, "gb").unwrap_or(100));
     let mut plan = VolumePlan::new(letter, bytes);

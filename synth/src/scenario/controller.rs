@@ -4,14 +4,14 @@
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::controller::{
-    Action as Asked, CommandLine, GroupMasks, KERNEL_SESSION, Keywords, LineError, ProviderRef,
-    ProviderSpec, Session, Tool, kernel_groups, tracelog_groups,
+    Action as Asked, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
+    Session, Tool, kernel_groups, tracelog_changes, tracelog_groups,
 };
 use etl_schema::tables::Registry;
 
 use super::reader::{Args, Reader};
 use crate::machine::{Nanos, SECOND};
-use crate::model::{Action, EnablePlan, KernelFlags, SessionPlan};
+use crate::model::{Action, EnablePlan, KernelChange, KernelFlags, SessionPlan};
 
 /// What the lines of a script leave behind for later ones.
 #[derive(Clone, Debug, Default)]
@@ -69,16 +69,19 @@ impl Controllers {
                 self.saved.push(Saved { settings: (**session).clone(), runs: 0 });
             }
             Asked::Start(session) => self.start(tool, session, steps)?,
-            Asked::Update(session) => self.update(session, steps)?,
+            Asked::Update(session) => self.update(tool, session, steps)?,
             Asked::Enable { session, providers, kernel } => {
-                unchangeable(kernel)?;
+                let (added, removed) = tracelog_changes(kernel);
+                change(session, KernelChange { added, removed, ..KernelChange::default() }, steps);
                 for provider in providers {
                     let plan = enable(provider)?;
                     steps.push(Action::Enable { session: session.clone(), plan });
                 }
             }
             Asked::Disable { session, providers, kernel } => {
-                unchangeable(kernel)?;
+                let (added, removed) = tracelog_changes(kernel);
+                let removed = added.with(removed);
+                change(session, KernelChange { removed, ..KernelChange::default() }, steps);
                 for provider in providers {
                     let provider = enable(provider)?.provider;
                     steps.push(Action::Disable { session: session.clone(), provider });
@@ -179,7 +182,12 @@ impl Controllers {
         Ok(())
     }
 
-    fn update(&mut self, session: &Session, steps: &mut Vec<Action>) -> Result<(), String> {
+    fn update(
+        &mut self,
+        tool: Tool,
+        session: &Session,
+        steps: &mut Vec<Action>,
+    ) -> Result<(), String> {
         let name = session.name.clone();
         // What is saved is changed where nobody says that the session itself is meant.
         let named = |s: &&mut Saved| s.settings.name.eq_ignore_ascii_case(&name);
@@ -187,12 +195,12 @@ impl Controllers {
             saved.change(session);
             return Ok(());
         }
-        unchangeable(&session.kernel)?;
-        for provider in &session.providers {
+        change(&name, kernel_change(tool, session)?, steps);
+        for provider in session.providers.iter().filter(|p| !is_kernel(p)) {
             let plan = enable(provider)?;
             steps.push(Action::Enable { session: name.clone(), plan });
         }
-        for provider in &session.removed {
+        for provider in session.removed.iter().filter(|p| !is_kernel(p)) {
             let provider = enable(provider)?.provider;
             steps.push(Action::Disable { session: name.clone(), provider });
         }
@@ -218,6 +226,9 @@ impl Saved {
             new.providers.iter().all(other) && new.removed.iter().all(other)
         });
         old.providers.extend(new.providers.iter().cloned());
+        if !new.kernel.is_empty() || new.removed.iter().any(is_kernel) {
+            old.kernel.clone_from(&new.kernel);
+        }
         let keep = |old: &mut Option<u32>, new: Option<u32>| *old = new.or(*old);
         keep(&mut old.buffer_kb, new.buffer_kb);
         keep(&mut old.min_buffers, new.min_buffers);
@@ -279,42 +290,57 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
         plan.clock = ClockType(clock.raw());
     }
     plan.kernel = kernel(tool, session)?;
-    for provider in &session.providers {
-        if is_kernel(provider) {
-            // The kernel's flags as a number.
-            match provider.keywords {
-                Some(Keywords::Mask(mask)) => plan.kernel.groups.add_flags(mask as u32),
-                Some(Keywords::Flags(flags)) => plan.kernel.groups.add_flags(flags),
-                _ => return Err("the kernel's provider needs flags".to_owned()),
-            }
-        } else {
-            plan.providers.push(enable(provider)?);
-        }
+    for provider in session.providers.iter().filter(|p| !is_kernel(p)) {
+        plan.providers.push(enable(provider)?);
     }
     Ok(plan)
 }
 
-/// What the kernel logs is said when a session starts; a line that says otherwise later is not passed
-/// over.
-fn unchangeable(flags: &[String]) -> Result<(), String> {
-    match flags {
-        [] => Ok(()),
-        flags => Err(format!(
-            "a session that runs keeps its kernel flags here ({}): name them where it starts",
-            flags.join(", ")
-        )),
+/// The step by which a session changes what it asks the kernel for, if it does.
+fn change(session: &str, change: KernelChange, steps: &mut Vec<Action>) {
+    if change != KernelChange::default() {
+        steps.push(Action::Kernel { session: session.to_owned(), change });
     }
+}
+
+/// What a line that updates a session changes of what it asks the kernel for. Flags that are given are all
+/// that is asked for from then on.
+fn kernel_change(tool: Tool, session: &Session) -> Result<KernelChange, String> {
+    let given = session.providers.iter().any(is_kernel) || !session.kernel.is_empty();
+    let mut change = KernelChange {
+        only: given || session.removed.iter().any(is_kernel),
+        ..KernelChange::default()
+    };
+    if given {
+        change.added = kernel(tool, session)?.groups;
+    }
+    if !session.stack_walk.is_empty() {
+        let mut flags = KernelFlags::default();
+        flags.take_stacks(&session.stack_walk);
+        change.stacks = Some(flags);
+    }
+    Ok(change)
 }
 
 /// What a line asks of the kernel.
 fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
-    let groups = if tool == Tool::Tracelog {
-        // It asks for some things by itself, of the kernel's session.
-        if session.is_kernel() { tracelog_groups(&session.kernel) } else { GroupMasks::default() }
-    } else {
+    let mut groups = if tool != Tool::Tracelog {
         kernel_groups(&session.kernel)
             .map_err(|name| format!("the kernel has no flag \"{name}\""))?
+    } else if session.is_kernel() {
+        // It asks for some things by itself, of the kernel's session.
+        tracelog_groups(&session.kernel)
+    } else {
+        tracelog_changes(&session.kernel).0
     };
+    for provider in session.providers.iter().filter(|p| is_kernel(p)) {
+        // The kernel's flags as a number.
+        match provider.keywords {
+            Some(Keywords::Mask(mask)) => groups.add_flags(mask as u32),
+            Some(Keywords::Flags(flags)) => groups.add_flags(flags),
+            _ => return Err("the kernel's provider needs flags".to_owned()),
+        }
+    }
     let mut flags = KernelFlags::default();
     flags.groups = groups;
     if !groups.is_empty() {

@@ -5,7 +5,8 @@ use etl_schema::controller::kernel_groups;
 use etl_schema::enable::{Enablement, IdFilter, Variant};
 
 use super::reader::{Args, Reader, unknown};
-use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, SessionPlan};
+use crate::machine::Nanos;
+use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
 
 const CLOCKS: [(&str, ClockType); 3] =
     [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
@@ -78,7 +79,11 @@ pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Ses
         let args = Args::new(node);
         match args.name() {
             "enable" => plan.providers.extend(enable(reader, args)),
-            "kernel" => kernel(reader, args, &mut plan),
+            "kernel" => {
+                let (flags, interval) = kernel(reader, args);
+                plan.kernel = plan.kernel.clone().and(flags);
+                plan.sample_interval = interval.unwrap_or(plan.sample_interval);
+            }
             "fault" => plan.faults.extend(fault(reader, args)),
             _ => unknown(reader, node, "a session", "enable, kernel, fault"),
         }
@@ -142,20 +147,21 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
     Some(plan)
 }
 
-/// `kernel "processes images profile stacks" interval="1ms" stackwalk="CSwitch"`
-fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &mut SessionPlan) {
+/// `kernel "processes images profile stacks" interval="1ms" stackwalk="CSwitch"`: what is asked for, and
+/// the time between two samples.
+pub(super) fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>) -> (KernelFlags, Option<Nanos>) {
     args.leaf();
     let at = args.span();
+    let mut flags = KernelFlags::default();
     let text = args.text(reader, "what the kernel is to log").unwrap_or_default();
     for word in words(&text) {
         let known = KERNEL_WORDS.iter().find(|(name, _)| *name == word);
         if let Some((_, groups)) = known {
-            groups.iter().for_each(|group| plan.kernel.groups.add(*group));
+            groups.iter().for_each(|group| flags.groups.add(*group));
         } else if word == "stacks" {
-            plan.kernel = std::mem::take(&mut plan.kernel).with_stack(KernelEvent::Sample);
+            flags = flags.with_stack(KernelEvent::Sample);
         } else if let Ok(masks) = kernel_groups(&[word.to_owned()]) {
-            let all = plan.kernel.groups.0.iter_mut().zip(masks.0);
-            all.for_each(|(word, more)| *word |= more);
+            flags.groups = flags.groups.with(masks);
         } else {
             let names: Vec<&str> = KERNEL_WORDS.iter().map(|(name, _)| *name).collect();
             let help = format!("{}, stacks, or a flag of xperf or logman", names.join(", "));
@@ -163,14 +169,13 @@ fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &mut SessionPlan) {
             reader.wrong(at, message, "here", Some(help));
         }
     }
-    if let Some(interval) = args.opt_time(reader, "interval") {
-        plan.sample_interval = interval.max(100_000);
-    }
+    let interval = args.opt_time(reader, "interval").map(|time| time.max(100_000));
     if let Some(text) = args.opt_text(reader, "stackwalk") {
         let names: Vec<String> = words(&text).map(str::to_owned).collect();
-        plan.kernel.take_stacks(&names);
+        flags.take_stacks(&names);
     }
     args.finish(reader);
+    (flags, interval)
 }
 
 /// Words of a text, with blanks, plus signs, bars or commas between them.

@@ -6,7 +6,7 @@ use super::reader::{Args, Reader, unknown};
 use super::{process, session};
 use crate::machine::Distribution;
 use crate::model::{
-    Action, GcPlan, HandleKind, ProviderPlan, Repeat, Scenario, Step, ThrowPlan, Work,
+    Action, GcPlan, HandleKind, KernelChange, ProviderPlan, Repeat, Scenario, Step, ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -119,6 +119,16 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
                 }
             }
         }
+        "kernel" => {
+            let Some(session) = args.opt_text(reader, "in") else {
+                let help = Some("kernel \"processes images\" in=\"kernel\"".to_owned());
+                reader.wrong(args.span(), "kernel needs a session", "in is missing", help);
+                return;
+            };
+            let (flags, interval) = session::kernel(reader, args);
+            let change = KernelChange { interval, ..KernelChange::to(flags) };
+            steps.push(Action::Kernel { session, change });
+        }
         "disable" | "capture-state" => {
             let capture = args.name() == "capture-state";
             args.leaf();
@@ -153,7 +163,7 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             });
         }
         _ => {
-            let known = "run, session, stop, merge, enable, disable, capture-state, flush, consume, leave, in";
+            let known = "run, session, stop, merge, enable, kernel, disable, capture-state, flush, consume, leave, in";
             unknown(reader, node, "a moment", known);
         }
     }

@@ -238,6 +238,14 @@ at "4s" { stop "k"; run "logman stop l -ets" }"#,
         &[(r#""form":"perfinfo""#, 100), (r#""file":"l.etl""#, 1), (r#""NewInterval":20000"#, 1)],
     ),
     (
+        "kernel.in",
+        r#"process "App.exe" { at "1.5s" { start-thread }; at "2.5s" { start-thread } }
+at "1s" { session "k" file="k.etl" { kernel "processes" } }
+at "2s" { kernel "images" in="k" }
+at "3s" { stop "k" }"#,
+        &[(r#""logged":["LOADER"]"#, 1), (r#""name":"Start""#, 2), (r#""k":"off""#, 1)],
+    ),
+    (
         "machine.computer, machine.domain, disk, disk.gb, volume, volume.gb, volume.free-gb, volume.file-system, network-card, network-card.address, network-card.ip, network-card.dns, display, display.width, display.height, display.bits, display.refresh, display.memory-mb, display.dpi, service, service.display, service.process, service.group, kernel.stackwalk",
         r#"machine computer="BUILD7" domain="corp.example" {
     disk "Virtual Disk" gb=128 { volume "C:" gb=100 free-gb=40 file-system="FAT32" }

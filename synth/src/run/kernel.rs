@@ -1,0 +1,124 @@
+//! What a session of the kernel's is told when it starts, when what it asks for changes, and when it
+//! stops.
+//!
+//! Starting is a change from nothing, and stopping one to nothing: real traces show both, and what a change
+//! in between writes follows from that. First the masks end that were in force, then comes what is there of
+//! the groups that are logged no more, then the masks that begin, what is there of the groups that are
+//! new, and the end of the rundown.
+
+use etl_schema::controller::GroupMasks;
+
+use super::{Simulation, Task};
+use crate::error::Result;
+use crate::etw::Origin;
+use crate::kernel::{self, Change, Masks};
+use crate::model::{KernelChange, KernelEvent, group};
+
+/// Samples begin, and end: events of the profiler's interval.
+const SAMPLES: (u8, u8) = (73, 74);
+
+impl Simulation<'_> {
+    /// What a session of the kernel's begins with.
+    pub(super) fn kernel_begins(&mut self, index: usize) -> Result<()> {
+        let Some(groups) = self.groups(index) else { return Ok(()) };
+        let origin = self.controller_origin();
+        self.turn(index, GroupMasks::default(), groups, &origin)?;
+        self.passed(&origin);
+        self.watch(index);
+        Ok(())
+    }
+
+    /// A session asks the kernel for something else from now on.
+    pub(super) fn change_kernel(&mut self, name: &str, change: &KernelChange) -> Result<()> {
+        for index in self.etw.asking_kernel(name, self.now)? {
+            // Nothing of what was before is logged by the new flags, nor the other way round.
+            self.settle_all(self.now)?;
+            self.controller_enters()?;
+            let origin = self.controller_origin();
+            let (old, new) = self.etw.ask_kernel(index, change, origin.at)?;
+            let logged = self.etw.sessions.get(index).map(|s| s.kernel.in_words().0);
+            let logged = logged.filter(|words| !words.is_empty());
+            let logged = logged.unwrap_or_else(|| "nothing".to_owned());
+            let what = format!("session \"{name}\" logs of the kernel from now on {logged}");
+            self.etw.witness().happened(origin.at, &what)?;
+            self.turn(index, old, new, &origin)?;
+            self.passed(&origin);
+            self.watch(index);
+            self.controller_leaves()?;
+        }
+        Ok(())
+    }
+
+    /// What a session of the kernel's ends with.
+    pub(super) fn before_stop(&mut self, index: usize) -> Result<()> {
+        if !self.etw.sessions.get(index).is_some_and(|s| s.of_kernel) {
+            return Ok(());
+        }
+        let Some(groups) = self.groups(index) else { return Ok(()) };
+        self.settle_all(self.now)?;
+        self.controller_enters()?;
+        let origin = self.controller_origin();
+        if !groups.has(group::NO_SYSTEM_CONFIG) {
+            let (etw, machine) = (&mut self.etw, &self.machine);
+            kernel::configuration(etw, index, &self.scenario.machine, machine, &origin)?;
+        }
+        self.turn(index, groups, GroupMasks::default(), &origin)?;
+        self.passed(&origin);
+        Ok(())
+    }
+
+    /// The kernel tells a session what is there, because somebody asks for it.
+    pub(super) fn kernel_rundown(&mut self, index: usize) -> Result<()> {
+        let Some(groups) = self.groups(index) else { return Ok(()) };
+        self.controller_enters()?;
+        let origin = self.controller_origin();
+        let (etw, machine) = (&mut self.etw, &self.machine);
+        kernel::rundown(etw, index, Change::AtStart, groups, machine, &origin)?;
+        kernel::rundown_complete(etw, index, &origin)?;
+        self.passed(&origin);
+        self.controller_leaves()
+    }
+
+    /// The groups that the kernel logs for a session.
+    fn groups(&self, index: usize) -> Option<GroupMasks> {
+        self.etw.sessions.get(index).map(|s| s.kernel.groups)
+    }
+
+    /// Tells a session that other groups are logged for it.
+    fn turn(
+        &mut self,
+        index: usize,
+        old: GroupMasks,
+        new: GroupMasks,
+        origin: &Origin,
+    ) -> Result<()> {
+        let (etw, machine) = (&mut self.etw, &self.machine);
+        let (gone, come) = (old.without(new), new.without(old));
+        if gone.has(KernelEvent::Sample.group()) {
+            kernel::interval(etw, index, SAMPLES.1, origin)?;
+        }
+        kernel::masks(etw, index, Masks::EndExtension, old, origin)?;
+        kernel::rundown(etw, index, Change::AtEnd, gone, machine, origin)?;
+        kernel::masks(etw, index, Masks::Extension, new, origin)?;
+        kernel::rundown(etw, index, Change::AtStart, come, machine, origin)?;
+        if come.has(KernelEvent::Sample.group()) {
+            kernel::interval(etw, index, SAMPLES.0, origin)?;
+        }
+        kernel::rundown_complete(etw, index, origin)
+    }
+
+    /// Has processors looked at, where a session logs what they do.
+    fn watch(&mut self, index: usize) {
+        let now = self.now;
+        let Some(session) = self.etw.sessions.get_mut(index) else { return };
+        let samples = session.kernel.logs(KernelEvent::Sample);
+        if !samples {
+            session.next_sample = None;
+        } else if session.next_sample.is_none() {
+            let next = now.saturating_add(session.sample_interval);
+            session.next_sample = Some(next);
+            self.plan(next, Task::Sample(index));
+        }
+        (0..self.machine.processors.len()).for_each(|processor| self.plan_switch(processor));
+    }
+}
