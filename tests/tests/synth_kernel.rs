@@ -449,6 +449,8 @@ fn the_machine_is_told_as_the_script_has_it() {
     assert!(all[last..].iter().any(|e| e.is(0x20)));
 }
 
+/// The version of the file of an image, as a merge tells it.
+const FILE_VERSION: u8 = 64;
 const IMAGE_ID: &str = "b3e675d7-2554-4f18-830b-2762732560de";
 
 /// Each event of an image has the image and its PDB in front of it, as in real merged traces: that the
@@ -464,7 +466,9 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
         all.iter().filter(|e| e.hook.is_some_and(|h| hooks.contains(&h))).count()
     };
     let added = merged.iter().filter(|e| e.class == IMAGE_ID).count();
-    assert_eq!(added, 2 * images(&plain), "two for each event of an image");
+    let versions =
+        merged.iter().filter(|e| e.class == IMAGE_ID && e.opcode == FILE_VERSION).count();
+    assert_eq!(added - versions, 2 * images(&plain), "two for each event of an image");
     assert_eq!(merged.len() - added, plain.len(), "and nothing else");
     let mut told = BTreeMap::new();
     for (n, e) in merged.iter().enumerate().filter(|(_, e)| e.class == IMAGE_ID && e.opcode == 0) {
@@ -503,6 +507,62 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
     assert!(findings("plain.etl").contains("merge.image-ids"), "{:?}", findings("plain.etl"));
     let sound = findings("merged.etl");
     assert!(!sound.iter().any(|f| f.contains("image-id")), "{sound:?}");
+}
+
+/// Real merged traces have one record for each file, in front of the first image that is made of it: version 0
+/// of its class, with the moment, processor and process of the image.
+#[test]
+fn a_merge_tells_the_version_of_each_file_once() {
+    let (files, truth) = files(&corpus("kernel-session.kdl", None));
+    let merged = decoded(&files["merged.etl"]);
+    let mut told = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for (n, e) in merged.iter().enumerate() {
+        let of_image = e.class == IMAGE_ID && e.opcode == 0;
+        if of_image {
+            let before = &merged[n - 1];
+            let file = (
+                e.texts["OriginalFileName"].clone(),
+                e.number("TimeDateStamp"),
+                e.number("ImageSize"),
+            );
+            let first = seen.insert(file.clone());
+            let has = before.class == IMAGE_ID && before.opcode == FILE_VERSION;
+            assert_eq!(has, first && file.0 != "bare.dll", "{before:?} {e:?}");
+        }
+        if e.class != IMAGE_ID || e.opcode != FILE_VERSION {
+            continue;
+        }
+        let next = &merged[n + 1];
+        assert!(next.class == IMAGE_ID && next.opcode == 0, "{next:?}");
+        assert_eq!((e.stamp, e.cpu), (next.stamp, next.cpu));
+        for same in ["TimeDateStamp", "ImageSize"] {
+            assert_eq!(e.number(same), next.number(same));
+        }
+        let text = |name: &str| e.texts[name].clone();
+        let file = text("OrigFileName");
+        assert_eq!(file, next.texts["OriginalFileName"]);
+        let says = ["FileVersion", "FileDescription", "CompanyName", "ProductName", "VerLanguage"];
+        told.insert((file, e.number("TimeDateStamp"), e.number("ImageSize")), says.map(text));
+    }
+    let of = |name: &str| told.iter().find(|((file, ..), _)| file == name).map(|(_, says)| says);
+    let native = ["2.1.0.7 (main)", "Counts", "Example", "Orders", "1031"].map(str::to_owned);
+    assert_eq!(of("native.dll"), Some(&native));
+    assert_eq!(of("bare.dll"), None);
+    assert_eq!(of("ntdll.dll").unwrap()[2], "Microsoft Corporation");
+    // What an assembly is called is what its file says.
+    assert_eq!(of("App.dll").unwrap()[0], "1.0.0.0");
+    let known: BTreeMap<_, _> = truth
+        .identities
+        .iter()
+        .filter_map(|(_, i)| {
+            let v = i.version.clone()?;
+            let file = i.path.rsplit('\\').next().unwrap().to_owned();
+            let says = [v.version, v.description, v.company, v.product, v.language.to_string()];
+            Some(((file, u64::from(i.time_stamp), i.size), says))
+        })
+        .collect();
+    assert_eq!(told, known);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::state::{AppDomain, Assembly, CODE_OFFSET, Clr, Method, Module};
 use super::{ClrOp, Done, keyword};
 use crate::error::Result;
 use crate::machine::{Image, MICROSECOND};
-use crate::model::ModuleKind;
+use crate::model::{About, ModuleKind};
 
 /// The type of a range that holds cold code.
 const COLD_RANGE: u8 = 4;
@@ -86,6 +86,8 @@ impl Clr {
         let size = (found.image_size + 0x4000).next_multiple_of(0x1000);
         found.image = ctx.process.space.image(size);
         found.image_size = size;
+        let version = self.assemblies.get(found.assembly).map(|a| a.file_version.clone());
+        let about = About { version, ..About::default() };
         let pdb = if found.native_path.is_empty() { &found.pdb } else { &found.native_pdb };
         ctx.process.images.push(Image {
             path,
@@ -94,6 +96,7 @@ impl Clr {
             checksum: size as u32 ^ 0x1_0000,
             time_stamp: 0x6000_0000 + module as u32,
             pdb: (pdb.age > 0).then_some((pdb.signature, pdb.age)),
+            about,
         });
     }
 

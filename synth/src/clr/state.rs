@@ -37,6 +37,8 @@ pub(crate) struct Assembly {
     /// Whether its strong name, and the publisher of its file, are verified when it is loaded.
     pub signed: bool,
     pub authenticode: bool,
+    /// What its files say their version is.
+    pub file_version: String,
     /// The name with version, culture and key.
     pub name: String,
     pub flags: u32,
@@ -264,6 +266,7 @@ impl Clr {
                     binding: 0,
                     domain,
                     simple_name: assembly_plan.name.clone(),
+                    file_version: format!("{a}.{b}.{c}.{d}"),
                     signed: assembly_plan.signed,
                     authenticode: assembly_plan.authenticode,
                     name: format!(

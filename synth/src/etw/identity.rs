@@ -15,6 +15,7 @@ use etl_schema::tables::Registry;
 
 use crate::clr::values;
 use crate::machine::Image;
+use crate::model::FileVersion;
 
 /// The class of the events by which a merge tells what images are.
 const IMAGE_ID: Guid =
@@ -24,9 +25,20 @@ const IMAGES: [u16; 4] = [0x030a, 0x1402, 0x1403, 0x1404];
 /// The thread of records that a merge adds.
 const NOBODY: u32 = u32::MAX;
 
-/// What is on the machine's disk of an image: one entry for each file, whoever loads it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Files(BTreeMap<Key, Option<(Guid, u32)>>);
+/// What is on the machine's disk of images: one entry for each file, whoever loads it.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    /// Windows' version.
+    os: (u8, u8, u32),
+    known: BTreeMap<Key, OnDisk>,
+}
+
+/// What the file of an image holds.
+#[derive(Clone, Debug)]
+struct OnDisk {
+    pdb: Option<(Guid, u32)>,
+    version: Option<FileVersion>,
+}
 
 /// A file by its path, in lower case, and what its header says: time stamp and size.
 type Key = (String, u32, u64);
@@ -40,17 +52,27 @@ pub struct ImageIdentity {
     pub base: u64,
     /// Bytes.
     pub size: u64,
+    /// When it was linked, as its header says.
+    pub time_stamp: u32,
     /// Path, as the kernel tells it.
     pub path: String,
     /// Signature and age of its PDB; `None` where it has none.
     pub pdb: Option<(Guid, u32)>,
+    /// What its file says of itself, if it does.
+    pub version: Option<FileVersion>,
 }
 
 impl Files {
+    pub fn new(os: (u8, u8, u32)) -> Self {
+        Files { os, known: BTreeMap::new() }
+    }
+
     /// There is the file of an image.
     pub fn add(&mut self, image: &Image) {
         let path = image.kernel_path().to_lowercase();
-        self.0.insert((path, image.time_stamp, image.size), image.pdb);
+        let version = image.about.of(&image.path, self.os);
+        let file = OnDisk { pdb: image.pdb, version };
+        self.known.insert((path, image.time_stamp, image.size), file);
     }
 }
 
@@ -60,6 +82,8 @@ pub(super) struct Identifier<'f> {
     schemas: SchemaStore,
     /// Processes and addresses of images that were told of before.
     told: BTreeSet<(u32, u64)>,
+    /// Files whose version was told before.
+    versions: BTreeSet<Key>,
     /// Images in the order in which they were told of.
     pub images: Vec<ImageIdentity>,
 }
@@ -67,7 +91,13 @@ pub(super) struct Identifier<'f> {
 impl<'f> Identifier<'f> {
     pub fn new(files: &'f Files) -> Self {
         let schemas = SchemaStore::default();
-        Identifier { files, schemas, told: BTreeSet::new(), images: Vec::new() }
+        Identifier {
+            files,
+            schemas,
+            told: BTreeSet::new(),
+            versions: BTreeSet::new(),
+            images: Vec::new(),
+        }
     }
 
     /// Puts in front of a record what its image is, if it tells of one whose file is there.
@@ -82,9 +112,9 @@ impl<'f> Identifier<'f> {
         }
         let Some(image) = self.image(record) else { return Ok(()) };
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
-        let file = image.0.path.rsplit('\\').next().unwrap_or_default().to_owned();
-        let ImageIdentity { pid, base, size, .. } = image.0;
-        let mut push = |opcode: u8, values: &[OwnedValue]| {
+        let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();
+        let ImageIdentity { pid, base, size, time_stamp, .. } = image;
+        let mut push = |opcode: u8, version: u16, values: &[OwnedValue]| {
             let mut payload = Vec::new();
             let class = Registry::classic();
             let id = Identity::Classic { opcode, version: 0 };
@@ -97,7 +127,7 @@ impl<'f> Identifier<'f> {
                 pointer_size: width,
                 opcode,
                 level: 0,
-                version: 2,
+                version,
                 thread_id: NOBODY,
                 process_id: pid,
                 stamp,
@@ -107,23 +137,28 @@ impl<'f> Identifier<'f> {
                 payload: &payload,
             })
         };
+        // A file is told of once, with the first image that is made of it.
+        let key = (image.path.to_lowercase(), time_stamp, size);
+        if let Some(version) = image.version.as_ref().filter(|_| self.versions.insert(key)) {
+            push(64, 0, &version_of(version, &file, size, time_stamp))?;
+        }
         let (at, bytes) = (OwnedValue::Pointer(base), OwnedValue::Pointer(size));
-        push(0, &values![at.clone(), bytes, pid, image.1, file.as_str()])?;
-        match image.0.pdb {
+        push(0, 2, &values![at.clone(), bytes, pid, time_stamp, file.as_str()])?;
+        match image.pdb {
             Some((signature, age)) => {
                 let pdb = OwnedValue::Text(pdb_name(&file));
-                push(36, &values![at, pid, signature, age, pdb])?;
+                push(36, 2, &values![at, pid, signature, age, pdb])?;
             }
-            None => push(32, &values![at, pid])?,
+            None => push(32, 2, &values![at, pid])?,
         }
         if self.told.insert((pid, base)) {
-            self.images.push(image.0);
+            self.images.push(image);
         }
         Ok(())
     }
 
-    /// The image that a record tells of, and the time stamp in its header, if its file is there.
-    fn image(&self, record: &Record<'_>) -> Option<(ImageIdentity, u32)> {
+    /// The image that a record tells of, if its file is there.
+    fn image(&self, record: &Record<'_>) -> Option<ImageIdentity> {
         let decoder = self.schemas.decoder(record)?;
         let (mut base, mut size, mut pid, mut time, mut path) = (0, 0, 0, 0, String::new());
         for (field, value) in decoder.fields(record.payload(), record.pointer_size()?) {
@@ -137,9 +172,29 @@ impl<'f> Identifier<'f> {
                 _ => {}
             }
         }
-        let pdb = *self.files.0.get(&(path.to_lowercase(), time, size))?;
-        Some((ImageIdentity { pid, base, size, path, pdb }, time))
+        let file = self.files.known.get(&(path.to_lowercase(), time, size))?;
+        let (pdb, version) = (file.pdb, file.version.clone());
+        Some(ImageIdentity { pid, base, size, time_stamp: time, path, pdb, version })
     }
+}
+
+/// What a file says of itself, as its record has it.
+fn version_of(v: &FileVersion, file: &str, size: u64, time_stamp: u32) -> [OwnedValue; 12] {
+    values![
+        u32::try_from(size).unwrap_or(u32::MAX),
+        time_stamp,
+        file,
+        v.description.as_str(),
+        v.version.as_str(),
+        v.numbers(),
+        v.language.to_string(),
+        v.product.as_str(),
+        v.company.as_str(),
+        v.numbers(),
+        // Of programs that Windows keeps an inventory of: not here.
+        "",
+        ""
+    ]
 }
 
 /// The name of the PDB of an image: its own, with another ending.

@@ -5,6 +5,7 @@ use etl_format::constants::PointerSize;
 use etl_schema::sources::provider_guid;
 
 use super::{Nanos, Space};
+use crate::model::About;
 
 /// A native image in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(crate) struct Image {
     pub checksum: u32,
     pub time_stamp: u32,
     pub pdb: Option<(Guid, u32)>,
+    /// What its file says of itself.
+    pub about: About,
 }
 
 impl Image {

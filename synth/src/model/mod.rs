@@ -24,7 +24,7 @@ pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
 };
-pub use process::{ImagePlan, ProcessPlan};
+pub use process::{About, FileVersion, ImagePlan, ProcessPlan};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
 pub use step::{Action, GcPlan, HandleKind, Repeat, Step, ThrowPlan, Work};

@@ -72,12 +72,107 @@ pub struct ImagePlan {
     pub pdb: Option<(Guid, u32)>,
     /// Whether it has no PDB.
     pub bare: bool,
+    /// What its file says of itself.
+    pub about: About,
+}
+
+/// What the file of an image says of itself in its version resource; the usual where nothing is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// Whether it has no such resource.
+    pub nothing: bool,
+    /// Its version: four numbers, and words behind them.
+    pub version: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// Whose it is.
+    pub company: Option<String>,
+    /// What it is part of.
+    pub product: Option<String>,
+    /// The language of its texts, as Windows numbers them; 0 is none.
+    pub language: Option<u16>,
+}
+
+/// What a file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Its version, as its maker writes it.
+    pub version: String,
+    /// What it is.
+    pub description: String,
+    /// Whose it is.
+    pub company: String,
+    /// What it is part of.
+    pub product: String,
+    /// The language of its texts.
+    pub language: u16,
+}
+
+impl About {
+    /// What the file of a path says on a machine of an OS: of what lies in Windows' directory, that it is part of
+    /// it, of others that they are version 1.0 of themselves.
+    #[must_use]
+    pub fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
+        if self.nothing {
+            return None;
+        }
+        let lower = path.to_lowercase();
+        let in_windows =
+            ["c:\\windows\\", "\\systemroot\\"].iter().any(|start| lower.starts_with(start));
+        let file = path.rsplit('\\').next().unwrap_or(path);
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        let (major, minor, build) = os;
+        let usual = if !in_windows {
+            FileVersion {
+                version: "1.0.0.0".to_owned(),
+                description: stem.to_owned(),
+                company: String::new(),
+                product: stem.to_owned(),
+                language: 0,
+            }
+        } else {
+            // Windows counts its revisions from 1 since it is called 10.
+            let revision = if major >= 10 { 1 } else { 16_384 };
+            FileVersion {
+                version: format!("{major}.{minor}.{build}.{revision}"),
+                description: format!("{stem} of Windows"),
+                company: "Microsoft Corporation".to_owned(),
+                product: "Microsoft\u{ae} Windows\u{ae} Operating System".to_owned(),
+                language: 1033,
+            }
+        };
+        let given = |given: &Option<String>, usual| given.clone().unwrap_or(usual);
+        Some(FileVersion {
+            version: given(&self.version, usual.version),
+            description: given(&self.description, usual.description),
+            company: given(&self.company, usual.company),
+            product: given(&self.product, usual.product),
+            language: self.language.unwrap_or(usual.language),
+        })
+    }
+}
+
+impl FileVersion {
+    /// The numbers of its version, without the words behind them.
+    #[must_use]
+    pub fn numbers(&self) -> String {
+        let first = self.version.split_whitespace().next().unwrap_or_default();
+        let mut parts: Vec<u16> = first.split('.').map(|part| part.parse().unwrap_or(0)).collect();
+        parts.resize(4, 0);
+        parts.iter().map(u16::to_string).collect::<Vec<_>>().join(".")
+    }
 }
 
 impl ImagePlan {
     /// An image of a path, half a MiB long.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Self {
-        ImagePlan { path: path.into(), size: 0x8_0000, pdb: None, bare: false }
+        ImagePlan {
+            path: path.into(),
+            size: 0x8_0000,
+            pdb: None,
+            bare: false,
+            about: About::default(),
+        }
     }
 }

@@ -125,7 +125,7 @@ impl<'s> Simulation<'s> {
             clrs: Vec::new(),
             etw,
             dice,
-            files: Files::default(),
+            files: Files::new(scenario.machine.os),
             stacks: Dice::new(scenario.seed, 3),
             places: Vec::new(),
             alive: 0,

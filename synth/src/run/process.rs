@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::etw::{Origin, impossible};
 use crate::kernel::{self, Change, To};
 use crate::machine::{Dice, Image, MICROSECOND, MILLISECOND, Nanos, Process};
-use crate::model::{ImagePlan, KernelEvent, ProcessPlan, RaisePlan, Sku};
+use crate::model::{About, ImagePlan, KernelEvent, ProcessPlan, RaisePlan, Sku};
 
 use super::{Simulation, Task};
 
@@ -65,6 +65,7 @@ impl Simulation<'_> {
                         checksum: *size as u32,
                         time_stamp: 0x5f00_0000,
                         pdb: Some(Image::usual_pdb(path)),
+                        about: About::default(),
                     })
                     .collect();
             }
@@ -236,6 +237,7 @@ impl Simulation<'_> {
                         pdb: (!plan.bare)
                             .then(|| plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path))),
                         path: plan.path,
+                        about: plan.about,
                     };
                     process.images.push(image.clone());
                     self.image_comes(thread, pid, &image, origin)?;

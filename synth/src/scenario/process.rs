@@ -5,7 +5,8 @@ use etl_format::constants::PointerSize;
 use super::managed;
 use super::reader::{Args, Reader, unknown};
 use super::step;
-use crate::model::{ImagePlan, ProcessPlan, Scenario};
+use super::system::fits;
+use crate::model::{About, ImagePlan, ProcessPlan, Scenario};
 
 /// `process "App.exe" { ... }`
 pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mut Scenario) {
@@ -85,8 +86,39 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
     {
         pdb.1 = age;
     }
+    image.about = about(reader, &mut args);
     args.finish(reader);
     Some(image)
+}
+
+/// `version="2.1.0.0 (build 7)" description="Takes orders" company="Example" product="Orders" language=1033`
+fn about(reader: &mut Reader<'_>, args: &mut Args<'_>) -> About {
+    let at = args.span();
+    let mut text = |reader: &mut Reader<'_>, name| {
+        args.opt_text(reader, name).map(|text| fits(reader, at, text, 255))
+    };
+    let mut about = About {
+        nothing: false,
+        version: text(reader, "version"),
+        description: text(reader, "description"),
+        company: text(reader, "company"),
+        product: text(reader, "product"),
+        language: None,
+    };
+    about.language = args.opt_small(reader, "language");
+    match &about.version {
+        Some(version) if version == "none" => about.nothing = true,
+        Some(version) => {
+            let numbers = version.split_whitespace().next().unwrap_or_default().split('.');
+            let numbers: Vec<Option<u16>> = numbers.map(|part| part.parse().ok()).collect();
+            if numbers.len() > 4 || numbers.contains(&None) {
+                let help = Some("up to four numbers, and words behind them, or none".to_owned());
+                reader.wrong(at, "version: not a version of a file", version.clone(), help);
+            }
+        }
+        None => {}
+    }
+    about
 }
 
 /// A SID by its text, or by what everybody calls it.

@@ -266,10 +266,23 @@ impl<W: Write> Witness for Lines<W> {
         let out = &mut self.line;
         out.extend(b"{\"kind\":\"identity\",\"file\":");
         string(out, file);
-        let ImageIdentity { pid, base, size, path, pdb } = image;
-        put(out, format_args!(",\"pid\":{pid},\"base\":{base},\"size\":{size},\"path\":"));
+        let ImageIdentity { pid, base, size, time_stamp, path, pdb, version } = image;
+        put(out, format_args!(",\"pid\":{pid},\"base\":{base},\"size\":{size}"));
+        put(out, format_args!(",\"timeStamp\":{time_stamp},\"path\":"));
         string(out, path);
         put_pdb(out, *pdb);
+        if let Some(v) = version {
+            for (name, text) in [
+                ("version", &v.version),
+                ("description", &v.description),
+                ("company", &v.company),
+                ("product", &v.product),
+            ] {
+                put(out, format_args!(",\"{name}\":"));
+                string(out, text);
+            }
+            put(out, format_args!(",\"language\":{}", v.language));
+        }
         out.push(b'}');
         self.end()
     }

@@ -238,6 +238,16 @@ at "4s" { stop "k"; run "logman stop l -ets" }"#,
         &[(r#""form":"perfinfo""#, 100), (r#""file":"l.etl""#, 1), (r#""NewInterval":20000"#, 1)],
     ),
     (
+        "image.version, image.description, image.company, image.product, image.language",
+        r#"process "App.exe" threads=1 { image "C:\\App\\a.dll" version="3.1 (main)" description="Adds" company="Sum" product="Sums" language=1031 }
+at "1s" { session "k" file="k.etl" { kernel "images" } }
+at "2s" { stop "k"; merge "k.etl" into="m.etl" }"#,
+        &[(
+            r#""version":"3.1 (main)","description":"Adds","company":"Sum","product":"Sums","language":1031}"#,
+            1,
+        )],
+    ),
+    (
         "kernel.in",
         r#"process "App.exe" { at "1.5s" { start-thread }; at "2.5s" { start-thread } }
 at "1s" { session "k" file="k.etl" { kernel "processes" } }

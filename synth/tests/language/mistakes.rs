@@ -53,6 +53,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("no minutes", "machine bias=\"west\""),
     ("no SID", "process \"a.exe\" user=\"somebody\""),
     ("no GUID of a PDB", "process \"a.exe\" { image \"a.dll\" pdb=\"nothing\" }"),
+    ("no version of a file", "process \"a.exe\" { image \"a.dll\" version=\"newest\" }"),
     (
         "no signature",
         "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { pdb signature=\"none\" } } } }",

@@ -32,6 +32,8 @@ pub struct Truth {
     pub present: Vec<String>,
     /// Images that merges have told of, by file: process and first address.
     pub identities: BTreeSet<(String, u32, u64)>,
+    /// Files that say of themselves what they are, by the merged file that tells it.
+    pub versions: BTreeSet<(String, String, u32, u64)>,
     /// By session and sequence number.
     pub buffers: BTreeMap<(usize, i64), BufferReport>,
     /// Events by session and processor whose buffer they went to, in the order in which they did.
@@ -89,9 +91,22 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     // The last word on a buffer counts.
     let buffers = truth.buffers.into_iter().map(|(s, b)| ((s, b.sequence), b)).collect();
     let Gathered { events, sessions, merges, faults, codes, present, identities, .. } = truth;
+    let said = identities.iter().filter(|(_, i)| i.version.is_some());
+    let versions =
+        said.map(|(file, i)| (file.clone(), i.path.to_lowercase(), i.time_stamp, i.size)).collect();
     let identities = identities.into_iter().map(|(file, i)| (file, i.pid, i.base)).collect();
-    let truth =
-        Truth { events, sessions, merges, faults, codes, present, identities, buffers, recorded };
+    let truth = Truth {
+        events,
+        sessions,
+        merges,
+        faults,
+        codes,
+        present,
+        identities,
+        versions,
+        buffers,
+        recorded,
+    };
     Made { name, scenario, files, truth }
 }
 

@@ -331,7 +331,8 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
             let whole = writers.iter().flat_map(|s| whole(s.index));
             whole.map(|(session, buffer)| truth.identities_of(file, session, buffer)).sum()
         };
-        let all = all + inputs.iter().map(told).sum::<u64>();
+        let versions = truth.versions.iter().filter(|(merged, ..)| merged == file).count() as u64;
+        let all = all + inputs.iter().map(told).sum::<u64>() + versions;
         return (all, all);
     }
     let hits = truth.faults.iter().filter(|(_, _, name, _)| name == file);
