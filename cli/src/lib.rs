@@ -3,16 +3,15 @@
 //! Exit codes: 0 fine, 1 findings (damage, differences, a broken trace), 2 the job could not be
 //! done.
 
-// `tell!` does it.
-#![warn(clippy::print_stderr)]
+// `tell!` and `output` do both, and do not panic where nobody listens.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 /// Tells a line on standard error. Where nobody listens any more (`2>&1 | head`), nobody is told: that is
 /// no reason to panic, as `eprintln!` would.
 macro_rules! tell {
-    ($($part:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr().lock(), $($part)*);
-    }};
+    ($($part:tt)*) => {
+        $crate::output::say_aside(format_args!("{}\n", format_args!($($part)*)))
+    };
 }
 
 mod commands;
@@ -28,6 +27,7 @@ mod sink;
 mod threads;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -46,12 +46,13 @@ pub(crate) enum Outcome {
     Undecided,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Fine => ExitCode::SUCCESS,
-            Outcome::Findings => ExitCode::from(1),
-            Outcome::Undecided => ExitCode::from(2),
+impl Outcome {
+    /// The exit code.
+    fn code(self) -> u8 {
+        match self {
+            Outcome::Fine => 0,
+            Outcome::Findings => 1,
+            Outcome::Undecided => 2,
         }
     }
 }
@@ -153,13 +154,36 @@ pub fn etlkit_main() -> ExitCode {
 /// `etlkit`, with these arguments, the first of which is the program's name: for those who measure it.
 #[must_use]
 pub fn etlkit_with(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    ExitCode::from(etlkit_code(args))
+}
+
+fn etlkit_code(args: impl IntoIterator<Item = OsString>) -> u8 {
     run_with(args, |etlkit: &Etlkit| etlkit.command.run())
+}
+
+/// What a run of a tool came to, and what it would have printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The exit code: 0 fine, 1 findings, 2 could not be done.
+    pub code: u8,
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// Standard error.
+    pub err: Vec<u8>,
+}
+
+/// As [`etlkit_with`], but nothing is printed: for those who test and fuzz it.
+#[must_use]
+pub fn etlkit_said(args: impl IntoIterator<Item = OsString>) -> Said {
+    let (code, output::Caught { out, err }) = output::catch(|| etlkit_code(args));
+    Said { code, out, err }
 }
 
 /// `etlverify`, with the arguments of the process.
 #[must_use]
 pub fn etlverify_main() -> ExitCode {
-    run_with(std::env::args_os(), |tool: &Etlverify| commands::verify::run(&tool.args))
+    let run = |tool: &Etlverify| commands::verify::run(&tool.args);
+    ExitCode::from(run_with(std::env::args_os(), run))
 }
 
 /// The file that was named where a command belongs.
@@ -178,28 +202,42 @@ fn file_for_command(error: &clap::Error) -> Option<String> {
 fn run_with<T: Parser>(
     args: impl IntoIterator<Item = OsString>,
     run: impl FnOnce(&T) -> Result<Outcome, Failure>,
-) -> ExitCode {
+) -> u8 {
     let parsed = match T::try_parse_from(args) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            // Help and version are no failures; clap knows where each belongs.
-            let code = if error.use_stderr() { 2 } else { 0 };
-            if let Some(file) = file_for_command(&error) {
-                let failure = Failure::new(&file, "a command goes before the file");
-                tell!("error: {}", failure.hint(format!("etlkit info {file}; --help lists all")));
-                return ExitCode::from(code);
-            }
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return refuse(&error),
     };
     match run(&parsed) {
-        Ok(outcome) => outcome.into(),
+        Ok(outcome) => outcome.code(),
         // Whoever read the output has seen enough.
-        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) if failure.is_broken_pipe() => 0,
         Err(failure) => {
             tell!("error: {failure}");
-            ExitCode::from(2)
+            2
         }
+    }
+}
+
+/// Prints what is wrong with the arguments, or the help that they ask for.
+fn refuse(error: &clap::Error) -> u8 {
+    if let Some(file) = file_for_command(error) {
+        let failure = Failure::new(&file, "a command goes before the file");
+        tell!("error: {}", failure.hint(format!("etlkit info {file}; --help lists all")));
+        return 2;
+    }
+    // Help and version are no failures; clap knows where each belongs, and whether there are colours.
+    let printed = if output::is_caught() {
+        output::say_aside(format_args!("{}", error.render()));
+        Ok(())
+    } else {
+        error.print().and_then(|()| std::io::stdout().flush())
+    };
+    match printed {
+        _ if error.use_stderr() => 2,
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            tell!("error: {}", Failure::from(e));
+            2
+        }
+        _ => 0,
     }
 }

@@ -2,6 +2,8 @@
 //! large, so that printing an event allocates nothing.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
@@ -16,12 +18,11 @@ const CHUNK: usize = 1 << 16;
 pub(crate) struct Output {
     /// What is to be written next.
     pub buffer: Vec<u8>,
-    out: io::Stdout,
 }
 
 impl Output {
     pub fn new() -> Self {
-        Output { buffer: Vec::with_capacity(2 * CHUNK), out: io::stdout() }
+        Output { buffer: Vec::with_capacity(2 * CHUNK) }
     }
 
     /// Writes the buffer out when enough has gathered.
@@ -33,17 +34,14 @@ impl Output {
     /// Writes the buffer and then this text out.
     pub fn pass(&mut self, text: &[u8]) -> io::Result<()> {
         self.flush()?;
-        let mut out = self.out.lock();
-        out.write_all(text)?;
-        out.flush()
+        put(text)
     }
 
     /// Writes the buffer out.
     pub fn flush(&mut self) -> io::Result<()> {
-        let mut out = self.out.lock();
-        out.write_all(&self.buffer)?;
+        put(&self.buffer)?;
         self.buffer.clear();
-        out.flush()
+        Ok(())
     }
 }
 
@@ -57,6 +55,53 @@ pub(crate) enum ReportFormat {
     Json,
 }
 
+/// What a command would have printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Caught {
+    pub out: Vec<u8>,
+    pub err: Vec<u8>,
+}
+
+thread_local! {
+    /// Takes what this thread prints, while there is one.
+    static CAUGHT: RefCell<Option<Caught>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`; what this thread prints meanwhile is returned and goes nowhere else.
+pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> (T, Caught) {
+    CAUGHT.set(Some(Caught::default()));
+    let done = f();
+    (done, CAUGHT.take().unwrap_or_default())
+}
+
+/// Whether what this thread prints is taken.
+pub(crate) fn is_caught() -> bool {
+    CAUGHT.with_borrow(Option::is_some)
+}
+
+/// Writes to standard output.
+fn put(bytes: &[u8]) -> io::Result<()> {
+    CAUGHT.with_borrow_mut(|caught| match caught {
+        Some(caught) => caught.out.write_all(bytes),
+        None => {
+            let mut out = io::stdout().lock();
+            out.write_all(bytes)?;
+            out.flush()
+        }
+    })
+}
+
+/// Says something beside the output, on standard error. Where nobody can hear it the work goes on: unlike
+/// `eprint!` this does not panic.
+pub(crate) fn say_aside(text: fmt::Arguments<'_>) {
+    CAUGHT.with_borrow_mut(|caught| {
+        let _ = match caught {
+            Some(caught) => caught.err.write_fmt(text),
+            None => io::stderr().lock().write_fmt(text),
+        };
+    });
+}
+
 /// A report as JSON, for people to read as well.
 pub(crate) fn json(report: &impl serde::Serialize) -> String {
     // Strings, numbers and lists only: JSON can hold all of it.
@@ -68,25 +113,31 @@ pub(crate) fn json(report: &impl serde::Serialize) -> String {
 /// Prints text and flushes it. What a terminal could act on goes out as `\u` and four digits: in JSON, where serializers
 /// leave it as it is; other formats have escaped it themselves by then.
 pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(inert(text).as_bytes())?;
-    out.flush()
+    put(inert(text).as_bytes())
 }
 
-/// The same for text that brings its own colours; everything else of it is escaped.
+/// What became of printing a verdict: it stands, and is the exit code, though the reader left before its end.
+pub(crate) fn unless_unread(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+/// As [`print`], for text that brings its own colours; everything else of it is escaped.
 pub(crate) fn print_painted(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = Vec::with_capacity(text.len());
     let mut parts = text.split('\u{1b}');
-    out.write_all(inert(parts.next().unwrap_or_default()).as_bytes())?;
+    out.extend(inert(parts.next().unwrap_or_default()).as_bytes());
     for part in parts {
         let code = part.strip_prefix('[').and_then(|rest| rest.split_once('m'));
         let colour = code.filter(|(code, _)| {
             code.len() <= 4 && code.bytes().all(|b| b.is_ascii_digit() || b == b';')
         });
-        out.write_all(if colour.is_some() { b"\x1b" } else { b"\\u001b" })?;
-        out.write_all(inert(part).as_bytes())?;
+        out.extend(if colour.is_some() { &b"\x1b"[..] } else { b"\\u001b" });
+        out.extend(inert(part).as_bytes());
     }
-    out.flush()
+    put(&out)
 }
 
 /// The text with what a terminal could act on escaped as JSON does; lines and tabs stay.

@@ -84,10 +84,7 @@ impl Sink {
         // A link stays one: what it leads to is replaced.
         let path =
             if target.is_some() { fs::canonicalize(path).map_err(failure)? } else { path.into() };
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let directory = directory_of(&path);
         let mut builder = tempfile::Builder::new();
         builder.prefix(".etlkit-").suffix(".part");
         if let Some(permissions) = permissions(target.as_ref()) {
@@ -173,7 +170,7 @@ impl Sink {
                 file.as_file().sync_all().map_err(failure)?;
                 let kept = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
                 match kept {
-                    Ok(_) => Ok(()),
+                    Ok(_) => keep_names(&path).map_err(failure),
                     Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
                         Err(Failure::new(&name, "was made by someone else meanwhile")
                             .hint("--force replaces it"))
@@ -232,10 +229,61 @@ impl Sink {
     }
 }
 
+/// Writes a small file that may be there already: whole, or what was there stays.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = directory_of(path);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".etlkit-").suffix(".part");
+    if let Some(permissions) = permissions(fs::metadata(path).ok().as_ref()) {
+        builder.permissions(permissions);
+    }
+    let mut file = builder.tempfile_in(directory)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    keep_names(path)
+}
+
+/// Where a file's name stands.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Has the system write down that a file bears a name now, so that a power cut does not undo what was
+/// reported as done.
+#[cfg(unix)]
+pub(crate) fn keep_names(path: &Path) -> io::Result<()> {
+    match File::open(directory_of(path)) {
+        Ok(directory) => match directory.sync_all() {
+            // Some file systems cannot be asked for it, and keep the order by themselves or not at all.
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+            {
+                Ok(())
+            }
+            done => done,
+        },
+        // One may write to a directory that one may not read.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Elsewhere directories cannot be asked for it.
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps)]
+pub(crate) fn keep_names(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Prints a report, on standard error when standard output is taken.
 fn tell(taken: bool, text: &str) -> io::Result<()> {
     if taken {
-        io::Write::write_all(&mut io::stderr().lock(), crate::output::inert(text).as_bytes())
+        crate::output::say_aside(format_args!("{}", crate::output::inert(text)));
+        Ok(())
     } else {
         crate::output::print(text)
     }

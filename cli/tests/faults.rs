@@ -7,32 +7,7 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{buffer, directory, etlkit, event, header_event};
-
-/// Every tool that makes a trace, with its input; what other threads do included.
-const TOOLS: [&[&str]; 9] = [
-    &["merge", "t.etl"],
-    &["slice", "t.etl", "--pid", "100"],
-    &["scrub", "t.etl", "--salt", "x"],
-    &["repair", "t.etl"],
-    &["compress", "t.etl"],
-    &["decompress", "t.etl"],
-    &["merge", "t.etl", "--compress", "--threads", "3"],
-    &["repair", "t.etl", "--compress", "--threads", "3"],
-    &["compress", "t.etl", "--threads", "3"],
-];
-
-/// A trace of some megabytes, so that there is a while to be killed in.
-fn large() -> Vec<u8> {
-    const BUFFERS: u32 = 1_000;
-    let mut file = buffer(0, 0, 4, &[header_event(BUFFERS + 1)]);
-    for number in 0..i64::from(BUFFERS) {
-        let records: Vec<_> =
-            (0..40).map(|i| event(2_000 + number * 40 + i, 7, 4, 0x8, None)).collect();
-        file.extend(buffer(number as u64 + 1, 0, 0, &records));
-    }
-    file
-}
+use common::{TOOLS, directory, etlkit, large};
 
 #[test]
 fn a_full_disk_is_told() {

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{BUFFER, Said, buffer, directory, etlkit, etlkit_bytes, event, header_event, trace};
+use common::{
+    BUFFER, Said, buffer, directory, etlkit, etlkit_bytes, event, header_event, names, trace,
+};
 use serde_json::Value;
 use std::path::Path;
 
@@ -22,15 +24,6 @@ fn other(frequency: u64, build: u32, start: u64) -> Vec<u8> {
 }
 
 const START: u64 = 133_000_000_000_000_000;
-
-fn names(here: &Path) -> Vec<String> {
-    let mut names: Vec<_> = std::fs::read_dir(here)
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
 
 fn stamps(here: &Path, file: &str) -> Vec<i64> {
     let said = etlkit(here, &["dump", "--raw", "--format", "jsonl", file]);

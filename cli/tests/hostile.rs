@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Said, directory, etlkit, etlverify, trace};
+use common::{Said, buffer, directory, etlkit, etlverify, event, header_event, trace};
 
 /// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the trace.
 const SCENARIO: &str = include_str!("hostile.kdl");
@@ -177,4 +177,32 @@ fn nothing_that_is_complained_of_acts() {
         inert(&etlkit(here.path(), args), &format!("{args:?}"));
     }
     inert(&etlverify(Path::new(here.path()), &[name, FILE, "plain.etl"]), "etlverify");
+}
+
+/// A trace may have any number of kinds; so many are counted one by one, and the rest together.
+#[test]
+fn ever_new_kinds_of_events() {
+    const KINDS: usize = 70_000;
+    let mut kinds = (0..KINDS).map(|number| {
+        let mut record = event(1_010, number as u16, 4, 0x8, None);
+        record[0x18..0x1c].copy_from_slice(&(number as u32 >> 16).to_le_bytes());
+        record
+    });
+    let mut file = buffer(0, 0, 4, &[header_event(2_000)]);
+    for number in 1.. {
+        let records: Vec<_> = kinds.by_ref().take(40).collect();
+        if records.is_empty() {
+            break;
+        }
+        file.extend(buffer(number, 0, 0, &records));
+    }
+    let here = directory(&[("many.etl", &file)]);
+    let said = etlkit(here.path(), &["info", "--format", "json", "many.etl"]);
+    let info: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(info["records"], 1 + KINDS);
+    assert_eq!(info["events"].as_array().unwrap().len(), 1 << 16);
+    let told = format!("{}", 1 + KINDS - (1 << 16));
+    let problems = info["problems"].to_string();
+    assert!(problems.contains(&told), "{problems}");
+    assert!(etlkit(here.path(), &["info", "many.etl"]).out.contains(&told));
 }

@@ -1,7 +1,7 @@
 //! What a scenario's truth says of its sessions: the `truth.jsonl` that `etlkit synth` writes beside the
 //! traces tells what each session enabled, when, and which files it wrote.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use etl_schema::enable::{Enablement, IdFilter};
@@ -121,14 +121,13 @@ impl Truth {
     /// file that the truth does not know.
     #[must_use]
     pub fn of(&self, file: &str) -> Option<Vec<Enabled>> {
-        let mut sessions: Vec<&str> = Vec::new();
+        let mut sessions: BTreeSet<&str> = BTreeSet::new();
         let mut files = vec![file];
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
         while let Some(file) = files.pop() {
-            if seen.contains(&file) {
+            if !seen.insert(file) {
                 continue;
             }
-            seen.push(file);
             let known = self.sessions.get(file);
             sessions.extend(known.into_iter().flatten().map(String::as_str));
             files.extend(self.merges.get(file).into_iter().flatten().map(String::as_str));
@@ -136,7 +135,7 @@ impl Truth {
         if sessions.is_empty() {
             return None;
         }
-        let own = |e: &&Enabled| e.session.as_deref().is_some_and(|s| sessions.contains(&s));
+        let own = |e: &&Enabled| e.session.as_deref().is_some_and(|s| sessions.contains(s));
         Some(self.enabled.iter().filter(own).cloned().collect())
     }
 

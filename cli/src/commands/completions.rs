@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
+use crate::sink;
 
 /// Arguments of `etlkit completions`.
 #[derive(Debug, clap::Args)]
@@ -82,7 +83,7 @@ pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
     for (name, command) in &all {
         let page = page(command, name)?;
         let path = directory.join(format!("{name}.1"));
-        std::fs::write(&path, page).map_err(|e| failure(&path, e))?;
+        sink::replace(&path, page.as_bytes()).map_err(|e| failure(&path, e))?;
     }
     output::print(&format!("{} pages in {}\n", all.len(), directory.display()))?;
     Ok(Outcome::Fine)

@@ -12,6 +12,7 @@ use super::synth;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
+use crate::sink;
 
 /// The file that holds checksum and size of every output.
 const LOCK: &str = "corpus.lock";
@@ -175,7 +176,7 @@ fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failu
             .collect();
         all.sort();
         all.dedup();
-        fs::write(&lock, all.join("\n") + "\n")
+        sink::replace(&lock, (all.join("\n") + "\n").as_bytes())
             .map_err(|e| Failure::new(lock.display().to_string(), e.to_string()))?;
         return Ok(Outcome::Fine);
     }

@@ -17,6 +17,10 @@ use crate::error::Failure;
 use crate::escape::Printable;
 use crate::input;
 use crate::output;
+use crate::sink;
+
+/// The file of what was raised, and what became of it.
+const TRUTH: &str = "truth.jsonl";
 
 /// Arguments of `etlkit synth`.
 #[derive(Debug, clap::Args)]
@@ -126,7 +130,7 @@ pub(super) fn synthesize(
     let mut store = Directory::new(out)?;
     let failure = |e: etl_synth::Error| Failure::new(name, e.to_string());
     if with_truth {
-        let file = io::BufWriter::with_capacity(1 << 18, store.file("truth.jsonl")?);
+        let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
         let mut lines = truth::Lines::new(file);
         etl_synth::simulate(scenario, &mut store, &mut lines).map_err(failure)?;
         lines.into_inner().flush()?;
@@ -238,13 +242,27 @@ impl Directory {
                     .hint("--force overwrites"));
             }
         }
+        // The truth goes first and comes last: where it is, all that it speaks of is there, and is what it says.
+        let truth = self.target.join(TRUTH);
+        match fs::remove_file(&truth) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::new(truth.display().to_string(), e.to_string()));
+            }
+            _ => {}
+        }
+        names.sort_by_key(|name| name == TRUTH);
         for name in names {
             let (from, to) = (self.temporary.path().join(&name), self.target.join(&name));
             let failure = |e: io::Error| Failure::new(to.display().to_string(), e.to_string());
-            let size = fs::metadata(&from).map_err(failure)?.len();
+            let file = fs::File::options().write(true).open(&from).map_err(failure)?;
+            // The name must not be there before the bytes are.
+            file.sync_all().map_err(failure)?;
+            let size = file.metadata().map_err(failure)?.len();
             fs::rename(&from, &to).map_err(failure)?;
             files.push((name, size));
         }
+        sink::keep_names(&truth)
+            .map_err(|e| Failure::new(self.target.display().to_string(), e.to_string()))?;
         Ok(files)
     }
 }

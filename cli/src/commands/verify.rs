@@ -194,11 +194,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
     let colour = args.format == Format::Text && args.color.is_wanted();
     let text = render(args.format, reports, several, colour);
-    if colour {
-        output::print_painted(&text)?
-    } else {
-        output::print(&text)?
-    }
+    let printed = if colour { output::print_painted(&text) } else { output::print(&text) };
+    output::unless_unread(printed)?;
     Ok(outcome(reports))
 }
 
@@ -207,7 +204,7 @@ pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
     let settings = vec![Settings::default(); files.len()];
     let reports = judge_all(files, 1, &settings, &InputArgs::default());
     let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
-    output::print(&render(Format::Text, &reports, files.len() > 1, false))?;
+    output::unless_unread(output::print(&render(Format::Text, &reports, files.len() > 1, false)))?;
     Ok(outcome(&reports))
 }
 

@@ -222,3 +222,37 @@ fn message(stamp: i64) -> Vec<u8> {
     out[..2].copy_from_slice(&size.to_le_bytes());
     aligned(out)
 }
+
+/// A trace of some megabytes, so that there is a while to be killed in.
+pub fn large() -> Vec<u8> {
+    const BUFFERS: u32 = 1_000;
+    let mut file = buffer(0, 0, 4, &[header_event(BUFFERS + 1)]);
+    for number in 0..i64::from(BUFFERS) {
+        let records: Vec<_> =
+            (0..40).map(|i| event(2_000 + number * 40 + i, 7, 4, 0x8, None)).collect();
+        file.extend(buffer(number as u64 + 1, 0, 0, &records));
+    }
+    file
+}
+
+/// Every tool that makes a trace, with its input; what other threads do included.
+pub const TOOLS: [&[&str]; 9] = [
+    &["merge", "t.etl"],
+    &["slice", "t.etl", "--pid", "100"],
+    &["scrub", "t.etl", "--salt", "x"],
+    &["repair", "t.etl"],
+    &["compress", "t.etl"],
+    &["decompress", "t.etl"],
+    &["merge", "t.etl", "--compress", "--threads", "3"],
+    &["repair", "t.etl", "--compress", "--threads", "3"],
+    &["compress", "t.etl", "--threads", "3"],
+];
+
+/// Names in a directory, sorted.
+pub fn names(here: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(here).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

@@ -137,7 +137,7 @@ impl<A: Source> WithSource for Both<'_, A> {
             Failure::trace(&names[usize::from(which == Which::Second)], &error)
         })?;
         drop(progress);
-        output::print(&render.finish(&names, &summary, args.limit))?;
+        output::unless_unread(output::print(&render.finish(&names, &summary, args.limit)))?;
         for (name, damage) in names.iter().zip(&summary.damage) {
             problem::warn(name, damage);
         }

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 const SCHEMA_VERSION: u32 = 1;
 
 /// Identities that are counted one by one; a hostile file could hold any number.
-const MOST_IDENTITIES: usize = 1 << 20;
+const MOST_IDENTITIES: usize = 1 << 16;
 
 /// Everything that is told of a trace.
 #[derive(Debug, Serialize)]
