@@ -5,7 +5,7 @@
 # wants of the compiler is in a stable one. Seeds come from the simulator; what is found on the way is kept
 # below .cache/fuzz, so that the next run goes on from there. Prints a table of what was done.
 # FUZZ_RUNS=N stops after that many inputs, seeds included, so that the same code is given the same ones.
-# FUZZ_SEED=N starts from the same random numbers each time. Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
+# FUZZ_SEED=N starts from the same random numbers each time. FUZZ_WRITE=FILE puts the table into that page. Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,9 +37,11 @@ while IFS=$'\t' read -r name longest; do
   [ "$target" = all ] || [ "$target" = "$name" ] || continue
   mkdir -p "$work/corpus/$name"
   log="$work/logs/$name.log"
-  FUZZ_TARGET="$name" "$program" "$work/corpus/$name" "$work/seeds/$name" \
+  words=()
+  [ ! -e "$work/seeds/$name.dict" ] || words=(-dict="$work/seeds/$name.dict")
+  FUZZ_TARGET="$name" "$program" "$work/corpus/$name" "$work/seeds/$name" "${words[@]}" \
     ${FUZZ_SEED:+-seed="$FUZZ_SEED"} ${FUZZ_RUNS:+-runs="$FUZZ_RUNS"} -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len="$longest" \
-    -print_final_stats=1 -artifact_prefix="$work/found/$name-" >"$log" 2>&1 || failed+=("$name")
+    -print_final_stats=1 -artifact_prefix="$work/found/$name-" </dev/null >"$log" 2>&1 || failed+=("$name")
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   last=$(grep -E 'cov: [0-9]+ ft: [0-9]+' "$log" | tail -n 1)
   number() { sed -E "s/.*$1: ([0-9]+).*/\1/" <<<"$last"; }
@@ -48,6 +50,11 @@ while IFS=$'\t' read -r name longest; do
 done <<<"$targets"
 
 printf '%s\n' "$table"
+if [ -n "${FUZZ_WRITE:-}" ]; then
+  TABLE="$table" awk '/^<!-- table: begin -->/ { print; print ENVIRON["TABLE"]; skip = 1 }
+    /^<!-- table: end -->/ { skip = 0 } !skip && !/^<!-- table: begin -->/' "$FUZZ_WRITE" >"$work/page"
+  cp "$work/page" "$FUZZ_WRITE"
+fi
 if [ ${#failed[@]} -gt 0 ]; then
   for name in "${failed[@]}"; do
     printf '\n%s: an input does not pass\n' "$name"

@@ -1,4 +1,5 @@
-//! Writes the seeds of every fuzz target, or of one, into directories of their names.
+//! Writes the seeds of every fuzz target, or of one, into directories of their names, and beside them the words of
+//! those that are text, as dictionaries of libFuzzer.
 //!
 //! Run: `cargo run -p etl-tests --example seeds -- DIRECTORY [TARGET]`. Without arguments it lists the
 //! targets.
@@ -19,10 +20,14 @@ fn main() -> std::io::Result<()> {
     let only = args.next();
     let material = Material::load(None);
     for target in TARGETS.iter().filter(|t| only.as_ref().is_none_or(|only| t.name == only)) {
+        let words = material.dictionary(target);
         let directory = directory.join(target.name);
         fs::create_dir_all(&directory)?;
         for (name, bytes) in material.seeds(target) {
             fs::write(directory.join(format!("seed-{name}")), bytes)?;
+        }
+        if !words.is_empty() {
+            fs::write(directory.with_extension("dict"), words)?;
         }
     }
     Ok(())

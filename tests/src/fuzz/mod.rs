@@ -10,6 +10,7 @@ pub mod generate;
 pub mod mutate;
 pub mod seeds;
 
+mod cli;
 mod format;
 mod made;
 mod packed;
@@ -28,17 +29,24 @@ pub struct Target {
     pub longest: usize,
     /// Whether inputs are traces, which [`mutate::trace`] knows how to change.
     pub trace: bool,
+    /// Whether inputs are text, whose words a fuzzer should know.
+    pub text: bool,
     /// Takes any bytes.
     pub run: fn(&[u8]),
 }
 
 const fn target(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, about, longest: 4096, trace: false, run }
+    Target { name, about, longest: 4096, trace: false, text: false, run }
+}
+
+/// A target whose inputs are text.
+const fn written(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, about, longest: 4096, trace: false, text: true, run }
 }
 
 /// A target whose inputs are traces.
 const fn trace(name: &'static str, about: &'static str, run: fn(&[u8])) -> Target {
-    Target { name, about, longest: 1 << 14, trace: true, run }
+    Target { name, about, longest: 1 << 14, trace: true, text: false, run }
 }
 
 /// All targets.
@@ -61,17 +69,17 @@ pub const TARGETS: &[Target] = &[
         "TraceLogging metadata, provider traits, and payloads by them",
         schemas::tracelogging,
     ),
-    target("eventsource", "manifests that event sources write in chunks", schemas::eventsource),
-    target("manifest", "XML manifests", schemas::manifest),
-    target("tmf", "message formats of WPP", schemas::tmf),
+    written("eventsource", "manifests that event sources write in chunks", schemas::eventsource),
+    written("manifest", "XML manifests", schemas::manifest),
+    written("tmf", "message formats of WPP", schemas::tmf),
     target("event_info", "TRACE_EVENT_INFO and map records of merged traces", schemas::event_info),
     target("payload", "a payload by a schema of any shape", schemas::payload),
     trace("decode", "every payload of a trace as text", tools::decode),
-    target("scenario", "scenario scripts, and what comes of small ones", texts::scenario),
-    target("config", "etlverify.toml", texts::config),
-    target("mask", "provider masks: NAME:MASK:LEVEL", texts::mask),
-    target("controller", "command lines of xperf, logman and tracelog", texts::controller),
-    target("table", "spec tables of providers", texts::table),
+    written("scenario", "scenario scripts, and what comes of small ones", texts::scenario),
+    written("config", "etlverify.toml", texts::config),
+    written("mask", "provider masks: NAME:MASK:LEVEL", texts::mask),
+    written("controller", "command lines of xperf, logman and tracelog", texts::controller),
+    written("table", "spec tables of providers", texts::table),
     trace("merge", "traces merged", tools::merge),
     trace("slice", "a piece cut out", tools::slice),
     trace("scrub", "names and texts replaced", tools::scrub),
@@ -79,6 +87,10 @@ pub const TARGETS: &[Target] = &[
     trace("repair", "a sound trace from a damaged one", tools::repair),
     trace("repack", "buffers compressed and decompressed", tools::repack),
     trace("verify", "a trace judged, and the report in every form", tools::verify),
+    trace("printed", "what etlkit prints of a trace, in every form", cli::printed),
+    target("unpack", "gzip, Zstandard and ZIP", cli::unpack),
+    written("arguments", "what is typed behind etlkit's commands", cli::arguments),
+    written("truth", "truth.jsonl, which tells of a simulation's sessions", texts::truth),
 ];
 
 /// The target of a name.

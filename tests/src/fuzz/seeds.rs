@@ -1,7 +1,7 @@
 //! Inputs to begin with: what the simulator records in the scenarios of `corpus/`, cut down to a few
 //! records of each kind. Nothing binary is kept in the repository; the same seeds come out every time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
@@ -14,6 +14,8 @@ use etl_format::write::{BufferPacker, File, Packer, Relog, RelogPlan};
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::tables::TABLES;
 use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::truth::Lines;
+use etl_synth::{Memory, simulate};
 
 use super::Target;
 use super::made::common::packed;
@@ -29,6 +31,8 @@ pub struct Material {
     pub traces: Vec<(String, Vec<u8>)>,
     /// A record of each kind.
     pub records: Vec<Vec<u8>>,
+    /// The first lines of each kind of what the simulator tells of a scenario, by name.
+    pub truths: Vec<(String, Vec<u8>)>,
 }
 
 /// Records of one kind in a trace.
@@ -58,7 +62,9 @@ impl Material {
                 continue;
             }
             let script = fs::read_to_string(&path).expect("a script");
-            for (file, bytes) in recorded(&name, &script, &corpus) {
+            let (files, truth) = recorded(&name, &script, &corpus);
+            out.truths.push((name.clone(), lines_of_each_kind(&truth)));
+            for (file, bytes) in files {
                 let stem = file.trim_end_matches(".etl").replace(['/', '\\'], "-");
                 out.add(format!("{name}-{stem}"), &bytes, &mut seen);
             }
@@ -123,6 +129,9 @@ impl Material {
     #[must_use]
     pub fn seeds(&self, target: &Target) -> Vec<(String, Vec<u8>)> {
         let mut out = match target.name {
+            "printed" => self.printed(),
+            "unpack" => self.archives(),
+            "truth" => self.truths.clone(),
             _ if target.trace => self.traces(),
             "header" => self.beginnings(),
             "buffer" => self.buffers(),
@@ -156,6 +165,19 @@ impl Material {
         out
     }
 
+    /// The words of a target's seeds, as a dictionary of libFuzzer's has them; none where inputs are no text.
+    #[must_use]
+    pub fn dictionary(&self, target: &Target) -> String {
+        let mut words = BTreeSet::new();
+        for (_, bytes) in self.seeds(target).iter().filter(|_| target.text) {
+            let text = String::from_utf8_lossy(bytes);
+            let all = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.:$%#!".contains(c));
+            words.extend(all.filter(|w| (2..=24).contains(&w.len())).map(str::to_owned));
+        }
+        // What is told of every machine alike is enough.
+        words.into_iter().take(2000).map(|word| format!("\"{word}\"\n")).collect()
+    }
+
     fn traces(&self) -> Vec<(String, Vec<u8>)> {
         let mut out = self.traces.clone();
         let made: [(&str, Made); 3] = [
@@ -164,6 +186,42 @@ impl Material {
             ("made-lznt1", common::small().compressed(2, packed::lznt1)),
         ];
         out.extend(made.map(|(name, made)| (name.to_owned(), made.bytes())));
+        out
+    }
+
+    /// Every trace for some ways of printing it, so that every way has some.
+    fn printed(&self) -> Vec<(String, Vec<u8>)> {
+        let traces = self.traces();
+        let each = |(number, (name, bytes)): (usize, &(String, Vec<u8>))| {
+            let way = (number * 5 % super::cli::WAYS) as u8 | ((number & 1) << 7) as u8;
+            // One byte behind the trace, which has to fit.
+            let len = bytes.len().min((1 << 14) - 1);
+            (format!("{name}-{way:02x}"), [&bytes[..len], &[way]].concat())
+        };
+        traces.iter().enumerate().map(each).collect()
+    }
+
+    /// Traces in a file that packs them, and plain ones that the target packs.
+    fn archives(&self) -> Vec<(String, Vec<u8>)> {
+        let mut out = Vec::new();
+        for (name, bytes) in self.traces().iter().filter(|(_, bytes)| bytes.len() < 0x3000).take(6)
+        {
+            let zst = ruzstd::encoding::compress_to_vec(
+                &bytes[..],
+                ruzstd::encoding::CompressionLevel::Fastest,
+            );
+            for (form, packed) in
+                [("gz", super::cli::gzip(bytes)), ("zst", zst), ("zip", super::cli::archive(bytes))]
+            {
+                out.push((format!("{name}-{form}"), packed));
+            }
+            for way in [0xf0, 0xf1, 0xf2] {
+                out.push((
+                    format!("{name}-{way:x}"),
+                    [&[way], &bytes[..bytes.len().min(4000)]].concat(),
+                ));
+            }
+        }
         out
     }
 
@@ -299,11 +357,28 @@ fn unnamed(bytes: Vec<u8>) -> (String, Vec<u8>) {
 }
 
 /// What a scenario's sessions write.
-fn recorded(name: &str, script: &str, corpus: &Path) -> Vec<(String, Vec<u8>)> {
+fn recorded(name: &str, script: &str, corpus: &Path) -> (Vec<(String, Vec<u8>)>, Vec<u8>) {
     let include = |file: &str| fs::read_to_string(corpus.join(file)).map_err(|e| e.to_string());
     let settings = Settings { set: &[], seed: None, include: &include };
     let scenario = parse_with(name, script, settings).expect("a sound script");
-    etl_synth::in_memory(&scenario).expect("a scenario that runs")
+    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
+    simulate(&scenario, &mut files, &mut truth).expect("a scenario that runs");
+    (files.into_files(), truth.into_inner())
+}
+
+/// The first lines of each kind, so that a truth is short.
+fn lines_of_each_kind(truth: &[u8]) -> Vec<u8> {
+    let mut kinds: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let mut out = Vec::new();
+    for line in truth.split_inclusive(|b| *b == b'\n') {
+        let kind: Vec<u8> = line.iter().copied().take_while(|b| *b != b',').collect();
+        let count = kinds.entry(kind).or_insert(0);
+        *count += 1;
+        if *count <= 3 {
+            out.extend_from_slice(line);
+        }
+    }
+    out
 }
 
 /// A description of one event with a number, text counted by it, and a struct.
@@ -371,6 +446,7 @@ fn texts(target: &str) -> Vec<(String, Vec<u8>)> {
             "a669021c-c450-4609-a035-5af59af4df18:Loader|Jit|NGen:verbose",
         ],
         "controller" => LINES,
+        "arguments" => TYPED,
         _ => &[],
     };
     texts.iter().map(|t| unnamed(t.as_bytes().to_vec())).collect()
@@ -416,4 +492,25 @@ const LINES: &[&str] = &[
     "tracelog -start x -guid #e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 -level 5 -flags 0x1CCBD -f x.etl -rt",
     "tracelog -enableex x -guid a.guid -capturestate -matchanykw 0x10 -eventidfilter -in 2 1 2",
     "A669021C-C450-4609-A035-5AF59AF4DF18:0x138:0x5",
+];
+
+/// The command's number, then an argument on each line.
+const TYPED: &[&str] = &[
+    "\0--format\ncsv\n--columns\ntime,event,Address,message\n--from\n0.5\n--to\n2020-07-29T00:07:01Z",
+    "\0--format=jsonl\n-p\nPerfInfo\n--id\n0x10\n--opcode\n46\n--level\n5\n--keyword\n0xffffffffffffffff\n--limit\n3",
+    "\0--pid\n4711\n--tid\n1\n--provider\ne13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n--strict\n--threads\n3",
+    "\x01--format\njson\n--no-mmap\n--max-unpacked\n10M",
+    "\x02--enable\nMicrosoft-Windows-DotNETRuntime:0x1CCBD:5\n--min-coverage\n99.5\n--deny\nrundown\n--allow\nfile.unclosed",
+    "\x02--enable\nxperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl\n--format\nsarif",
+    "\x02--explain\nrundown.unclosed",
+    "\x02--rules",
+    "\x03--ignore\ntime,ids\n--window\n9\n--limit\n2\n--format\njson",
+    "\x04mask\nruntime\n0x1CCBD\n--level\n4\n--format\njson",
+    "\x04events\nrundown\nmethod\n--profile\ndocumented",
+    "\x04keywords\nruntime\n0x138",
+    "\x04line\nlogman start hci -p \"{8a1f9517-3a8c-4a9e-a018-4f17a200f277}\" 0xffffffffffffffff 0xff -o x.etl -ets",
+    "\x04providers\ndotnet",
+    "\x05--help",
+    "\x06bash\n--tool\netlverify",
+    "\x07--color\nalways",
 ];

@@ -6,6 +6,7 @@ use etl_schema::controller::CommandLine;
 use etl_schema::mask::explain;
 use etl_schema::tables::{Provider, Registry};
 use etl_synth::scenario::{Settings, parse_with};
+use etl_verify::Truth;
 use etl_verify::facts::enable::Enabled;
 
 use super::text;
@@ -43,6 +44,21 @@ pub(super) fn config(data: &[u8]) {
     match etl_verify::config::parse(&text(data)) {
         Ok(settings) => assert_eq!(settings.policy.unknown(), None),
         Err(why) => assert!(!why.is_empty()),
+    }
+}
+
+/// What it says of files is asked for by names that it has, and by others.
+pub(super) fn truth(data: &[u8]) {
+    match Truth::read(data) {
+        Ok(truth) => {
+            let known = truth.files().take(20);
+            for name in known.chain(["", "other.etl"]) {
+                if let Some(enabled) = truth.of(name) {
+                    assert!(enabled.iter().all(|e| e.session.is_some()));
+                }
+            }
+        }
+        Err(why) => assert!(why.starts_with("line ")),
     }
 }
 

@@ -1,0 +1,2 @@
+#![no_main]
+etl_fuzz::target!("printed");
