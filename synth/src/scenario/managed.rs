@@ -175,6 +175,9 @@ fn methods(reader: &mut Reader<'_>, mut args: Args<'_>, module: ModuleKind) -> O
         reader.wrong(at, "a module has at most 1000000 methods", plan.count.to_string(), None);
         plan.count = 0;
     }
+    if !reader.affords(at, plan.count) {
+        plan.count = 0;
+    }
     if let Some(kind) = args.opt_choice(reader, "kind", &CODE) {
         plan.kind = kind;
     }

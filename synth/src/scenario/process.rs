@@ -42,6 +42,9 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
     if let Some(threads) = args.opt_small(reader, "threads") {
         plan.threads = threads;
     }
+    if !reader.affords(args.span(), plan.threads) {
+        plan.threads = 0;
+    }
     args.finish(reader);
     let place = scenario.process(plan);
     reader.below(node, &mut |reader, node| {

@@ -19,6 +19,8 @@ use crate::text::parse_duration;
 const MOST_NODES: u64 = 1_000_000;
 /// Rounds that all `repeat` of a script make together, whatever is in them.
 const MOST_ROUNDS: u64 = 1_000_000;
+/// Threads and methods of all processes of a script together: a number in it stands for as many of them.
+const MOST_MADE: u64 = 1 << 22;
 /// Mistakes that are told of one script.
 const MOST_MISTAKES: usize = 1000;
 /// Mistakes after which nothing is repeated any more.
@@ -49,6 +51,7 @@ pub(super) struct Reader<'s> {
     known_settings: Vec<String>,
     nodes: u64,
     rounds: u64,
+    made: u64,
     /// Bytes of texts with variables filled in.
     text: usize,
     /// Bytes of scripts.
@@ -70,12 +73,29 @@ impl<'s> Reader<'s> {
             known_settings: Vec::new(),
             nodes: 0,
             rounds: 0,
+            made: 0,
             text: 0,
             included: text.len(),
             depth: 0,
             providers: Vec::new(),
             controllers: super::controller::Controllers::default(),
         }
+    }
+
+    /// Whether so many threads or methods more are not too many; a mistake where they are.
+    pub fn affords(&mut self, at: SourceSpan, many: u32) -> bool {
+        self.made = self.made.saturating_add(many.into());
+        let fits = self.made <= MOST_MADE;
+        if !fits {
+            let help = format!("at most {MOST_MADE} threads and methods in one script");
+            self.wrong(
+                at,
+                "too much",
+                "more threads or methods than a script may have",
+                Some(help),
+            );
+        }
+        fits
     }
 
     /// Notes a mistake.

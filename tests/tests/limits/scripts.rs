@@ -27,6 +27,28 @@ fn repeating_without_end() {
     assert!(mistaken(&script).0.iter().any(|m| m.message == "too much"));
 }
 
+/// A number stands for as many things, each of which takes memory when the script runs.
+#[test]
+fn threads_and_methods_without_end() {
+    let module = "module \"a.dll\" { methods 900000 ready=0; }\n";
+    let managed = |modules: usize| {
+        let modules = module.repeat(modules);
+        format!(
+            "process \"a.exe\" {{ clr \"core\" version=\"6.0.100\" {{ assembly \"A\" version=\"1.0.0.0\" {{\n{modules}}} }} }}"
+        )
+    };
+    for script in [
+        "process \"a.exe\" threads=4000000000".to_owned(),
+        "repeat 1000 { process \"a.exe\" threads=65536; }".to_owned(),
+        managed(5),
+    ] {
+        let told = mistaken(&script);
+        assert!(told.0.iter().any(|m| m.label.contains("threads or methods")), "{told}");
+    }
+    let told = mistaken(&(managed(4) + "\nno-such-node"));
+    assert!(!told.0.iter().any(|m| m.label.contains("threads or methods")), "{told}");
+}
+
 #[test]
 fn texts_that_double() {
     let mut script = "param \"v0\" \"xxxxxxxxxx\"\n".to_owned();

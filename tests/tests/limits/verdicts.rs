@@ -253,3 +253,42 @@ fn many_runtimes_with_many_rundowns_and_many_methods() {
         assert!(message.contains(&format!("the first is {:#x}", place(clr, 8))), "{message}");
     }
 }
+
+/// Findings, processes and stacks come from the trace: a report in any form grows with it, and no faster.
+#[test]
+fn reports_are_as_long_as_their_trace_allows() {
+    let mut records = Vec::new();
+    for i in 0..10_000 {
+        // A rundown that never ends in ever new processes, and code that nobody told of.
+        records.push(clr(true, 148, 100 + i as u32, 1000 + i, 1u16.to_le_bytes().to_vec()));
+        let frames =
+            words(&[1000 + i as u64, (100 + i as u64) << 32 | (100 + i as u64), 0x7000 * i as u64]);
+        records.push(system(true, 0x1820, 1000 + i, &frames));
+    }
+    let bytes = trace(&records);
+    let report = verify(bytes.as_slice(), "crafted.etl").unwrap();
+    assert!(report.findings.len() > 100, "{} findings", report.findings.len());
+    let text = || report.text();
+    let json = || serde_json::to_string(&report.json()).unwrap();
+    let several = std::slice::from_ref(&report);
+    let (html, sarif) = (|| etl_verify::html(several), || etl_verify::sarif(several));
+    let (junit, github) = (|| etl_verify::junit(several), || report.github());
+    let forms: [(&str, &dyn Fn() -> String); 6] = [
+        ("text", &text),
+        ("json", &json),
+        ("html", &html),
+        ("sarif", &sarif),
+        ("junit", &junit),
+        ("github", &github),
+    ];
+    for (form, make) in forms {
+        let (made, most) = peak(make);
+        assert!(
+            made.len() < MIB + 40 * bytes.len(),
+            "{form}: {} bytes for {}",
+            made.len(),
+            bytes.len()
+        );
+        assert!(most < MIB + 200 * bytes.len(), "{form}: {most} bytes for {}", bytes.len());
+    }
+}
