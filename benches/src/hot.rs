@@ -87,6 +87,18 @@ impl Loop {
     }
 }
 
+/// What counts, as far as a count depends on it: valgrind's version, and whether the processor that it plays has
+/// the wide instructions which libraries choose when they run. Of those it shows programs always the same ones.
+fn counter() -> Option<String> {
+    let output = Command::new("valgrind").arg("--version").output().ok()?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    #[cfg(target_arch = "x86_64")]
+    let wide = if std::arch::is_x86_feature_detected!("avx2") { ", AVX2" } else { "" };
+    #[cfg(not(target_arch = "x86_64"))]
+    let wide = "";
+    Some(version + wide)
+}
+
 /// Nothing that was worked out for this can be left out.
 fn look<T>(result: T) {
     let _ = black_box(result);
@@ -105,12 +117,12 @@ fn pack(bytes: &[u8]) -> Vec<u8> {
 /// Counts all loops and holds them against the figures of the file for this compiler; with `update` writes
 /// them there instead. Whether all is well.
 pub fn check(scenario: &Path, directory: &Path, figures: &Path, update: bool) -> bool {
-    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+    let Some(counter) = counter() else {
         eprintln!(
             "SKIPPED: valgrind is not installed (apt-get install valgrind): no instruction was counted"
         );
         return true;
-    }
+    };
     let (plain, packed) = inputs(scenario, directory);
     let mut counts = BTreeMap::new();
     for each in Loop::value_variants() {
@@ -122,7 +134,7 @@ pub fn check(scenario: &Path, directory: &Path, figures: &Path, update: bool) ->
     let text = std::fs::read_to_string(figures).unwrap_or_else(|_| "{}".to_owned());
     let mut known: BTreeMap<String, BTreeMap<String, u64>> =
         serde_json::from_str(&text).expect("the figures are JSON");
-    let compiler = crate::compiler();
+    let compiler = format!("{}, {counter}", crate::compiler());
     if update {
         for (name, count) in &counts {
             println!("{name:<16}{count:>14}");
