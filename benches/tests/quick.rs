@@ -13,10 +13,12 @@ fn everything_that_is_measured_runs() {
     for row in [
         "plain pass over the bytes",
         "time order, slice",
-        "time order, heads checked",
+        "time order, heads only",
         "dump to JSON lines",
-        "etlverify",
-        "symbol index",
+        "etlverify, two threads",
+        "methods put in and found again",
+        "merge (goal",
+        "session writer",
         // The table by size.
         "### 1 MB",
         "### 2 MB",
