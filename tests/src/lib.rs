@@ -107,7 +107,8 @@ pub fn python() -> Option<PathBuf> {
     None
 }
 
-/// Runs one of the scripts in `tests/foreign` on files; one JSON value per file.
+/// Runs one of the scripts in `tests/foreign` on files; one JSON value per line that it prints. A script that ends
+/// with 3 lacks a package.
 ///
 /// # Panics
 /// When there is no interpreter and one is demanded, or when the script fails.
@@ -118,6 +119,12 @@ pub fn foreign(script: &str, files: &[PathBuf]) -> Option<Vec<serde_json::Value>
         .args(files)
         .output()
         .expect("the interpreter runs");
+    if output.status.code() == Some(3) {
+        let lacking = String::from_utf8_lossy(&output.stderr);
+        let what = format!("what {script} needs of scripts/requirements.txt ({})", lacking.trim());
+        missing(&what, "ETLKIT_REQUIRE_FOREIGN");
+        return None;
+    }
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout).expect("the script prints UTF-8");
     Some(lines.lines().map(|l| serde_json::from_str(l).expect("the script prints JSON")).collect())

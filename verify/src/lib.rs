@@ -37,10 +37,12 @@ pub use facts::Facts;
 pub use facts::enable::Enabled;
 pub use policy::{Gates, Policy, Weight};
 pub use reading::{Settings, verify, verify_together, verify_with};
+#[cfg(feature = "schema")]
+pub use report::report_schema;
 pub use report::{
-    Answer, BracketReport, CauseReport, ClrReport, Coverage, CoverageTable, EnabledReport, Finding,
-    LossReport, Offender, ProcessReport, Report, RuleReport, SCHEMA_VERSION, SessionReport,
-    Severity, Verdict, html, junit, sarif, summary, summary_in_colour,
+    Answer, BracketReport, CauseReport, ClrReport, Counts, Coverage, CoverageTable, EnabledReport,
+    Finding, LossReport, Offender, ProcessReport, Report, RuleReport, SCHEMA_VERSION,
+    SessionReport, Severity, Verdict, html, junit, sarif, summary, summary_in_colour,
 };
 pub use rules::catalogue::{RULES, Rule, page as rules_page};
 pub use truth::Truth;

@@ -31,7 +31,7 @@ const BY_PLOT: &[(&str, &str)] = &[
 const GATED: &[&str] = &["rules/tokens", "rules/symbols.coverage"];
 
 /// Scripts of a directory by their name in the corpus.
-fn scripts(directory: &str) -> BTreeMap<String, PathBuf> {
+pub fn scripts(directory: &str) -> BTreeMap<String, PathBuf> {
     let path = root().join("corpus").join(directory);
     let entries = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
     let scripts = entries.filter(|p| p.extension().is_some_and(|e| e == "kdl"));
@@ -55,7 +55,7 @@ fn scenario(path: &Path) -> Scenario {
 /// What the verifier says to a scenario's traces: those that were merged go by what became of them, several
 /// are judged together; with what the truth tells of their sessions, and with gates. An error if a file is
 /// no trace any more.
-fn judge(path: &Path) -> Result<Report, String> {
+pub fn judge(path: &Path) -> Result<Report, String> {
     let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
     simulate(&scenario(path), &mut files, &mut truth)
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -3,4 +3,5 @@
 mod base;
 mod catalogue;
 mod edit;
+mod formats;
 mod mutation;

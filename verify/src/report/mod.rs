@@ -1,9 +1,14 @@
 //! The report: what a person or a pipeline gets to see. Its JSON form is a versioned contract.
 
+mod coverage;
+mod finding;
 mod github;
 mod html;
 mod junit;
+mod process;
 mod sarif;
+#[cfg(feature = "schema")]
+mod schema;
 mod session;
 mod text;
 mod words;
@@ -13,341 +18,24 @@ use serde::Serialize;
 use etl_format::Clock;
 use etl_format::constants::FILETIME_PER_SECOND;
 
-use crate::facts::{Cause, Facts, Process, Span, Tally};
+use crate::facts::{Facts, Span};
 use crate::rules::Judgement;
 use crate::rules::catalogue::Rule;
 
+pub use coverage::{Coverage, CoverageTable};
+pub use finding::{Answer, Finding, RuleReport, Severity, Verdict};
+pub use process::{BracketReport, CauseReport, ClrReport, Counts, ProcessReport};
+#[cfg(feature = "schema")]
+pub use schema::report_schema;
 pub use session::{EnabledReport, LossReport, SessionReport};
 pub(crate) use text::wrapped;
 
 /// Version of the JSON report; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// How grave a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Worth knowing; nothing is wrong.
-    Note,
-    /// Something is missing or odd; most of the trace can be used.
-    Warning,
-    /// The trace is not what its maker needed.
-    Error,
-}
-
-impl Severity {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
-    }
-}
-
-/// The answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Nothing is missing.
-    Sound,
-    /// Something is; see the findings.
-    Broken,
-    /// The trace holds nothing to judge.
-    #[default]
-    Undecided,
-}
-
-impl Verdict {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Verdict::Sound => "sound",
-            Verdict::Broken => "broken",
-            Verdict::Undecided => "undecided",
-        }
-    }
-}
-
-/// What became of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Answer {
-    /// It does not hold.
-    Broken,
-    /// It may hold or not: what was lost would decide it.
-    Undecided,
-    /// It holds, as far as the trace tells.
-    Holds,
-}
-
-impl Answer {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Answer::Broken => "broken",
-            Answer::Undecided => "undecided",
-            Answer::Holds => "holds",
-        }
-    }
-}
-
-/// Something that a rule found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Id of the rule; never changes.
-    pub rule: &'static str,
-    /// How grave it is.
-    pub severity: Severity,
-    /// [`Answer::Broken`], or [`Answer::Undecided`].
-    pub answer: Answer,
-    /// What was found.
-    pub message: String,
-    /// What makes it undecided.
-    pub because: Option<String>,
-    /// The process, where it is about one.
-    pub pid: Option<u32>,
-    /// When, as UTC in ISO 8601, where it has a time.
-    pub timestamp: Option<String>,
-}
-
-impl Finding {
-    pub(crate) fn new(rule: &Rule, message: String) -> Self {
-        let (rule, severity) = (rule.id, rule.severity);
-        Finding {
-            rule,
-            severity,
-            answer: Answer::Broken,
-            message,
-            because: None,
-            pid: None,
-            timestamp: None,
-        }
-    }
-
-    /// The finding is about a process, and perhaps a moment.
-    pub(crate) fn of(mut self, facts: &Facts, process: &Process, stamp: Option<i64>) -> Self {
-        self.pid = Some(process.pid);
-        self.at(facts, stamp)
-    }
-
-    /// The finding is about a moment.
-    pub(crate) fn at(mut self, facts: &Facts, stamp: Option<i64>) -> Self {
-        self.timestamp = stamp.map(|s| utc(&facts.clock, s));
-        self
-    }
-
-    /// The finding cannot be decided, for a reason.
-    pub(crate) fn undecided(mut self, because: impl Into<String>) -> Self {
-        (self.answer, self.because) = (Answer::Undecided, Some(because.into()));
-        self
-    }
-
-    /// The finding cannot be decided if something was lost in the span in which what it misses would
-    /// have come.
-    pub(crate) fn unless_lost(self, facts: &Facts, from: Option<i64>, to: Option<i64>) -> Self {
-        match facts.lost_in(from, to) {
-            Some(loss) => self.undecided(LossReport::new(facts, loss).to_string()),
-            None => self,
-        }
-    }
-
-    /// Whether it is not undecided.
-    #[must_use]
-    pub fn is_decided(&self) -> bool {
-        self.answer != Answer::Undecided
-    }
-}
-
-/// A rundown's bracket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct BracketReport {
-    /// `start` or `end`.
-    pub kind: &'static str,
-    /// The CLR of the process.
-    pub clr_instance: u16,
-    /// Whether its Init is there.
-    pub opened: bool,
-    /// Whether its Complete is there.
-    pub closed: bool,
-    /// When it was opened, as UTC.
-    pub opened_at: Option<String>,
-    /// When it was closed, as UTC.
-    pub closed_at: Option<String>,
-    /// Where it lies on the timeline: microseconds since the report's start, of Init or the first thing
-    /// known of it, and of the last.
-    pub span_us: [i64; 2],
-    /// What it lists.
-    pub listed: Counts,
-}
-
-/// A CLR in a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ClrReport {
-    /// Its instance id.
-    pub id: u16,
-    /// Its version, where it told.
-    pub version: Option<String>,
-    /// `desktop` or `core`, where it told.
-    pub sku: Option<String>,
-}
-
-/// A process that ran managed code, or that addresses were seen in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ProcessReport {
-    /// Its id.
-    pub pid: u32,
-    /// File name of its image; empty when the trace does not tell.
-    pub name: String,
-    /// Its CLRs.
-    pub clr_instances: Vec<ClrReport>,
-    /// When it started, as UTC, where that is inside the trace.
-    pub started_at: Option<String>,
-    /// When it ended, as UTC, where that is inside the trace.
-    pub ended_at: Option<String>,
-    /// Where its life lies on the timeline, in microseconds since the report's start.
-    pub span_us: [i64; 2],
-    /// Events of the CLR's two providers.
-    pub clr_events: u64,
-    /// Brackets of rundowns.
-    pub brackets: Vec<BracketReport>,
-    /// Distinct pieces of method code that the trace tells of.
-    pub methods: u64,
-    /// Distinct modules.
-    pub modules: u64,
-    /// Distinct assemblies.
-    pub assemblies: u64,
-    /// Distinct application domains.
-    pub app_domains: u64,
-    /// Events by which they became known.
-    pub enumerated: Counts,
-    /// Events of loads.
-    pub loaded: Counts,
-    /// Events of unloads.
-    pub unloaded: Counts,
-    /// What its addresses resolved to.
-    pub coverage: Coverage,
-    /// Why addresses did not resolve, and how many.
-    pub causes: Vec<CauseReport>,
-}
-
-/// Why addresses did not resolve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CauseReport {
-    /// In words.
-    pub cause: &'static str,
-    /// How many.
-    pub addresses: u64,
-}
-
-/// What became of a rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleReport {
-    /// Its id.
-    pub id: &'static str,
-    /// The gravest answer among its findings.
-    pub answer: Answer,
-    /// Its findings.
-    pub findings: u64,
-    /// What makes it undecided, if it is.
-    pub because: Option<String>,
-}
-
-/// Numbers of events by what they are about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Method code.
-    pub methods: u64,
-    /// Modules.
-    pub modules: u64,
-    /// Assemblies.
-    pub assemblies: u64,
-    /// Application domains.
-    pub app_domains: u64,
-}
-
-/// What addresses of one origin resolved to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CoverageTable {
-    /// Stacks; samples count as stacks of one address.
-    pub stacks: u64,
-    /// Addresses.
-    pub frames: u64,
-    /// In a managed method.
-    pub managed: u64,
-    /// Of these, in a method that an event names.
-    pub named: u64,
-    /// In a native image of the process or the kernel.
-    pub image: u64,
-    /// Of these, in an image whose PDB identity the trace gives.
-    pub identified: u64,
-    /// In neither.
-    pub unresolved: u64,
-}
-
-impl From<Tally> for CoverageTable {
-    fn from(t: Tally) -> Self {
-        CoverageTable {
-            stacks: t.stacks,
-            frames: t.frames,
-            managed: t.managed,
-            named: t.named,
-            image: t.image,
-            identified: t.identified,
-            unresolved: t.unresolved,
-        }
-    }
-}
-
-/// What addresses resolved to, by origin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Coverage {
-    /// Stacks that the CLR logs after its events (event 82).
-    pub clr_stacks: CoverageTable,
-    /// Stacks in extended data items.
-    pub extended_stacks: CoverageTable,
-    /// Stacks that the kernel logs, those told by key included.
-    pub kernel_stacks: CoverageTable,
-    /// Sampled instruction pointers.
-    pub samples: CoverageTable,
-    /// Addresses at which exceptions were thrown.
-    pub exceptions: CoverageTable,
-    /// Addresses at which precompiled code is entered.
-    pub entry_points: CoverageTable,
-}
-
-impl Coverage {
-    fn new([clr, extended, kernel, samples, exceptions, entry_points]: [Tally; 6]) -> Self {
-        Coverage {
-            clr_stacks: clr.into(),
-            extended_stacks: extended.into(),
-            kernel_stacks: kernel.into(),
-            samples: samples.into(),
-            exceptions: exceptions.into(),
-            entry_points: entry_points.into(),
-        }
-    }
-
-    /// The tables with their names.
-    #[must_use]
-    pub fn rows(&self) -> [(&'static str, CoverageTable); 6] {
-        [
-            ("CLR stacks", self.clr_stacks),
-            ("extended stacks", self.extended_stacks),
-            ("kernel stacks", self.kernel_stacks),
-            ("samples", self.samples),
-            ("exceptions", self.exceptions),
-            ("entry points", self.entry_points),
-        ]
-    }
-}
-
 /// An address that resolved to nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offender {
     /// The process.
     pub pid: u32,
@@ -363,6 +51,7 @@ pub struct Offender {
 
 /// The report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -410,7 +99,7 @@ impl Report {
             .processes
             .iter()
             .filter(|p| p.is_managed() || p.tallies.iter().any(|t| t.frames > 0))
-            .map(|p| process(facts, &scale, p))
+            .map(|p| process::process(facts, &scale, p))
             .collect();
         processes.sort_by_key(|p| p.pid);
         let worst = facts.offenders.iter().take(Self::OFFENDERS);
@@ -424,7 +113,7 @@ impl Report {
         Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
-            verdict: verdict(&processes, &findings),
+            verdict: finding::verdict(&processes, &findings),
             start_time: utc(&facts.clock, scale.start),
             end_time: utc(&facts.clock, scale.end),
             duration_us: scale.us(scale.end),
@@ -435,7 +124,7 @@ impl Report {
             coverage: Coverage::new(facts.tallies()),
             offenders: offenders.collect(),
             processes,
-            rules: rules(&findings),
+            rules: finding::rules(&findings),
             findings,
             findings_left_out: left_out,
         }
@@ -575,101 +264,6 @@ impl<'a> Scale<'a> {
 
     pub(crate) fn of(&self, span: Span) -> Option<[i64; 2]> {
         span.map(|(from, to)| self.span(Some(from), Some(to)))
-    }
-}
-
-/// What became of each rule.
-fn rules(findings: &[Finding]) -> Vec<RuleReport> {
-    crate::RULES
-        .iter()
-        .map(|rule| {
-            let own: Vec<_> = findings.iter().filter(|f| f.rule == rule.id).collect();
-            let answer = own.iter().map(|f| f.answer).min().unwrap_or(Answer::Holds);
-            let because = own.iter().find_map(|f| f.because.clone());
-            let because = because.filter(|_| answer == Answer::Undecided);
-            RuleReport { id: rule.id, answer, findings: own.len() as u64, because }
-        })
-        .collect()
-}
-
-fn verdict(processes: &[ProcessReport], findings: &[Finding]) -> Verdict {
-    let grave = |answer| findings.iter().any(|f| f.severity > Severity::Note && f.answer == answer);
-    if grave(Answer::Broken) {
-        Verdict::Broken
-    } else if processes.is_empty() || grave(Answer::Undecided) {
-        Verdict::Undecided
-    } else {
-        Verdict::Sound
-    }
-}
-
-fn process(facts: &Facts, scale: &Scale<'_>, p: &Process) -> ProcessReport {
-    let at = |stamp: Option<i64>| stamp.map(|s| utc(&facts.clock, s));
-    let things = |of: fn(&crate::facts::Things) -> u64| {
-        let sum = |pick: fn(&crate::facts::Clr) -> &crate::facts::Things| {
-            p.clrs.values().map(|clr| of(pick(clr))).sum()
-        };
-        Counts {
-            methods: 0,
-            modules: sum(|c| &c.modules),
-            assemblies: sum(|c| &c.assemblies),
-            app_domains: sum(|c| &c.domains),
-        }
-    };
-    let known = things(|t| t.len() as u64);
-    ProcessReport {
-        pid: p.pid,
-        name: p.name.clone(),
-        clr_instances: p
-            .clrs
-            .iter()
-            .map(|(&id, clr)| ClrReport {
-                id,
-                version: clr.version.map(|v| v.map(|part| part.to_string()).join(".")),
-                sku: clr.sku.map(|sku| match sku {
-                    1 => "desktop".to_owned(),
-                    2 => "core".to_owned(),
-                    other => format!("{other:#x}"),
-                }),
-            })
-            .collect(),
-        started_at: at(p.started),
-        ended_at: at(p.ended),
-        span_us: scale.span(p.started, p.ended),
-        clr_events: p.clr_events,
-        brackets: p
-            .brackets
-            .iter()
-            .map(|b| BracketReport {
-                kind: b.kind.name(),
-                clr_instance: b.instance,
-                opened: b.opened.is_some(),
-                closed: b.closed.is_some(),
-                opened_at: at(b.opened),
-                closed_at: at(b.closed),
-                span_us: scale.span(b.opened.or(b.closed), Some(b.last)),
-                listed: Counts {
-                    methods: b.listed.methods,
-                    modules: b.listed.modules,
-                    assemblies: b.listed.assemblies,
-                    app_domains: b.listed.domains,
-                },
-            })
-            .collect(),
-        methods: p.methods,
-        modules: known.modules,
-        assemblies: known.assemblies,
-        app_domains: known.app_domains,
-        enumerated: Counts { methods: p.methods_enumerated, ..things(|t| t.enumerated) },
-        loaded: Counts { methods: p.methods_loaded, ..things(|t| t.loaded) },
-        unloaded: Counts { methods: p.methods_unloaded, ..things(|t| t.unloaded) },
-        coverage: Coverage::new(p.tallies),
-        causes: Cause::ALL
-            .into_iter()
-            .zip(p.causes)
-            .filter(|(_, n)| *n > 0)
-            .map(|(cause, addresses)| CauseReport { cause: cause.name(), addresses })
-            .collect(),
     }
 }
 

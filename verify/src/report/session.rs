@@ -16,6 +16,7 @@ use super::{Scale, utc};
 
 /// A session, or the events of one of the CLR's providers: what has a beginning and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionReport {
     /// Its name.
     pub name: String,
@@ -60,6 +61,7 @@ pub(super) fn sessions(facts: &Facts, scale: &Scale<'_>) -> Vec<SessionReport> {
 
 /// Something that was lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LossReport {
     /// In words.
     pub what: &'static str,
@@ -106,6 +108,7 @@ impl fmt::Display for LossReport {
 
 /// What a provider was enabled with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnabledReport {
     /// The provider's name, or its GUID again.
     pub name: String,
