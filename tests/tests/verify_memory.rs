@@ -52,7 +52,7 @@ fn index(methods: u64) -> (usize, usize) {
     let (_, held, process) = most(|| {
         let mut process = Process::new(4);
         let mut tell = |event| {
-            let from = FromClr { instance: Some(9), event, rundown: true };
+            let from = FromClr { instance: Some(9), event, rundown: true, whole: true };
             process.clr_event(&from, None, 5, 77);
         };
         tell(ClrEvent::Init(Rundown::End));

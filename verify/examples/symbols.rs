@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (pid, frame) = match (kernel::decode(&record), decode(&record).map(|d| d.event)) {
             (Some(KernelEvent::Stack { pid, frames, .. }), _) => (Some(pid), frames.iter().next()),
             (_, Some(ClrEvent::Stack(_))) => {
-                let frame = stack_frames(record.payload(), record.pointer_size()).next();
-                (record.process_id(), frame)
+                let frames = stack_frames(record.payload(), record.pointer_size());
+                (record.process_id(), frames.iter().next())
             }
             _ => (None, None),
         };

@@ -9,7 +9,6 @@ use etl_schema::tables::Profile;
 use crate::facts::Facts;
 use crate::facts::enable::Enabled;
 use crate::facts::loss::{self, Surroundings};
-use crate::facts::payload::Payloads;
 use crate::facts::source::{Fault, Timeline};
 use crate::policy::Policy;
 use crate::report::Report;
@@ -99,8 +98,7 @@ fn attempt<S: Source>(
         traces.push((Trace::open(source, &options).map_err(|e| (index, e))?, *name));
     }
     let timeline = Timeline::new(traces.iter().map(|(trace, _)| trace.clock()).collect());
-    let mut facts = Facts::new(timeline.clone(), &settings.enabled);
-    facts.payloads = Payloads::new(settings.profile);
+    let mut facts = Facts::new(timeline.clone(), &settings.enabled).with_tables(settings.profile);
     if names {
         facts.keep_names();
     }
@@ -163,8 +161,9 @@ fn attempt<S: Source>(
 
 /// Bytes of records that are handed over at a time.
 const BATCH: usize = 1 << 17;
-/// Batches that are waiting to be judged.
-const WAITING: usize = 3;
+/// Batches that are waiting to be judged: so many that neither thread has to wait for the other as long as the work
+/// for them is not always one's.
+const WAITING: usize = 6;
 
 /// Reads a trace on this thread, and finds out on another one whose the addresses are. What has nothing to
 /// do with addresses is looked at by the one that reads, if it is to have a `share` in the work: where it

@@ -3,13 +3,15 @@
 use super::record::{Place, Record};
 use crate::constants::RecordKind;
 
-/// What is kept of a record besides its bytes.
+/// What is kept of a record besides its bytes: small, since records are small, too.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    /// Offset behind its bytes in the batch.
-    end: usize,
     stamp: i64,
-    place: Place,
+    /// Bytes of the record; there are no longer ones.
+    len: u32,
+    /// Index of its buffer in the batch.
+    buffer: u32,
+    in_buffer: u32,
     kind: RecordKind,
     own_stamp: bool,
 }
@@ -44,17 +46,26 @@ struct Kept {
 pub struct Batch {
     bytes: Vec<u8>,
     records: Vec<Kept>,
+    /// Where the first record stands of each run of records from the same buffer.
+    buffers: Vec<Place>,
 }
 
 impl Batch {
     /// Adds a copy of a record.
     #[inline]
     pub fn push(&mut self, record: &Record<'_>) {
+        let place = record.place();
+        let same = |last: &Place| Place { in_buffer: place.in_buffer, ..*last } == place;
+        if !self.buffers.last().is_some_and(same) {
+            self.buffers.push(place);
+        }
         self.bytes.extend_from_slice(record.bytes());
         self.records.push(Kept {
-            end: self.bytes.len(),
             stamp: record.stamp(),
-            place: record.place(),
+            len: record.bytes().len() as u32,
+            // No memory holds so many.
+            buffer: (self.buffers.len() - 1) as u32,
+            in_buffer: place.in_buffer,
             kind: record.kind(),
             own_stamp: record.has_own_stamp(),
         });
@@ -63,11 +74,13 @@ impl Batch {
     /// The records, in the order in which they were added.
     #[inline]
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> + '_ {
-        let mut at = 0;
-        self.records.iter().map(move |&Kept { end, stamp, place, kind, own_stamp }| {
-            let bytes = self.bytes.get(at..end).unwrap_or_default();
-            at = end;
-            Record::from_parts(bytes, kind, own_stamp, stamp, place)
+        let mut rest = self.bytes.as_slice();
+        self.records.iter().filter_map(move |kept| {
+            let (bytes, behind) = rest.split_at_checked(kept.len as usize)?;
+            rest = behind;
+            let buffer = *self.buffers.get(kept.buffer as usize)?;
+            let place = Place { in_buffer: kept.in_buffer, ..buffer };
+            Some(Record::from_parts(bytes, kept.kind, kept.own_stamp, kept.stamp, place))
         })
     }
 
@@ -94,5 +107,6 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();
+        self.buffers.clear();
     }
 }

@@ -324,7 +324,7 @@ impl<S: Source> Ordered<S> {
     /// # Errors
     /// In [`super::Mode::Strict`] the first fault met; in [`super::Mode::Salvage`] only what the
     /// medium or a limit reports.
-    #[inline]
+    #[inline(always)]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         // The run that gave the last record goes on until another one is due.
         if let Err(error) = self.ready() {

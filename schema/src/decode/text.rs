@@ -1,6 +1,7 @@
 //! UTF-16 text as it lies in a payload, and the search for its end.
 
 use etl_format::cursor::Bytes;
+use etl_format::cursor::utf16_nul;
 use std::fmt;
 
 /// UTF-16LE code units in a payload, valid or not.
@@ -73,31 +74,12 @@ impl fmt::Debug for Utf16<'_> {
 }
 
 /// Bytes of UTF-16 text before a NUL, and bytes to step over (the NUL included, if there is one).
-///
-/// Eight bytes at a time: subtracting 1 from a 16-bit lane borrows into its top bit exactly when
-/// the lane is 0 (lanes above a borrow may lie, the lowest hit does not).
 #[inline]
 pub(super) fn utf16_len(data: &[u8]) -> (usize, usize) {
-    const ONES: u64 = 0x0001_0001_0001_0001;
-    const TOPS: u64 = 0x8000_8000_8000_8000;
-    let mut at = 0usize;
-    let (chunks, rest) = data.as_chunks::<8>();
-    for chunk in chunks {
-        let v = u64::from_le_bytes(*chunk);
-        let hit = v.wrapping_sub(ONES) & !v & TOPS;
-        if hit != 0 {
-            let len = at + (hit.trailing_zeros() as usize / 16) * 2;
-            return (len, len + 2);
-        }
-        at += 8;
+    match utf16_nul(data) {
+        Some(len) => (len, len + 2),
+        None => (data.len() & !1, data.len() & !1),
     }
-    for pair in rest.chunks_exact(2) {
-        if pair == [0, 0] {
-            return (at, at + 2);
-        }
-        at += 2;
-    }
-    (at, at)
 }
 
 /// Bytes of eight-bit text before a NUL, and bytes to step over.

@@ -7,7 +7,9 @@
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, Cursor};
-use etl_format::read::{EventHeader, Record};
+use etl_format::read::{EventDescriptor, Record};
+
+use super::frames::Frames;
 
 /// Microsoft-Windows-DotNETRuntime.
 pub const RUNTIME: Guid =
@@ -93,7 +95,7 @@ pub struct Pdb {
     pub age: u32,
 }
 
-/// A module.
+/// A module. Its texts and identities are read when they are asked for: most events are of other things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Module<'a> {
     /// Identifies it within its CLR.
@@ -102,16 +104,47 @@ pub struct Module<'a> {
     pub assembly: AssemblyId,
     /// Flags: 1 shared by domains, 2 has a native image, 4 dynamic, 8 manifest module, 0x20 ready to run.
     pub flags: u32,
+    /// Version of the event.
+    version: u8,
+    /// What stands behind the fixed fields.
+    behind: &'a [u8],
+}
+
+/// What an event says of a module behind its fixed fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModuleText<'a> {
     /// Path of its IL file, UTF-16.
     pub il_path: &'a [u8],
     /// Path of its native image, UTF-16; empty where it has none.
     pub native_path: &'a [u8],
-    /// Whether the event can hold the identities of PDBs at all (version 2 and later).
-    pub has_identity: bool,
     /// PDB of its IL, unless zero.
     pub il_pdb: Option<Pdb>,
     /// PDB of its native image, unless zero.
     pub native_pdb: Option<Pdb>,
+}
+
+impl<'a> Module<'a> {
+    /// Whether the event can hold the identities of PDBs at all (version 2 and later).
+    #[must_use]
+    pub const fn has_identity(&self) -> bool {
+        self.version >= 2
+    }
+
+    /// What the event says behind its fixed fields.
+    #[must_use]
+    pub fn text(&self) -> ModuleText<'a> {
+        let mut c = Cursor::new(self.behind);
+        let (Some(il_path), Some(native_path)) = (c.utf16z(), c.utf16z()) else {
+            return ModuleText::default();
+        };
+        let mut text = ModuleText { il_path, native_path, ..ModuleText::default() };
+        if self.has_identity() {
+            c.take(2);
+            text.il_pdb = pdb(&mut c);
+            text.native_pdb = pdb(&mut c);
+        }
+        text
+    }
 }
 
 /// An assembly.
@@ -186,31 +219,46 @@ pub struct FromClr<'a> {
     pub event: ClrEvent<'a>,
     /// Whether it came from the rundown provider.
     pub rundown: bool,
+    /// Whether the payload is known to end where the event's fields do, as the shipped runtimes have them. For many
+    /// events that is found out by the way; for others it is `false`.
+    pub whole: bool,
 }
 
 /// Decodes a record of one of the CLR's providers; `None` for others, and for payloads too short
 /// for their event.
 #[must_use]
 pub fn decode<'a>(record: &Record<'a>) -> Option<FromClr<'a>> {
-    decode_event(&record.event()?, record.payload(), record.pointer_size())
+    let header = record.event()?;
+    let rundown = rundown_of(header.provider)?;
+    decode_event(rundown, header.descriptor, record.payload(), record.pointer_size())
 }
 
-/// Decodes the payload of an event of one of the CLR's providers; `None` for others, and for payloads
+/// Whether a provider is the CLR's rundown provider (`true`), its runtime provider (`false`), or neither.
+#[must_use]
+#[inline]
+pub fn rundown_of(provider: Guid) -> Option<bool> {
+    const RUNTIME_BITS: u128 = u128::from_le_bytes(RUNTIME.to_bytes());
+    const RUNDOWN_BITS: u128 = u128::from_le_bytes(RUNDOWN.to_bytes());
+    match u128::from_le_bytes(provider.to_bytes()) {
+        RUNTIME_BITS => Some(false),
+        RUNDOWN_BITS => Some(true),
+        _ => None,
+    }
+}
+
+/// Decodes the payload of an event of one of the CLR's providers, `rundown` saying of which; `None` for payloads
 /// too short for their event.
 #[must_use]
+#[inline(always)]
 pub fn decode_event<'a>(
-    header: &EventHeader,
+    rundown: bool,
+    d: EventDescriptor,
     payload: &'a [u8],
     pointers: Option<PointerSize>,
 ) -> Option<FromClr<'a>> {
-    let rundown = match header.provider {
-        RUNTIME => false,
-        RUNDOWN => true,
-        _ => return None,
-    };
-    let d = header.descriptor;
     let event = if rundown { rundown_event(d.id) } else { runtime_event(d.id) };
     let mut c = Cursor::new(payload);
+    let mut whole = false;
     let (event, instance) = match event {
         Shape::Marker(event) => (event, c.u16().filter(|_| d.version > 0)),
         Shape::Runtime => {
@@ -232,6 +280,11 @@ pub fn decode_event<'a>(
                 named,
             };
             let instance = instance_behind(&mut c, if named { 3 } else { 0 }, d.version);
+            // Behind the instance there is nothing in version 1, and the id of a rejit in version 2.
+            let behind = c.rest().len();
+            whole = named
+                && instance.is_some()
+                && (d.version == 1 && behind == 0 || d.version == 2 && behind == 8);
             (ClrEvent::Method(via, method), instance)
         }
         Shape::Module(via) => {
@@ -260,14 +313,25 @@ pub fn decode_event<'a>(
         Shape::Stack => {
             let instance = c.u16();
             c.take(2)?;
-            (ClrEvent::Stack(c.u32()?), instance)
+            let stated = c.u32()?;
+            let size = if pointers == Some(PointerSize::P8) { 8 } else { 4 };
+            whole = usize::try_from(stated).ok().and_then(|n| n.checked_mul(size))
+                == Some(c.rest().len());
+            (ClrEvent::Stack(stated), instance)
         }
         Shape::JitStart => {
             let id = c.u64()?;
             c.take(16)?;
             (ClrEvent::JitStart(id), instance_behind(&mut c, 3, d.version))
         }
-        Shape::IlMap => (ClrEvent::IlMap(c.u64()?), None),
+        Shape::IlMap => {
+            let id = c.u64()?;
+            // The id of a rejit, the part of the code, and two lists of as many offsets; then the instance.
+            let count = c.take(9).and_then(|_| c.u16());
+            let size = count.map(|count| 8 * usize::from(count) + 2);
+            whole = d.version == 0 && size == Some(c.rest().len());
+            (ClrEvent::IlMap(id), None)
+        }
         Shape::Exception if d.version > 0 => {
             c.utf16z()?;
             c.utf16z()?;
@@ -286,29 +350,16 @@ pub fn decode_event<'a>(
         Shape::Exception => (ClrEvent::Other, None),
         Shape::Other => (ClrEvent::Other, None),
     };
-    Some(FromClr { instance, event, rundown })
+    Some(FromClr { instance, event, rundown, whole })
 }
 
 fn module<'a>(c: &mut Cursor<'a>, version: u8) -> Option<(Module<'a>, Option<u16>)> {
     let (id, assembly, flags) = (c.u64()?, c.u64()?, c.u32()?);
     c.take(4)?;
-    let (il_path, native_path) = (c.utf16z()?, c.utf16z()?);
-    let mut module = Module {
-        id,
-        assembly,
-        flags,
-        il_path,
-        native_path,
-        has_identity: version >= 2,
-        il_pdb: None,
-        native_pdb: None,
-    };
+    let behind = c.rest();
+    (c.utf16z()?, c.utf16z()?);
     let instance = if version > 0 { c.u16() } else { None };
-    if version >= 2 {
-        module.il_pdb = pdb(c);
-        module.native_pdb = pdb(c);
-    }
-    Some((module, instance))
+    Some((Module { id, assembly, flags, version, behind }, instance))
 }
 
 fn pdb(c: &mut Cursor<'_>) -> Option<Pdb> {
@@ -319,15 +370,9 @@ fn pdb(c: &mut Cursor<'_>) -> Option<Pdb> {
 
 /// The addresses of a CLR stack event: all pointers behind the eight bytes of its fixed part. The
 /// payload's length decides, since the manifest's count is wrong (erratum X28).
-pub fn stack_frames(
-    payload: &[u8],
-    pointers: Option<PointerSize>,
-) -> impl Iterator<Item = u64> + '_ {
-    let wide = pointers == Some(PointerSize::P8);
-    let stack = payload.get(8..).unwrap_or_default();
-    stack
-        .chunks_exact(if wide { 8 } else { 4 })
-        .filter_map(move |a| if wide { a.u64_at(0) } else { a.u32_at(0).map(u64::from) })
+#[must_use]
+pub fn stack_frames(payload: &[u8], pointers: Option<PointerSize>) -> Frames<'_> {
+    Frames::new(payload.get(8..).unwrap_or_default(), pointers == Some(PointerSize::P8))
 }
 
 /// What a method's event says besides where its code is.

@@ -169,8 +169,6 @@ pub struct Admission {
     seen: Vec<(Key, Counted)>,
     /// Where each kind stands in `seen`.
     places: HashMap<Key, usize>,
-    /// The kinds of the last events, by a hash: a few kinds take turns.
-    recent: [Option<(Key, u32)>; Self::RECENT],
     /// Whether some kinds of events were not kept, since there were too many.
     pub overflowed: bool,
     /// Enablements, told ones first, in the order in which they appeared.
@@ -192,7 +190,6 @@ impl Admission {
         Admission {
             seen: Vec::new(),
             places: HashMap::default(),
-            recent: [None; Self::RECENT],
             overflowed: false,
             enabled,
             rundown: false,
@@ -200,43 +197,47 @@ impl Admission {
         }
     }
 
-    /// Kinds of the last events that are remembered; a power of two.
-    const RECENT: usize = 64;
     /// Most kinds of events that are kept.
     const KINDS: usize = 1 << 16;
     /// Most enablements that are kept.
     const ENABLED: usize = 1 << 12;
 
-    /// Takes in an event.
-    #[inline]
-    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+    /// Where the kind of an event is counted; `None` when there is no room for one more.
+    pub(super) fn place(&mut self, header: &EventHeader) -> Option<usize> {
         let (provider, d) = (header.provider, header.descriptor);
         let key = Key { provider, keyword: d.keyword, id: d.id, level: d.level };
-        let low = u64::from(d.id) ^ provider.to_bytes().u64_at(0).unwrap_or(0) ^ d.keyword;
-        let at = low.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let recent = self.recent.get_mut(at as usize & (Self::RECENT - 1));
-        match recent.as_deref() {
-            Some(Some((last, place))) if *last == key => {
-                let place = *place as usize;
-                if let Some((_, counted)) = self.seen.get_mut(place) {
-                    counted.add(stamp);
-                }
-            }
-            _ => match place(&mut self.places, &mut self.seen, key) {
-                Some(place) => {
-                    if let Some((_, counted)) = self.seen.get_mut(place) {
-                        counted.add(stamp);
-                    }
-                    if let (Some(recent), Ok(place)) = (recent, u32::try_from(place)) {
-                        *recent = Some((key, place));
-                    }
-                }
-                None => self.overflowed = true,
-            },
+        if let Some(&place) = self.places.get(&key) {
+            return Some(place);
         }
-        if provider == PERFVIEW {
-            self.perfview(d.id, record.payload(), stamp);
-        } else if provider == EVENT_TRACING && d.id == 14 {
+        if self.seen.len() >= Self::KINDS {
+            return None;
+        }
+        self.seen.push((key, Counted::default()));
+        self.places.insert(key, self.seen.len() - 1);
+        Some(self.seen.len() - 1)
+    }
+
+    /// Counts an event of the kind at a place.
+    #[inline]
+    pub(super) fn count(&mut self, place: Option<u32>, stamp: i64) {
+        match place.and_then(|place| self.seen.get_mut(place as usize)) {
+            Some((_, counted)) => counted.add(stamp),
+            None => self.overflowed = true,
+        }
+    }
+
+    /// Whether an event is of those that tell what sessions were enabled with.
+    pub(super) fn is_telling(header: &EventHeader) -> bool {
+        let provider = header.provider;
+        provider == PERFVIEW || provider == EVENT_TRACING && header.descriptor.id == 14
+    }
+
+    /// Takes in an event of those that tell what sessions were enabled with.
+    #[cold]
+    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+        if header.provider == PERFVIEW {
+            self.perfview(header.descriptor.id, record.payload(), stamp);
+        } else {
             self.event_tracing(record.payload(), stamp);
         }
     }
@@ -348,23 +349,6 @@ impl Admission {
         });
         known.into_iter().chain(seen.filter_map(|(_, counted)| counted.first)).min()
     }
-}
-
-/// Where a kind of events is counted; `None` when there is no room for one more.
-fn place(
-    places: &mut HashMap<Key, usize>,
-    seen: &mut Vec<(Key, Counted)>,
-    key: Key,
-) -> Option<usize> {
-    if let Some(&place) = places.get(&key) {
-        return Some(place);
-    }
-    if seen.len() >= Admission::KINDS {
-        return None;
-    }
-    seen.push((key, Counted::default()));
-    places.insert(key, seen.len() - 1);
-    Some(seen.len() - 1)
 }
 
 fn text(units: &[u8]) -> String {

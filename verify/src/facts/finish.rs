@@ -25,6 +25,8 @@ impl Facts {
     /// Decides what had to wait for the end of the trace.
     pub fn finish(&mut self) {
         self.losses.sort_unstable();
+        self.settle();
+        self.payloads.add(&mut self.sizes);
         for ((tid, address), sight) in std::mem::take(&mut self.homeless) {
             // A thread that nothing tells of: its addresses can still be the kernel's.
             let pid = self.threads.get(&tid).copied().unwrap_or(0);

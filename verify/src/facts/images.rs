@@ -61,12 +61,11 @@ impl KernelHits {
         })
     }
 
-    /// Counts an address.
-    #[inline]
-    pub fn add(&mut self, place: u32, origin: Origin) {
-        let hits = self.list.get_mut(place as usize);
+    /// Counts addresses.
+    pub fn add(&mut self, place: usize, origin: Origin, count: u64) {
+        let hits = self.list.get_mut(place);
         if let Some(n) = hits.and_then(|(_, hits)| hits.get_mut(origin as usize)) {
-            *n += 1;
+            *n += count;
         }
     }
 

@@ -173,15 +173,16 @@ impl ModuleFacts {
     fn learn(&mut self, module: &Module<'_>) {
         self.assembly = module.assembly;
         self.flags |= module.flags;
+        let text = module.text();
         if self.name.is_empty() {
-            self.name = file_name(module.il_path);
+            self.name = file_name(text.il_path);
         }
         if self.native_name.is_empty() {
-            self.native_name = file_name(module.native_path);
+            self.native_name = file_name(text.native_path);
         }
-        self.has_identity |= module.has_identity;
-        self.il_pdb = self.il_pdb.or(module.il_pdb);
-        self.native_pdb = self.native_pdb.or(module.native_pdb);
+        self.has_identity |= module.has_identity();
+        self.il_pdb = self.il_pdb.or(text.il_pdb);
+        self.native_pdb = self.native_pdb.or(text.native_pdb);
     }
 }
 

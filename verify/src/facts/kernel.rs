@@ -4,6 +4,8 @@ use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::Record;
 
+use super::frames::Frames;
+
 /// What happened to a process, a thread or an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -87,22 +89,8 @@ pub enum KernelEvent<'a> {
     },
 }
 
-/// Addresses as a record stores them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frames<'a> {
-    bytes: &'a [u8],
-    wide: bool,
-}
-
-impl<'a> Frames<'a> {
-    /// The addresses, innermost first.
-    pub fn iter(&self) -> impl Iterator<Item = u64> + use<'a> {
-        let wide = self.wide;
-        self.bytes
-            .chunks_exact(if wide { 8 } else { 4 })
-            .filter_map(move |a| if wide { a.u64_at(0) } else { a.u32_at(0).map(u64::from) })
-    }
-}
+/// The hook of a sample.
+pub const SAMPLE: u16 = 0x0f2e;
 
 /// Whether [`decode`] knows events with this hook.
 #[must_use]
@@ -110,7 +98,7 @@ impl<'a> Frames<'a> {
 pub const fn is_looked_at(hook: u16) -> bool {
     matches!(
         hook,
-        0x0f2e
+        SAMPLE
             | 0x1820
             | 0x1822..=0x1826
             | 0x030a
@@ -120,22 +108,37 @@ pub const fn is_looked_at(hook: u16) -> bool {
     )
 }
 
+/// The address and the thread of a [`SAMPLE`]: most of what a kernel session logs.
+#[must_use]
+#[inline]
+pub fn sample(record: &Record<'_>) -> Option<(u64, u32)> {
+    let payload = record.payload();
+    if record.pointer_size()? == PointerSize::P8 {
+        Some((payload.u64_at(0)?, payload.u32_at(8)?))
+    } else {
+        Some((payload.u32_at(0)?.into(), payload.u32_at(4)?))
+    }
+}
+
 /// Decodes a kernel event; `None` for those that verification does not look at, and for payloads
 /// too short for their event.
 #[must_use]
 #[inline]
 pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
     let hook = record.hook().filter(|&hook| is_looked_at(hook))?;
+    if hook == SAMPLE {
+        let (address, tid) = sample(record)?;
+        return Some(KernelEvent::Sample { address, tid });
+    }
     let wide = record.pointer_size()? == PointerSize::P8;
     let pointer = |c: &mut Cursor<'a>| if wide { c.u64() } else { c.u32().map(u64::from) };
     let mut c = Cursor::new(record.payload());
     Some(match hook {
-        0x0f2e => KernelEvent::Sample { address: pointer(&mut c)?, tid: c.u32()? },
         0x1820 => {
             let at = c.i64()?;
             let pid = c.u32()?;
             c.take(4)?;
-            KernelEvent::Stack { at, pid, frames: Frames { bytes: c.rest(), wide } }
+            KernelEvent::Stack { at, pid, frames: Frames::new(c.rest(), wide) }
         }
         0x1825 | 0x1826 => {
             let at = c.i64()?;
@@ -146,7 +149,7 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
         0x1822..=0x1824 => KernelEvent::StackDefinition {
             key: pointer(&mut c)?,
             last: hook != 0x1822,
-            frames: Frames { bytes: c.rest(), wide },
+            frames: Frames::new(c.rest(), wide),
         },
         // Image loads of old stand in the process group.
         0x030a | 0x1402..=0x1404 => {

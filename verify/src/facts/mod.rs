@@ -7,21 +7,26 @@
 //! and address, for a rundown that may come later, and is decided at the end of the trace.
 
 pub mod activity;
+mod addresses;
 pub mod bare;
 mod chunks;
 pub mod clr;
 pub mod enable;
 mod finish;
+pub mod frames;
 pub mod images;
 pub mod infer;
 pub mod instance;
 pub mod kernel;
+mod kinds;
 pub mod loss;
 pub mod payload;
 mod process;
 mod ranges;
 mod recent;
+mod sampled;
 mod seen;
+mod sizes;
 pub mod source;
 pub mod stacks;
 pub mod told;
@@ -33,6 +38,7 @@ use std::collections::btree_map::Entry;
 use etl_format::Clock;
 use etl_format::constants::EventFlags;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_schema::tables::Profile;
 use foldhash::HashMap;
 
 use activity::Activities;
@@ -41,9 +47,12 @@ use clr::ClrEvent;
 use enable::{Admission, Enabled};
 use images::Images;
 use kernel::{Change, KernelEvent};
+use kinds::Kinds;
 use loss::Loss;
 use payload::Payloads;
-use recent::{Owner, Recents};
+use recent::Recents;
+use sampled::Sampled;
+use sizes::Sizes;
 use source::{FileFacts, Timeline};
 use stacks::{StackPairs, Whose};
 use told::Told;
@@ -91,11 +100,12 @@ struct KeyUse {
 /// Stamps of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
 
+#[inline]
 fn widen(span: &mut Span, stamp: i64) {
-    *span = Some(match *span {
-        Some((first, last)) => (first.min(stamp), last.max(stamp)),
-        None => (stamp, stamp),
-    });
+    match span {
+        Some((first, last)) => (*first, *last) = (stamp.min(*first), stamp.max(*last)),
+        None => *span = Some((stamp, stamp)),
+    }
 }
 
 /// What a trace says.
@@ -134,10 +144,16 @@ pub struct Facts {
     /// What things are called, if somebody wants to know: see [`Facts::keep_names`].
     pub told: Option<Told>,
     timeline: Timeline,
+    /// The kinds of the last events.
+    kinds: Kinds,
+    /// Payloads of the CLR that are looked at with its events.
+    sizes: Sizes,
     by_pid: HashMap<u32, usize>,
     /// Processes that were asked for a moment ago, and their indices, by the lowest bits of their ids.
     near: [Option<(u32, usize)>; NEAR],
     threads: HashMap<u32, u32>,
+    /// Processes of the threads that were sampled a moment ago.
+    sampled: Sampled,
     /// The thread of the last event: it has its process.
     last_thread: Option<u32>,
     /// Samples of threads whose process is not known yet, by thread and address.
@@ -176,9 +192,12 @@ impl Facts {
             payloads: Payloads::default(),
             told: None,
             timeline,
+            kinds: Kinds::default(),
+            sizes: Sizes::default(),
             by_pid: HashMap::default(),
             near: [None; NEAR],
             threads: HashMap::default(),
+            sampled: Sampled::default(),
             last_thread: None,
             homeless: HashMap::default(),
             keys: BTreeMap::new(),
@@ -187,6 +206,12 @@ impl Facts {
             kernel: Ranges::default(),
             recent: Recents::default(),
         }
+    }
+
+    /// Compares payloads with these tables, and not with those of the shipped runtimes.
+    #[must_use]
+    pub fn with_tables(self, tables: Profile) -> Self {
+        Facts { payloads: Payloads::new(tables), sizes: Sizes::new(tables), ..self }
     }
 
     /// Keeps the names of methods, modules, assemblies and domains, and of images, from now on. The
@@ -213,8 +238,8 @@ impl Facts {
         let stamp = self.timeline.stamp(source, record.stamp());
         widen(&mut self.span, stamp);
         if let Some(header) = record.event() {
-            let Facts { admission, activities, payloads, .. } = self;
-            seen::look(admission, activities, payloads, record, &header, stamp);
+            let Facts { kinds, admission, activities, payloads, .. } = self;
+            seen::look(kinds, admission, activities, payloads, record, &header, stamp);
             self.event(record, &header, stamp);
             return;
         }
@@ -227,10 +252,14 @@ impl Facts {
     }
 
     /// Takes in what a record says of who owns addresses, and which addresses it names.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn owners(&mut self, record: &Record<'_>, source: usize) {
         let stamp = self.timeline.stamp(source, record.stamp());
-        if let Some(header) = record.event() {
+        if record.hook() == Some(kernel::SAMPLE) {
+            if let Some((address, tid)) = kernel::sample(record) {
+                self.sample(address, tid, stamp);
+            }
+        } else if let Some(header) = record.event() {
             self.event(record, &header, stamp);
         } else if record.is_kernel() {
             if let Some(event) = kernel::decode(record) {
@@ -249,8 +278,8 @@ impl Facts {
             self.threads.entry(tid).or_insert(pid);
             self.last_thread = Some(tid);
         }
-        if header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN {
-            self.clr_event(record, header, stamp);
+        if let Some(rundown) = clr::rundown_of(header.provider) {
+            self.clr_event(record, header, rundown, stamp);
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             for item in record.extended() {
@@ -262,11 +291,12 @@ impl Facts {
         }
     }
 
-    fn clr_event(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+    fn clr_event(&mut self, record: &Record<'_>, header: &EventHeader, rundown: bool, stamp: i64) {
         let (pid, tid) = (header.process_id, header.thread_id);
         let (payload, pointers) = (record.payload(), record.pointer_size());
-        let Some(from) = clr::decode_event(header, payload, pointers) else {
-            let rundown = header.provider == clr::RUNDOWN;
+        let from = clr::decode_event(rundown, header.descriptor, payload, pointers);
+        self.sizes.event(record, header, from.is_some_and(|from| from.whole), stamp);
+        let Some(from) = from else {
             self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, stamp);
             return;
         };
@@ -278,10 +308,10 @@ impl Facts {
         match from.event {
             ClrEvent::Stack(stated) => {
                 let frames = clr::stack_frames(payload, pointers);
-                let held = self.stack(index, Origin::ClrStack, frames, stamp);
+                self.frames(index, Origin::ClrStack, frames, stamp);
                 // A stack comes microseconds after its event.
                 let begun = since.unsigned_abs() <= self.clock.frequency / 100;
-                self.stacks.stack(whose, (stated, held), stamp, begun);
+                self.stacks.stack(whose, (stated, frames.len()), stamp, begun);
             }
             ClrEvent::Exception(at) => {
                 self.stack(index, Origin::Exception, std::iter::once(at), stamp);
@@ -307,26 +337,11 @@ impl Facts {
 
     fn kernel_event(&mut self, event: KernelEvent<'_>, record: &Record<'_>, stamp: i64) {
         match event {
-            KernelEvent::Sample { address, tid } => {
-                let pid = if tid == 0 { Some(0) } else { self.threads.get(&tid).copied() };
-                let beyond = self.homeless.len() >= HOMELESS;
-                match pid.or(beyond.then_some(0)) {
-                    Some(pid) => {
-                        let process = self.process(pid);
-                        let address = std::iter::once(address);
-                        self.stack(process, Origin::Sample, address, stamp);
-                    }
-                    None => {
-                        let sight = Sight { count: 0, first: stamp, last: stamp, in_image: false };
-                        let sight = self.homeless.entry((tid, address)).or_insert(sight);
-                        (sight.count, sight.last) = (sight.count + 1, stamp);
-                    }
-                }
-            }
+            KernelEvent::Sample { address, tid } => self.sample(address, tid, stamp),
             KernelEvent::Stack { at, pid, frames } => {
                 self.stacks.kernel(at, record.stamp());
                 let process = self.process(pid);
-                self.stack(process, Origin::KernelStack, frames.iter(), stamp);
+                self.frames(process, Origin::KernelStack, frames, stamp);
             }
             KernelEvent::StackKey { at, pid, key } => {
                 self.stacks.kernel(at, record.stamp());
@@ -361,12 +376,9 @@ impl Facts {
                 self.image(change, (pid, base, size), path, stamp);
             }
             KernelEvent::Thread { change, pid, tid } => match change {
-                Change::End => {
+                Change::End | Change::Start => {
                     self.threads.insert(tid, pid);
-                    self.stacks.forget(tid);
-                }
-                Change::Start => {
-                    self.threads.insert(tid, pid);
+                    self.sampled.forget(tid);
                     self.stacks.forget(tid);
                 }
                 _ => {
@@ -419,6 +431,7 @@ impl Facts {
             if reused.is_some_and(|p| p.ended.is_some()) {
                 self.by_pid.remove(&pid);
                 self.near = [None; NEAR];
+                self.sampled = Sampled::default();
             }
         }
         let index = self.process(pid);
@@ -472,70 +485,6 @@ impl Facts {
         self.processes.len() - 1
     }
 
-    /// Resolves the addresses of a stack, or puts them by; gives how many there were.
-    fn stack(
-        &mut self,
-        process: usize,
-        origin: Origin,
-        frames: impl Iterator<Item = u64>,
-        stamp: i64,
-    ) -> usize {
-        let index = process;
-        let Facts { processes, kernel, recent, room, .. } = self;
-        let Some(process) = processes.get_mut(index) else { return 0 };
-        let (mut count, mut in_kernel, mut named) = (0u64, 0u64, 0u64);
-        // Grows with each change of what an address of this process can resolve to.
-        let state = 1 + kernel.changes() + process.code.changes() + process.images.changes();
-        for address in frames {
-            count += 1;
-            let resolve = || owner(address, process, kernel);
-            let Some(found) = recent.get(index, address, state, resolve) else { continue };
-            match found.owner {
-                Owner::Kernel(place) => {
-                    in_kernel += 1;
-                    process.kernel_hits.add(place, origin);
-                }
-                Owner::Method => named += 1,
-                Owner::Image | Owner::Nobody => {
-                    let in_image = found.owner == Owner::Image;
-                    let place = found.waiting().or_else(|| {
-                        let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
-                        let place = process.pending.place(address, sight, room);
-                        match place {
-                            Some(place) => found.wait_at(place),
-                            None => process.pending.see_beyond(origin, sight),
-                        }
-                        place
-                    });
-                    if let Some(place) = place {
-                        process.pending.see_now(place, origin, in_image, stamp);
-                    }
-                }
-            }
-        }
-        *process.tally(origin) += Tally {
-            stacks: 1,
-            frames: count,
-            image: in_kernel,
-            managed: named,
-            named,
-            ..Tally::default()
-        };
-        usize::try_from(count).unwrap_or(usize::MAX)
-    }
-
-    /// Frames of a stack that was told by key: when each use was is not kept, so all are decided at
-    /// the end, for the span of the uses.
-    fn keyed(&mut self, process: usize, key_use: KeyUse, frames: impl Iterator<Item = u64>) {
-        let KeyUse { count, first, last } = key_use;
-        let Some(process) = self.processes.get_mut(process) else { return };
-        for address in frames {
-            process.tally(Origin::KernelStack).frames += count;
-            let sight = Sight { count, first, last, in_image: false };
-            process.pend(address, Origin::KernelStack, sight, &mut self.room);
-        }
-    }
-
     /// Stacks told by a key that was never defined.
     #[must_use]
     pub fn undefined_stacks(&self) -> u64 {
@@ -572,20 +521,4 @@ impl Facts {
         }
         sum
     }
-}
-
-/// What an address of a process resolves to as things are.
-fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Owner {
-    if address >= KERNEL_SPACE
-        && let Some(image) = kernel.now(address)
-    {
-        return Owner::Kernel(process.kernel_hits.place(image.instance));
-    }
-    if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
-        return Owner::Method;
-    }
-    if process.images.now(address).is_some() || kernel.now(address).is_some() {
-        return Owner::Image;
-    }
-    Owner::Nobody
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, PointerSize};
-use etl_format::cursor::Bytes;
+use etl_format::constants::PointerSize;
 use etl_format::read::{EventDescriptor, EventHeader, Record};
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
@@ -12,7 +11,9 @@ use etl_schema::store::SchemaStore;
 use etl_schema::tables::{Profile, Registry};
 
 use super::clr;
+use super::kinds::Kind;
 use super::process::Counted;
+use super::sizes;
 
 /// Provider, id and version of an event.
 pub type EventId = (Guid, u16, u8);
@@ -32,15 +33,11 @@ pub struct Payloads {
     pub checked: u64,
     store: SchemaStore,
     tables: Profile,
-    /// What the tables have for the kinds of the last events, by a hash.
-    recent: Vec<Option<(EventId, Option<&'static Decoder>)>>,
 }
 
 impl Payloads {
     /// Most kinds of events that are told of each.
     const KINDS: usize = 1 << 12;
-    /// Kinds of the last events that are remembered; a power of two.
-    const RECENT: usize = 256;
 
     /// Compares with these tables.
     #[must_use]
@@ -55,27 +52,38 @@ impl Payloads {
         self.store.learn(record);
     }
 
-    /// Takes in an event with its payload.
-    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, payload: &[u8], stamp: i64) {
+    /// Takes in an event of a kind.
+    pub(super) fn event(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        kind: &Kind,
+        stamp: i64,
+    ) {
         self.store.learn_event(header, record);
         let (provider, d) = (header.provider, header.descriptor);
         let id = (provider, d.id, d.version);
-        // Events with extended data may bring a schema of their own.
-        let plain = !header.flags.has(EventFlags::EXTENDED_INFO)
-            && !header.flags.has(EventFlags::STRING_ONLY);
-        let table = if plain { self.table(id) } else { None };
-        let Some(decoder) = table.or_else(|| self.store.decoder(record)) else {
-            self.unknown(id, stamp);
-            return;
+        let (decoder, misfit) = match kind.decoder.filter(|_| sizes::is_plain(header)) {
+            Some(decoder) => (decoder, kind.misfit),
+            None => match self.store.decoder(record) {
+                Some(decoder) => (decoder, self.is_misfit(provider, d, decoder)),
+                None => {
+                    if kind.other_version {
+                        count(&mut self.unknown_version, id, stamp);
+                    }
+                    return;
+                }
+            },
         };
         self.checked += 1;
-        let schema = decoder.schema();
-        let clr = provider == clr::RUNTIME || provider == clr::RUNDOWN;
-        if clr && (schema.level.value, schema.keywords) != (d.level, keyword(d)) && !self.was(id, d)
-        {
+        if misfit {
             count(&mut self.descriptor, id, stamp);
         }
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        if kind.elsewhere && sizes::is_plain(header) {
+            return;
+        }
+        let (payload, pointers) =
+            (record.payload(), record.pointer_size().unwrap_or(PointerSize::P8));
         if decoder.fixed_size(pointers) == Some(payload.len()) {
             return;
         }
@@ -91,46 +99,40 @@ impl Payloads {
     }
 
     /// What the tables have for an event.
-    #[inline]
-    fn table(&mut self, id: EventId) -> Option<&'static Decoder> {
-        let (provider, number, version) = id;
-        let low = provider.to_bytes().u64_at(0).unwrap_or(0);
-        let mixed = low ^ u64::from(number) ^ u64::from(version) << 16;
-        let at = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let at = at as usize & (Self::RECENT - 1);
-        match self.recent.get(at) {
-            Some(Some((known, decoder))) if *known == id => *decoder,
-            _ => {
-                let key = Identity::Modern { id: number, version };
-                let decoder = self.store.from_tables(provider, key);
-                if self.recent.is_empty() {
-                    self.recent = vec![None; Self::RECENT];
-                }
-                if let Some(place) = self.recent.get_mut(at) {
-                    *place = Some((id, decoder));
-                }
-                decoder
-            }
-        }
+    pub(super) fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
+        self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
     }
 
-    fn unknown(&mut self, id: EventId, stamp: i64) {
-        let provider = Registry::profile(self.tables).provider(id.0);
-        let others = provider.is_some_and(|p| {
+    /// Whether an event is one of the CLR's whose level and keywords are neither those of its schema nor those
+    /// that an older runtime gave it.
+    pub(super) fn is_misfit(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
+        let clr = provider == clr::RUNTIME || provider == clr::RUNDOWN;
+        let schema = decoder.schema();
+        clr && (schema.level.value, schema.keywords) != (d.level, keyword(d))
+            && !self.was(provider, d)
+    }
+
+    /// Whether the tables have other versions of an event, should they not have this one.
+    pub(super) fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
+        let provider = Registry::profile(self.tables).provider(provider);
+        provider.is_some_and(|p| {
             p.events.iter().any(|e| {
-                matches!(e.schema.identity, Identity::Modern { id: other, .. } if other == id.1)
+                matches!(e.schema.identity, Identity::Modern { id: other, .. } if other == d.id)
             })
-        });
-        if others {
-            count(&mut self.unknown_version, id, stamp);
-        }
+        })
     }
 
     /// Whether an older runtime gave the event this level and these keywords.
-    fn was(&self, (provider, id, version): EventId, d: EventDescriptor) -> bool {
-        let key = Identity::Modern { id, version };
+    fn was(&self, provider: Guid, d: EventDescriptor) -> bool {
+        let key = Identity::Modern { id: d.id, version: d.version };
         let event = Registry::profile(self.tables).event(provider, key);
         event.is_some_and(|e| e.older == Some((d.level, keyword(d))))
+    }
+
+    /// Takes in what was found elsewhere.
+    pub(super) fn add(&mut self, sizes: &mut sizes::Sizes) {
+        self.short.append(&mut sizes.short);
+        self.long.append(&mut sizes.long);
     }
 
     /// What is known of names.

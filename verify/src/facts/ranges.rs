@@ -126,12 +126,18 @@ pub struct Ranges {
     hidden: BTreeMap<u64, Vec<Range>>,
     /// Ranges that began where another one was still alive.
     pub overlaps: u64,
+    /// Whether a range ever began inside another one, which then does not own all that it covers.
+    nested: bool,
     /// The range found last: frames of a stack, and samples, come in bunches.
     recent: Option<(u64, Live)>,
     /// The gap found last: what follows an address without owner often has none either.
     gap: Option<(u64, u64)>,
     /// How often anything changed.
     changes: u64,
+    /// How often anything changed that reaches over many pages.
+    far: u64,
+    /// How often anything else changed, by page: see [`Ranges::page`]. Empty before the first time.
+    near: Vec<u32>,
 }
 
 impl Ranges {
@@ -144,8 +150,11 @@ impl Ranges {
         if end == start {
             return Added::Empty;
         }
-        self.changed();
         let beneath = self.live.at_or_before(end - 1);
+        let overlapped = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
+        // What another one covers behind its end is found no more.
+        let other = overlapped.map_or(end, |(at, live)| live.range(at, None).end);
+        self.changed(start, end.max(other));
         // Most of what is told of is new, and nothing begins there.
         if beneath.is_some_and(|(at, _)| at >= start)
             && let Some(known) = self.live.get_mut(start)
@@ -169,28 +178,33 @@ impl Ranges {
             *known = live(from, size, tag);
             return Added::Again;
         }
-        let beneath = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
-        if let Some((at, older)) = beneath {
+        if let Some((at, older)) = overlapped {
             self.overlaps += 1;
             if at != start {
+                self.nested = true;
                 self.hidden.entry(at).or_default().push(older.range(at, None));
             }
         }
         if let Some(replaced) = self.live.insert(start, live(from, size, tag)) {
             self.past.push(replaced.range(start, from));
         }
-        beneath.map_or(Added::New, |(at, _)| Added::Overlaps(at))
+        overlapped.map_or(Added::New, |(at, _)| Added::Overlaps(at))
     }
 
     /// The range that begins at `start` ends; gives what was known of it. One whose beginning was not
     /// seen has been there since before the trace.
     pub fn remove(&mut self, start: u64, size: u64, at: i64, tag: Tag) -> Option<Tag> {
-        self.changed();
         let known = self.live.remove(start);
+        let told = start.saturating_add(size);
+        let end = known.map_or(told, |live| live.range(start, None).end);
+        // What it covered of another one is found again, to where that one ends.
+        let beneath = self.live.at_or_before(start);
+        let other = beneath.map_or(end, |(at, live)| live.range(at, None).end);
+        self.changed(start, end.max(other));
         let range = match known {
             Some(live) => live.range(start, Some(at)),
             None => {
-                let end = start.saturating_add(size);
+                let end = told;
                 Range { start, end, from: None, to: Some(at), tag }
             }
         };
@@ -209,19 +223,54 @@ impl Ranges {
         for range in std::mem::take(&mut self.hidden).into_values().flatten() {
             self.past.push(Range { to: Some(at), ..range });
         }
-        self.changed();
+        self.changed(0, u64::MAX);
     }
 
-    fn changed(&mut self) {
+    /// Pages whose changes are counted apart; a power of two. Pages that are as far from each other share a count.
+    const PAGES: usize = 256;
+    /// Pages of a change that is counted for each of them.
+    const FEW: u64 = 8;
+
+    /// The page of an address.
+    #[inline]
+    fn page(address: u64) -> u64 {
+        address >> 12
+    }
+
+    /// What stretches from `start` to before `end` changes.
+    fn changed(&mut self, start: u64, end: u64) {
         (self.recent, self.gap) = (None, None);
+        let (first, last) = (Self::page(start), Self::page(end.saturating_sub(1)));
         self.changes += 1;
+        if last.saturating_sub(first) >= Self::FEW {
+            self.far += 1;
+            return;
+        }
+        self.near.resize(Self::PAGES, 0);
+        for page in first..=last {
+            if let Some(count) = self.near.get_mut(page as usize & (Self::PAGES - 1)) {
+                match count.checked_add(1) {
+                    Some(more) => *count = more,
+                    // What has to grow goes on growing.
+                    None => self.far += 1,
+                }
+            }
+        }
     }
 
-    /// How often anything changed: what [`Ranges::now`] gives for an address holds as long as this.
+    /// How often anything changed.
     #[must_use]
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// How often anything changed at an address, or near it: what [`Ranges::now`] gives for it holds as long as this.
+    #[must_use]
+    #[inline]
+    pub fn changes_at(&self, address: u64) -> u64 {
+        let near = self.near.get(Self::page(address) as usize & (Self::PAGES - 1));
+        self.far + u64::from(near.copied().unwrap_or(0))
     }
 
     /// The owner, among those alive now, of an address.
@@ -238,7 +287,7 @@ impl Ranges {
         let found = self.live.at_or_before(address);
         match found.filter(|(at, live)| live.covers(*at, address)) {
             Some((at, live)) => {
-                self.recent = Some((at, live));
+                self.recent = (!self.nested).then_some((at, live));
                 Some(live.tag())
             }
             None => {
@@ -376,6 +425,7 @@ impl History<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn named(id: u64) -> Tag {
         Tag { id, bits: Tag::NAMED, ..Tag::default() }
@@ -454,5 +504,33 @@ mod tests {
         assert_eq!(ranges.now(0x1010), None);
         assert_eq!(ranges.now(0x0fff), None);
         assert_eq!(ranges.now(0x1000), Some(named(1)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn what_was_found_holds_as_long_as_nothing_changed_there(
+            steps in proptest::collection::vec((0u64..0x60, 0u32..14, any::<bool>(), any::<bool>()), 1..80)
+        ) {
+            let mut ranges = Ranges::default();
+            let addresses: Vec<_> = (0..0x200).map(|i| i * 0x100).collect();
+            let mut found = vec![(0, 0, None); addresses.len()];
+            for (stamp, (place, size, gone, seen)) in steps.into_iter().enumerate() {
+                let (start, size, stamp) = (place * 0x200, 0x80u64 << size, stamp as i64);
+                if gone {
+                    ranges.remove(start, size, stamp, named(9));
+                } else {
+                    ranges.add(start, size, seen.then_some(stamp), named(stamp as u64));
+                }
+                for (&address, found) in addresses.iter().zip(&mut found) {
+                    let now = (ranges.changes(), ranges.changes_at(address), ranges.now(address));
+                    prop_assert!(found.0 < now.0 && found.1 <= now.1);
+                    if found.1 == now.1 {
+                        prop_assert_eq!(found.2, now.2, "{:#x}", address);
+                    }
+                    *found = now;
+                }
+            }
+        }
     }
 }

@@ -9,12 +9,14 @@ use etl_format::constants::EventFlags;
 
 use super::activity::Activities;
 use super::enable::Admission;
+use super::kinds::Kinds;
 use super::payload::Payloads;
 use super::{Facts, Span, clr, images, kernel, widen};
 
 /// The facts that have nothing to do with addresses, taken out of the others for a while.
 #[derive(Debug)]
 pub(crate) struct Seen {
+    kinds: Kinds,
     admission: Admission,
     activities: Activities,
     payloads: Payloads,
@@ -33,6 +35,7 @@ impl Facts {
     pub(crate) fn take_seen(&mut self) -> Seen {
         let none = Admission::new(&[], &self.clock);
         Seen {
+            kinds: std::mem::take(&mut self.kinds),
             admission: std::mem::replace(&mut self.admission, none),
             activities: std::mem::take(&mut self.activities),
             payloads: std::mem::take(&mut self.payloads),
@@ -45,7 +48,9 @@ impl Facts {
 
     /// Puts back what [`Facts::take_seen`] took out.
     pub(crate) fn give_back(&mut self, seen: Seen) {
-        let Seen { admission, activities, payloads, records, span, kernel_span, threads: _ } = seen;
+        let Seen { kinds, admission, activities, payloads, records, span, kernel_span, threads: _ } =
+            seen;
+        self.kinds = kinds;
         (self.admission, self.activities, self.payloads) = (admission, activities, payloads);
         (self.records, self.span, self.kernel_span) = (records, span, kernel_span);
     }
@@ -66,8 +71,9 @@ impl Seen {
             self.payloads.learn(record);
             return images::is_identity(record);
         };
-        look(&mut self.admission, &mut self.activities, &mut self.payloads, record, &header, stamp);
-        let clr = header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN;
+        let Seen { kinds, admission, activities, payloads, .. } = self;
+        look(kinds, admission, activities, payloads, record, &header, stamp);
+        let clr = clr::rundown_of(header.provider).is_some();
         let thread = self.threads.get_mut(header.thread_id as usize & (THREADS - 1));
         // Whose thread it is counts only once, but it does no harm to say it again.
         let known = thread.is_some_and(|t| t.replace(header.thread_id) == Some(header.thread_id));
@@ -78,6 +84,7 @@ impl Seen {
 /// Takes in an event.
 #[inline]
 pub(super) fn look(
+    kinds: &mut Kinds,
     admission: &mut Admission,
     activities: &mut Activities,
     payloads: &mut Payloads,
@@ -85,7 +92,6 @@ pub(super) fn look(
     header: &EventHeader,
     stamp: i64,
 ) {
-    admission.event(record, header, stamp);
     let mut related = None;
     if header.flags.has(EventFlags::EXTENDED_INFO) {
         for item in record.extended() {
@@ -95,5 +101,10 @@ pub(super) fn look(
         }
     }
     activities.event(header, related, stamp);
-    payloads.event(record, header, record.payload(), stamp);
+    let Some(kind) = kinds.of(record, header, admission, payloads) else { return };
+    admission.count(kind.place, stamp);
+    if kind.tells {
+        admission.learn(record, header, stamp);
+    }
+    payloads.event(record, header, kind, stamp);
 }

@@ -171,15 +171,16 @@ impl Told {
     }
 
     fn module(&mut self, clr: ClrKey, via: Via, module: &Module<'_>, stamp: i64) {
+        let text = module.text();
         let told = ModuleTold {
             from: (via == Via::Load).then_some(stamp),
             to: (via == Via::Unload).then_some(stamp),
             assembly: module.assembly,
             flags: module.flags,
-            il_pdb: module.il_pdb,
-            native_pdb: module.native_pdb,
-            path: self.texts.number(module.il_path),
-            native_path: self.texts.number(module.native_path),
+            il_pdb: text.il_pdb,
+            native_pdb: text.native_pdb,
+            path: self.texts.number(text.il_path),
+            native_path: self.texts.number(text.native_path),
         };
         let spans = self.modules.entry((clr, module.id)).or_default();
         match spans.last_mut().filter(|last| last.to.is_none() && last.path == told.path) {

@@ -53,17 +53,6 @@ impl Waiting {
         }
     }
 
-    /// The address at a place was seen once, not before any other time that it was.
-    #[inline]
-    pub fn see_now(&mut self, place: usize, origin: Origin, in_image: bool, stamp: i64) {
-        let Some((_, pending)) = self.list.get_mut(place) else { return };
-        pending.last = pending.last.max(stamp);
-        let counts = if in_image { &mut pending.in_image } else { &mut pending.nowhere };
-        if let Some(n) = counts.get_mut(origin as usize) {
-            *n += 1;
-        }
-    }
-
     /// How many addresses wait.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,0 +1,159 @@
+//! Addresses of stacks and samples: whose they are at the time they are seen.
+
+use super::frames::Frames;
+use super::process::{Origin, Process, Sight, Tally};
+use super::ranges::{Ranges, Tag};
+use super::recent::{Owner, Recents, Seen};
+use super::{Facts, KERNEL_SPACE, KeyUse};
+
+impl Facts {
+    /// Resolves the addresses of a stack, or puts them by.
+    pub(super) fn frames(&mut self, index: usize, origin: Origin, frames: Frames<'_>, stamp: i64) {
+        match frames.wide() {
+            Some(wide) => {
+                self.stack(index, origin, wide.iter().map(|a| u64::from_le_bytes(*a)), stamp);
+            }
+            None => self.stack(index, origin, frames.iter(), stamp),
+        }
+    }
+
+    /// Resolves the addresses of a stack, or puts them by.
+    #[inline]
+    pub(super) fn stack(
+        &mut self,
+        index: usize,
+        origin: Origin,
+        mut frames: impl Iterator<Item = u64>,
+        stamp: i64,
+    ) {
+        let Facts { processes, kernel, recent, room, .. } = self;
+        let by = Seen::by(index, origin);
+        let mut count = 0u64;
+        loop {
+            let Some(process) = processes.get(index) else { return };
+            // Grows with each change of what an address of this process can resolve to.
+            let space = 1 + kernel.changes() + process.images.changes();
+            let code = &process.code;
+            let missed = frames.find(|&address| {
+                count += 1;
+                !recent.again(by, address, space + code.changes_at(address), stamp)
+            });
+            let Some(address) = missed else { break };
+            resolve(processes, kernel, recent, room, (index, origin, address), stamp);
+        }
+        if let Some(process) = processes.get_mut(index) {
+            let tally = process.tally(origin);
+            (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + count);
+        }
+    }
+
+    /// Frames of a stack that was told by key: when each use was is not kept, so all are decided at
+    /// the end, for the span of the uses.
+    pub(super) fn keyed(
+        &mut self,
+        process: usize,
+        key_use: KeyUse,
+        frames: impl Iterator<Item = u64>,
+    ) {
+        let KeyUse { count, first, last } = key_use;
+        let Some(process) = self.processes.get_mut(process) else { return };
+        for address in frames {
+            process.tally(Origin::KernelStack).frames += count;
+            let sight = Sight { count, first, last, in_image: false };
+            process.pend(address, Origin::KernelStack, sight, &mut self.room);
+        }
+    }
+
+    /// Counts what was seen and not yet counted where it belongs.
+    pub(super) fn settle(&mut self) {
+        for seen in self.recent.take() {
+            count(&mut self.processes, seen);
+        }
+    }
+}
+
+/// Finds out whose an address is, and notes it.
+#[cold]
+#[inline(never)]
+fn resolve(
+    processes: &mut [Process],
+    kernel: &mut Ranges,
+    recent: &mut Recents,
+    room: &mut usize,
+    (index, origin, address): (usize, Origin, u64),
+    stamp: i64,
+) {
+    if recent.is_small() {
+        for seen in recent.grow() {
+            count(processes, seen);
+        }
+    }
+    let Some(process) = processes.get_mut(index) else { return };
+    let by = Seen::by(index, origin);
+    let state = 1 + kernel.changes() + process.images.changes() + process.code.changes_at(address);
+    let (owner, place) = match owner(address, process, kernel) {
+        Whose::Kernel(place) => (Owner::Kernel, usize::try_from(place).ok()),
+        Whose::Method => (Owner::Method, None),
+        Whose::Open { in_image } => {
+            let place = recent.waiting(by, address).or_else(|| {
+                let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
+                process.pending.place(address, sight, room)
+            });
+            (if in_image { Owner::Image } else { Owner::Nobody }, place)
+        }
+    };
+    if let Some(before) = recent.note((by, address), state, stamp, (owner, place)) {
+        count(processes, before);
+    }
+}
+
+/// Counts an address as often as it was seen.
+fn count(processes: &mut [Process], seen: Seen) {
+    let Some(process) = processes.get_mut(seen.process()) else { return };
+    let (origin, count) = (seen.origin(), u64::from(seen.count));
+    match seen.owner {
+        Owner::Method => {
+            *process.tally(origin) += Tally { managed: count, named: count, ..Tally::default() };
+        }
+        Owner::Kernel => {
+            process.tally(origin).image += count;
+            if let Some(place) = seen.place() {
+                process.kernel_hits.add(place, origin, count);
+            }
+        }
+        Owner::Image | Owner::Nobody => {
+            let in_image = seen.owner == Owner::Image;
+            let sight = Sight { count, first: seen.last, last: seen.last, in_image };
+            match seen.place() {
+                Some(place) => process.pending.see(place, origin, sight),
+                None => process.pending.see_beyond(origin, sight),
+            }
+        }
+    }
+}
+
+/// What an address of a process resolves to as things are.
+enum Whose {
+    /// A method that an event names.
+    Method,
+    /// The image of the kernel whose hits are counted at this place.
+    Kernel(u32),
+    /// No named method covers it so far.
+    Open {
+        /// Whether an image does.
+        in_image: bool,
+    },
+}
+
+fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Whose {
+    if address >= KERNEL_SPACE
+        && let Some(image) = kernel.now(address)
+    {
+        return Whose::Kernel(process.kernel_hits.place(image.instance));
+    }
+    if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
+        return Whose::Method;
+    }
+    let in_image = process.images.now(address).is_some() || kernel.now(address).is_some();
+    Whose::Open { in_image }
+}

@@ -1,0 +1,91 @@
+//! What is known of each kind of events, found by one look-up.
+//!
+//! A few dozen kinds make up a trace. What a provider and a descriptor decide (where the kind is counted, the
+//! layout in the tables, whether level and keywords are the tables') is found out once, and then stands in a table
+//! with one place for each hash.
+
+use etl_format::cursor::Bytes;
+use etl_format::read::{EventHeader, Record};
+use etl_schema::decode::Decoder;
+
+use super::enable::Admission;
+use super::payload::Payloads;
+use super::sizes;
+
+/// Provider and descriptor as the header of an event holds them, one behind the other.
+type Key = [u8; 32];
+
+/// Where they begin.
+const KEY_AT: usize = 0x18;
+
+/// What provider and descriptor of an event decide.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    key: Key,
+    /// Where the kind is counted; `None` when there is no room for one more.
+    pub place: Option<u32>,
+    /// Whether its events tell what sessions were enabled with.
+    pub tells: bool,
+    /// What the tables have for it.
+    pub decoder: Option<&'static Decoder>,
+    /// Whether the sizes of its payloads are looked at elsewhere: see [`sizes`].
+    pub elsewhere: bool,
+    /// Whether it is one of the CLR's whose level and keywords are not those of the tables.
+    pub misfit: bool,
+    /// Whether the tables have other versions of it and not this one.
+    pub other_version: bool,
+}
+
+/// Kinds of the last events, by a hash.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kinds {
+    places: Vec<Option<Kind>>,
+}
+
+impl Kinds {
+    /// Places; a power of two.
+    const PLACES: usize = 256;
+
+    /// The kind of an event; `None` for what is shorter than an event's header.
+    #[inline]
+    pub fn of(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        admission: &mut Admission,
+        payloads: &Payloads,
+    ) -> Option<&Kind> {
+        let key: &Key = record.bytes().get(KEY_AT..)?.first_chunk()?;
+        let word = |at| key.u64_at(at).unwrap_or(0);
+        // The first half of the GUID, and all of the descriptor.
+        let mixed = word(0) ^ word(16) ^ word(24).rotate_left(32);
+        let at = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & (Self::PLACES - 1);
+        if self.places.get(at).and_then(Option::as_ref).is_none_or(|kind| kind.key != *key) {
+            self.learn(at, *key, header, admission, payloads);
+        }
+        self.places.get(at)?.as_ref()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(
+        &mut self,
+        at: usize,
+        key: Key,
+        header: &EventHeader,
+        admission: &mut Admission,
+        payloads: &Payloads,
+    ) {
+        let place = admission.place(header).and_then(|place| u32::try_from(place).ok());
+        let tells = Admission::is_telling(header);
+        let (provider, d) = (header.provider, header.descriptor);
+        let decoder = payloads.table(provider, d);
+        let misfit = decoder.is_some_and(|decoder| payloads.is_misfit(provider, d, decoder));
+        let other_version = payloads.has_other_version(provider, d);
+        let elsewhere = decoder.is_some_and(|decoder| sizes::is_one(header, decoder));
+        self.places.resize(Self::PLACES, None);
+        if let Some(kind) = self.places.get_mut(at) {
+            *kind = Some(Kind { key, place, tells, decoder, elsewhere, misfit, other_version });
+        }
+    }
+}
