@@ -56,24 +56,16 @@ fn index(methods: u64) -> (usize, usize) {
             process.clr_event(&from, None, 5, 77);
         };
         tell(ClrEvent::Init(Rundown::End));
-        let path: Vec<u8> =
-            "C:\\App\\Some.Library.dll".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        // The path of the IL, and none of a native image.
+        let paths: Vec<u8> =
+            "C:\\App\\Some.Library.dll\0\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
         for i in 0..methods {
             let module = i / 100 + 1;
             let method =
                 Method { id: i, module, start: place(i), size: 200, flags: 8, named: true };
             tell(ClrEvent::Method(Via::Enumerated(Rundown::End), method));
             if i % 100 == 99 {
-                let module = Module {
-                    id: module,
-                    assembly: module,
-                    flags: 0,
-                    il_path: &path,
-                    native_path: b"",
-                    has_identity: true,
-                    il_pdb: None,
-                    native_pdb: None,
-                };
+                let module = Module::new(module, module, 0, 2, &paths);
                 tell(ClrEvent::Module(Via::Enumerated(Rundown::End), module));
             }
         }

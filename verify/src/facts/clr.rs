@@ -124,6 +124,19 @@ pub struct ModuleText<'a> {
 }
 
 impl<'a> Module<'a> {
+    /// From the fields of a module's event of a version; `behind` is what stands behind the fixed ones: the path of the
+    /// IL and that of the native image, each with its NUL, the instance, and since version 2 both PDBs.
+    #[must_use]
+    pub const fn new(
+        id: ModuleId,
+        assembly: AssemblyId,
+        flags: u32,
+        version: u8,
+        behind: &'a [u8],
+    ) -> Self {
+        Module { id, assembly, flags, version, behind }
+    }
+
     /// Whether the event can hold the identities of PDBs at all (version 2 and later).
     #[must_use]
     pub const fn has_identity(&self) -> bool {
@@ -359,7 +372,7 @@ fn module<'a>(c: &mut Cursor<'a>, version: u8) -> Option<(Module<'a>, Option<u16
     let behind = c.rest();
     (c.utf16z()?, c.utf16z()?);
     let instance = if version > 0 { c.u16() } else { None };
-    Some((Module { id, assembly, flags, version, behind }, instance))
+    Some((Module::new(id, assembly, flags, version, behind), instance))
 }
 
 fn pdb(c: &mut Cursor<'_>) -> Option<Pdb> {
