@@ -3,48 +3,21 @@
 //! Lets a scenario happen (one of its own where none is named) without a truth and writes what its sessions write into FILE, or,
 //! without one, counts it and throws it away. Prints bytes, events, processor time and peak memory (both as Linux tells them).
 
-use std::cell::Cell;
 use std::fs::{self, File};
 use std::io;
-use std::rc::Rc;
 use std::time::Instant;
 
 use etl_format::write::Medium;
 use etl_synth::scenario::{Settings, parse_with};
 use etl_synth::truth::Witness;
-use etl_synth::{BufferReport, Raised, Reading, SessionReport, Store, simulate};
+use etl_synth::{BufferReport, Counted, Reading, SessionReport, Store, simulate};
 
-/// Counts what is written, and forgets it or keeps it in a file.
-struct Counting {
-    end: Rc<Cell<u64>>,
-    file: Option<etl_format::write::File<File>>,
-}
+/// All that is written goes into one file.
+struct One(String);
 
-impl Medium for Counting {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        self.end.set(self.end.get().max(at + bytes.len() as u64));
-        self.file.as_mut().map_or(Ok(()), |file| file.write_at(at, bytes))
-    }
-
-    fn can_go_back(&self) -> bool {
-        true
-    }
-
-    fn flush(&mut self) -> etl_format::Result<()> {
-        self.file.as_mut().map_or(Ok(()), Medium::flush)
-    }
-}
-
-struct Out {
-    end: Rc<Cell<u64>>,
-    path: Option<String>,
-}
-
-impl Store for Out {
+impl Store for One {
     fn create(&mut self, _: &str) -> io::Result<Box<dyn Medium>> {
-        let file = self.path.as_ref().map(File::create).transpose()?;
-        let file = file.map(etl_format::write::File::new);
-        Ok(Box::new(Counting { end: Rc::clone(&self.end), file }))
+        Ok(Box::new(etl_format::write::File::new(File::create(&self.0)?)))
     }
 
     fn open(&mut self, _: &str) -> io::Result<Box<dyn Reading>> {
@@ -69,14 +42,6 @@ struct Sums {
 }
 
 impl Witness for Sums {
-    fn event(&mut self, _: &Raised<'_>) -> etl_synth::Result<()> {
-        Ok(())
-    }
-
-    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> etl_synth::Result<()> {
-        Ok(())
-    }
-
     fn buffer(&mut self, _: usize, _: &BufferReport) -> etl_synth::Result<()> {
         self.buffers += 1;
         Ok(())
@@ -85,14 +50,6 @@ impl Witness for Sums {
     fn session(&mut self, session: &SessionReport) -> etl_synth::Result<()> {
         self.recorded += session.recorded;
         self.lost += session.lost;
-        Ok(())
-    }
-
-    fn merged(&mut self, _: &str, _: &[String]) -> etl_synth::Result<()> {
-        Ok(())
-    }
-
-    fn present(&mut self, _: &etl_synth::truth::Present<'_>) -> etl_synth::Result<()> {
         Ok(())
     }
 }
@@ -139,11 +96,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let include = |name: &str| Err(format!("{name}: nothing is included here"));
     let settings = Settings { set: &set, seed: None, include: &include };
     let scenario = parse_with(&name, &script, settings)?;
-    let (mut store, mut sums) = (Out { end: Rc::default(), path }, Sums::default());
+    let mut store = path.map_or_else(Counted::default, |path| Counted::on_the_way_to(One(path)));
+    let mut sums = Sums::default();
     let begin = Instant::now();
     simulate(&scenario, &mut store, &mut sums)?;
     let wall = begin.elapsed().as_secs_f64();
-    let written = store.end.get() as f64 / 1e6;
+    let written = store.bytes() as f64 / 1e6;
     println!(
         "{written:.0} MB, {} events, {} lost, {} buffers",
         sums.recorded, sums.lost, sums.buffers

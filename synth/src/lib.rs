@@ -89,8 +89,8 @@ pub mod truth;
 pub use clr::{RUNDOWN, RUNTIME};
 pub use error::{Error, Result};
 pub use etw::{
-    BufferReport, Code, Fate, Form, ImageIdentity, Memory, Outcome, Raised, Reading, Refusal,
-    SessionReport, Store,
+    BufferReport, Code, Counted, Fate, Form, ImageIdentity, Memory, Outcome, Raised, Reading,
+    Refusal, SessionReport, Store,
 };
 pub use machine::{Clock, Dice, Distribution, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use run::simulate;

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use etl_synth::scenario::parse;
-use etl_synth::truth::{Present, Timeline, Witness};
-use etl_synth::{BufferReport, Fate, Outcome, Raised, Result, SessionReport, Store, simulate};
+use etl_synth::truth::{Timeline, Witness};
+use etl_synth::{BufferReport, Fate, Outcome, Raised, Result, Store, simulate};
 
 /// Threads that are asked for thousands of times what they can do, and a disk that takes a hundredth of that.
 fn script(seconds: u32) -> String {
@@ -54,22 +54,6 @@ impl Witness for InFlight {
         if buffer.fate == Fate::Written && self.told.insert(buffer.sequence) {
             self.now -= buffer.events;
         }
-        Ok(())
-    }
-
-    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> Result<()> {
-        Ok(())
-    }
-
-    fn session(&mut self, _: &SessionReport) -> Result<()> {
-        Ok(())
-    }
-
-    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
-        Ok(())
-    }
-
-    fn present(&mut self, _: &Present<'_>) -> Result<()> {
         Ok(())
     }
 }

@@ -28,7 +28,8 @@ impl Clr {
         let mut frames = Vec::with_capacity(24);
         let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
         native(own, runtime, process, dice, &mut frames);
-        let depth = dice.between(2, 14);
+        let (fewest, most, spread) = self.stack_depth;
+        let depth = spread.between(fewest.into(), most.into(), dice);
         for _ in 0..depth {
             let Some((_, body)) = self.runner(at, dice) else { break };
             frames.push(body.start + dice.below(body.size.into()));

@@ -6,7 +6,7 @@ use etl_format::Guid;
 
 use super::names;
 use crate::etw::ProviderIndex;
-use crate::machine::{CodeHeap, Dice, Nanos, Space};
+use crate::machine::{CodeHeap, Dice, Distribution, Nanos, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
 
 /// The token of the key that signed assemblies of the programs here are signed with.
@@ -146,6 +146,8 @@ pub(crate) struct Clr {
     pub version: [u16; 4],
     pub instance: u16,
     pub enumeration_cost: Nanos,
+    /// Calls of managed methods that a stack holds: fewest, most, and how they are spread.
+    pub stack_depth: (u32, u32, Distribution),
     pub process: usize,
     pub runtime: ProviderIndex,
     pub rundown: ProviderIndex,
@@ -197,6 +199,7 @@ impl Clr {
             version: plan.version,
             instance,
             enumeration_cost: plan.enumeration_cost,
+            stack_depth: plan.stack_depth,
             process,
             runtime: ProviderIndex(usize::MAX),
             rundown: ProviderIndex(usize::MAX),

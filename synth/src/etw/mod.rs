@@ -25,7 +25,7 @@ pub(crate) use route::Event;
 use session::BUFFER_HEADER;
 pub(crate) use session::Session;
 pub use session::SessionReport;
-pub use store::{Memory, Reading, Store};
+pub use store::{Counted, Memory, Reading, Store};
 
 use std::collections::BTreeMap;
 

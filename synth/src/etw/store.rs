@@ -1,6 +1,7 @@
 //! Where the files go.
 
-use std::cell::RefCell;
+use core::fmt;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
@@ -147,5 +148,83 @@ impl Medium for Growing {
 
     fn flush(&mut self) -> etl_format::Result<()> {
         Ok(())
+    }
+}
+
+/// Counts what is written, and forgets it or hands it on to another place.
+#[derive(Default)]
+pub struct Counted {
+    bytes: Rc<Cell<u64>>,
+    to: Option<Box<dyn Store>>,
+}
+
+impl Counted {
+    /// Counts what goes to another place.
+    #[must_use]
+    pub fn on_the_way_to(store: impl Store + 'static) -> Self {
+        Counted { bytes: Rc::default(), to: Some(Box::new(store)) }
+    }
+
+    /// Bytes so far, of all files: each as far as it was written.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    fn kept(&mut self) -> io::Result<&mut dyn Store> {
+        match &mut self.to {
+            Some(store) => Ok(store.as_mut()),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "what was written is gone")),
+        }
+    }
+}
+
+impl fmt::Debug for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counted").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Store for Counted {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+        let to = self.to.as_mut().map(|store| store.create(name)).transpose()?;
+        Ok(Box::new(CountedFile { bytes: Rc::clone(&self.bytes), end: 0, to }))
+    }
+
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
+        self.kept()?.open(name)
+    }
+
+    fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
+        self.kept()?.cut(name, len)
+    }
+
+    fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.kept()?.overwrite(name, at, bytes)
+    }
+}
+
+struct CountedFile {
+    bytes: Rc<Cell<u64>>,
+    end: u64,
+    to: Option<Box<dyn Medium>>,
+}
+
+impl Medium for CountedFile {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
+        // Nobody looks at them: they are written all the same.
+        let bytes = core::hint::black_box(bytes);
+        let end = at.saturating_add(bytes.len() as u64).max(self.end);
+        self.bytes.set(self.bytes.get().saturating_add(end - self.end));
+        self.end = end;
+        self.to.as_mut().map_or(Ok(()), |file| file.write_at(at, bytes))
+    }
+
+    fn can_go_back(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> etl_format::Result<()> {
+        self.to.as_mut().map_or(Ok(()), |file| file.flush())
     }
 }

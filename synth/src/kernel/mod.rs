@@ -56,7 +56,19 @@ impl Change {
             Change::AtEnd => 4,
         }
     }
+
+    /// The record of an event of a process or an image. What happens names the thread that it happens in;
+    /// rundowns do so for the kernel's own images only, as a real trace of Windows 8 has it.
+    const fn form(self, hook: u16, of_kernel: bool) -> Form {
+        match self {
+            Change::AtStart | Change::AtEnd if !of_kernel => Form::PerfInfo(hook),
+            _ => Form::System(hook),
+        }
+    }
 }
+
+/// Where addresses of the kernel's own begin.
+const KERNEL_SPACE: u64 = 0x8000_0000_0000_0000;
 
 /// To whom something is told: to everybody who asked, or to the one session whose rundown it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +152,7 @@ pub(crate) fn process(
         "".into(),
         "".into(),
     ];
-    let form = Form::System(0x0300 | u16::from(opcode));
+    let form = change.form(0x0300 | u16::from(opcode), false);
     tell(etw, to, origin, &classic(table, form, opcode, 4, &values), KernelEvent::ProcessStart)
 }
 
@@ -222,7 +234,7 @@ pub(crate) fn image(
         etw,
         to,
         origin,
-        &classic(table, Form::System(hook), opcode, 3, &values),
+        &classic(table, change.form(hook, image.base >= KERNEL_SPACE), opcode, 3, &values),
         KernelEvent::ImageLoad,
     )
 }

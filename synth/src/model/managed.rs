@@ -29,6 +29,8 @@ pub struct ClrPlan {
     pub enumeration_cost: u64,
     /// Heaps: 1, or more with the collector of servers.
     pub heaps: u32,
+    /// How many calls of managed methods a stack holds: the fewest, the most, and how they are spread.
+    pub stack_depth: (u32, u32, Distribution),
 }
 
 impl ClrPlan {
@@ -42,6 +44,7 @@ impl ClrPlan {
             domains: Vec::new(),
             enumeration_cost: 2_000,
             heaps: 1,
+            stack_depth: (2, 14, Distribution::Uniform),
         }
     }
 

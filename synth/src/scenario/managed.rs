@@ -32,6 +32,9 @@ fn version(numbers: [u32; 4]) -> [u16; 4] {
     numbers.map(|n| u16::try_from(n).unwrap_or(u16::MAX))
 }
 
+/// Calls of a stack: the kernel takes no more with an event.
+const MOST_FRAMES: u32 = 190;
+
 /// `clr "core" version="6.0.100" { ... }`
 pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) -> Option<ClrPlan> {
     let node = args.node;
@@ -46,6 +49,14 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
     }
     if let Some(cost) = args.opt_time(reader, "enumeration-cost") {
         plan.enumeration_cost = cost;
+    }
+    if let Some((spread, (low, high))) = args.opt_range(reader, "stack-depth") {
+        if high <= MOST_FRAMES {
+            plan.stack_depth = (low, high, spread);
+        } else {
+            let message = format!("a stack holds at most {MOST_FRAMES} calls here");
+            reader.wrong(args.span(), message, "stack-depth", None);
+        }
     }
     if let Some(heaps) = args.opt_small::<u32>(reader, "heaps") {
         if (1..=64).contains(&heaps) {

@@ -25,7 +25,7 @@ use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
 /// Version of what [`Lines`] writes; it grows when a field changes its meaning or goes away.
 pub const VERSION: u32 = 1;
 
-/// Watches a simulation.
+/// Watches a simulation: what it does not care for, it is told of all the same, and does nothing.
 pub trait Witness {
     /// It begins: this is what is simulated.
     ///
@@ -40,13 +40,19 @@ pub trait Witness {
     ///
     /// # Errors
     /// Whatever keeps it from noting that.
-    fn event(&mut self, event: &Raised<'_>) -> Result<()>;
+    fn event(&mut self, event: &Raised<'_>) -> Result<()> {
+        let _ = event;
+        Ok(())
+    }
 
     /// A session has started: its index, name, and file.
     ///
     /// # Errors
     /// Whatever keeps it from noting that.
-    fn session_started(&mut self, index: usize, name: &str, file: Option<&str>) -> Result<()>;
+    fn session_started(&mut self, index: usize, name: &str, file: Option<&str>) -> Result<()> {
+        let _ = (index, name, file);
+        Ok(())
+    }
 
     /// A session, by its index, has enabled a provider, or asks something else of it from now on; `time` is
     /// the wall clock then, FILETIME.
@@ -71,7 +77,10 @@ pub trait Witness {
     ///
     /// # Errors
     /// Whatever keeps it from noting that.
-    fn session(&mut self, session: &SessionReport) -> Result<()>;
+    fn session(&mut self, session: &SessionReport) -> Result<()> {
+        let _ = session;
+        Ok(())
+    }
 
     /// Something became of a buffer of a session, by its index. A buffer in a file is told of again
     /// when it is overwritten or damaged later.
@@ -121,7 +130,10 @@ pub trait Witness {
     ///
     /// # Errors
     /// Whatever keeps it from noting that.
-    fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()>;
+    fn merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
+        let _ = (output, inputs);
+        Ok(())
+    }
 
     /// A merge has told in its file what an image is.
     ///
@@ -146,7 +158,10 @@ pub trait Witness {
     ///
     /// # Errors
     /// Whatever keeps it from noting that.
-    fn present(&mut self, thing: &Present<'_>) -> Result<()>;
+    fn present(&mut self, thing: &Present<'_>) -> Result<()> {
+        let _ = thing;
+        Ok(())
+    }
 }
 
 /// Something that is there when the simulation ends.
@@ -246,24 +261,4 @@ pub enum Present<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 
-impl Witness for Nobody {
-    fn event(&mut self, _: &Raised<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn session_started(&mut self, _: usize, _: &str, _: Option<&str>) -> Result<()> {
-        Ok(())
-    }
-
-    fn session(&mut self, _: &SessionReport) -> Result<()> {
-        Ok(())
-    }
-
-    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
-        Ok(())
-    }
-
-    fn present(&mut self, _: &Present<'_>) -> Result<()> {
-        Ok(())
-    }
-}
+impl Witness for Nobody {}

@@ -248,6 +248,14 @@ at "2s" { stop "k"; merge "k.etl" into="m.etl" }"#,
         )],
     ),
     (
+        "clr.stack-depth",
+        r#"process "App.exe" { clr "core" stack-depth="uniform 90..90" { <<assembly>> }
+    at "2s" { throw 1 } }
+at "1s" { session "s" file="s.etl" { enable "runtime" keywords=0x40008000 level=5 } }
+at "3s" { stop "s" }"#,
+        &[(r#""FrameCount":9"#, 1)],
+    ),
+    (
         "kernel.in",
         r#"process "App.exe" { at "1.5s" { start-thread }; at "2.5s" { start-thread } }
 at "1s" { session "k" file="k.etl" { kernel "processes" } }

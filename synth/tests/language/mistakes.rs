@@ -58,6 +58,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "no signature",
         "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { pdb signature=\"none\" } } } }",
     ),
+    ("too deep a stack", "process \"a.exe\" { clr \"core\" stack-depth=\"8..1000\" }"),
     ("too many heaps", "process \"a.exe\" { clr \"core\" heaps=100 }"),
     (
         "half a name",

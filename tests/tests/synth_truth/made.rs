@@ -164,11 +164,12 @@ impl Truth {
         };
         let of_image = |event: &&KnownEvent| {
             let hooks = [0x030a, 0x1402, 0x1403, 0x1404];
-            matches!(event.form, Form::System(hook) if hooks.contains(&hook)) && {
-                let pid = u32::try_from(number(event, "ProcessId")).unwrap();
-                let image = (file.to_owned(), pid, number(event, "ImageBase"));
-                self.identities.contains(&image)
-            }
+            matches!(event.form, Form::System(hook) | Form::PerfInfo(hook) if hooks.contains(&hook))
+                && {
+                    let pid = u32::try_from(number(event, "ProcessId")).unwrap();
+                    let image = (file.to_owned(), pid, number(event, "ImageBase"));
+                    self.identities.contains(&image)
+                }
         };
         2 * self.events_of(session, buffer).into_iter().filter(of_image).count() as u64
     }
