@@ -194,6 +194,14 @@ impl Report {
 
     /// The command lines of a rule's repair, for this trace.
     fn commands(&self, rule: &Rule) -> Vec<String> {
+        // The rule's own line is that of a session for the CLR.
+        if rule.id == "file.events-lost" && self.processes.iter().all(|p| p.clr_events == 0) {
+            let sessions = self.sessions.iter().filter(|s| s.kind == "session");
+            let line = sessions.into_iter().next().and_then(|s| Rule::more_buffers(&s.name));
+            if let Some(line) = line {
+                return vec![line];
+            }
+        }
         // Of files judged together it is not known here which one is meant.
         let plain = |c: char| c.is_ascii_alphanumeric() || "/\\._-:".contains(c);
         let file = Some(self.file.as_str()).filter(|f| !f.is_empty() && f.chars().all(plain));

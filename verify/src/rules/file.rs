@@ -45,7 +45,17 @@ fn one(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
             Note::BufferCount { .. } => &FILE_BUFFER_COUNT,
             _ => continue,
         };
-        findings.push(Finding::new(rule, format!("{of}{note}")));
+        let message = match note {
+            Note::SequenceGap { first, count: 1, .. } => {
+                format!("the buffer number {first} is missing")
+            }
+            Note::SequenceGap { first, count, .. } => {
+                let last = first.saturating_add_unsigned(count.saturating_sub(1));
+                format!("{count} buffers are missing, number {first} to {last}")
+            }
+            note => note.to_string(),
+        };
+        findings.push(Finding::new(rule, format!("{of}{message}")));
     }
     // The count may be missing from a header whose buffers tell of losses all the same.
     let counted = file.notes.iter().any(|n| matches!(n, Note::EventsLost(_)));

@@ -9,6 +9,8 @@ const RUNTIME: &str =
     "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
 /// The same with room for bursts.
 const RUNTIME_ROOMY: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
+/// The same with StackKeyword.
+const RUNTIME_STACKS: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x4001CCBD:0x5 -f clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
 /// An end rundown: EndRundown, NGen, Jit and Loader.
 const END: &str =
     "xperf -start clrRundown -on a669021c-c450-4609-a035-5af59af4df18:0x138:0x5 -f clr2.etl";
@@ -34,16 +36,8 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
     (&["file.damaged"], &["etlkit repair trace.etl -o repaired.etl"]),
     (&["file.unclosed"], &[STOP_RUNTIME, "etlkit repair trace.etl -o repaired.etl"]),
     (&["file.overwritten"], WHOLE),
-    (
-        &[
-            "file.events-lost",
-            "filter.silent",
-            "symbols.jit-without-load",
-            "stacks.unpaired",
-            "stacks.missing",
-        ],
-        &[RUNTIME_ROOMY],
-    ),
+    (&["file.events-lost", "filter.silent", "symbols.jit-without-load"], &[RUNTIME_ROOMY]),
+    (&["stacks.unpaired", "stacks.missing"], &[RUNTIME_STACKS]),
     (
         &["filter.not-admitted"],
         &["etlverify --enable runtime:0x1CCBD:5 --enable rundown:0x138:5 trace.etl"],
@@ -97,6 +91,14 @@ impl Rule {
         COMMANDS.iter().find(|(ids, _)| ids.contains(&self.id)).map_or(&[], |(_, lines)| lines)
     }
 
+    /// The line for lost events of a session that has nothing to do with the CLR.
+    pub(crate) fn more_buffers(session: &str) -> Option<String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || " _.-".contains(c);
+        let named = !session.trim().is_empty() && session.chars().all(plain);
+        let quote = if session.contains(' ') { "\"" } else { "" };
+        named.then(|| format!("logman update trace {quote}{session}{quote} -nb 256 1024 -ets"))
+    }
+
     /// What to do, and the command lines behind it, each on a line of its own.
     #[must_use]
     pub fn repair_lines(&self) -> String {
@@ -138,6 +140,19 @@ mod tests {
             }
         }
         assert!(seen > 10, "{seen}");
+    }
+
+    #[test]
+    fn a_session_gets_more_buffers_by_its_name() {
+        for name in ["AMSITraceSession", "NT Kernel Logger"] {
+            let line = Rule::more_buffers(name).unwrap();
+            let parsed: CommandLine = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+            let updates = |a: &Action| matches!(a, Action::Update(session) if session.name == name);
+            assert!(parsed.actions.iter().any(updates), "{parsed:?}");
+        }
+        for hostile in ["", " ", "a\" & del *", "%PATH%", "a\nb"] {
+            assert_eq!(Rule::more_buffers(hostile), None, "{hostile}");
+        }
     }
 
     #[test]
