@@ -225,10 +225,15 @@ fn refuse(error: &clap::Error) -> u8 {
         tell!("error: {}", failure.hint(format!("etlkit info {file}; --help lists all")));
         return 2;
     }
-    // Help and version are no failures; clap knows where each belongs, and whether there are colours.
-    let printed = if output::is_caught() {
-        output::say_aside(format_args!("{}", error.render()));
+    // Help and version are no failures; clap knows where each belongs, and whether there are colours. What was typed
+    // may be the name of a stranger's file: where it could act on a terminal, it goes out escaped.
+    let plain = error.render().to_string();
+    let harmless = output::inert(&plain);
+    let printed = if error.use_stderr() && (output::is_caught() || *harmless != plain) {
+        output::say_aside(format_args!("{harmless}"));
         Ok(())
+    } else if output::is_caught() {
+        output::print(&plain)
     } else {
         error.print().and_then(|()| std::io::stdout().flush())
     };
