@@ -124,7 +124,7 @@ pub(crate) fn unless_unread(printed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// As [`print`], for text that brings its own colours; everything else of it is escaped.
+/// As [`print()`], for text that brings its own colours; everything else of it is escaped.
 pub(crate) fn print_painted(text: &str) -> io::Result<()> {
     let mut out = Vec::with_capacity(text.len());
     let mut parts = text.split('\u{1b}');
