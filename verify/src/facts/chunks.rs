@@ -61,6 +61,20 @@ impl<V: Copy> Chunks<V> {
         }
     }
 
+    /// As [`Chunks::at_or_before`], for changing the value.
+    #[inline]
+    pub fn at_or_before_mut(&mut self, key: u64) -> Option<(u64, &mut V)> {
+        let mut runs = self.runs.range_mut(..=key);
+        let (_, mut run) = runs.next_back()?;
+        let mut behind = run.keys.partition_point(|&k| k <= key);
+        if behind == 0 {
+            (_, run) = runs.next_back()?;
+            behind = run.keys.len();
+        }
+        let at = behind.checked_sub(1)?;
+        Some((*run.keys.get(at)?, run.values.get_mut(at)?))
+    }
+
     /// The first key that is not below `key`.
     pub fn at_or_behind(&self, key: u64) -> Option<u64> {
         let own = self.runs.range(..=key).next_back();
@@ -194,6 +208,7 @@ mod tests {
             for key in (0..2_100).chain([50_000, u64::MAX]) {
                 let before = map.range(..=key).next_back().map(|(&k, &v)| (k, v));
                 prop_assert_eq!(chunks.at_or_before(key), before);
+                prop_assert_eq!(chunks.at_or_before_mut(key).map(|(k, &mut v)| (k, v)), before);
                 let behind = map.range(key..).next().map(|(&k, _)| k);
                 prop_assert_eq!(chunks.at_or_behind(key), behind);
                 prop_assert_eq!(chunks.get_mut(key).copied(), map.get(&key).copied());

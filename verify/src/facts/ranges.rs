@@ -150,33 +150,33 @@ impl Ranges {
         if end == start {
             return Added::Empty;
         }
+        let beneath = self.live.at_or_before_mut(end - 1);
+        // Most of what is told again stands alone where it stood.
+        if let Some((at, known)) = beneath
+            && at == start
+            && known.size == size
+        {
+            let before = *known;
+            let added = again(known, start, (size, from, tag), &mut self.past);
+            self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
+            if known.tag() != before.tag() || known.from != before.from {
+                self.changed(start, end);
+            }
+            return added;
+        }
         let beneath = self.live.at_or_before(end - 1);
         let overlapped = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
         // What another one covers behind its end is found no more.
         let other = overlapped.map_or(end, |(at, live)| live.range(at, None).end);
         self.changed(start, end.max(other));
-        // Most of what is told of is new, and nothing begins there.
-        if beneath.is_some_and(|(at, _)| at >= start)
+        // Something begins inside of it.
+        if beneath.is_some_and(|(at, _)| at > start)
             && let Some(known) = self.live.get_mut(start)
             && known.size == size
         {
-            let before = known.tag();
-            known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
-            if from.is_none() {
-                known.bits |= tag.bits;
-                // Another one has moved in, and the unload in between was not seen.
-                let another = known.id != tag.id;
-                known.id = tag.id;
-                if another {
-                    self.overlaps += 1;
-                    return Added::Overlaps(start);
-                }
-                return Added::Known(before);
-            }
-            // Loaded again at the same place: the unload in between was not seen.
-            self.past.push(known.range(start, from));
-            *known = live(from, size, tag);
-            return Added::Again;
+            let added = again(known, start, (size, from, tag), &mut self.past);
+            self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
+            return added;
         }
         if let Some((at, older)) = overlapped {
             self.overlaps += 1;
@@ -333,6 +333,29 @@ impl Ranges {
         }
         History { live: &self.live, past, starts }
     }
+}
+
+/// What is told again of the range that begins at `start`; what was there before, and was not seen to go, goes to the
+/// `past`.
+fn again(
+    known: &mut Live,
+    start: u64,
+    (size, from, tag): (u32, Option<i64>, Tag),
+    past: &mut Vec<Range>,
+) -> Added {
+    let before = known.tag();
+    known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
+    if from.is_none() {
+        known.bits |= tag.bits;
+        // Another one has moved in, and the unload in between was not seen.
+        let another = known.id != tag.id;
+        known.id = tag.id;
+        return if another { Added::Overlaps(start) } else { Added::Known(before) };
+    }
+    // Loaded again at the same place: the unload in between was not seen.
+    past.push(known.range(start, from));
+    *known = live(from, size, tag);
+    Added::Again
 }
 
 fn live(from: Option<i64>, size: u32, tag: Tag) -> Live {
