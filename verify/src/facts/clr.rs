@@ -370,7 +370,9 @@ fn module<'a>(c: &mut Cursor<'a>, version: u8) -> Option<(Module<'a>, Option<u16
     let (id, assembly, flags) = (c.u64()?, c.u64()?, c.u32()?);
     c.take(4)?;
     let behind = c.rest();
-    (c.utf16z()?, c.utf16z()?);
+    for _ in 0..2 {
+        c.utf16z()?;
+    }
     let instance = if version > 0 { c.u16() } else { None };
     Some((Module::new(id, assembly, flags, version, behind), instance))
 }
