@@ -183,7 +183,7 @@ impl<'s> Etw<'s> {
         provider.classic = classic;
         provider.instances.push(pid);
         let name = self.names.get(&pid).map_or("", String::as_str);
-        let union = provider.seen(pid, name);
+        let union = provider.seen(pid, || name);
         let notice = Notice { provider: guid, pid, union, capture_state: false };
         (index, union.enabled.then_some(notice))
     }
@@ -207,7 +207,7 @@ impl<'s> Etw<'s> {
 
     /// What a provider sees of its sessions in a process.
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> Union {
-        let name = self.names.get(&pid).map_or("", String::as_str);
+        let name = || self.names.get(&pid).map_or("", String::as_str);
         self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
     }
 
@@ -285,10 +285,11 @@ impl<'s> Etw<'s> {
 
 impl Provider {
     /// Its sessions as one process sees them: those that leave the process out do not count.
-    fn seen(&self, pid: u32, name: &str) -> Union {
+    fn seen<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> Union {
         if self.enables.iter().all(|(_, e)| e.processes.is_empty() && e.executables.is_empty()) {
             return self.union;
         }
+        let name = name();
         let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.is_of(name));
         let here = here.filter(|e| e.processes.is_empty() || e.processes.contains(&pid));
         Union::of(here.map(|e| &e.rule))
@@ -304,7 +305,7 @@ impl Provider {
         let notice = |pid: &u32| Notice {
             provider: self.guid,
             pid: *pid,
-            union: self.seen(*pid, name(*pid)),
+            union: self.seen(*pid, || name(*pid)),
             capture_state: false,
         };
         self.instances.iter().map(notice).collect()

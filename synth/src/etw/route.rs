@@ -182,9 +182,11 @@ impl Etw<'_> {
         ];
         let mut items = [Extended::QpcDelta(0); 4];
         let mut count = 0;
-        for (slot, item) in items.iter_mut().zip(plain.into_iter().flatten()) {
-            *slot = item;
-            count += 1;
+        for item in plain {
+            if let (Some(item), Some(slot)) = (item, items.get_mut(count)) {
+                *slot = item;
+                count += 1;
+            }
         }
         let plain = count;
         if let (Some(slot), Some(stack)) = (items.get_mut(count), stack) {
@@ -195,13 +197,14 @@ impl Etw<'_> {
         let bare = items.get(..plain).unwrap_or_default();
 
         let len = |items: &[Extended<'_>]| length(event.form, items, self.payload.len());
-        let asking = self.providers.iter().find(|p| p.guid == provider);
-        let mut asking: Vec<usize> =
-            asking.filter(|_| !event.stack.is_empty()).map_or_else(Vec::new, |p| {
-                let id = event.descriptor.id;
-                let takes = |e: &EnablePlan| e.stacks && e.stack_ids.admits(id);
-                p.enables.iter().filter(|(_, e)| takes(e)).map(|(s, _)| *s).collect()
-            });
+        // Most events have no stack, and there may be many providers.
+        let with_stack = if event.stack.is_empty() { None } else { Some(provider) };
+        let asking = with_stack.and_then(|guid| self.providers.iter().find(|p| p.guid == guid));
+        let mut asking: Vec<usize> = asking.map_or_else(Vec::new, |p| {
+            let id = event.descriptor.id;
+            let takes = |e: &EnablePlan| e.stacks && e.stack_ids.admits(id);
+            p.enables.iter().filter(|(_, e)| takes(e)).map(|(s, _)| *s).collect()
+        });
         let pick = |index: usize| if asking.contains(&index) { full } else { bare };
         // All or nothing: where one session has no room, none of those that stand together gets it.
         let mut together = true;
