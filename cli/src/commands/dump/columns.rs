@@ -204,6 +204,10 @@ impl Lines {
                 out.push(b',');
             }
             match column {
+                // Before the year 0 it begins as a formula does.
+                Column::Known(Known::Time) if time.starts_with(b"-") => {
+                    escape::csv(out, core::str::from_utf8(&time).unwrap_or_default());
+                }
                 Column::Known(Known::Time) => out.extend(&time),
                 Column::Known(known) => {
                     self.known(out, *known, record, &facts, decoded.as_ref(), &mut scratch);
