@@ -9,7 +9,8 @@ use etl_schema::controller::{
 };
 use etl_schema::tables::Registry;
 
-use super::reader::{Args, Reader};
+use super::args::Args;
+use super::reader::Reader;
 use crate::machine::{Nanos, SECOND};
 use crate::model::{Action, EnablePlan, KernelChange, KernelFlags, SessionPlan};
 

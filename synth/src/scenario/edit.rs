@@ -2,7 +2,8 @@
 
 use kdl::KdlNode;
 
-use super::reader::{Args, Reader, unknown};
+use super::args::{Args, unknown};
+use super::reader::Reader;
 use crate::model::{
     Amount, BufferField, Changes, Edit, EditPlan, Given, HeaderField, RecordAction, RecordEdit,
     Select, Side,

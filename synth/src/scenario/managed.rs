@@ -1,6 +1,7 @@
 //! CLRs and what is in them.
 
-use super::reader::{Args, Reader, unknown};
+use super::args::{Args, unknown};
+use super::reader::Reader;
 use crate::model::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,

@@ -3,6 +3,7 @@
 //! [`reader`](self) takes nodes apart and remembers what nobody took; each other file reads one kind
 //! of thing. The language is described in `docs/scenario.md`.
 
+mod args;
 mod computer;
 mod controller;
 mod edit;

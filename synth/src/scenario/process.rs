@@ -2,8 +2,9 @@
 
 use etl_format::constants::PointerSize;
 
+use super::args::{Args, unknown};
 use super::managed;
-use super::reader::{Args, Reader, unknown};
+use super::reader::Reader;
 use super::step;
 use super::system::fits;
 use crate::model::{About, ImagePlan, ProcessPlan, Scenario};

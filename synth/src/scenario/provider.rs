@@ -6,7 +6,8 @@ use etl_schema::sources::provider_guid;
 use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
 use kdl::{KdlNode, KdlValue};
 
-use super::reader::{Args, Reader, unknown};
+use super::args::{Args, unknown};
+use super::reader::Reader;
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
 
 const KINDS: [(&str, ProviderKind); 5] = [

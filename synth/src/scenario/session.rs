@@ -4,7 +4,8 @@ use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::controller::kernel_groups;
 use etl_schema::enable::{Enablement, IdFilter, Variant};
 
-use super::reader::{Args, Reader, unknown};
+use super::args::{Args, unknown};
+use super::reader::Reader;
 use crate::machine::Nanos;
 use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
 

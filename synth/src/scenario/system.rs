@@ -2,7 +2,8 @@
 
 use kdl::KdlNode;
 
-use super::reader::{Args, Reader, unknown};
+use super::args::{Args, unknown};
+use super::reader::Reader;
 use super::{process, session, step};
 use crate::model::{MachinePlan, Scenario};
 
