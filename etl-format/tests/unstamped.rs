@@ -239,3 +239,26 @@ fn neighbours_stay_together() {
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert_eq!(trace.buffers().len(), 4);
 }
+
+/// Records of unknown kinds that are more than a buffer holds beside the one they belong to: each of
+/// those that lose their time is counted, those behind the first of them too.
+#[test]
+fn more_than_a_buffer_holds() {
+    use Made::{Event, Unknown};
+    let records = [(0, 0, 129, Unknown), (0, 0, 177, Unknown), (0, 0, 225, Unknown)];
+    let records = [records.as_slice(), &[(0, 0, 0, Unknown), (0, 1, 269, Event)]].concat();
+    let file = made(0, 2048, &records);
+    let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
+    let mut plan = RelogPlan::copying(&mut trace).unwrap();
+    plan.header.buffer_size = 1024;
+    let mut relog = Relog::begin(plan, memory(), None).unwrap();
+    let mut ordered = trace.ordered().unwrap();
+    while let Some(record) = ordered.next_record().unwrap() {
+        relog.copy(&record).unwrap();
+    }
+    let (out, summary) = relog.finish().unwrap();
+    let (before, after) = (all(&file), all(&bytes(out)));
+    let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
+    assert_eq!(lost, [&2, &3]);
+    assert_eq!(summary.moments_lost, 2);
+}

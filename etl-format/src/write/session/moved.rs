@@ -121,11 +121,16 @@ impl<M: Medium> Session<M> {
             let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
             let due = lane.waiting.front().is_some_and(|waiting| waiting.moment == stamp);
             let Some(waiting) = lane.waiting.pop_front_if(|_| due) else { return Ok(()) };
+            // One that found no room may have begun a buffer, in which nothing has the stamp.
+            let Some(group) = lane.group.filter(|group| group.stamp == stamp) else {
+                lane.waiting.push_front(waiting);
+                self.give_up(index)?;
+                continue;
+            };
             let bytes = &waiting.bytes;
             let size = self.config.header.buffer_size as usize;
-            let group = lane.group.map_or(lane.bytes.len(), |group| group.at);
             if lane.bytes.len() + bytes.len() > size {
-                if lane.bytes.len() - group + bytes.len() > size - BUFFER_HEADER_SIZE {
+                if lane.bytes.len() - group.at + bytes.len() > size - BUFFER_HEADER_SIZE {
                     lane.waiting.push_front(waiting);
                     self.give_up(index)?;
                     continue;
