@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 use etl_schema::encode::OwnedValue;
 use etl_synth::model::{Fault, Scenario};
@@ -30,8 +31,9 @@ pub struct Truth {
     pub codes: Vec<KnownCode>,
     /// What is there at the end, a line of JSON for each thing.
     pub present: Vec<String>,
-    /// Images that merges have told of, by file: process and first address.
-    pub identities: BTreeSet<(String, u32, u64)>,
+    /// Images that merges have told of, by file, process and first address: signature and age of their PDB, where they
+    /// have one.
+    pub identities: BTreeMap<(String, u32, u64), Option<(Guid, u32)>>,
     /// Files that say of themselves what they are, by the merged file that tells it.
     pub versions: BTreeSet<(String, String, u32, u64)>,
     /// By session and sequence number.
@@ -94,7 +96,8 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     let said = identities.iter().filter(|(_, i)| i.version.is_some());
     let versions =
         said.map(|(file, i)| (file.clone(), i.path.to_lowercase(), i.time_stamp, i.size)).collect();
-    let identities = identities.into_iter().map(|(file, i)| (file, i.pid, i.base)).collect();
+    let identities =
+        identities.into_iter().map(|(file, i)| ((file, i.pid, i.base), i.pdb)).collect();
     let truth = Truth {
         events,
         sessions,
@@ -168,7 +171,7 @@ impl Truth {
                 && {
                     let pid = u32::try_from(number(event, "ProcessId")).unwrap();
                     let image = (file.to_owned(), pid, number(event, "ImageBase"));
-                    self.identities.contains(&image)
+                    self.identities.contains_key(&image)
                 }
         };
         2 * self.events_of(session, buffer).into_iter().filter(of_image).count() as u64

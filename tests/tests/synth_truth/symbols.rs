@@ -103,14 +103,26 @@ struct Compared {
     kinds: BTreeSet<&'static str>,
 }
 
-/// What the truth tells of the modules and images that are there at the end.
-struct Places {
-    modules: BTreeMap<(u64, u64, u64), String>,
+/// What the truth tells of the modules and images that are there at the end, and of the identities in a file.
+struct Places<'m> {
+    /// Path and signature of the PDB.
+    modules: BTreeMap<(u64, u64, u64), (String, String)>,
     images: Vec<(u64, u64, u64, String)>,
+    made: &'m Made,
+    file: &'m str,
 }
 
-fn places(made: &Made) -> Places {
-    let mut places = Places { modules: BTreeMap::new(), images: Vec::new() };
+impl Places<'_> {
+    /// The PDB that the file tells of an image.
+    fn pdb(&self, pid: u32, base: u64) -> Option<(String, u32)> {
+        let key = (self.file.to_owned(), pid, base);
+        let identity = self.made.truth.identities.get(&key).copied().flatten();
+        identity.map(|(signature, age)| (signature.to_string(), age))
+    }
+}
+
+fn places<'m>(made: &'m Made, file: &'m str) -> Places<'m> {
+    let mut places = Places { modules: BTreeMap::new(), images: Vec::new(), made, file };
     for line in &made.truth.present {
         let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
         let number = |name: &str| {
@@ -121,7 +133,9 @@ fn places(made: &Made) -> Places {
         let path = || line["path"].as_str().unwrap_or_default().to_owned();
         match line["kind"].as_str() {
             Some("module") => {
-                places.modules.insert((number("pid"), number("clr"), number("id")), path());
+                let pdb = line["pdb"].as_str().unwrap_or_default().to_owned();
+                let key = (number("pid"), number("clr"), number("id"));
+                places.modules.insert(key, (path(), pdb));
             }
             Some("image") => {
                 places.images.push((number("pid"), number("base"), number("size"), path()));
@@ -138,7 +152,7 @@ fn file_name(path: &str) -> &str {
 
 /// Holds the answers on one file to the truth.
 fn hold(place: &str, made: &Made, file: &str, symbols: &Symbols, sum: &mut Compared) {
-    let (index, lives, places) = (symbols.index(), lives(made), places(made));
+    let (index, lives, places) = (symbols.index(), lives(made), places(made, file));
     let inputs = made.truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
     let own = [file.to_owned()];
     for input in inputs.unwrap_or(&own) {
@@ -181,7 +195,7 @@ fn is_method(
     seen: &str,
     found: Option<Symbol<'_>>,
     code: &KnownCode,
-    places: &Places,
+    places: &Places<'_>,
     sum: &mut Compared,
 ) {
     let Some(Symbol::Method(method)) = found else { panic!("{seen}: {found:?}, not {code:?}") };
@@ -202,8 +216,13 @@ fn is_method(
         let module = method.module.unwrap_or_else(|| panic!("{seen}: no module: {method:?}"));
         assert_eq!(module.id, code.module, "{seen}");
         let key = (code.pid.into(), code.clr.into(), code.module);
-        if let Some(path) = places.modules.get(&key) {
+        if let Some((path, pdb)) = places.modules.get(&key) {
             assert_eq!(file_name(module.path), file_name(path), "{seen}");
+            // Modules that are made at run time have none, and events of old versions do not tell it.
+            if let Some(told) = module.il_pdb {
+                assert_eq!(&told.signature.to_string(), pdb, "{seen}");
+                sum.kinds.insert("module with a PDB");
+            }
         } else {
             sum.kinds.insert("module that has gone");
         }
@@ -229,7 +248,7 @@ fn is_image(
     seen: &str,
     found: Option<Symbol<'_>>,
     (pid, address): (u32, u64),
-    places: &Places,
+    places: &Places<'_>,
     sum: &mut Compared,
 ) {
     let holds = |(p, base, size, _): &&(u64, u64, u64, String)| {
@@ -240,6 +259,9 @@ fn is_image(
             let name = file_name(path).to_lowercase();
             assert_eq!(file_name(image.path).to_lowercase(), name, "{seen}");
             assert_eq!((image.start, image.end - image.start), (*base, *size), "{seen}");
+            let found = image.pdb.map(|pdb| (pdb.signature.to_string(), pdb.age));
+            assert_eq!(found, places.pdb(pid, *base), "{seen}");
+            sum.kinds.insert(if found.is_some() { "identified" } else { "not identified" });
             sum.images += 1;
         }
         // The process has gone, and the truth tells nothing of its images.
@@ -280,6 +302,9 @@ fn every_address_of_every_sound_file_resolves_to_what_is_true() {
     eprintln!("kinds: {:?}, {} versions", sum.kinds, sum.versions.len());
     assert_eq!(sum.nobody, 0);
     assert!(sum.methods > 1_000 && sum.images > 1_000 && files.len() >= 5);
+    for kind in ["identified", "not identified", "module with a PDB"] {
+        assert!(sum.kinds.contains(kind), "nothing was {kind}: {:?}", sum.kinds);
+    }
 }
 
 /// Code of every kind comes and goes, and is compiled again, while everything is sampled with stacks.
@@ -341,7 +366,8 @@ fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
 
     // Not only where somebody looked: every piece, hot and cold, at its first, some and its last byte, in the
     // midst of its life.
-    let (index, places, session) = (symbols.index(), places(&made), &made.truth.sessions[0]);
+    let (index, places, session) =
+        (symbols.index(), places(&made, "all.etl"), &made.truth.sessions[0]);
     let (begin, end) = (2_000_000_000, 5_000_000_000);
     let (mut pieces, mut starts) = (0, BTreeMap::new());
     for life in lives(&made).iter().filter(|l| l.code.module != 0) {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_synth::SessionReport;
 use etl_synth::truth::KnownEvent;
@@ -29,13 +30,14 @@ struct Sums {
     managed: u64,
     named: u64,
     image: u64,
+    identified: u64,
     unresolved: u64,
 }
 
 impl From<CoverageTable> for Sums {
     fn from(t: CoverageTable) -> Self {
-        let CoverageTable { stacks, frames, managed, named, image, unresolved, .. } = t;
-        Sums { stacks, frames, managed, named, image, unresolved }
+        let CoverageTable { stacks, frames, managed, named, image, identified, unresolved } = t;
+        Sums { stacks, frames, managed, named, image, identified, unresolved }
     }
 }
 
@@ -110,6 +112,7 @@ struct Image {
     span: std::ops::Range<u64>,
     from: u64,
     to: u64,
+    name: String,
 }
 
 fn images(held: &[(&SessionReport, &KnownEvent)]) -> Vec<Image> {
@@ -118,18 +121,50 @@ fn images(held: &[(&SessionReport, &KnownEvent)]) -> Vec<Image> {
         let get = |name| number(event, name);
         let (Some(base), Some(size)) = (get("ImageBase"), get("ImageSize")) else { continue };
         let pid = get("ProcessId").unwrap_or(0) as u32;
+        let name = file_name(event, "FileName");
         let here = |i: &&mut Image| i.pid == pid && i.span.start == base && i.to == u64::MAX;
         let known = out.iter_mut().find(here);
         match (event.descriptor.opcode, known) {
             (2, Some(image)) => image.to = event.at,
             (2, None) => {
-                out.push(Image { pid, span: base..base + size, from: 0, to: event.at });
+                out.push(Image { pid, span: base..base + size, from: 0, to: event.at, name });
             }
             (_, Some(_)) => {}
             (opcode, None) => {
                 let from = if opcode == 10 { event.at } else { 0 };
-                out.push(Image { pid, span: base..base + size, from, to: u64::MAX });
+                out.push(Image { pid, span: base..base + size, from, to: u64::MAX, name });
             }
+        }
+    }
+    out
+}
+
+/// The name of a file that a field of an event gives, in lower case and without its folders.
+fn file_name(event: &KnownEvent, field_name: &str) -> String {
+    let path = match field(event, field_name) {
+        Some(OwnedValue::Text(path)) => path.clone(),
+        Some(OwnedValue::Utf16(path)) => String::from_utf16_lossy(path),
+        _ => String::new(),
+    };
+    path.trim_end_matches('\0').rsplit('\\').next().unwrap_or_default().to_lowercase()
+}
+
+/// Images of managed code whose PDB the events of their module tell: process and name.
+fn precompiled(held: &[(&SessionReport, &KnownEvent)]) -> BTreeSet<(u32, String)> {
+    let mut out = BTreeSet::new();
+    for (_, event) in held {
+        let told = |name| match field(event, name) {
+            Some(OwnedValue::Guid(signature)) => *signature != Guid::ZERO,
+            _ => false,
+        };
+        let own = file_name(event, "ModuleNativePath");
+        if told("NativePdbSignature") && !own.is_empty() {
+            out.insert((event.pid, own));
+        }
+        // Ready-to-run code lies in the image of the IL.
+        let ready_to_run = number(event, "ModuleFlags").is_some_and(|flags| flags & 0x20 != 0);
+        if told("ManagedPdbSignature") && ready_to_run {
+            out.insert((event.pid, file_name(event, "ModuleILPath")));
         }
     }
     out
@@ -154,6 +189,12 @@ fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
             named.insert((event.pid, id, start));
         }
     }
+    let precompiled = precompiled(&held);
+    let identified = |pid: u32, image: &Image| {
+        let key = (file.to_owned(), image.pid, image.span.start);
+        made.truth.identities.get(&key).copied().flatten().is_some()
+            || precompiled.contains(&(pid, image.name.clone()))
+    };
     let mut table = Table::new();
     for (session, event) in &held {
         for (pid, origin, addresses) in addresses(event, session) {
@@ -171,9 +212,10 @@ fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
                 }
                 let mine = |i: &&Image| i.pid == pid || i.pid == 0 || i.pid == 4;
                 let there = |i: &&Image| i.from <= event.at && event.at <= i.to;
-                let image = images.iter().filter(mine).filter(there);
-                if image.into_iter().any(|i| i.span.contains(&address)) {
+                let mut image = images.iter().filter(mine).filter(there);
+                if let Some(image) = image.find(|i| i.span.contains(&address)) {
                     sums.image += 1;
+                    sums.identified += u64::from(identified(pid, image));
                 } else {
                     sums.unresolved += 1;
                 }
@@ -202,6 +244,7 @@ fn sum(a: Sums, b: Sums) -> Sums {
         managed: a.managed + b.managed,
         named: a.named + b.named,
         image: a.image + b.image,
+        identified: a.identified + b.identified,
         unresolved: a.unresolved + b.unresolved,
     }
 }
@@ -254,4 +297,5 @@ fn the_figures_of_every_whole_file_are_true() {
     assert!(files.len() >= 15 && all.frames > 100_000 && late > 10_000, "{all:?} in {files:?}");
     assert_eq!(origins.len(), ORIGINS.len(), "{origins:?}");
     assert!(all.unresolved > 0 && all.image > 0 && all.named < all.managed, "{all:?}");
+    assert!(all.identified > 0 && all.identified < all.image, "{all:?}");
 }
