@@ -334,20 +334,39 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
     rows
 }
 
-/// Puts methods into a symbol index, in no order of their addresses, and finds them all again; seconds.
+/// Tells a process of methods, in no order of their addresses, and of a module for each hundred of them, as a rundown does,
+/// and finds all methods again; seconds.
 fn index(methods: u64) -> f64 {
+    use etl_verify::facts::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
     let start = Instant::now();
-    let mut ranges = etl_verify::facts::Ranges::default();
+    let mut process = etl_verify::facts::Process::new(4);
+    let mut tell = |event| {
+        let from = FromClr { instance: Some(9), event, rundown: true, whole: true };
+        process.clr_event(&from, None, 5, 77);
+    };
     // A step that has no factor in common with the number visits each place once.
-    let place = |i: u64| i.wrapping_mul(7_368_787) % methods * 256;
+    let place = |i: u64| 0x7ff0_0000_0000 + i.wrapping_mul(7_368_787) % methods * 256;
+    // The path of the IL, and none of a native image.
+    let paths: Vec<u8> =
+        "C:\\App\\Some.Library.dll\0\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    tell(ClrEvent::Init(Rundown::End));
     for i in 0..methods {
-        let tag = etl_verify::facts::Tag { id: i, ..Default::default() };
-        ranges.add(0x7ff0_0000_0000 + place(i), 200, Some(1), tag);
+        let module = i / 100 + 1;
+        let method = Method { id: i, module, start: place(i), size: 200, flags: 8, named: true };
+        tell(ClrEvent::Method(Via::Enumerated(Rundown::End), method));
+        if i % 100 == 99 {
+            let module = Module::new(module, module, 0, 2, &paths);
+            tell(ClrEvent::Module(Via::Enumerated(Rundown::End), module));
+        }
     }
-    let history = ranges.history();
+    tell(ClrEvent::Complete(Rundown::End));
+    assert_eq!(process.methods, methods, "each is known once");
+    let modules = process.clrs.values().map(|clr| clr.modules.len() as u64).sum::<u64>();
+    assert_eq!(modules, methods / 100, "and each module");
+    let history = process.code.history();
     for i in 0..methods {
-        let found = history.owner(0x7ff0_0000_0000 + place(i) + 100, 2, 2);
-        assert_eq!(found.map(|tag| tag.id), Some(i), "an address finds its method");
+        let found = history.range(place(i) + 100, 2, 2).map(|range| range.start);
+        assert_eq!(found, Some(place(i)), "an address finds its method");
     }
     start.elapsed().as_secs_f64()
 }
@@ -362,7 +381,7 @@ fn symbol_index(methods: u64) -> Option<Row> {
     let (peak, seconds) = said.trim().split_once(' ')?;
     Some(Row {
         file: INDEX.to_owned(),
-        what: format!("{methods} methods put in and found again"),
+        what: format!("{methods} methods, and a module for each hundred, put in and found again"),
         seconds: seconds.parse().ok()?,
         stored: 0,
         unpacked: 0,

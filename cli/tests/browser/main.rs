@@ -185,6 +185,43 @@ fn the_page_of_a_real_trace() {
     assert_eq!(browser.asked_and_complained().1, Vec::<String>::new());
 }
 
+/// Many processes with names that do not fit, several sessions, losses everywhere; and a trace of no CLR at all.
+#[test]
+fn the_page_of_a_crowd() {
+    let Some(browser) = chromium::find() else { return };
+    let here = directory(&[("crowd.kdl", include_bytes!("crowd.kdl"))]);
+    let said = etlkit(here.path(), &["synth", "crowd.kdl", "-o", "crowd"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let files = ["crowd/clr.etl", "crowd/kernel.etl", "crowd/rundown.etl"];
+    let crowd = page(here.path(), "crowd", &[&["--together"], files.as_slice()].concat());
+    let browser = &mut Chromium::start(&browser);
+    let seen = look(browser, &crowd);
+    let text = seen["text"].as_str().unwrap();
+    assert!(text.contains("6 more processes") && text.contains("lost"), "{text}");
+    assert!(text.contains("shown by processor "), "{text}");
+    // Findings are not behind the lanes of all processes, and names that do not fit show in full when asked for.
+    browser.open(&crowd, DESK, "light");
+    let findings = "document.querySelector('table.findings').getBoundingClientRect().top";
+    assert!(browser.ask(findings).as_f64().unwrap() < 3_000.0);
+    let titles = "[...document.querySelectorAll('.lane .name')].every(e => !e.title || e.title === e.textContent)";
+    assert_eq!(browser.ask(titles), true);
+    let tall =
+        "Math.max(...[...document.querySelectorAll('.lane .name')].map(e => e.clientHeight))";
+    assert!(browser.ask(tall).as_f64().unwrap() < 45.0);
+
+    // What was found is seen beside whose it is.
+    let rows = "[...document.querySelectorAll('table.findings tbody tr')].map(r => r.cells[4].getBoundingClientRect())";
+    let seen = format!(
+        "{rows}.every(b => b.width > 250 && b.right <= document.documentElement.clientWidth)"
+    );
+    assert_eq!(browser.ask(&seen), true);
+
+    let kernel = page(here.path(), "kernel", &["crowd/kernel.etl"]);
+    let seen = look(browser, &kernel);
+    let text = seen["text"].as_str().unwrap();
+    assert!(!text.contains("more processes") && text.contains("kernel stacks"), "{text}");
+}
+
 /// Sound, broken, lossy, undecided, and all on one page.
 #[test]
 fn the_pages_of_scenarios() {
