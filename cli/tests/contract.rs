@@ -65,7 +65,8 @@ fn verify_has_every_promised_field() {
     let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
     let here = directory(&[]);
     let said = etlverify(here.path(), &["--format", "json", path.to_str().unwrap()]);
-    assert_eq!(said.code, 1);
+    // A few addresses that no trace could resolve are nothing to fail for.
+    assert_eq!(said.code, 0);
     let report: Value = serde_json::from_str(&said.out).unwrap();
     for field in ["schema_version", "verdict", "processes", "coverage", "findings"] {
         assert!(report.get(field).is_some(), "{field}");
@@ -92,7 +93,8 @@ fn verify_has_every_promised_field() {
             assert!(report["coverage"][table][field].is_u64(), "{table}.{field}");
         }
     }
-    for field in ["rule", "severity", "message", "pid", "timestamp"] {
+    for field in ["rule", "severity", "message", "pid", "timestamp", "processor", "offset", "file"]
+    {
         assert!(report["findings"][0].get(field).is_some(), "{field}");
     }
     let page = include_str!("../../docs/rules.md");

@@ -322,3 +322,13 @@ fn payloads_are_compared_with_the_tables_that_are_asked_for() {
     assert_eq!(documented.code, 0, "notes only: {}", documented.out);
     assert!(documented.out.contains("note    payload.descriptor "), "{}", documented.out);
 }
+
+/// Everything in a file that is judged together with itself would have happened twice.
+#[test]
+fn a_recording_holds_each_file_once() {
+    let here = directory(&[("a.etl", &trace()), ("b.etl", &trace())]);
+    let said = judge(here.path(), &["--together", "a.etl", "./a.etl"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.starts_with("error: ./a.etl: is named twice\nhint: "), "{}", said.err);
+    assert!(judge(here.path(), &["--together", "a.etl", "b.etl"]).err.is_empty());
+}

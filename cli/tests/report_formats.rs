@@ -242,6 +242,7 @@ fn sarif_is_as_its_schema_has_it() {
     let runs = log["runs"].as_array().unwrap();
     assert_eq!(runs.len(), names.len());
     let mut kinds = BTreeSet::new();
+    let mut regions = 0;
     for run in runs {
         keys(run, &["tool"], &["results"]);
         keys(&run["tool"], &["driver"], &[]);
@@ -279,14 +280,21 @@ fn sarif_is_as_its_schema_has_it() {
             let locations = result["locations"].as_array().unwrap();
             assert_eq!(locations.len(), 1);
             keys(&locations[0], &[], &["physicalLocation"]);
-            keys(&locations[0]["physicalLocation"], &["artifactLocation"], &[]);
-            let artifact = &locations[0]["physicalLocation"]["artifactLocation"];
+            let place = &locations[0]["physicalLocation"];
+            keys(place, &["artifactLocation"], &["region"]);
+            if let Some(region) = place.get("region") {
+                keys(region, &["byteOffset"], &[]);
+                assert!(region["byteOffset"].is_u64(), "{region}");
+                regions += 1;
+            }
+            let artifact = &place["artifactLocation"];
             keys(artifact, &["uri"], &[]);
             let uri = artifact["uri"].as_str().unwrap();
             assert!(is_uri_reference(uri), "{uri}");
             assert!(result["properties"].is_object());
         }
     }
+    assert!(regions > 10, "{regions}");
     assert_eq!(kinds, BTreeSet::from(["fail", "open"]), "both were shown");
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Record, Trace};
 use etl_tests::trace;
-use etl_verify::{CoverageTable, Settings, Verdict, verify, verify_with};
+use etl_verify::{CoverageTable, Settings, Severity, Verdict, verify, verify_with};
 
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
@@ -153,9 +153,10 @@ fn the_merged_trace_of_two_dotnet_processes() {
     assert_eq!((test.loaded.methods, test.unloaded.methods, test.methods), (288, 288, 288));
     assert!(report.findings.iter().any(|f| f.rule == "rundown.exited" && f.pid == Some(3676)));
 
-    // Some addresses belong to nothing (stubs that the runtime makes, freed memory): no error, but
-    // the answer is not that all is resolved.
-    assert_eq!(report.verdict, Verdict::Broken);
+    // Some addresses belong to nothing (stubs that the runtime makes, freed memory): so few that there is nothing to
+    // mend, and told all the same.
+    assert_eq!(report.verdict, Verdict::Sound);
+    assert!(report.findings.iter().all(|f| f.severity == Severity::Note), "{}", report.text());
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     let expected = [
         "activity.unstopped",
@@ -166,6 +167,24 @@ fn the_merged_trace_of_two_dotnet_processes() {
         "symbols.unresolved",
     ];
     assert_eq!(rules, BTreeSet::from(expected));
+    let mut shown = 0;
+    for finding in report.findings.iter().filter(|f| f.offset.is_some()) {
+        let (mut there, mut clock) = (false, None);
+        for_each(&bytes, |r| {
+            // The first record is the header.
+            let clock = *clock.get_or_insert_with(|| {
+                Trace::open(bytes.as_slice(), &Options::default()).unwrap().clock()
+            });
+            let time = etl_format::clock::iso_utc(clock.filetime(r.stamp()));
+            let place = r.place();
+            there |= finding.timestamp.as_ref() == Some(&time)
+                && (finding.offset, finding.processor)
+                    == (Some(place.buffer_offset), Some(place.processor));
+        });
+        assert!(there, "{finding:?}");
+        shown += 1;
+    }
+    assert!(shown >= 12, "{shown} of {} findings show where", report.findings.len());
     let worst = &report.offenders[0];
     assert_eq!((worst.pid, worst.address.as_str(), worst.count), (3988, "0x187a08e", 208));
 }

@@ -17,14 +17,15 @@
 //!
 //! # Examples
 //! Programs in `examples/`, each of which runs as it is: `judge` prints a report and looks at its findings, `snapshot` renders a trace
-//! for a snapshot test.
+//! for a snapshot test, `symbols` asks what is at addresses.
 //!
 //! # Features
-//! None.
+//! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
 #![forbid(unsafe_code)]
 
 pub mod config;
 pub mod facts;
+mod place;
 mod policy;
 mod reading;
 mod report;

@@ -10,6 +10,7 @@ use crate::facts::Facts;
 use crate::facts::enable::Enabled;
 use crate::facts::loss::{self, Surroundings};
 use crate::facts::source::{Fault, Timeline};
+use crate::place;
 use crate::policy::Policy;
 use crate::report::Report;
 use crate::rules;
@@ -63,7 +64,8 @@ pub fn verify_together<S: Source>(
     mut watch: impl FnMut(&Record<'_>),
 ) -> std::result::Result<Report, (usize, etl_format::Error)> {
     let facts = gather(&mut sources, settings, false, &mut watch)?;
-    let judgement = rules::judge(&facts, &settings.policy);
+    let mut judgement = rules::judge(&facts, &settings.policy);
+    place::find(&mut sources, &facts, &mut judgement.findings)?;
     Ok(Report::new(&facts, judgement))
 }
 
@@ -145,12 +147,15 @@ fn attempt<S: Source>(
         }
         for damage in reader.damage() {
             let at = |raw| timeline.stamp(source, raw);
-            facts.losses.push(loss::of_damage(damage, buffers, source, at));
+            let loss = loss::of_damage(damage, buffers, source, at);
+            let processor = loss.processor;
+            facts.losses.push(loss);
             if let Some(file) = facts.files.get_mut(source) {
                 file.faults.push(Fault {
                     code: damage.error.code().to_owned(),
                     offset: damage.range.start,
                     message: damage.error.kind.to_string(),
+                    processor,
                 });
             }
         }

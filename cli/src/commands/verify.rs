@@ -1,5 +1,6 @@
 //! `etlkit verify`, alias `etlverify`.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -455,6 +456,13 @@ fn judge_together(
     if let Some(stdin) = files.iter().find(|f| input::is_stdin(f)) {
         return Err(Failure::new(input::display(stdin), "cannot be read beside other files")
             .hint("write it to a file first"));
+    }
+    // Everything in it would have happened twice.
+    let mut seen = BTreeSet::new();
+    let same = |file: &&PathBuf| file.canonicalize().is_ok_and(|whole| !seen.insert(whole));
+    if let Some(file) = files.iter().find(same) {
+        return Err(Failure::new(input::display(file), "is named twice")
+            .hint("--together takes the different files of one recording"));
     }
     let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<_> = files.iter().map(|f| input::display(f)).collect();

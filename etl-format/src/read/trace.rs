@@ -150,6 +150,13 @@ impl<S: Source> Trace<S> {
         Ordered::as_it_stands(&mut self.source, buffers, layout, &self.options, self.damage.clone())
     }
 
+    /// Reads the records of some buffers alone, as the file stands: what is in the vicinity of a moment, say.
+    pub fn of_buffers(&mut self, wanted: impl Fn(&BufferEntry) -> bool) -> Ordered<&mut S> {
+        let buffers = self.buffers.iter().filter(|b| wanted(b)).copied().collect();
+        let layout = self.layout.clone();
+        Ordered::as_it_stands(&mut self.source, buffers, layout, &self.options, Vec::new())
+    }
+
     /// [`Trace::ordered`] for a reader that has the source to itself.
     ///
     /// # Errors

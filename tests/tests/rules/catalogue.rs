@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use etl_format::read::{FileOrder, Options};
 use etl_synth::model::Scenario;
 use etl_synth::scenario::{Settings as ScriptSettings, parse_with};
 use etl_synth::truth::Lines;
@@ -56,6 +57,44 @@ fn scenario(path: &Path) -> Scenario {
 /// are judged together; with what the truth tells of their sessions, and with gates. An error if a file is
 /// no trace any more.
 pub fn judge(path: &Path) -> Result<Report, String> {
+    let (report, files) = judged(path)?;
+    hold_places(&report, &files);
+    Ok(report)
+}
+
+/// Where a finding is said to show there is what came at its time, or the buffer that it is about: looked up by reading
+/// the file as it stands.
+fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
+    for finding in report.findings.iter().filter(|f| f.offset.is_some()) {
+        let (offset, name) = (finding.offset.unwrap(), finding.file.as_deref().unwrap());
+        let bytes = &files.iter().find(|(file, _)| file == name).expect("a file of the report").1;
+        assert!(offset <= bytes.len() as u64, "{finding:?}");
+        let mut records = FileOrder::open(bytes.as_slice(), &Options::salvage()).unwrap();
+        let clock = records.clock();
+        let mut there = finding.rule == "file.damaged";
+        while let Some(record) = records.next_record().unwrap() {
+            let place = record.place();
+            let own = place.buffer_offset + u64::from(place.in_buffer);
+            let stands = [place.buffer_offset, own].contains(&offset);
+            let time = etl_format::clock::iso_utc(clock.filetime(record.stamp()));
+            // Of files with different clocks the times are rounded once more.
+            let files_differ = report.findings.iter().any(|f| f.rule == "merge.clock");
+            let timely = finding.timestamp.as_ref().is_none_or(|t| *t == time) || files_differ;
+            there |= stands && timely && finding.processor.is_none_or(|p| p == place.processor);
+        }
+        assert!(there, "{finding:?}");
+    }
+    // Few have a time and no place: those whose moment is that of no record.
+    for finding in report.findings.iter().filter(|f| f.offset.is_none()) {
+        let known = ["merge.seam", "file.overwritten", "rundown.exited"].contains(&finding.rule);
+        assert!(finding.timestamp.is_none() || known || report.findings.len() > 20, "{finding:?}");
+    }
+}
+
+/// The report, and the files that were judged.
+type Judged = (Report, Vec<(String, Vec<u8>)>);
+
+fn judged(path: &Path) -> Result<Judged, String> {
     let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
     simulate(&scenario(path), &mut files, &mut truth)
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -81,7 +120,8 @@ pub fn judge(path: &Path) -> Result<Report, String> {
     let policy = Policy { gates, ..Policy::default() };
     let settings = Settings { policy, enabled: enabled.collect(), ..Settings::default() };
     let sources = files.iter().map(|(name, bytes)| (bytes.as_slice(), name.as_str())).collect();
-    verify_together(sources, &settings, |_| {}).map_err(|(_, e)| e.to_string())
+    let report = verify_together(sources, &settings, |_| {}).map_err(|(_, e)| e.to_string())?;
+    Ok((report, files))
 }
 
 /// Rules with an answer other than "holds".

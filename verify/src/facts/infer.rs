@@ -1,17 +1,11 @@
 //! The smallest enablement that explains what was seen of a provider.
 
+use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION};
 use etl_schema::enable::{Enablement, EventKey};
 
 use super::clr;
 use super::process::Process;
 use etl_format::Guid;
-
-const JIT: u64 = 0x10;
-const NGEN: u64 = 0x20;
-const START_ENUMERATION: u64 = 0x40;
-const END_ENUMERATION: u64 = 0x80;
-const END_RUNDOWN: u64 = 0x100;
-const STACK: u64 = 0x4000_0000;
 
 /// What keywords alone cannot say, since events do not carry them: which enumerations a mask asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The files of a judgement, and one timeline for all of them.
 
+use std::collections::BTreeMap;
+
 use etl_format::Clock;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::{FileHeader, Note, Record, Source, Trace};
@@ -16,6 +18,8 @@ pub struct Fault {
     pub offset: u64,
     /// What was wrong.
     pub message: String,
+    /// The processor of the buffer it is in, where that is known.
+    pub processor: Option<u16>,
 }
 
 /// A session whose header stands in a file: the file's own, or one that a merge carried over.
@@ -40,6 +44,8 @@ pub struct FileFacts {
     pub header: FileHeader,
     /// Notes of the reader.
     pub notes: Vec<Note>,
+    /// Processors and first stamps of the buffers that notes are about, by offset.
+    pub noted: BTreeMap<u64, (u16, i64)>,
     /// Damage.
     pub faults: Vec<Fault>,
     /// Buffers whose records are not in time order.
@@ -136,10 +142,20 @@ impl Facts {
         let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
         let beyond_processors =
             beyond.filter(|&p| header.processors != 0 && u32::from(p) >= header.processors);
+        let entries = trace.buffers();
+        let noted = trace.notes().iter().filter_map(|note| {
+            let offset = place(note)?;
+            // They stand in the order of the file.
+            let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
+            let stamp = timeline.stamp(source, entry.first_stamp);
+            (entry.offset == offset && !entry.rebuilt).then_some((offset, (entry.processor, stamp)))
+        });
+        let noted = noted.collect();
         self.files.push(FileFacts {
             name: name.to_owned(),
             header,
             notes: trace.notes().to_vec(),
+            noted,
             faults: Vec::new(),
             disordered: 0,
             beyond_processors,
@@ -176,6 +192,17 @@ fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
     let to =
         (header.end_time > header.start_time).then(|| timeline.stamp_of_filetime(header.end_time));
     Session { name: text(&header.logger_name), from, to, events_lost: header.events_lost }
+}
+
+/// The buffer that a note is about.
+pub(crate) fn place(note: &Note) -> Option<u64> {
+    match *note {
+        Note::EventsLostInBuffer { offset, .. }
+        | Note::BufferLostBefore { offset, .. }
+        | Note::SequenceGap { offset, .. }
+        | Note::SequenceTwice { offset, .. } => Some(offset),
+        _ => None,
+    }
 }
 
 fn text(units: &[u16]) -> String {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{LossReport, ProcessReport, utc};
+use super::{LossReport, ProcessReport, Report, utc};
 use crate::facts::{Facts, Process};
 use crate::rules::catalogue::Rule;
 
@@ -100,6 +100,15 @@ pub struct Finding {
     pub pid: Option<u32>,
     /// When, as UTC in ISO 8601, where it has a time.
     pub timestamp: Option<String>,
+    /// The processor whose buffer shows it, where it can be shown.
+    pub processor: Option<u16>,
+    /// Where in the file: of the record, or of its buffer where that is compressed or shows it as a whole.
+    pub offset: Option<u64>,
+    /// The file that the offset is of.
+    pub file: Option<String>,
+    /// The moment, as the facts have it.
+    #[serde(skip)]
+    pub(crate) stamp: Option<i64>,
 }
 
 impl Finding {
@@ -113,6 +122,10 @@ impl Finding {
             because: None,
             pid: None,
             timestamp: None,
+            processor: None,
+            offset: None,
+            file: None,
+            stamp: None,
         }
     }
 
@@ -125,7 +138,27 @@ impl Finding {
     /// The finding is about a moment.
     pub(crate) fn at(mut self, facts: &Facts, stamp: Option<i64>) -> Self {
         self.timestamp = stamp.map(|s| utc(&facts.clock, s));
+        self.stamp = stamp;
         self
+    }
+
+    /// The finding shows in a place of a file.
+    pub(crate) fn in_file(mut self, file: &str, offset: u64, processor: Option<u16>) -> Self {
+        (self.file, self.offset, self.processor) = (Some(file.to_owned()), Some(offset), processor);
+        self
+    }
+
+    /// Where it shows, in words; of which file only if it is not this one.
+    pub(super) fn place(&self, report: &Report) -> Option<String> {
+        let offset = self.offset?;
+        // Damage says so itself.
+        if self.message.contains(&format!("offset {offset:#x}")) {
+            return self.processor.map(|p| format!("processor {p}"));
+        }
+        let processor = self.processor.map_or(String::new(), |p| format!("processor {p}, "));
+        let file = self.file.as_deref().filter(|file| *file != report.file);
+        let file = file.map_or(String::new(), |file| format!(" of {file}"));
+        Some(format!("{processor}offset {offset:#x}{file}"))
     }
 
     /// The finding cannot be decided, for a reason.

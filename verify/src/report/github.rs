@@ -12,6 +12,7 @@ pub(super) fn render(report: &Report) -> String {
             Severity::Note => "notice",
         };
         let about = f.pid.map_or(String::new(), |pid| format!("process {pid}: "));
+        let place = f.place(report).map_or(String::new(), |place| format!(" ({place})"));
         let because = f.because.as_deref().map_or(String::new(), |b| format!(" (undecided: {b})"));
         let repair =
             Rule::find(f.rule).map_or(String::new(), |rule| format!("\n{}", rule.repair_lines()));
@@ -19,7 +20,7 @@ pub(super) fn render(report: &Report) -> String {
             "::{command} file={},title={}::{}\n",
             property(&report.file),
             property(f.rule),
-            data(&format!("{about}{}{because}{repair}", f.message))
+            data(&format!("{about}{}{place}{because}{repair}", f.message))
         ));
     }
     out

@@ -11,6 +11,9 @@ use super::{Coverage, CoverageTable, EnabledReport, Finding, Report, Severity};
 /// Processes that get a lane in the timeline, and a group of bars; the others are counted.
 const LANES: usize = 40;
 
+/// Processes whose lanes and bars are shown at once; beyond, they are folded, so that the findings are not far away.
+const PROCESSES: usize = 8;
+
 /// Enabled providers that are shown at once; beyond, those that are not the CLR's are folded.
 const UNFOLDED: usize = 8;
 
@@ -36,8 +39,12 @@ struct Page {
     undecided: usize,
     left_out: u64,
     lanes: Vec<Lane>,
+    /// Lanes before those that are folded.
+    lanes_shown: usize,
     lanes_left_out: usize,
     coverage: Vec<Group>,
+    /// Groups before those that are folded.
+    groups_shown: usize,
     findings: Vec<FindingRow>,
     offenders: Vec<OffenderRow>,
     enabled: Vec<EnabledGroup>,
@@ -86,6 +93,7 @@ struct FindingRow {
     time: String,
     message: String,
     because: String,
+    place: String,
     statement: &'static str,
     meaning: &'static str,
     repair: &'static str,
@@ -135,6 +143,7 @@ pub(super) fn render(reports: &[Report]) -> String {
 fn page(report: &Report) -> Page {
     let managed = report.processes.iter().filter(|p| p.clr_events > 0).count();
     let (holds, broken, undecided) = report.answers();
+    let lanes = lanes(report);
     Page {
         file: printable(&report.file),
         verdict: report.verdict.name(),
@@ -147,9 +156,11 @@ fn page(report: &Report) -> Page {
         broken,
         undecided,
         left_out: report.findings_left_out,
-        lanes: lanes(report),
+        lanes_shown: lanes.len().saturating_sub(managed.min(LANES)) + PROCESSES,
+        lanes,
         lanes_left_out: managed.saturating_sub(LANES),
         coverage: groups(report),
+        groups_shown: 1 + PROCESSES,
         findings: report.findings.iter().map(|f| finding(report, f)).collect(),
         offenders: report
             .offenders
@@ -218,6 +229,7 @@ fn finding(report: &Report, f: &Finding) -> FindingRow {
         time: f.timestamp.as_deref().map_or_else(String::new, time_of_day),
         message: printable(&f.message),
         because: printable(f.because.as_deref().unwrap_or_default()),
+        place: printable(&f.place(report).unwrap_or_default()),
         statement: rule.map_or("", |r| r.statement),
         meaning: rule.map_or("", |r| r.meaning),
         repair: rule.map_or("", |r| r.repair),
@@ -347,6 +359,10 @@ mod tests {
             because: Some(hostile.clone()),
             pid: Some(7),
             timestamp: None,
+            processor: None,
+            offset: None,
+            file: None,
+            stamp: None,
         };
         let report = Report {
             file: hostile.clone(),

@@ -31,12 +31,15 @@ enum Case<'a> {
 }
 
 fn case<'a>(report: &'a Report, rule: &Rule) -> Case<'a> {
-    let grave = report.findings.iter().filter(|f| f.rule == rule.id && f.severity > Severity::Note);
-    let (broken, open): (Vec<_>, Vec<_>) = grave.partition(|f| f.is_decided());
+    let own = report.findings.iter().filter(|f| f.rule == rule.id);
+    let (decided, open): (Vec<_>, Vec<_>) = own.partition(|f| f.is_decided());
+    // Notes are findings, too, and no failures; with one that is decided the rule is.
+    let noted = !decided.is_empty();
+    let broken: Vec<_> = decided.into_iter().filter(|f| f.severity > Severity::Note).collect();
     match open.first() {
         _ if !broken.is_empty() => Case::Failed(broken),
-        Some(open) => Case::Open(open),
-        None => Case::Passed,
+        Some(open) if !noted => Case::Open(open),
+        _ => Case::Passed,
     }
 }
 
@@ -81,7 +84,9 @@ fn suite(id: usize, report: &Report, out: &mut String) -> fmt::Result {
                 )?;
                 for finding in findings {
                     let about = finding.pid.map_or(String::new(), |pid| format!("process {pid}: "));
-                    writeln!(out, "{}{}", Xml(&about), Xml(&finding.message))?;
+                    let place = finding.place(report);
+                    let place = place.map_or(String::new(), |place| format!(" ({place})"));
+                    writeln!(out, "{}{}{}", Xml(&about), Xml(&finding.message), Xml(&place))?;
                 }
                 writeln!(out, "{}", Xml(&rule.repair_lines()))?;
                 writeln!(out, "      </failure>")?;

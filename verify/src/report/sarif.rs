@@ -48,6 +48,11 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
         .findings
         .iter()
         .map(|f| {
+            let file = f.file.as_deref().unwrap_or(&report.file);
+            let mut place = json!({"artifactLocation": {"uri": uri(file)}});
+            if let (Some(offset), Some(place)) = (f.offset, place.as_object_mut()) {
+                place.insert("region".to_owned(), json!({"byteOffset": offset}));
+            }
             json!({
                 "ruleId": f.rule,
                 "ruleIndex": RULES.iter().position(|rule| rule.id == f.rule),
@@ -55,10 +60,8 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
                 "kind": if f.is_decided() { "fail" } else { "open" },
                 "level": if f.is_decided() { level(f.severity) } else { "none" },
                 "message": {"text": message(f)},
-                "locations": [{
-                    "physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}},
-                }],
-                "properties": {"pid": f.pid, "timestamp": f.timestamp},
+                "locations": [{"physicalLocation": place}],
+                "properties": {"pid": f.pid, "timestamp": f.timestamp, "processor": f.processor},
             })
         })
         .collect()

@@ -121,6 +121,9 @@ fn write_finding(out: &mut String, report: &Report, f: &Finding, paint: Paint) -
     let head = format!("{}{}{at}", paint.strong(f.rule), printable(&about));
     writeln!(out, "  {}{head}", paint.severity(f.severity))?;
     wrapped(out, 10, 10, &f.message)?;
+    if let Some(place) = f.place(report) {
+        wrapped(out, 10, 10, &format!("shown by {place}"))?;
+    }
     match &f.because {
         Some(because) => wrapped(out, 10, 10, &format!("undecided: {because}")),
         None => Ok(()),

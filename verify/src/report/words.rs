@@ -111,6 +111,10 @@ mod tests {
             because: None,
             pid: None,
             timestamp: None,
+            processor: None,
+            offset: None,
+            file: None,
+            stamp: None,
         };
         let mut report = Report { verdict: Verdict::Sound, ..Report::default() };
         assert_eq!(answer(&report), "no rule is broken");

@@ -139,7 +139,7 @@ rules! {
         "No buffer was lost.",
         "the header event's count",
         "Whole buffers could not be written: the disk was too slow, or full.",
-        "Write to a faster disk, or record less.";
+        "Write to another disk than the one that the recorded programs work on, with more and larger buffers; or record less:";
     FILE_SEQUENCE_GAP = "file.sequence-gap", Note,
         "Buffers are numbered without gaps.",
         "the format; empty buffers are numbered and not written",
@@ -149,22 +149,22 @@ rules! {
         "The header counts as many buffers as there are.",
         "the format",
         "The file was cut, or grew after its header was written.",
-        "See what else is said about the file.";
+        "See what else is said about the file. If it was cut, what is left can be made a sound file:";
     FILE_SEQUENCE_TWICE = "file.sequence-twice", Warning,
         "Every buffer has a number of its own.",
         "the format",
         "Two buffers bear the same number: the file was put together from pieces, or written to by two.",
-        "Copy the file again; merge files with a tool that knows their format, not by appending them.";
+        "Copy the file again; merge files with a tool that knows their format, not by appending them:";
     FILE_DISORDERED = "file.disordered", Warning,
         "Records stand in time order within their buffer.",
         "the format; it holds in every trace seen",
         "A tool that does not keep order wrote the file, or its bytes were altered. Time order was restored for the judgement.",
-        "Go back to the file as the session wrote it.";
+        "Go back to the file as the session wrote it; or have the records put in order:";
     FILE_OUTSIDE_SESSION = "file.outside-session", Note,
         "Records lie between the start and the end that the header states, give or take a minute.",
         "the format; what a merge adds may lie a few seconds behind the end",
         "Header and content are not of one recording, or the clock was set meanwhile.",
-        "Go by the stamps of the records; see `etlkit info`.";
+        "Go by the stamps of the records:";
     FILE_PROCESSORS = "file.processors", Note,
         "No buffer is of a processor beyond the number that the header states.",
         "the format",
@@ -179,7 +179,7 @@ rules! {
         "The header tells how stamps become times: a clock that is known, how fast it ticks, and an end that is not before the start.",
         "the format",
         "Times of events, and whatever is judged by them, are guesses: stamps were taken for ticks of the performance counter.",
-        "Go back to the file as the session wrote it; if the machine's time was set meanwhile, go by the differences between stamps.";
+        "Go back to the file as the session wrote it; if the machine's time was set meanwhile, go by the differences between stamps. What the header says:";
     FILTER_NOT_ADMITTED = "filter.not-admitted", Warning,
         "Every event is one that its provider's enablement admits.",
         "the enable rule, F1 to F4",
@@ -229,12 +229,12 @@ rules! {
         "A start rundown lists what was there at the start, an end rundown what is there at the end.",
         "CLR rundown protocol, R2 and R3",
         "Events of the one enumeration stand in the bracket of the other: the file was altered, or the events' ids are read wrongly.",
-        "Record again; a consumer that wrote this file mixed up the ids of the runtime and the rundown provider.";
+        "A tool that wrote this file mixed up the ids of the runtime and the rundown provider. Go back to the files as the sessions wrote them, or record again:";
     RUNDOWN_ORDER = "rundown.order", Warning,
         "A start rundown lists domains before their assemblies and those before their modules; an end rundown the other way round.",
         "CLR rundown protocol, R3",
         "The events were put out of order after they were written.",
-        "Go back to the files as the sessions wrote them.";
+        "Go back to the files as the sessions wrote them, or record again:";
     RUNDOWN_TWICE = "rundown.twice", Note,
         "A rundown lists each thing once.",
         "CLR rundown protocol, R3",
@@ -268,13 +268,13 @@ rules! {
     SYMBOLS_UNRESOLVED = "symbols.unresolved", Warning,
         "Every address lies in a managed method or in an image.",
         "symbol resolution, S1 and S7",
-        "These addresses have no owner: stubs that the runtime makes, code that was freed, or methods that nothing tells of. Above 5 % of a process's addresses this is an error.",
-        "If rundown findings stand beside this one, mend those first. A few are nothing to mend: stubs of the runtime have no events.";
+        "These addresses have no owner: stubs that the runtime makes, code that was freed, or methods that nothing tells of. Up to 2 % of a process's addresses are usual where nothing is missing, and a note, as fewer than ten are where most resolve; above 5 % the trace is not usable for the process, and this is an error.",
+        "If rundown findings stand beside this one, mend those first. A few are nothing to mend: stubs of the runtime have no events. Many, in all processes, are resolved by the kernel's events of images (LOADER), the runtime's loads and a rundown:";
     SYMBOLS_COVERAGE = "symbols.coverage", Error,
         "The shares of addresses that resolve, that have a name, whose image has an identity, are at least those asked for.",
         "--min-coverage, --min-process-coverage, --min-sample-coverage, --min-named, --min-identified",
         "The trace does not reach the gate that was set for it.",
-        "See the other findings for the reasons.";
+        "See the other findings for the reasons. All that resolves addresses is in a recording like this one:";
     SYMBOLS_MODULE_UNKNOWN = "symbols.module-unknown", Warning,
         "Every module that a method or a domain names is told of.",
         "symbol resolution, S4",
@@ -289,7 +289,7 @@ rules! {
         "Every module with a file has the identity of its PDB.",
         "symbol resolution, S6",
         "Source lines, and names where methods are told without them, cannot be found for these modules: they were built without debug information, or their runtime is too old to tell.",
-        "Build with debug information (portable or full PDBs).";
+        "Build with debug information (portable or full PDBs):";
     SYMBOLS_UNNAMED = "symbols.unnamed", Warning,
         "Every address in managed code lies in a method that is named, or whose module's PDB is known.",
         "symbol resolution, S3",
@@ -328,8 +328,8 @@ rules! {
     SYMBOLS_GONE = "symbols.gone", Note,
         "Code and images are told of at the times when addresses lie in them.",
         "symbol resolution, S1 and S7",
-        "Addresses lie in code or images that the trace knows, but not at that time: they ran before the load was told of, or after the unload.",
-        "Nothing for a few; many mean that clocks of merged files do not agree.";
+        "Addresses lie in code or images that the trace knows, but not at that time: they ran before the load was told of, or after the unload. Where nothing else is unresolved, their share weighs as in symbols.unresolved.",
+        "Nothing for a few; many mean that clocks of merged files do not agree. Start all sessions with the same one:";
     MERGE_CLOCK = "merge.clock", Warning,
         "Files judged together have one clock.",
         "merging, M1",
@@ -339,7 +339,7 @@ rules! {
         "Files judged together are from one machine and one boot.",
         "merging, M1",
         "Boot time, processors or version of Windows differ: process ids and addresses of one file mean nothing in the other.",
-        "Judge each file by itself, or name the files that belong together.";
+        "Name only files that belong together, or judge each by itself:";
     MERGE_SEAM = "merge.seam", Warning,
         "The rundown begins before the runtime session ends.",
         "merging, M2",
@@ -354,7 +354,7 @@ rules! {
         "The rundown is of processes that the runtime session saw.",
         "merging, M2",
         "No process has both runtime events and a rundown: the files are of different recordings, or the processes had nothing to tell.",
-        "Check that the files belong together.";
+        "Check that the files belong together:";
     MERGE_IMAGE_IDS = "merge.image-ids", Note,
         "A trace with native addresses holds the identities of its images.",
         "what a merge adds",
@@ -364,7 +364,7 @@ rules! {
         "Every key of a kernel stack is defined.",
         "kernel stack compression",
         "Stacks told by such keys cannot be shown.",
-        "Stop the kernel session in order: the definitions come last.";
+        "Stop the kernel session in order, as the definitions come last, and merge its file:";
     STACKS_UNPAIRED = "stacks.unpaired", Warning,
         "Each stack of the CLR follows the event it belongs to, on the same thread.",
         "CLR rule E9",

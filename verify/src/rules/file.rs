@@ -5,7 +5,7 @@ use etl_format::read::Note;
 
 use crate::facts::Facts;
 use crate::facts::loss::What;
-use crate::facts::source::FileFacts;
+use crate::facts::source::{self, FileFacts};
 use crate::report::Finding;
 
 use super::catalogue::{
@@ -22,18 +22,27 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for (index, file) in facts.files.iter().enumerate() {
         // Which one is worth saying only where there are several.
         let of = if facts.files.len() > 1 { format!("{}: ", file.name) } else { String::new() };
-        one(file, &of, findings);
+        one(facts, file, &of, findings);
         overwritten(facts, index, file, &of, findings);
         clock(file, &of, findings);
     }
     outside(facts, findings);
 }
 
-fn one(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
+/// A finding with the buffer that a note is about.
+fn shown(facts: &Facts, file: &FileFacts, note: &Note, finding: Finding) -> Finding {
+    let Some(offset) = source::place(note) else { return finding };
+    let known = file.noted.get(&offset);
+    let finding = finding.at(facts, known.map(|&(_, stamp)| stamp));
+    finding.in_file(&file.name, offset, known.map(|&(processor, _)| processor))
+}
+
+fn one(facts: &Facts, file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
     for fault in &file.faults {
         let (offset, message) = (fault.offset, &fault.message);
         let message = format!("{of}the file is damaged at offset {offset:#x}: {message}");
-        findings.push(Finding::new(&FILE_DAMAGED, message));
+        let finding = Finding::new(&FILE_DAMAGED, message);
+        findings.push(finding.in_file(&file.name, offset, fault.processor));
     }
     for note in &file.notes {
         let rule = match note {
@@ -55,16 +64,28 @@ fn one(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
             }
             note => note.to_string(),
         };
-        findings.push(Finding::new(rule, format!("{of}{message}")));
+        // Counts of the header have no place; the first buffer with a flag has.
+        let first = |is: fn(&&Note) -> bool| file.notes.iter().find(is);
+        let flagged = match note {
+            Note::EventsLost(_) => first(|n| matches!(n, Note::EventsLostInBuffer { .. })),
+            Note::BuffersLost(_) => first(|n| matches!(n, Note::BufferLostBefore { .. })),
+            _ => None,
+        };
+        let finding = Finding::new(rule, format!("{of}{message}"));
+        findings.push(shown(facts, file, flagged.unwrap_or(note), finding));
     }
     // The count may be missing from a header whose buffers tell of losses all the same.
     let counted = file.notes.iter().any(|n| matches!(n, Note::EventsLost(_)));
-    let flagged = file.notes.iter().filter(|n| matches!(n, Note::EventsLostInBuffer { .. }));
-    let flagged = flagged.count();
-    if flagged > 0 && !counted {
-        let message =
-            format!("{of}{flagged} buffers say that events were lost while they were filled");
-        findings.push(Finding::new(&FILE_EVENTS_LOST, message));
+    let is_flag = |n: &&Note| matches!(n, Note::EventsLostInBuffer { .. });
+    let flags = file.notes.iter().filter(is_flag);
+    if let (Some(first), false) = (flags.clone().next(), counted) {
+        let message = plural(
+            flags.count() as u64,
+            "buffer says that events were lost while it was filled",
+            "buffers say that events were lost while they were filled",
+        );
+        let message = format!("{of}{message}");
+        findings.push(shown(facts, file, first, Finding::new(&FILE_EVENTS_LOST, message)));
     }
     if file.disordered > 0 {
         let message = format!("{of}{} buffers are not in time order inside", file.disordered);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use etl_schema::clr::keyword::{JIT, LOADER};
+
 use crate::facts::clr::{RUNTIME, Rundown};
 use crate::facts::enable::Knowledge;
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
@@ -9,9 +11,6 @@ use crate::report::Finding;
 
 use super::catalogue::{FILTER_NOT_ADMITTED, FILTER_SILENT};
 use super::plural;
-
-const LOADER: u64 = 0x8;
-const JIT: u64 = 0x10;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     not_admitted(facts, findings);

@@ -11,6 +11,12 @@ const RUNTIME: &str =
 const RUNTIME_ROOMY: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
 /// The same with StackKeyword.
 const RUNTIME_STACKS: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x4001CCBD:0x5 -f clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
+/// The same on another disk than Windows'.
+const RUNTIME_DISK: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f D:\\clr1.etl -BufferSize 1024 -MinBuffers 256 -MaxBuffers 1024";
+/// The same with the clock that all sessions should have.
+const RUNTIME_CLOCK: &str = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl -ClockType PerfCounter";
+/// The kernel's processes, images and samples with their stacks.
+const KERNEL: &str = "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk PROFILE -f kernel.etl";
 /// An end rundown: EndRundown, NGen, Jit and Loader.
 const END: &str =
     "xperf -start clrRundown -on a669021c-c450-4609-a035-5af59af4df18:0x138:0x5 -f clr2.etl";
@@ -24,18 +30,23 @@ const WAIT_LONG: &str = "timeout /t 60";
 const STOP_START: &str = "xperf -stop clrStart";
 const STOP_END: &str = "xperf -stop clrRundown";
 const STOP_RUNTIME: &str = "xperf -stop clr";
+const STOP_KERNEL: &str = "xperf -stop";
 const MERGE: &str = "xperf -merge clr1.etl clr2.etl merged.etl";
 const MERGE_KERNEL: &str = "xperf -merge kernel.etl clr1.etl clr2.etl merged.etl";
 
 const WHOLE: &[&str] = &[RUNTIME, END, WAIT, STOP_END, STOP_RUNTIME, MERGE];
+const WITH_KERNEL: &[&str] =
+    &[KERNEL, RUNTIME, END, WAIT, STOP_END, STOP_RUNTIME, STOP_KERNEL, MERGE_KERNEL];
 const RUNDOWN: &[&str] = &[END, WAIT, STOP_END, STOP_RUNTIME, MERGE];
 const RUNDOWN_LONG: &[&str] = &[END_ROOMY, WAIT_LONG, STOP_END, STOP_RUNTIME, MERGE];
 
 /// Rules with the same repair, and its lines.
 const COMMANDS: &[(&[&str], &[&str])] = &[
-    (&["file.damaged"], &["etlkit repair trace.etl -o repaired.etl"]),
+    (&["file.damaged", "file.buffer-count"], &["etlkit repair trace.etl -o repaired.etl"]),
+    (&["file.disordered"], &["etlkit merge trace.etl -o ordered.etl"]),
+    (&["file.outside-session", "file.clock"], &["etlkit info trace.etl"]),
+    (&["file.buffers-lost"], &[RUNTIME_DISK]),
     (&["file.unclosed"], &[STOP_RUNTIME, "etlkit repair trace.etl -o repaired.etl"]),
-    (&["file.overwritten"], WHOLE),
     (&["file.events-lost", "filter.silent", "symbols.jit-without-load"], &[RUNTIME_ROOMY]),
     (&["stacks.unpaired", "stacks.missing"], &[RUNTIME_STACKS]),
     (
@@ -59,7 +70,10 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
     ),
     (
         &[
+            "file.overwritten",
             "rundown.exited",
+            "rundown.confused",
+            "rundown.order",
             "symbols.module-unknown",
             "symbols.assembly-unknown",
             "symbols.unnamed",
@@ -71,14 +85,14 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
         WHOLE,
     ),
     (&["symbols.unload-unknown"], &[START, WAIT, STOP_START]),
-    (&["merge.one-sided"], &[MERGE]),
+    (&["symbols.unresolved", "symbols.coverage"], WITH_KERNEL),
+    (&["symbols.no-identity"], &["dotnet publish -c Release -p:DebugType=portable"]),
+    (&["merge.one-sided", "file.sequence-twice"], &[MERGE]),
+    (&["merge.machine"], &["etlverify clr1.etl clr2.etl"]),
+    (&["merge.processes"], &["etlkit info clr1.etl clr2.etl"]),
+    (&["stacks.undefined-key"], &[STOP_KERNEL, MERGE_KERNEL]),
     (&["merge.image-ids", "symbols.image-identity"], &[MERGE_KERNEL]),
-    (
-        &["merge.clock", "stacks.early"],
-        &[
-            "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl -ClockType PerfCounter",
-        ],
-    ),
+    (&["merge.clock", "stacks.early", "symbols.gone"], &[RUNTIME_CLOCK]),
 ];
 
 impl Rule {
@@ -125,7 +139,9 @@ mod tests {
                         assert!(!parsed.actions.is_empty(), "{line}");
                         for action in &parsed.actions {
                             if let Action::Start(session) = action {
-                                assert!(!session.providers.is_empty(), "{line}");
+                                let asks =
+                                    !session.providers.is_empty() || !session.kernel.is_empty();
+                                assert!(asks, "{line}");
                             }
                         }
                         seen += 1;
@@ -135,6 +151,7 @@ mod tests {
                     }
                     // `cli/tests/gates.rs` runs these.
                     "etlkit" | "etlverify" => {}
+                    "dotnet" => assert!(line.starts_with("dotnet publish -"), "{line}"),
                     other => panic!("who runs {other}?"),
                 }
             }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, LOADER, START_RUNDOWN};
+
 use crate::facts::clr::{RUNDOWN, RUNTIME, Rundown};
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::{Finding, Severity};
@@ -20,11 +22,6 @@ const MANY_BRACKETS: usize = 16;
 /// events on.
 const MANY_TIMES: u64 = 8;
 const MANY_EVENTS: u64 = 10_000;
-
-const LOADER: u64 = 0x8;
-const START_RUNDOWN: u64 = 0x40;
-const END_RUNDOWN: u64 = 0x100;
-const END_ENUMERATION: u64 = 0x80;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     let strangers = super::merge::are_strangers(facts);
@@ -243,7 +240,7 @@ fn coverage(
                 "the trace holds no rundown; nothing of this process is missing by that, since {}",
                 told_by(process)
             );
-            let mut finding = Finding::new(&RUNDOWN_NONE, message).of(facts, process, None);
+            let mut finding = Finding::new(&RUNDOWN_NONE, message).of(facts, process, from);
             finding.severity = Severity::Note;
             findings.push(finding.unless_lost(facts, from, None));
             return;
@@ -270,7 +267,8 @@ fn coverage(
                 "the process ran managed code while others were run down, and has no rundown itself".to_owned(),
             ),
         };
-        let finding = Finding::new(rule, message).of(facts, process, None);
+        let exited = process.ended.filter(|_| rule.id == RUNDOWN_EXITED.id);
+        let finding = Finding::new(rule, message).of(facts, process, exited.or(from));
         findings.push(finding.unless_lost(facts, from, None));
         return;
     }

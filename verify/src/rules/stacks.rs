@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use etl_schema::clr::keyword::STACK;
+
 use crate::facts::Facts;
 use crate::facts::clr::{RUNDOWN, RUNTIME};
 use crate::facts::enable::Knowledge;
@@ -11,8 +13,6 @@ use super::catalogue::{
     STACKS_EARLY, STACKS_MISSING, STACKS_TRUNCATED, STACKS_UNDEFINED_KEY, STACKS_UNPAIRED,
 };
 use super::plural;
-
-const STACK: u64 = 0x4000_0000;
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     let undefined = facts.undefined_stacks();

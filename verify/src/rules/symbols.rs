@@ -12,8 +12,25 @@ use super::catalogue::{
 };
 use super::plural;
 
-/// Above this share of unresolved addresses in a process the trace is not usable for it.
+/// Up to this share of a process's addresses, what resolves to nothing is what no trace tells of: stubs of the runtime,
+/// pages of the hardware abstraction layer, code that a rasterizer or a script engine makes.
+const USUAL_SHARE: f64 = 0.02;
+/// Above this share the trace is not usable for the process.
 const GRAVE_SHARE: f64 = 0.05;
+/// Fewer addresses than this say nothing by their share, unless they are most of what the process has.
+const FEW: u64 = 10;
+
+/// How grave it is that of so many addresses of a process some resolve to nothing.
+fn weight(unresolved: u64, addresses: u64) -> Severity {
+    let share = unresolved as f64 / addresses.max(1) as f64;
+    let few = unresolved < FEW && share <= 0.5;
+    match share {
+        _ if few => Severity::Note,
+        s if s > GRAVE_SHARE => Severity::Error,
+        s if s > USUAL_SHARE => Severity::Warning,
+        _ => Severity::Note,
+    }
+}
 
 pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
     for process in &facts.processes {
@@ -47,19 +64,16 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
         share * 100.0,
         causes.join(", ")
     );
-    let grave = |mut finding: Finding| {
-        if share > GRAVE_SHARE {
-            finding.severity = Severity::Error;
-        }
-        finding
-    };
+    let weight = weight(unresolved, frames);
     // What would have told of them came at their time or, as a rundown, later; or it was there before.
     let last = process.unresolved_span.map(|(_, last)| last);
     let until = facts.rundown_span.map(|(_, end)| end).max(last);
     // What the trace knows, but not at that time, is told of by itself.
     if unresolved > gone {
-        let finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, None);
-        findings.push(grave(finding).unless_lost(facts, None, until));
+        let stamp = process.unresolved_span.map(|(first, _)| first);
+        let mut finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, stamp);
+        finding.severity = weight;
+        findings.push(finding.unless_lost(facts, None, until));
     }
     if gone > 0 {
         let message = format!(
@@ -68,7 +82,10 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
         );
         let stamp = process.unresolved_span.map(|(first, _)| first);
         let finding = Finding::new(&SYMBOLS_GONE, message).of(facts, process, stamp);
-        let finding = if unresolved > gone { finding } else { grave(finding) };
+        let mut finding = finding;
+        if unresolved == gone {
+            finding.severity = weight;
+        }
         findings.push(finding.unless_lost(facts, None, until));
     }
 }
@@ -105,8 +122,10 @@ fn unnamed(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
 fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let unknown = process.unknown_modules();
     if unknown > 0 {
+        let example = process.clrs.values().flat_map(|clr| clr.unknown_modules()).min();
+        let example = example.map_or(String::new(), |id| format!(", {id:#x} for one"));
         let message = format!(
-            "nothing tells of {} (Loader keyword missing, or their events lost): methods without a module name",
+            "nothing tells of {}{example} (Loader keyword missing, or their events lost): methods without a module name",
             plural(
                 unknown as u64,
                 "module that methods or domains name",
@@ -126,7 +145,11 @@ fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
             plural(domains as u64, "domain that assemblies name", "domains that assemblies name")
         });
         let what: Vec<_> = assemblies.into_iter().chain(domains).collect();
-        let message = format!("nothing tells of {}", what.join(" and "));
+        let clrs = || process.clrs.values();
+        let example = clrs().flat_map(|clr| clr.unknown_assemblies()).min();
+        let example = example.or_else(|| clrs().flat_map(|clr| clr.unknown_domains()).min());
+        let example = example.map_or(String::new(), |id| format!("; the first is {id:#x}"));
+        let message = format!("nothing tells of {}{example}", what.join(" and "));
         let finding = Finding::new(&SYMBOLS_ASSEMBLY_UNKNOWN, message).of(facts, process, None);
         findings.push(finding.unless_lost(facts, None, None));
     }
@@ -253,4 +276,22 @@ fn image_identities(facts: &Facts, findings: &mut Vec<Finding>) {
         plural(without.len() as u64, "image", "images")
     );
     findings.push(Finding::new(&SYMBOLS_IMAGE_IDENTITY, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_resolve_weighs_by_its_share() {
+        let weighed = |cases: &[(u64, u64)], severity| {
+            for &(unresolved, addresses) in cases {
+                assert_eq!(weight(unresolved, addresses), severity, "{unresolved} of {addresses}");
+            }
+        };
+        // PerfView's own trace; a few of a process that was seen rarely.
+        weighed(&[(26, 1_733), (328, 25_592), (20, 1_000), (9, 20), (1, 3)], Severity::Note);
+        weighed(&[(21, 1_000), (50, 1_000), (10, 250)], Severity::Warning);
+        weighed(&[(51, 1_000), (10, 20), (9, 17), (1, 1), (u64::MAX, u64::MAX)], Severity::Error);
+    }
 }
