@@ -24,6 +24,14 @@ impl Failure {
         self
     }
 
+    /// Says what the input was unpacked from, if from anything: the user named that, and not what is in it.
+    pub fn unpacked(mut self, from: Option<&str>) -> Self {
+        if let Some(from) = from {
+            self.message = format!("{from}: {}", self.message);
+        }
+        self
+    }
+
     /// The failure of reading a trace.
     pub fn trace(subject: &str, error: &etl_format::Error) -> Self {
         Failure::new(subject, error.to_string())

@@ -209,6 +209,69 @@ fn what_cannot_be_unpacked_is_told() {
     insta::assert_snapshot!("unpacking", said);
 }
 
+/// What is packed and no trace is named together with what it was packed in, however it comes in.
+#[test]
+fn what_is_packed_and_no_trace_is_named() {
+    let with = |head: &[u8]| [head, &[0x11, 0, 0xfe, 7].repeat(200)].concat();
+    let text = b"this is only text, and no trace at all, however long it gets to be in the end";
+    let (evtx, pcap) = (with(b"ElfFile\0"), with(b"\xd4\xc3\xb2\xa1"));
+    let noise: Vec<u8> = (0..3000u32).map(|i| ((i * i * 7) >> 5) as u8 | 1).collect();
+    let files = [
+        ("text.gz", gzip(text)),
+        ("text.zst", zstandard(text)),
+        ("text.zip", archive(&[("notes/a.txt", text)])),
+        ("evtx.gz", gzip(&evtx)),
+        ("evtx.zst", zstandard(&evtx)),
+        ("evtx.zip", archive(&[("app.evtx", &evtx)])),
+        ("pcap.gz", gzip(&pcap)),
+        ("pcap.zst", zstandard(&pcap)),
+        ("pcap.zip", archive(&[("net\x1b[31m.etl", &pcap), ("readme.txt", text)])),
+        ("noise.gz", gzip(&noise)),
+        ("noise.zip", archive(&[("noise.etl", &noise)])),
+        ("empty.zst", zstandard(b"")),
+        ("empty.zip", archive(&[("empty.etl", b"")])),
+        ("archive.gz", gzip(&archive(&[("a.etl", &trace())]))),
+        // Not packed: what stands there is named alone.
+        ("pcap.etl", pcap.clone()),
+    ];
+    let here = directory(&[]);
+    let mut transcript = String::new();
+    for (name, bytes) in &files {
+        std::fs::write(here.path().join(name), bytes).unwrap();
+        let info = etlkit(here.path(), &["info", name]);
+        assert_eq!((info.code, info.out.as_str()), (2, ""), "{name}");
+        transcript += &info.err;
+        for command in [
+            &["info", "--no-mmap"][..],
+            &["dump"],
+            &["dump", "--strict"],
+            &["verify"],
+            &["diff", name],
+            &["compress", "-o", "out.etl"],
+            &["decompress", "-o", "out.etl"],
+            &["merge", "-o", "out.etl"],
+            &["repair", "-o", "out.etl"],
+            &["slice", "-o", "out.etl"],
+            &["scrub", "-o", "out.etl"],
+        ] {
+            let said = etlkit(here.path(), &[command, &[name]].concat());
+            assert_eq!((said.code, said.err), (2, info.err.clone()), "{command:?} {name}");
+        }
+        for command in [
+            &["info"][..],
+            &["dump"],
+            &["dump", "--file-order"],
+            &["compress", "-o", "-"],
+            &["decompress", "-o", "-"],
+        ] {
+            let said = etlkit_piped(bytes, &[command, &["-"]].concat());
+            let err = said.err.replace("(standard input)", name);
+            assert_eq!((said.code, err), (2, info.err.clone()), "{command:?} < {name}");
+        }
+    }
+    insta::assert_snapshot!("packed_no_traces", transcript);
+}
+
 #[test]
 fn a_member_is_read_by_its_name() {
     let other = &trace()[..0x2000];

@@ -170,8 +170,9 @@ fn run(
     let (name, compress) = (input::display(file), packer.is_some());
     let mut sink = Sink::create(sink, [file])?;
     let done = if input::is_stdin(file) {
-        let source = PipeSource::new(input::stdin_stream(input)?);
-        repacked(source, &name, &[], 0, &mut sink, packer)?
+        let input::Stream { reader, head, from } = input::stdin_stream(input)?;
+        let told = Told { name: &name, head: &head, from: from.as_deref() };
+        repacked(PipeSource::new(reader), &told, 0, &mut sink, packer)?
     } else {
         Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, packer })?
     };
@@ -192,14 +193,21 @@ impl WithSource for Repack<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let head = input::head(&mut source);
         let total = source.size().unwrap_or(0);
-        repacked(source, self.name, &head, total, self.sink, self.packer)
+        let told = Told { name: self.name, head: &head, from: None };
+        repacked(source, &told, total, self.sink, self.packer)
     }
+}
+
+/// What an error names of the input.
+struct Told<'a> {
+    name: &'a str,
+    head: &'a [u8],
+    from: Option<&'a str>,
 }
 
 fn repacked<S: Source>(
     source: S,
-    name: &str,
-    head: &[u8],
+    told: &Told<'_>,
     total: u64,
     sink: &mut Sink,
     packer: Option<&mut BufferPacker>,
@@ -219,7 +227,10 @@ fn repacked<S: Source>(
     drop(out);
     done.map_err(|e| {
         let hint = "the trace is damaged; `etlkit repair` makes a sound one of it";
-        if failed { sink.failure(&e) } else { input::not_sound(name, &e, head, hint) }
+        if failed {
+            return sink.failure(&e);
+        }
+        input::not_sound(told.name, &e, told.head, hint).unpacked(told.from)
     })
 }
 

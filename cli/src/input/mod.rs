@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use etl_format::read::{FileSource, Options, Source, Spooled, Trace};
+use etl_format::read::{FileOrder, FileSource, Options, Source, Spooled, Trace};
 
 use crate::error::Failure;
 
@@ -52,24 +52,40 @@ impl Input {
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
         let name = display(path);
         if is_stdin(path) {
-            let stream = stdin_stream(args)?;
-            return Self::spooled(unpack::spool(stream, &name)?, &name, args);
+            return Self::streamed(stdin_stream(args)?, &name, args);
         }
         let mut file = open_file(path)?;
         if !file.metadata().is_ok_and(|m| m.is_file()) {
             // A named pipe has no end to look for: it is read as standard input is.
-            let stream = unpacked(file, &name, args)?;
-            return Self::spooled(unpack::spool(stream, &name)?, &name, args);
+            return Self::streamed(unpacked(file, &name, args)?, &name, args);
         }
         let failure = |e: io::Error| Failure::new(&name, e.to_string());
         let mut head = Vec::new();
         (&mut file).take(HEAD as u64).read_to_end(&mut head).map_err(failure)?;
         file.seek(SeekFrom::Start(0)).map_err(failure)?;
         match Packing::of(&head) {
-            Some(packing) => Self::spooled(unpack::file(file, packing, &name, args)?, &name, args),
+            Some(packing) => {
+                let (spooled, from) = unpack::file(file, packing, &name, args)?;
+                Self::spooled(spooled, &name, args)?.expected(&name, Some(&from))
+            }
             None if args.no_mmap => FileSource::new(file).map(Input::File).map_err(failure),
             None => Mapped::new(&file, &name).map(Input::Bytes),
         }
+    }
+
+    fn streamed(stream: Stream, name: &str, args: &InputArgs) -> Result<Self, Failure> {
+        let Stream { reader, from, .. } = stream;
+        Self::spooled(unpack::spool(reader, name)?, name, args)?.expected(name, from.as_deref())
+    }
+
+    /// What was unpacked, if a trace can be read from it at all: here it is known what it was unpacked from.
+    fn expected(mut self, name: &str, from: Option<&str>) -> Result<Self, Failure> {
+        if from.is_some()
+            && let Err(error) = FileOrder::open(self.any(), &Options::salvage())
+        {
+            return Err(not_a_trace(name, &error, &self.head()).unpacked(from));
+        }
+        Ok(self)
     }
 
     fn spooled(spooled: Spooled<File>, name: &str, args: &InputArgs) -> Result<Self, Failure> {
@@ -112,26 +128,34 @@ pub(crate) fn display(path: &Path) -> String {
     if is_stdin(path) { STDIN.to_owned() } else { path.display().to_string() }
 }
 
+/// An input as it comes.
+pub(crate) struct Stream {
+    /// Its bytes, unpacked.
+    pub reader: Box<dyn Read>,
+    /// The first of them, for telling what it is.
+    pub head: Vec<u8>,
+    /// What they are unpacked from, in words.
+    pub from: Option<String>,
+}
+
 /// Standard input as it comes, unpacked, for reading in file order.
 ///
 /// # Errors
 /// When it cannot be read or unpacked.
-pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Box<dyn Read>, Failure> {
+pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
     unpacked(io::stdin().lock(), STDIN, args)
 }
 
 /// A stream, unpacked if it is packed.
-fn unpacked(
-    stream: impl Read + 'static,
-    name: &str,
-    args: &InputArgs,
-) -> Result<Box<dyn Read>, Failure> {
+fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result<Stream, Failure> {
     let (head, stream) =
         unpack::peek(stream, HEAD).map_err(|e| Failure::new(name, e.to_string()))?;
-    match Packing::of(&head) {
-        Some(packing) => unpack::pipe(stream, packing, name, args),
-        None => Ok(Box::new(stream)),
-    }
+    let Some(packing) = Packing::of(&head) else {
+        return Ok(Stream { reader: Box::new(stream), head, from: None });
+    };
+    let (stream, from) = unpack::pipe(stream, packing, name, args)?;
+    let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| unpack::failure(name, &e))?;
+    Ok(Stream { reader: Box::new(stream), head, from: Some(from) })
 }
 
 /// Opens a file for reading.

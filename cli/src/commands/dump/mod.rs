@@ -99,8 +99,9 @@ pub(crate) enum Format {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
     if args.file_order && input::is_stdin(&args.file) {
-        let source = PipeSource::new(input::stdin_stream(&args.input)?);
-        let failure = |e: &Error| unreadable(args, &name, e, &[]);
+        let input::Stream { reader, head, from } = input::stdin_stream(&args.input)?;
+        let failure = |e: &Error| unreadable(args, &name, e, &head).unpacked(from.as_deref());
+        let source = PipeSource::new(reader);
         let mut records = FileOrder::open(source, &options(args)).map_err(|e| failure(&e))?;
         return Dump { args, name: &name }.file_order(&mut records);
     }

@@ -14,7 +14,7 @@ const MOST: usize = 12;
 
 const FORM: &str = "ZIP archive";
 
-/// Hands the bytes of the archive's trace to `f`.
+/// Hands the name and the bytes of the archive's trace to `f`.
 ///
 /// # Errors
 /// When it holds none or several and none is named, or cannot be read; or those of `f`.
@@ -22,7 +22,7 @@ pub(super) fn with_member<R: Read + Seek, T>(
     mut archive: R,
     name: &str,
     args: &InputArgs,
-    f: impl FnOnce(&mut dyn Read) -> Result<T, Failure>,
+    f: impl FnOnce(&str, &mut dyn Read) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let failure = |e: &ZipError| Failure::new(name, problem(e)).hint(next(e));
     let size = archive.seek(SeekFrom::End(0)).map_err(|e| Failure::new(name, e.to_string()))?;
@@ -36,7 +36,8 @@ pub(super) fn with_member<R: Read + Seek, T>(
     let chosen = choose(&names, args.member.as_deref())
         .map_err(|(what, hint)| Failure::new(name, what).hint(hint))?;
     let member = archive.by_index(chosen).map_err(|e| failure(&e))?;
-    f(&mut Guard::new(member, FORM, Count::known(size), args.max_unpacked))
+    let called = names.get(chosen).map_or("", String::as_str);
+    f(called, &mut Guard::new(member, FORM, Count::known(size), args.max_unpacked))
 }
 
 fn problem(error: &ZipError) -> String {

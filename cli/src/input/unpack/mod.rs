@@ -25,6 +25,15 @@ pub(super) enum Packing {
 }
 
 impl Packing {
+    /// What comes out of it, in the words of an error.
+    fn from(self, member: &str) -> String {
+        match self {
+            Packing::Gzip => "unpacked from gzip data".to_owned(),
+            Packing::Zstandard => "unpacked from Zstandard data".to_owned(),
+            Packing::Zip => format!("{member}, unpacked from the ZIP archive"),
+        }
+    }
+
     /// Told by a file's first bytes; no trace begins with any of these.
     pub fn of(head: &[u8]) -> Option<Self> {
         const KNOWN: [(&[u8], Packing); 4] = [
@@ -41,40 +50,53 @@ impl Packing {
 pub(super) trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
-/// The unpacked bytes of a file.
+/// The unpacked bytes of a file, and what they are unpacked from.
 pub(super) fn file(
     file: File,
     packing: Packing,
     name: &str,
     args: &InputArgs,
-) -> Result<Spooled<File>, Failure> {
-    match packing {
-        Packing::Zip => archive::with_member(file, name, args, |member| spool(member, name)),
-        _ => spool(&mut stream(file, packing, args.max_unpacked), name),
+) -> Result<(Spooled<File>, String), Failure> {
+    if packing == Packing::Zip {
+        return member(file, name, args);
     }
+    let spooled = spool(&mut stream(file, packing, args.max_unpacked), name)?;
+    Ok((spooled, packing.from("")))
 }
 
-/// The unpacked bytes of a pipe, whole or as they come.
+/// The unpacked bytes of an archive's trace, and what they are unpacked from.
+fn member(
+    archive: impl Seekable,
+    name: &str,
+    args: &InputArgs,
+) -> Result<(Spooled<File>, String), Failure> {
+    archive::with_member(archive, name, args, |member, bytes| {
+        Ok((spool(bytes, name)?, Packing::Zip.from(member)))
+    })
+}
+
+/// The unpacked bytes of a pipe, whole or as they come, and what they are unpacked from.
 pub(super) fn pipe<'r>(
     pipe: impl Read + 'r,
     packing: Packing,
     name: &str,
     args: &InputArgs,
-) -> Result<Box<dyn Read + 'r>, Failure> {
+) -> Result<(Box<dyn Read + 'r>, String), Failure> {
     if packing != Packing::Zip {
-        return Ok(stream(pipe, packing, args.max_unpacked));
+        return Ok((stream(pipe, packing, args.max_unpacked), packing.from("")));
     }
     // The directory of an archive stands at its end.
     let whole: Box<dyn Seekable> = match spool(pipe, name)? {
         Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
         Spooled::File(file) => Box::new(file.into_inner()),
     };
-    let spooled = archive::with_member(whole, name, args, |member| spool(member, name))?;
-    Ok(match spooled {
+    let (spooled, from) = member(whole, name, args)?;
+    let bytes: Box<dyn Read + 'r> = match spooled {
         Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
         // Stands at its beginning, where the spooling left it.
         Spooled::File(file) => Box::new(file.into_inner()),
-    })
+    };
+    Ok((bytes, from))
 }
 
 /// What stands in a stream, in memory while it is short.
@@ -132,7 +154,7 @@ mod tests {
         let packing = Packing::of(packed).ok_or("not packed")?;
         let args = InputArgs { max_unpacked: Some(1 << 20), ..InputArgs::default() };
         let mut out = Vec::new();
-        let mut stream = pipe(Cursor::new(packed.to_vec()), packing, "it", &args)
+        let (mut stream, _) = pipe(Cursor::new(packed.to_vec()), packing, "it", &args)
             .map_err(|failure| failure.to_string())?;
         stream.read_to_end(&mut out).map_err(|e| failure("it", &e).to_string())?;
         Ok(out)
