@@ -36,7 +36,7 @@ fn output(here: &Path, args: &[&str], threads: &str) -> (i32, String, String, Ve
 
 fn hold(here: &Path, files: &[&str]) {
     for file in files {
-        let commands: [&[&str]; 16] = [
+        let commands: [&[&str]; 17] = [
             &["info", file],
             &["info", file, file, file, "--format", "json"],
             &["dump", file],
@@ -60,6 +60,7 @@ fn hold(here: &Path, files: &[&str]) {
             &["scrub", file, "--salt", "salt", "-o", "out.etl"],
             &["scrub", file, "--salt", "salt", "-o", "out.etl", "--compress", "--effort", "best"],
             &["compress", file, "-o", "out.etl", "--algorithm", "xpress-huff"],
+            &["decompress", file, "-o", "out.etl", "--format", "json"],
             &["repair", file, "-o", "out.etl"],
             &["diff", file, "other.etl"],
             &["diff", "packed.etl", file, "--format", "json"],
@@ -105,6 +106,7 @@ fn real_traces_give_the_same_with_any_number_of_threads() {
     let name = file.to_string_lossy();
     for command in [
         &["info", &name][..],
+        &["decompress", &name, "-o", "out.etl"],
         &["dump", &name, "--format", "jsonl"],
         &["merge", &name, "-o", "out.etl"],
     ] {

@@ -1,4 +1,4 @@
-//! Any number of threads compresses to the same bytes, and fails at the same byte.
+//! Any number of threads compresses to the same bytes, decompresses to the same bytes, and fails at the same byte.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::read::Options;
+use etl_format::read::{Options, PipeSource, Trace};
 use etl_format::write::merge::{MergeOptions, merge};
-use etl_format::write::repack::{Repacked, compress};
+use etl_format::write::repack::{Repacked, compress, decompress};
 use etl_format::write::repair::{RepairOptions, repair_with};
 use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig, Summary};
 use proptest::prelude::*;
@@ -96,6 +96,16 @@ fn compressed(
     compress(file, out, &mut packer(format, threads), &Options::default(), |_| {})
 }
 
+fn decompressed(file: &[u8], out: &mut impl Write, options: Options) -> Outcome {
+    let mut watched = Vec::new();
+    // As it comes through a pipe.
+    let done = decompress(PipeSource::new(file), out, &options, |bytes| watched.push(bytes));
+    (done.map_err(|error| error.to_string()), watched)
+}
+
+/// What was done or went wrong, and what was told on the way.
+type Outcome = (Result<Repacked, String>, Vec<u64>);
+
 /// A pipe that takes so many bytes, and no more.
 struct Pipe {
     taken: Vec<u8>,
@@ -168,6 +178,39 @@ proptest! {
             prop_assert!(repaired(threads) == repaired(1), "repaired by {} threads", threads);
         }
     }
+
+    /// Sound or harmed, and whatever is done at a fault.
+    #[test]
+    fn whatever_is_decompressed_is_the_same(
+        events in events(160),
+        format in prop::sample::select(&FORMATS[..]),
+        harm in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize, any::<u8>()), 0..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let (files, _) = session(LogFileMode::SEQUENTIAL, 0, &events, 0, false);
+        let mut file = Vec::new();
+        compressed(&files[0], &mut file, format, 1).unwrap();
+        let sound = harm.is_empty() && cut.is_none();
+        for (place, len, byte) in harm {
+            let at = place.index(file.len());
+            let end = (at + len).min(file.len());
+            file[at..end].fill(byte);
+        }
+        if let Some(cut) = cut {
+            file.truncate(cut.index(file.len()));
+        }
+        for options in [Options::default(), Options::salvage()] {
+            let mut alone = Vec::new();
+            let told = decompressed(&file, &mut alone, options);
+            prop_assert!(!sound || (told.0.is_ok() && alone == files[0]));
+            for threads in [2, 5] {
+                let mut out = Vec::new();
+                let options = Options { threads, ..options };
+                prop_assert_eq!(&decompressed(&file, &mut out, options), &told);
+                prop_assert!(out == alone, "{} threads", threads);
+            }
+        }
+    }
 }
 
 /// Enough that threads are at work, noise among it.
@@ -189,6 +232,51 @@ fn a_full_disk_leaves_the_beginning_whatever_the_threads() {
             assert_eq!(error.code(), "io", "{threads} threads at {most}");
             assert!(pipe.taken == whole[..most], "{threads} threads at {most}");
         }
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_beginning_of_what_is_decompressed() {
+    let plain = many();
+    let mut small = Vec::new();
+    compressed(&plain, &mut small, CompressionFormat::XPRESS, 1).unwrap();
+    for threads in [1, 2, 5] {
+        for most in (0..plain.len()).step_by(plain.len() / 60).chain([plain.len() - 1]) {
+            let mut pipe = Pipe { taken: Vec::new(), most };
+            let options = Options { threads, ..Options::default() };
+            let error = decompress(&small[..], &mut pipe, &options, |_| {}).unwrap_err();
+            assert_eq!(error.code(), "io", "{threads} threads at {most}");
+            assert!(pipe.taken == plain[..most], "{threads} threads at {most}");
+        }
+    }
+}
+
+/// Of two faults the first one is told, though the other one is met first: the end of the file is
+/// missing, and a buffer before it, still on its way, does not give what it declares.
+#[test]
+fn the_first_of_two_faults_is_told() {
+    let plain = many();
+    let mut small = Vec::new();
+    compressed(&plain, &mut small, CompressionFormat::XPRESS, 1).unwrap();
+    let buffers = Trace::open(&small[..], &Options::default()).unwrap().buffers().to_vec();
+    let packed: Vec<_> = buffers.iter().filter(|buffer| buffer.compressed).collect();
+    assert!(packed.len() > 40, "enough that threads are at work");
+    let bad = packed[packed.len() - 3];
+    let records = bad.offset as usize + 0x48..bad.offset as usize + bad.stored as usize;
+    small[records.clone()].fill(0xff);
+    small[records.start..records.start + 8].fill(0);
+    small.truncate(small.len() - 5);
+    let outcome = |threads| {
+        let mut out = Vec::new();
+        let options = Options { threads, ..Options::default() };
+        let error = decompress(&small[..], &mut out, &options, |_| {}).unwrap_err();
+        assert_eq!((error.code(), error.offset), ("compression", bad.offset), "{threads} threads");
+        out
+    };
+    let before = buffers.iter().filter(|buffer| buffer.offset < bad.offset).count();
+    assert!(outcome(1) == plain[..before * 0x400], "what stands before it is written");
+    for threads in [2, 5, 64, usize::MAX] {
+        assert!(outcome(threads) == outcome(1), "{threads} threads");
     }
 }
 

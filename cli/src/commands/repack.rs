@@ -64,6 +64,7 @@ Exit codes: 0 done, 2 not readable, damaged, or not writable.
 
 Examples:
   etlkit decompress merged.etl -o plain.etl
+  etlkit decompress merged.etl -o plain.etl --threads 1
   etlkit decompress merged.etl -o - | some-reader -")]
 pub(crate) struct DecompressCommand {
     /// The trace; `-` reads standard input
@@ -74,6 +75,8 @@ pub(crate) struct DecompressCommand {
     /// How to print the report; docs/files.md describes the JSON
     #[arg(long = "format", value_enum, default_value_t)]
     report: ReportFormat,
+    #[command(flatten)]
+    threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -153,11 +156,18 @@ pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let (format, effort) = (args.algorithm.format(), args.effort.effort());
     let packer = BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
     let mut packer = packer.with_threads(args.threads.count());
-    run(&args.file, &args.input, &args.sink, args.report, Some(&mut packer))
+    run(&args.file, &args.input, &args.sink, args.report, How::Pack(&mut packer))
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    run(&args.file, &args.input, &args.sink, args.report, None)
+    let how = How::Unpack { threads: args.threads.count() };
+    run(&args.file, &args.input, &args.sink, args.report, how)
+}
+
+/// What is done to the buffers.
+enum How<'a> {
+    Pack(&'a mut BufferPacker),
+    Unpack { threads: usize },
 }
 
 fn run(
@@ -165,16 +175,16 @@ fn run(
     input: &InputArgs,
     sink: &SinkArgs,
     report: ReportFormat,
-    packer: Option<&mut BufferPacker>,
+    how: How<'_>,
 ) -> Result<Outcome, Failure> {
-    let (name, compress) = (input::display(file), packer.is_some());
+    let (name, compress) = (input::display(file), matches!(how, How::Pack(_)));
     let mut sink = Sink::create(sink, [file])?;
     let done = if input::is_stdin(file) {
         let input::Stream { reader, head, from } = input::stdin_stream(input)?;
         let told = Told { name: &name, head: &head, from: from.as_deref() };
-        repacked(PipeSource::new(reader), &told, 0, &mut sink, packer)?
+        repacked(PipeSource::new(reader), &told, 0, &mut sink, how)?
     } else {
-        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, packer })?
+        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, how })?
     };
     let report = Report::new(&name, sink.name(), &done, compress).render(report);
     sink.finish(&report)?;
@@ -184,7 +194,7 @@ fn run(
 struct Repack<'a> {
     name: &'a str,
     sink: &'a mut Sink,
-    packer: Option<&'a mut BufferPacker>,
+    how: How<'a>,
 }
 
 impl WithSource for Repack<'_> {
@@ -194,7 +204,7 @@ impl WithSource for Repack<'_> {
         let head = input::head(&mut source);
         let total = source.size().unwrap_or(0);
         let told = Told { name: self.name, head: &head, from: None };
-        repacked(source, &told, total, self.sink, self.packer)
+        repacked(source, &told, total, self.sink, self.how)
     }
 }
 
@@ -210,18 +220,20 @@ fn repacked<S: Source>(
     told: &Told<'_>,
     total: u64,
     sink: &mut Sink,
-    packer: Option<&mut BufferPacker>,
+    how: How<'_>,
 ) -> Result<Repacked, Failure> {
     let mut progress = Progress::new(total, false);
     let watch = |bytes: u64| progress.pass(usize::try_from(bytes).unwrap_or(usize::MAX));
-    let options = Options::default();
     let mut out = Watched { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
-    let done = match packer {
-        Some(packer) => {
+    let done = match how {
+        How::Pack(packer) => {
             let packer: &mut dyn Packer = packer;
-            repack::compress(source, &mut out, packer, &options, watch)
+            repack::compress(source, &mut out, packer, &Options::default(), watch)
         }
-        None => repack::decompress(source, &mut out, &options, watch),
+        How::Unpack { threads } => {
+            let options = Options { threads, ..Options::default() };
+            repack::decompress(source, &mut out, &options, watch)
+        }
     };
     let failed = out.failed;
     drop(out);

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 use super::damage::{Damage, Log, Mode, Note};
 use super::header::FileHeader;
-use super::index::{BufferEntry, BufferWalk};
+use super::index::{BufferEntry, BufferWalk, Layout};
 use super::loaded::Loaded;
 use super::record::Record;
 use super::source::Source;
@@ -79,18 +79,35 @@ impl<S: Source> FileOrder<S> {
     /// # Errors
     /// As [`FileOrder::next_record`].
     pub fn next_buffer(&mut self) -> Result<Option<&BufferEntry>> {
-        self.log.records += self.loaded.leave();
-        let block = &mut self.loaded.raw;
-        let next = self.walk.next(&mut self.source, block, true, &self.limits, &mut self.log)?;
-        let Some(entry) = next else {
-            self.in_buffer = false;
-            self.log.finish();
-            return Ok(None);
-        };
+        let Some(entry) = self.walk()? else { return Ok(None) };
         self.loaded.set(entry, &self.walk.layout, &mut self.log)?;
         self.loaded.entry.first_stamp = self.loaded.first_stamp().unwrap_or(self.header.stamp);
         self.in_buffer = true;
         Ok(Some(&self.loaded.entry))
+    }
+
+    /// Leaves the current buffer for the next one, which has no records here: its bytes are as they stand
+    /// in the file, see [`FileOrder::raw`].
+    pub(super) fn walk(&mut self) -> Result<Option<BufferEntry>> {
+        self.log.records += self.loaded.leave();
+        self.in_buffer = false;
+        let block = &mut self.loaded.raw;
+        let next = self.walk.next(&mut self.source, block, true, &self.limits, &mut self.log)?;
+        if next.is_none() {
+            self.log.finish();
+        }
+        Ok(next)
+    }
+
+    /// The bytes of the current buffer as they stand in the file, and what else is needed to decompress
+    /// them.
+    pub(super) fn raw(&self) -> (&[u8], &Layout) {
+        (self.loaded.raw.as_ref(), &self.walk.layout)
+    }
+
+    /// Whether there may be something to decompress.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.walk.layout.packed
     }
 
     /// The bytes of the current buffer: header and records, decompressed. Empty before the first

@@ -25,7 +25,8 @@ pub struct Options {
     pub limits: Limits,
     /// Threads that decompress buffers when [`OrderCheck::Full`] looks at every record beforehand, the
     /// caller's own among them; 0 is 1. What is read is the same for any number. For the reading
-    /// itself there is [`Ordered::with_threads`].
+    /// itself there is [`Ordered::with_threads`]. Those too on which [`crate::write::repack::decompress`]
+    /// works.
     pub threads: usize,
 }
 

@@ -37,6 +37,7 @@
 
 mod buffer;
 mod convert;
+mod crew;
 mod header;
 mod header_group;
 mod medium;

@@ -14,9 +14,10 @@ use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{self, BufferEntry, FileOrder, Options, Source};
+use crate::read::{self, BufferEntry, FileOrder, Options, Source, Stored};
 
 use super::buffer::{BufferHeader, fill};
+use super::crew::{Crew, Work};
 use super::header::LogFileHeader;
 use super::pack::Packer;
 use super::packing::{Packed, Packing};
@@ -66,6 +67,10 @@ pub fn compress<S: Source, W: Write>(
 
 /// Decompresses a trace. One that is plain already comes out with its buffers laid out anew.
 ///
+/// The work is shared by as many threads as the options say; what is written, and the fault that ends it,
+/// are the same for any number. Up to eight buffers for each thread are then held, or four megabytes,
+/// whichever is less.
+///
 /// `watch` is told the bytes of each buffer that was read.
 ///
 /// # Errors
@@ -88,7 +93,13 @@ fn repack<S: Source, W: Write>(
     options: &Options,
     watch: impl FnMut(u64),
 ) -> Result<Repacked> {
-    let mut out = Output { output, done: Repacked::default(), packing: packer.map(Packing::new) };
+    let mut out = Output {
+        output,
+        done: Repacked::default(),
+        packing: packer.map(Packing::new),
+        size: 0,
+        memory: Vec::new(),
+    };
     let read = read_buffers(input, &mut out, options, watch);
     // What was read before a fault is written before it is told.
     out.write_packed(true)?;
@@ -97,6 +108,9 @@ fn repack<S: Source, W: Write>(
     Ok(out.done)
 }
 
+/// More threads than these are not started.
+const MOST_THREADS: usize = 64;
+
 /// Reads all buffers and gives them to the output.
 fn read_buffers<S: Source, W: Write>(
     input: S,
@@ -104,12 +118,82 @@ fn read_buffers<S: Source, W: Write>(
     options: &Options,
     mut watch: impl FnMut(u64),
 ) -> Result<()> {
-    let format = output.packing.as_ref().map(|packing| packing.packer().format());
     let mut buffers = FileOrder::open(input, options)?;
-    let mut size = buffers.header().buffer_size;
-    let mut out = Vec::new();
+    output.size = buffers.header().buffer_size;
+    let mut take = |entry: BufferEntry, bytes: &[u8]| {
+        output.take(entry, bytes, options)?;
+        watch(entry.stored.into());
+        Ok(())
+    };
+    let threads = options.threads.clamp(1, MOST_THREADS);
+    if threads > 1 && buffers.is_packed() {
+        return read_together(&mut buffers, threads, take);
+    }
     while let Some(&entry) = buffers.next_buffer()? {
-        let bytes = buffers.buffer_bytes();
+        take(entry, buffers.buffer_bytes())?;
+    }
+    Ok(())
+}
+
+/// Opens buffers.
+struct Opener;
+
+impl Work for Opener {
+    /// A buffer, and what became of it.
+    type Piece = (Stored, Result<()>);
+
+    fn work(&mut self, (stored, opened): &mut Self::Piece) {
+        *opened = stored.open();
+    }
+}
+
+/// Reads all buffers, which other threads help to decompress.
+fn read_together<S: Source>(
+    buffers: &mut FileOrder<S>,
+    threads: usize,
+    mut take: impl FnMut(BufferEntry, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let others = (1..threads).map(|_| Opener).collect();
+    let mut crew: Crew<Opener, Opener, ()> = Crew::new(Opener, others);
+    let mut spare = Vec::new();
+    loop {
+        let next = match buffers.next_stored(spare.pop()) {
+            Ok(Some(stored)) => {
+                let cost = stored.cost();
+                crew.push((stored, Ok(())), cost, ());
+                None
+            }
+            Ok(None) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        };
+        // A fault comes behind what stands before it, which may have one of its own.
+        while let Some(((stored, opened), ())) = crew.pop(next.is_some() || crew.is_full())? {
+            opened?;
+            take(stored.entry(), stored.bytes())?;
+            spare.push(stored);
+        }
+        if let Some(end) = next {
+            return end;
+        }
+    }
+}
+
+/// Where buffers go.
+struct Output<'a, 'p, W> {
+    output: &'a mut W,
+    done: Repacked,
+    packing: Option<Packing<&'p mut dyn Packer, (BufferHeader, BufferEntry)>>,
+    /// What the file header says that buffers take.
+    size: u32,
+    /// For a buffer that is not on its way to be compressed.
+    memory: Vec<u8>,
+}
+
+impl<W: Write> Output<'_, '_, W> {
+    /// Takes the next buffer of the input, decompressed.
+    fn take(&mut self, entry: BufferEntry, bytes: &[u8], options: &Options) -> Result<()> {
+        let format = self.packing.as_ref().map(|packing| packing.packer().format());
+        let mut out = core::mem::take(&mut self.memory);
         let used = (entry.fill as usize).min(bytes.len());
         let source = read::BufferHeader::parse(bytes, entry.offset)?;
         let mut header = BufferHeader::from(&source);
@@ -126,10 +210,10 @@ fn read_buffers<S: Source, W: Write>(
         if let Ok(event) = event.as_ref()
             && entry.is_header()
         {
-            size = event.buffer_size;
+            self.size = event.buffer_size;
             // Plain buffers are as long as the header says, whatever is in them.
-            if format.is_none() && size > options.limits.buffer {
-                let (need, limit) = (size.into(), options.limits.buffer.into());
+            if format.is_none() && self.size > options.limits.buffer {
+                let (need, limit) = (self.size.into(), options.limits.buffer.into());
                 let kind = ErrorKind::Limit { what: "a plain buffer", need, limit };
                 return Err(Error::new(entry.offset, kind));
             }
@@ -138,39 +222,30 @@ fn read_buffers<S: Source, W: Write>(
             header.state = turn(event, format, &mut out);
             let whole = match format {
                 Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
-                None => size as usize,
+                None => self.size as usize,
             };
-            output.write_packed(true)?;
-            output.write(&mut header, &mut out, whole, entry.offset)?;
-        } else if let Some(packing) = &mut output.packing {
+            self.write_packed(true)?;
+            self.write(&mut header, &mut out, whole, entry.offset)?;
+        } else if let Some(packing) = &mut self.packing {
             let mut plain = packing.memory();
             plain.resize(BUFFER_HEADER_SIZE, 0);
             plain.extend_from_slice(records);
             packing.push(plain, (header, entry));
-            output.write_packed(false)?;
+            self.write_packed(false)?;
         } else {
             out.clear();
             out.resize(BUFFER_HEADER_SIZE, 0);
             out.extend_from_slice(records);
-            output.write(&mut header, &mut out, size as usize, entry.offset)?;
+            self.write(&mut header, &mut out, self.size as usize, entry.offset)?;
         }
-        let done = &mut output.done;
+        self.memory = out;
+        let done = &mut self.done;
         done.was_compressed |= entry.compressed;
         done.bytes_in = done.bytes_in.saturating_add(entry.stored.into());
         done.used = done.used.saturating_add(used as u64);
-        watch(entry.stored.into());
+        Ok(())
     }
-    Ok(())
-}
 
-/// Where buffers go.
-struct Output<'a, 'p, W> {
-    output: &'a mut W,
-    done: Repacked,
-    packing: Option<Packing<&'p mut dyn Packer, (BufferHeader, BufferEntry)>>,
-}
-
-impl<W: Write> Output<'_, '_, W> {
     /// Writes what is compressed by now; `all` buffers, or as many as make room.
     fn write_packed(&mut self, all: bool) -> Result<()> {
         while let Some(packing) = &mut self.packing
