@@ -8,16 +8,19 @@ pub(super) fn repeat(output: &mut [u8], at: usize, distance: usize, len: usize) 
     let from = at.checked_sub(distance)?;
     let end = at.checked_add(len)?;
     // Whole steps may write some bytes too far; what stands there is written again later.
-    if end + 2 * WIDE > output.len() || distance == 0 {
+    if end + BOTH > output.len() || distance == 0 {
         return careful(output, at, distance, end.min(output.len()));
     }
     if distance >= WIDE {
-        // Most repetitions are no longer than these two.
-        let window = output.get_mut(from..at + 2 * WIDE)?;
-        copy::<WIDE>(window, 0, distance)?;
-        copy::<WIDE>(window, WIDE, distance + WIDE)?;
-        if len > 2 * WIDE {
-            steps::<WIDE>(output, from + 2 * WIDE, at + 2 * WIDE, end)?;
+        // Most repetitions are no longer than these two. All places are told from one end of the window
+        // or the other, so that one look at its length is enough, however the compiler takes the rest.
+        let window = output.get_mut(from..at + BOTH)?;
+        let step: [u8; WIDE] = *window.first_chunk()?;
+        *window.last_chunk_mut::<BOTH>()?.first_chunk_mut()? = step;
+        let step: [u8; WIDE] = *window.first_chunk::<BOTH>()?.last_chunk()?;
+        *window.last_chunk_mut()? = step;
+        if len > BOTH {
+            steps::<WIDE>(output, from + BOTH, at + BOTH, end)?;
         }
     } else if distance >= NARROW {
         steps::<NARROW>(output, from, at, end)?;
@@ -28,6 +31,8 @@ pub(super) fn repeat(output: &mut [u8], at: usize, distance: usize, len: usize) 
 }
 
 const WIDE: usize = 16;
+/// Two of them.
+const BOTH: usize = 2 * WIDE;
 const NARROW: usize = 8;
 
 /// Copies in steps of `N` bytes from `from` to `to` until `end` is reached; the places must be `N`
