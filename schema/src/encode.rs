@@ -150,7 +150,13 @@ impl Writer<'_> {
                     _ => {}
                 }
             }
-            self.field(field, value, here, top)?;
+            match (&field.kind, field.count) {
+                // What most fields are.
+                (FieldKind::Value(ty), Count::One) if !is_text(*ty) => {
+                    scalar::write(*ty, field.out, value, self.pointers, self.out).map_err(fail)?;
+                }
+                _ => self.field(field, value, here, top)?,
+            }
         }
         Ok(())
     }
@@ -214,7 +220,7 @@ impl Writer<'_> {
                 let counts = Counts::gather(members, values, Some(top));
                 self.list(members, values, &counts, top)
             }
-            FieldKind::Value(ty @ (InType::Utf16 | InType::Ansi | InType::Binary)) => {
+            FieldKind::Value(ty) if is_text(*ty) => {
                 self.text(*ty, field.length, value, here, top).map_err(fail)
             }
             FieldKind::Value(ty) => {
@@ -268,6 +274,11 @@ impl Writer<'_> {
         self.out.extend_from_slice(&bytes);
         Ok(())
     }
+}
+
+/// Types whose values are as long as they are.
+const fn is_text(ty: InType) -> bool {
+    matches!(ty, InType::Utf16 | InType::Ansi | InType::Binary)
 }
 
 fn resolve(at: FieldRef, here: &Counts, top: &Counts) -> usize {

@@ -117,7 +117,23 @@ impl Provider {
 
 /// Provider and event by what a record says. The keys are those of the tables, which no trace can
 /// choose so that they collide: a hash with a fixed seed will do.
-type ByIdentity = std::collections::HashMap<(Guid, Identity), (usize, usize), FixedState>;
+type ByIdentity = std::collections::HashMap<Key, (usize, usize), FixedState>;
+
+/// A provider and an identity as two numbers, which are hashed and compared in a few steps.
+type Key = (u128, u64);
+
+#[inline]
+fn key(provider: Guid, identity: Identity) -> Key {
+    let identity = match identity {
+        Identity::Modern { id, version } => 1 << 32 | u64::from(id) << 16 | u64::from(version),
+        Identity::Classic { opcode, version } => {
+            2 << 32 | u64::from(opcode) << 16 | u64::from(version)
+        }
+        Identity::SelfDescribing => 3 << 32,
+        Identity::Message { number } => 4 << 32 | u64::from(number),
+    };
+    (u128::from_le_bytes(provider.to_bytes()), identity)
+}
 
 /// Providers, and their events by identity.
 #[derive(Debug, Default)]
@@ -175,7 +191,7 @@ impl Registry {
         let mut events = ByIdentity::default();
         for (p, provider) in providers.iter().enumerate() {
             for (e, event) in provider.events.iter().enumerate() {
-                events.insert((event.schema.provider, event.schema.identity), (p, e));
+                events.insert(key(event.schema.provider, event.schema.identity), (p, e));
             }
         }
         let compile = |event: &TableEvent| Decoder::new(Arc::new(event.schema.clone()));
@@ -209,16 +225,16 @@ impl Registry {
     /// The description of an event.
     #[must_use]
     #[inline]
-    pub fn event(&self, provider: Guid, key: Identity) -> Option<&TableEvent> {
-        let &(p, e) = self.events.get(&(provider, key))?;
+    pub fn event(&self, provider: Guid, identity: Identity) -> Option<&TableEvent> {
+        let &(p, e) = self.events.get(&key(provider, identity))?;
         self.providers.get(p)?.events.get(e)
     }
 
     /// The decoder for an event's payload.
     #[must_use]
     #[inline]
-    pub fn decoder(&self, provider: Guid, key: Identity) -> Option<&Decoder> {
-        let &(p, e) = self.events.get(&(provider, key))?;
+    pub fn decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        let &(p, e) = self.events.get(&key(provider, identity))?;
         self.decoders.get(p)?.get(e)
     }
 }

@@ -85,7 +85,10 @@ pub(crate) fn sized(
 
 /// Zeros up to the next multiple of the record alignment.
 pub(crate) fn align(out: &mut Vec<u8>) {
-    out.resize(out.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+    let aligned = out.len().next_multiple_of(RECORD_ALIGNMENT);
+    if aligned > out.len() {
+        out.resize(aligned, 0);
+    }
 }
 
 /// Writes over what stands at `at` of `out`; bytes beyond its end are dropped.

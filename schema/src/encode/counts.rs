@@ -15,6 +15,15 @@ impl Counts {
     /// `top` is `None` for the top level itself, whose counts come from the members of structs too.
     pub(super) fn gather(fields: &[Field], values: &[OwnedValue], top: Option<&Counts>) -> Self {
         let mut counts = Counts::default();
+        // Most lists have nothing that is counted.
+        let counted = |field: &Field| {
+            matches!(field.count, Count::Field(_))
+                || matches!(field.length, Length::Field(_))
+                || matches!(field.kind, FieldKind::Struct(_))
+        };
+        if !fields.iter().any(counted) {
+            return counts;
+        }
         counts.visit(fields, values, top.is_none(), true);
         counts
     }

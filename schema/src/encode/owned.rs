@@ -88,10 +88,10 @@ impl OwnedValue {
         Some(match (self, ty) {
             (OwnedValue::Auto, _) => Cow::Borrowed(&[]),
             (OwnedValue::Text(s), InType::Utf16) => {
-                Cow::Owned(s.encode_utf16().flat_map(u16::to_le_bytes).collect())
+                Cow::Owned(utf16_bytes(s.len(), s.encode_utf16()))
             }
             (OwnedValue::Utf16(units), InType::Utf16) => {
-                Cow::Owned(units.iter().flat_map(|u| u.to_le_bytes()).collect())
+                Cow::Owned(utf16_bytes(units.len(), units.iter().copied()))
             }
             (OwnedValue::Text(s), InType::Ansi | InType::Binary) => Cow::Borrowed(s.as_bytes()),
             (OwnedValue::Ipv6(a), InType::Binary) => Cow::Owned(a.octets().to_vec()),
@@ -102,6 +102,13 @@ impl OwnedValue {
             _ => return None,
         })
     }
+}
+
+/// UTF-16 code units, at most so many, as they are stored; with room for a NUL behind them.
+fn utf16_bytes(most: usize, units: impl Iterator<Item = u16>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(most.saturating_add(1).saturating_mul(2));
+    units.for_each(|unit| bytes.extend_from_slice(&unit.to_le_bytes()));
+    bytes
 }
 
 impl From<Value<'_>> for OwnedValue {

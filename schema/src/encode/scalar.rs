@@ -12,7 +12,7 @@ pub(super) fn write(
     pointers: PointerSize,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeProblem> {
-    let wrong = EncodeProblem::WrongType { expected: ty.name() };
+    let wrong = || EncodeProblem::WrongType { expected: ty.name() };
     match ty {
         InType::Null => Ok(()),
         InType::Int8 => signed(value, 1, wrong, out),
@@ -21,7 +21,7 @@ pub(super) fn write(
         InType::Int64 => signed(value, 8, wrong, out),
         InType::UInt8 => unsigned(value, 1, wrong, out),
         InType::UInt16 if out_type == OutType::Port => {
-            let port = u16::try_from(number(value).ok_or(wrong)?);
+            let port = u16::try_from(number(value).ok_or_else(wrong)?);
             let port = port.map_err(|_| EncodeProblem::OutOfRange)?;
             out.extend_from_slice(&port.to_be_bytes());
             Ok(())
@@ -43,7 +43,7 @@ pub(super) fn write(
                 Ok(())
             }
             OwnedValue::Auto => unsigned(value, 4, wrong, out),
-            _ => Err(wrong),
+            _ => Err(wrong()),
         },
         InType::Double => match value {
             OwnedValue::Double(v) => {
@@ -55,7 +55,7 @@ pub(super) fn write(
                 Ok(())
             }
             OwnedValue::Auto => unsigned(value, 8, wrong, out),
-            _ => Err(wrong),
+            _ => Err(wrong()),
         },
         InType::Guid => match value {
             OwnedValue::Guid(v) => {
@@ -66,7 +66,7 @@ pub(super) fn write(
                 out.extend_from_slice(&[0; 16]);
                 Ok(())
             }
-            _ => Err(wrong),
+            _ => Err(wrong()),
         },
         InType::SystemTime => match value {
             OwnedValue::SystemTime(v) => {
@@ -77,7 +77,7 @@ pub(super) fn write(
                 out.extend_from_slice(&[0; 16]);
                 Ok(())
             }
-            _ => Err(wrong),
+            _ => Err(wrong()),
         },
         InType::Sid => match value {
             // The shortest SID: revision 1, the null authority, nobody in it.
@@ -101,7 +101,7 @@ pub(super) fn write(
                 sid(value, wrong, out)
             }
         },
-        InType::Utf16 | InType::Ansi | InType::Binary => Err(wrong),
+        InType::Utf16 | InType::Ansi | InType::Binary => Err(wrong()),
     }
 }
 
@@ -115,47 +115,63 @@ fn number(value: &OwnedValue) -> Option<u64> {
 fn unsigned(
     value: &OwnedValue,
     width: usize,
-    wrong: EncodeProblem,
+    wrong: impl Fn() -> EncodeProblem,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeProblem> {
     let number = match value {
         OwnedValue::Int(v) if *v < 0 => return Err(EncodeProblem::OutOfRange),
-        other => number(other).ok_or(wrong)?,
+        other => number(other).ok_or_else(wrong)?,
     };
     if width < 8 && number >> (width * 8) != 0 {
         return Err(EncodeProblem::OutOfRange);
     }
-    out.extend(number.to_le_bytes().into_iter().take(width));
+    put(number, width, out);
     Ok(())
+}
+
+/// The lowest bytes of a number. A length that is known when this is compiled takes a store and not a call.
+#[inline]
+fn put(number: u64, width: usize, out: &mut Vec<u8>) {
+    let bytes = number.to_le_bytes();
+    let [a, b, c, d, ..] = bytes;
+    match width {
+        1 => out.push(a),
+        2 => out.extend_from_slice(&[a, b]),
+        4 => out.extend_from_slice(&[a, b, c, d]),
+        _ => out.extend_from_slice(&bytes),
+    }
 }
 
 fn signed(
     value: &OwnedValue,
     width: usize,
-    wrong: EncodeProblem,
+    wrong: impl Fn() -> EncodeProblem,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeProblem> {
     let number = match value {
         OwnedValue::Int(v) => *v,
         // Characters in signed bytes keep their bits.
         OwnedValue::Char(v) if width == 1 && *v <= 0xff => {
-            out.extend(v.to_le_bytes().into_iter().take(1));
+            put(u64::from(*v), 1, out);
             return Ok(());
         }
-        other => {
-            i64::try_from(number(other).ok_or(wrong)?).map_err(|_| EncodeProblem::OutOfRange)?
-        }
+        other => i64::try_from(number(other).ok_or_else(wrong)?)
+            .map_err(|_| EncodeProblem::OutOfRange)?,
     };
     let limit = 1i128 << (width * 8 - 1);
     if i128::from(number) < -limit || i128::from(number) >= limit {
         return Err(EncodeProblem::OutOfRange);
     }
-    out.extend(number.to_le_bytes().into_iter().take(width));
+    put(number as u64, width, out);
     Ok(())
 }
 
-fn sid(value: &OwnedValue, wrong: EncodeProblem, out: &mut Vec<u8>) -> Result<(), EncodeProblem> {
-    let OwnedValue::Sid(bytes) = value else { return Err(wrong) };
+fn sid(
+    value: &OwnedValue,
+    wrong: impl Fn() -> EncodeProblem,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeProblem> {
+    let OwnedValue::Sid(bytes) = value else { return Err(wrong()) };
     let subs = bytes.get(1).map_or(0, |n| usize::from(*n));
     if bytes.len() != 8 + subs * 4 {
         return Err(EncodeProblem::BadSid);

@@ -55,6 +55,8 @@ struct Provider {
     former: Vec<usize>,
     /// What it sees of its sessions.
     union: Union,
+    /// Whether any of them leaves out processes.
+    scoped: bool,
 }
 
 /// A provider has to be told that something is asked of it, or no more.
@@ -166,6 +168,7 @@ impl<'s> Etw<'s> {
                 enables: Vec::new(),
                 former: Vec::new(),
                 union: Union::default(),
+                scoped: false,
             });
             self.providers.len() - 1
         }))
@@ -286,7 +289,7 @@ impl<'s> Etw<'s> {
 impl Provider {
     /// Its sessions as one process sees them: those that leave the process out do not count.
     fn seen<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> Union {
-        if self.enables.iter().all(|(_, e)| e.processes.is_empty() && e.executables.is_empty()) {
+        if !self.scoped {
             return self.union;
         }
         let name = name();
@@ -298,6 +301,8 @@ impl Provider {
     /// Its sessions have changed: everyone who registered it is told.
     fn changed_union(&mut self) {
         self.union = Union::of(self.enables.iter().map(|(_, e)| &e.rule));
+        let scoped = |e: &EnablePlan| !e.processes.is_empty() || !e.executables.is_empty();
+        self.scoped = self.enables.iter().any(|(_, e)| scoped(e));
     }
 
     fn changed(&self, names: &BTreeMap<u32, String>) -> Vec<Notice> {

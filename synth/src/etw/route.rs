@@ -175,18 +175,22 @@ impl Etw<'_> {
             (addresses, true) => Some(Extended::Stack64 { match_id: 0, addresses }),
             (_, false) => Some(Extended::Stack32 { match_id: 0, addresses: &narrow }),
         };
-        let plain = [
-            event.related.map(Extended::RelatedActivity),
-            (!event.traits.is_empty()).then_some(Extended::ProviderTraits(event.traits)),
-            (!event.metadata.is_empty()).then_some(Extended::Schema(event.metadata)),
-        ];
         let mut items = [Extended::QpcDelta(0); 4];
         let mut count = 0;
-        for item in plain {
-            if let (Some(item), Some(slot)) = (item, items.get_mut(count)) {
+        let mut add = |item| {
+            if let Some(slot) = items.get_mut(count) {
                 *slot = item;
                 count += 1;
             }
+        };
+        if let Some(related) = event.related {
+            add(Extended::RelatedActivity(related));
+        }
+        if !event.traits.is_empty() {
+            add(Extended::ProviderTraits(event.traits));
+        }
+        if !event.metadata.is_empty() {
+            add(Extended::Schema(event.metadata));
         }
         let plain = count;
         if let (Some(slot), Some(stack)) = (items.get_mut(count), stack) {
@@ -222,8 +226,7 @@ impl Etw<'_> {
                 }
             }
         }
-        let mut to_write = [None; 8];
-        let mut writes = 0;
+        let mut to_write = Vec::new();
         for at in 0..self.outcomes.len() {
             let Some(&(session, outcome)) = self.outcomes.get(at) else { continue };
             let items = pick(session);
@@ -236,10 +239,8 @@ impl Etw<'_> {
                     let private = target.process.is_some();
                     let record =
                         RecordOf { origin, event, provider, private, stamp, items, payload };
-                    let sealed = target.write(origin.processor, self.raised, &record, size)?;
-                    if sealed && let Some(slot) = to_write.get_mut(writes) {
-                        *slot = Some(session);
-                        writes += 1;
+                    if target.write(origin.processor, self.raised, &record, size)? {
+                        to_write.push(session);
                     }
                 }
                 Outcome::Recorded | Outcome::Lost => {
@@ -273,7 +274,7 @@ impl Etw<'_> {
         };
         self.witness.event(&raised)?;
         self.raised += 1;
-        for session in to_write.into_iter().flatten() {
+        for session in to_write {
             self.keep_writing(session, origin.at);
         }
         Ok(())

@@ -208,11 +208,11 @@ impl Session {
         if len > whole || !self.running {
             return false;
         }
-        let fits = |room: usize, free: bool| room < whole && len <= room || free;
+        let fits = |room: usize| room < whole && len <= room;
         let most = self.plan.buffers as usize;
         let file = self.file.as_ref();
-        file.is_none_or(|f| fits(f.room(processor), f.in_use() < most))
-            && self.pool.as_ref().is_none_or(|p| fits(p.room(processor), p.has_free()))
+        file.is_none_or(|f| fits(f.room(processor)) || f.in_use() < most)
+            && self.pool.as_ref().is_none_or(|p| fits(p.room(processor)) || p.has_free())
     }
 
     /// Whether what does not fit here is lost here alone.

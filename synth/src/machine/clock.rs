@@ -14,6 +14,9 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// One microsecond of simulated time.
 pub const MICROSECOND: Nanos = 1_000;
 
+/// Ticks of the performance counter in a second on Windows 10 and later.
+const COMMON_FREQUENCY: u64 = 10_000_000;
+
 /// What the machine's clocks show at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -32,6 +35,12 @@ impl Clock {
     #[must_use]
     pub fn stamp(&self, kind: ClockType, at: Nanos) -> i64 {
         let ticks = |frequency: u64| {
+            // What most machines have: a division by a number that is known when this is compiled.
+            if frequency == COMMON_FREQUENCY
+                && let Some(since_boot) = self.uptime.checked_add(at)
+            {
+                return i64::try_from(since_boot / (SECOND / COMMON_FREQUENCY)).unwrap_or(i64::MAX);
+            }
             // Most counters tick a whole number of nanoseconds, and then half of the digits are enough.
             if SECOND.is_multiple_of(frequency.max(1))
                 && let Some(since_boot) = self.uptime.checked_add(at)

@@ -69,26 +69,29 @@ impl Record for Event<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let rest = self.flags.0 & !EventFlags::EXTENDED_INFO.0;
         let flags = if self.extended.is_empty() { 0 } else { EventFlags::EXTENDED_INFO.0 } | rest;
+        let kind = match self.pointer_size {
+            PointerSize::P4 => RecordKind::EVENT32,
+            PointerSize::P8 => RecordKind::EVENT64,
+        };
+        let d = &self.descriptor;
+        // In one piece: field after field would ask for room each time.
+        let mut head = [0; 0x50];
+        head[0x02..0x04].copy_from_slice(&marker(kind));
+        head[0x04..0x06].copy_from_slice(&flags.to_le_bytes());
+        head[0x06..0x08].copy_from_slice(&self.properties.0.to_le_bytes());
+        head[0x08..0x0c].copy_from_slice(&self.thread_id.to_le_bytes());
+        head[0x0c..0x10].copy_from_slice(&self.process_id.to_le_bytes());
+        head[0x10..0x18].copy_from_slice(&self.stamp.to_le_bytes());
+        head[0x18..0x28].copy_from_slice(&self.provider.to_bytes());
+        head[0x28..0x2a].copy_from_slice(&d.id.to_le_bytes());
+        head[0x2a..0x2e].copy_from_slice(&[d.version, d.channel, d.level, d.opcode]);
+        head[0x2e..0x30].copy_from_slice(&d.task.to_le_bytes());
+        head[0x30..0x38].copy_from_slice(&d.keyword.to_le_bytes());
+        head[0x38..0x3c].copy_from_slice(&self.kernel_time.to_le_bytes());
+        head[0x3c..0x40].copy_from_slice(&self.user_time.to_le_bytes());
+        head[0x40..].copy_from_slice(&self.activity.to_bytes());
         sized(out, 0, |out| {
-            out.put_u16(0);
-            out.bytes(&marker(match self.pointer_size {
-                PointerSize::P4 => RecordKind::EVENT32,
-                PointerSize::P8 => RecordKind::EVENT64,
-            }));
-            out.put_u16(flags);
-            out.put_u16(self.properties.0);
-            out.put_u32(self.thread_id);
-            out.put_u32(self.process_id);
-            out.put_i64(self.stamp);
-            out.put_guid(self.provider);
-            let d = &self.descriptor;
-            out.put_u16(d.id);
-            out.bytes(&[d.version, d.channel, d.level, d.opcode]);
-            out.put_u16(d.task);
-            out.put_u64(d.keyword);
-            out.put_u32(self.kernel_time);
-            out.put_u32(self.user_time);
-            out.put_guid(self.activity);
+            out.bytes(&head);
             let mut items = self.extended.iter().peekable();
             while let Some(item) = items.next() {
                 item.encode(items.peek().is_some(), out)?;
