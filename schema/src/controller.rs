@@ -26,6 +26,7 @@ mod args;
 mod error;
 mod flags;
 mod kernel;
+mod listed;
 mod logman;
 mod model;
 mod show;
@@ -42,6 +43,7 @@ pub use flags::{
     GroupMasks, KERNEL_FLAGS, KernelFlag, kernel_groups, tracelog_changes, tracelog_groups,
 };
 pub use kernel::{GROUPS, expand_kernel_flags};
+pub use listed::{Listed, listed_providers};
 pub use model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
     ProviderSpec, Session, Tool,

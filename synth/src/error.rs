@@ -11,6 +11,8 @@ pub enum Error {
         at: u64,
         /// What, and what would have been right.
         what: String,
+        /// Where the script asks for it, if a script does.
+        place: Option<crate::model::Place>,
     },
     /// A trace could not be written.
     #[error("{session}: {source}")]
@@ -41,6 +43,18 @@ pub enum Error {
     /// What is written beside the traces could not be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// The same with the place of what asks for it, where there is none yet.
+    pub(crate) fn asked_at(self, asked: Option<&crate::model::Place>) -> Self {
+        match self {
+            Error::Impossible { at, what, place: None } => {
+                Error::Impossible { at, what, place: asked.cloned() }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Shorthand for results of this crate.

@@ -46,6 +46,33 @@ pub fn parse_duration(text: &str) -> Option<Nanos> {
     Some(nanos)
 }
 
+/// Names that devices have on Windows, whatever stands behind a dot.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+
+/// Why a name cannot be that of a file beside the others on every system; `None` if it can.
+#[must_use]
+pub fn no_file_name(name: &str) -> Option<&'static str> {
+    let bare = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let port = bare.strip_prefix("com").or_else(|| bare.strip_prefix("lpt"));
+    let device = DEVICES.contains(&&*bare)
+        || port.is_some_and(|n| n.len() == 1 && n.starts_with(|c: char| c.is_ascii_digit()));
+    if name.is_empty() {
+        Some("it is empty")
+    } else if name.contains(['/', '\\', ':']) || name == "." || name == ".." {
+        Some("it has a directory")
+    } else if name.contains(['<', '>', '"', '|', '?', '*']) || name.contains(char::is_control) {
+        Some("it has a character that Windows has in no name")
+    } else if name.ends_with(['.', ' ']) {
+        Some("it ends with a dot or a blank, which Windows drops")
+    } else if device {
+        Some("it is that of a device on Windows")
+    } else if name.len() > 200 {
+        Some("it is longer than 200 bytes")
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +95,35 @@ mod tests {
         assert_eq!(parse_duration("2min"), Some(120 * SECOND));
         for wrong in ["", "s", "1.2.3s", "1x", "-1s", "99999999999999h"] {
             assert_eq!(parse_duration(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn files_have_names_that_every_system_takes() {
+        for fine in [
+            "a.etl",
+            "part%d.etl",
+            "a.etl_4312",
+            "x {mmddhhmm}.etl",
+            "common.etl",
+            "com10.etl",
+            "..a",
+        ] {
+            assert_eq!(no_file_name(fine), None, "{fine}");
+        }
+        for (name, why) in [
+            ("", "empty"),
+            ("../a.etl", "directory"),
+            ("..", "directory"),
+            ("a\\b", "directory"),
+            ("C:a", "directory"),
+            ("a?.etl", "character"),
+            ("a\u{7}", "character"),
+            ("a.etl.", "dot"),
+            ("NUL.etl", "device"),
+            ("com1", "device"),
+        ] {
+            assert!(no_file_name(name).is_some_and(|said| said.contains(why)), "{name}");
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.explain {
         let mut timeline = truth::Timeline::new(Vec::new());
         etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline)
-            .map_err(|e| Failure::new(&name, e.to_string()))?;
+            .map_err(|error| failed(&name, error))?;
         output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
         return Ok(Outcome::Fine);
     }
@@ -120,6 +120,19 @@ pub(super) fn parse(
     scenario::parse_with(&name, &text, settings).map_err(|mistakes| explain(&name, &mistakes))
 }
 
+/// Why a scenario came to no end; what the script asks for is shown at its place, as its other mistakes are.
+fn failed(name: &str, error: etl_synth::Error) -> Failure {
+    match error {
+        etl_synth::Error::Impossible { at, what, place: Some(place) } => {
+            let label = format!("at {}", etl_synth::text::duration(at));
+            let source_code = (*place.source).clone();
+            let mistake = Mistake { message: what, label, help: None, at: place.at, source_code };
+            explain(name, &Mistakes(vec![mistake]))
+        }
+        other => Failure::new(name, other.to_string()),
+    }
+}
+
 /// Lets a scenario happen; its files wait in a directory of their own.
 pub(super) fn synthesize(
     scenario: &Scenario,
@@ -128,7 +141,7 @@ pub(super) fn synthesize(
     with_truth: bool,
 ) -> Result<Directory, Failure> {
     let mut store = Directory::new(out)?;
-    let failure = |e: etl_synth::Error| Failure::new(name, e.to_string());
+    let failure = |error| failed(name, error);
     if with_truth {
         let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
         let mut lines = truth::Lines::new(file);
@@ -218,6 +231,17 @@ impl Directory {
         Ok(Directory { target: target.to_owned(), temporary, files: Vec::new() })
     }
 
+    /// The path of a file of the scenario's: never one outside of the directory.
+    fn inside(&self, name: &str) -> io::Result<PathBuf> {
+        match etl_synth::text::no_file_name(name) {
+            None => Ok(self.temporary.path().join(name)),
+            Some(why) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("\"{name}\" cannot be a file here: {why}"),
+            )),
+        }
+    }
+
     /// A file that is no trace.
     fn file(&mut self, name: &str) -> io::Result<fs::File> {
         fs::File::create(self.temporary.path().join(name))
@@ -269,7 +293,7 @@ impl Directory {
 
 impl Store for Directory {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
-        let file = fs::File::create(self.temporary.path().join(name))?;
+        let file = fs::File::create(self.inside(name)?)?;
         if !self.files.iter().any(|f| f == name) {
             self.files.push(name.to_owned());
         }
@@ -278,17 +302,15 @@ impl Store for Directory {
     }
 
     fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
-        Ok(Box::new(fs::File::open(self.temporary.path().join(name))?))
+        Ok(Box::new(fs::File::open(self.inside(name)?)?))
     }
 
     fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
-        let path = self.temporary.path().join(name);
-        fs::File::options().write(true).open(path)?.set_len(len)
+        fs::File::options().write(true).open(self.inside(name)?)?.set_len(len)
     }
 
     fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let path = self.temporary.path().join(name);
-        let mut file = fs::File::options().write(true).open(path)?;
+        let mut file = fs::File::options().write(true).open(self.inside(name)?)?;
         file.seek(io::SeekFrom::Start(at))?;
         file.write_all(bytes)
     }

@@ -242,7 +242,7 @@ fn modes(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
 }
 
 /// `-p NAME [MASK|(NAMES) [LEVEL]]`.
-fn one_provider(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
+pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
     let name = args.text("a provider's name or GUID")?;
     let mut spec = ProviderSpec::new(provider(&name));
     if let Some(word) = args.optional() {

@@ -376,6 +376,17 @@ impl ProviderRef {
     }
 }
 
+impl core::fmt::Display for ProviderRef {
+    /// What it is called: its GUID, or its name in quotes.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ProviderRef::Guid(guid) => write!(f, "{guid}"),
+            ProviderRef::Name(name) | ProviderRef::Hashed(name) => write!(f, "\"{name}\""),
+            ProviderRef::File(file) => write!(f, "listed in \"{file}\""),
+        }
+    }
+}
+
 /// Keywords as they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keywords {

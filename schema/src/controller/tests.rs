@@ -80,6 +80,35 @@ fn xperf_as_people_use_it() {
 }
 
 #[test]
+fn files_list_providers() {
+    let none = ProviderSpec::new(ProviderRef::File("list.txt".into()));
+    let list = "\u{feff}{1fbecc45-c060-4e7c-8a0e-0dbd6116181b} 0x00000000 5 IIS: SSL Filter\r\n\r\n; a remark\r\n\
+                Microsoft-Windows-DotNETRuntime (LoaderKeyword,JitKeyword) win:Informational\n\
+                \"Windows Kernel Trace\" (process,thread)\n";
+    let listed = listed_providers(Tool::Logman, &none, list).unwrap();
+    let said: Vec<_> = listed.providers.iter().map(|p| (p.provider.to_string(), p.level)).collect();
+    let expected = [
+        ("1fbecc45-c060-4e7c-8a0e-0dbd6116181b".to_owned(), Some(5)),
+        ("\"Microsoft-Windows-DotNETRuntime\"".to_owned(), Some(4)),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!(listed.kernel, ["process", "thread"]);
+    let spec = ProviderSpec { level: Some(3), keywords: Some(Keywords::Flags(6)), ..none.clone() };
+    let list = "d58c126f-b309-11d1-969e-0000f875a5bc  CommonProvider\n#1fbecc45-c060-4e7c-8a0e-0dbd6116181b;\n";
+    let listed = listed_providers(Tool::Tracelog, &spec, list).unwrap();
+    let guids: Vec<_> = listed.providers.iter().map(|p| p.provider.to_string()).collect();
+    assert_eq!(
+        guids,
+        ["d58c126f-b309-11d1-969e-0000f875a5bc", "1fbecc45-c060-4e7c-8a0e-0dbd6116181b"]
+    );
+    assert!(listed.providers.iter().all(|p| p.level == Some(3) && p.keywords == spec.keywords));
+    let (line, error) = listed_providers(Tool::Tracelog, &none, "\nCommonProvider\n").unwrap_err();
+    assert_eq!((line, error.span), (2, 0..14));
+    let (line, error) = listed_providers(Tool::Logman, &none, "A 0x1 very\n").unwrap_err();
+    assert_eq!((line, error.expected.as_str()), (1, "a level from 0 to 255"));
+}
+
+#[test]
 fn logman_as_people_use_it() {
     let s = started("logman start mytrace -pf logman.providers -o test.etl –ets");
     assert_eq!(s.providers[0].provider, ProviderRef::File("logman.providers".into()));

@@ -329,5 +329,5 @@ impl Provider {
 }
 
 pub(crate) fn impossible(at: Nanos, what: String) -> Error {
-    Error::Impossible { at, what }
+    Error::Impossible { at, what, place: None }
 }

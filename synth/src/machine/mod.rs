@@ -9,6 +9,8 @@ mod queue;
 mod space;
 mod thread;
 
+use std::collections::BTreeSet;
+
 pub use clock::{Clock, MICROSECOND, MILLISECOND, Nanos, SECOND};
 pub use dice::Dice;
 pub use distribution::Distribution;
@@ -28,6 +30,8 @@ pub(crate) struct Machine {
     pub processes: Vec<Process>,
     pub threads: Vec<Thread>,
     next_id: u32,
+    /// Ids that processes and threads have or had.
+    ids: BTreeSet<u32>,
     next_processor: usize,
 }
 
@@ -47,6 +51,7 @@ impl Machine {
             processes: Vec::new(),
             threads: Vec::new(),
             next_id: 1000,
+            ids: BTreeSet::new(),
             next_processor: 0,
         }
     }
@@ -55,13 +60,15 @@ impl Machine {
     pub fn fresh_id(&mut self) -> u32 {
         loop {
             self.next_id = self.next_id.wrapping_add(4);
-            let id = self.next_id;
-            let taken = self.processes.iter().any(|p| p.pid == id)
-                || self.threads.iter().any(|t| t.tid == id);
-            if !taken {
-                return id;
+            if self.ids.insert(self.next_id) {
+                return self.next_id;
             }
         }
+    }
+
+    /// Gives an id away that is not drawn; whether nobody has it.
+    pub fn give_id(&mut self, id: u32) -> bool {
+        self.ids.insert(id)
     }
 
     /// Adds a thread to a process, at home on the next processor in turn.

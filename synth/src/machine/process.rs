@@ -63,6 +63,8 @@ pub(crate) struct Process {
     pub turn: usize,
     /// Whether it has turned work away.
     pub overloaded: bool,
+    /// Whether it was told that it was asked for something too early.
+    pub told_early: bool,
 }
 
 impl Process {
@@ -84,6 +86,7 @@ impl Process {
             clrs: Vec::new(),
             turn: 0,
             overloaded: false,
+            told_early: false,
         }
     }
 

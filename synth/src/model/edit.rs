@@ -7,6 +7,8 @@ pub struct EditPlan {
     pub file: String,
     /// The changes, one after the other.
     pub edits: Vec<Edit>,
+    /// Where a script says so.
+    pub place: Option<super::Place>,
 }
 
 /// A change.

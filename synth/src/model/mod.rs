@@ -8,6 +8,7 @@ mod covers;
 mod edit;
 mod kernel;
 mod managed;
+mod place;
 mod process;
 mod provider;
 mod session;
@@ -24,6 +25,7 @@ pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
 };
+pub use place::Place;
 pub use process::{About, FileVersion, ImagePlan, ProcessPlan};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
@@ -132,7 +134,7 @@ impl Scenario {
 
     /// Has something happen once, at a moment.
     pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
-        self.steps.push(Step { at, repeat: None, action });
+        self.steps.push(Step { at, repeat: None, action, place: None });
         self
     }
 
@@ -142,6 +144,7 @@ impl Scenario {
             at: from,
             repeat: Some(Repeat { period, until, spread: None }),
             action,
+            place: None,
         });
         self
     }

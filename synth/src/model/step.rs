@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 
-use super::{EnablePlan, KernelChange, SessionPlan};
+use super::{EnablePlan, KernelChange, Place, SessionPlan};
 use crate::machine::{Distribution, Nanos};
 
 /// Something that happens once or again and again.
@@ -14,6 +14,8 @@ pub struct Step {
     pub repeat: Option<Repeat>,
     /// What.
     pub action: Action,
+    /// Where a script says so.
+    pub place: Option<Place>,
 }
 
 /// Again and again.

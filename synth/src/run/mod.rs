@@ -154,7 +154,10 @@ impl<'s> Simulation<'s> {
             }
             self.now = at;
             match task {
-                Task::Step(step) => self.step(step)?,
+                Task::Step(index) => {
+                    let place = self.scenario.steps.get(index).and_then(|s| s.place.as_ref());
+                    self.step(index).map_err(|error| error.asked_at(place))?;
+                }
                 Task::Begin(process) => self.begin(process)?,
                 Task::Exit(process) => self.exit(process)?,
                 Task::Thread(thread) => self.thread(thread)?,
@@ -180,7 +183,8 @@ impl<'s> Simulation<'s> {
         let schemas: Vec<_> =
             self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
         for plan in &self.scenario.edits {
-            self.etw.edit(plan, &schemas, self.now)?;
+            let edited = self.etw.edit(plan, &schemas, self.now);
+            edited.map_err(|error| error.asked_at(plan.place.as_ref()))?;
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ impl Simulation<'_> {
     /// The processes that every machine has: Idle, System, and the shell that controllers run in.
     pub(super) fn system(&mut self) {
         for (pid, name) in [(0, "Idle"), (4, "System"), (1000, "cmd.exe")] {
+            self.machine.give_id(pid);
             let mut process = Process::new(pid, name, etl_format::constants::PointerSize::P8);
             process.parent = if pid == 1000 { 4 } else { 0 };
             process.started = true;
@@ -88,9 +89,8 @@ impl Simulation<'_> {
     /// The processes of the scenario, before any of them begins.
     pub(super) fn populate(&mut self) -> Result<()> {
         let scenario = self.scenario;
-        for plan in &scenario.processes {
-            let taken = |pid| scenario.processes.iter().filter(|p| p.pid == pid).count();
-            if plan.pid != 0 && (taken(plan.pid) > 1 || plan.pid <= 4 || plan.pid == 1000) {
+        for plan in scenario.processes.iter().filter(|p| p.pid != 0) {
+            if !self.machine.give_id(plan.pid) {
                 let what = format!("process id {} is taken", plan.pid);
                 return Err(impossible(plan.start, what));
             }

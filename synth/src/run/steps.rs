@@ -142,9 +142,16 @@ impl Simulation<'_> {
             return self.start_one(plan, None);
         }
         if let Some(name) = &plan.process {
-            let alive = |p: &&Process| p.is_alive();
+            // One that begins at this moment is there, though its first thread has not run.
+            let plans = self.places.iter().zip(&self.scenario.processes);
+            let begins: Vec<usize> =
+                plans.filter(|(_, plan)| plan.start <= self.now).map(|(index, _)| *index).collect();
+            let there = |(index, p): &(usize, &Process)| {
+                p.exited.is_none() && (p.started || begins.contains(index))
+            };
             let named = |p: &&Process| p.name == *name || p.pid.to_string() == *name;
-            let found = self.machine.processes.iter().filter(alive).find(named).map(|p| p.pid);
+            let all = self.machine.processes.iter().enumerate();
+            let found = all.filter(there).map(|(_, p)| p).find(named).map(|p| p.pid);
             let Some(pid) = found else {
                 return Err(impossible(self.now, format!("no process \"{name}\" is running")));
             };

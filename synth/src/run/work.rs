@@ -16,14 +16,36 @@ fn times(op: ClrOp, count: u32) -> Vec<(ClrOp, u32)> {
 }
 
 impl Simulation<'_> {
-    /// A process does something: the next of its threads in turn, in its first CLR.
+    /// Tells once of a process that it cannot do yet what it is asked for: it has not begun, or none of its CLRs has.
+    fn too_early(&mut self, index: usize, clrs: &[usize]) -> Result<()> {
+        let begun = |clr: &usize| self.clrs.get(*clr).is_some_and(|c| c.started);
+        let waits = !clrs.iter().any(begun);
+        let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
+        let what = if !process.started {
+            "has not begun"
+        } else if waits {
+            "has no clr that runs"
+        } else {
+            return Ok(());
+        };
+        if process.exited.is_some() || std::mem::replace(&mut process.told_early, true) {
+            return Ok(());
+        }
+        let what = format!(
+            "process {} \"{}\" {what} yet: it does not do what it is asked for now",
+            process.pid, process.name
+        );
+        self.etw.witness().happened(self.now, &what)
+    }
+
+    /// A process does something: the next of its threads in turn, in each of its CLRs.
     pub(super) fn work(&mut self, place: usize, work: &Work) -> Result<()> {
         let Some(&index) = self.places.get(place) else {
             return Err(impossible(self.now, format!("there is no process {place}")));
         };
         let Some(process) = self.machine.processes.get_mut(index).filter(|p| p.is_alive()) else {
             // A process that has not begun, or has exited, does nothing.
-            return Ok(());
+            return self.too_early(index, &[]);
         };
         let workers = process.threads.len().saturating_sub(1).max(1);
         process.turn = (process.turn + 1) % workers;
@@ -74,9 +96,20 @@ impl Simulation<'_> {
             }
             Work::UnloadImage(path) => self.give(thread, [Op::UnloadImage(path.clone())])?,
             _ => {
+                self.too_early(index, &clrs)?;
+                let (mut done, mut missed) = (false, None);
                 for clr in clrs {
-                    let ops = self.clr_work(clr, work)?;
-                    self.order(thread, ops)?;
+                    match self.clr_work(clr, work) {
+                        Ok(ops) => {
+                            done = true;
+                            self.order(thread, ops)?;
+                        }
+                        // Of several CLRs one may have what is named.
+                        Err(error) => missed = Some(error),
+                    }
+                }
+                if let Some(error) = missed.filter(|_| !done) {
+                    return Err(error);
                 }
             }
         }

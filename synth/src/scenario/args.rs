@@ -397,8 +397,8 @@ fn as_number(entry: &KdlEntry, reader: &mut Reader<'_>, what: &str) -> Option<u6
 
 fn as_provider(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Guid> {
     let text = as_text(entry, reader);
-    let declared = reader.providers.iter().find(|(name, _)| *name == text).map(|(_, g)| *g);
-    let guid = declared
+    let guid = reader
+        .declared(&text)
         .or_else(|| text.parse().ok())
         .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
     if guid.is_none() {

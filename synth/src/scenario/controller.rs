@@ -5,7 +5,7 @@ use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::controller::{
     Action as Asked, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
-    Session, Tool, kernel_groups, tracelog_changes, tracelog_groups,
+    Session, Tool, kernel_groups, listed_providers, tracelog_changes, tracelog_groups,
 };
 use etl_schema::tables::Registry;
 
@@ -38,7 +38,7 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
     args.finish(reader);
     let Some(line) = line else { return };
     let parsed: Result<CommandLine, LineError> = line.parse();
-    let command = match parsed {
+    let mut command = match parsed {
         Ok(command) => command,
         Err(error) => {
             let message = format!("the command line cannot be read: {error}");
@@ -46,6 +46,10 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
             return;
         }
     };
+    if let Err(why) = resolve(reader, &mut command) {
+        reader.wrong(at, why, line, None);
+        return;
+    }
     let mut state = std::mem::take(&mut reader.controllers);
     let mut stopped = Vec::new();
     for action in &command.actions {
@@ -54,6 +58,58 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
         }
     }
     reader.controllers = state;
+}
+
+/// Puts what files list in the place of their names, and the GUIDs of providers that the script declares in that of theirs.
+fn resolve(reader: &Reader<'_>, command: &mut CommandLine) -> Result<(), String> {
+    let tool = command.tool;
+    for action in &mut command.actions {
+        match action {
+            Asked::Create(session) | Asked::Start(session) | Asked::Update(session) => {
+                let kernel = resolve_all(reader, tool, &mut session.providers)?;
+                session.kernel.extend(kernel);
+                resolve_all(reader, tool, &mut session.removed)?;
+            }
+            Asked::Enable { providers, .. }
+            | Asked::Disable { providers, .. }
+            | Asked::CaptureState { providers, .. } => {
+                resolve_all(reader, tool, providers)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The same of some providers: flags of the kernel that are listed with them.
+fn resolve_all(
+    reader: &Reader<'_>,
+    tool: Tool,
+    providers: &mut Vec<ProviderSpec>,
+) -> Result<Vec<String>, String> {
+    let mut kernel = Vec::new();
+    let mut out = Vec::with_capacity(providers.len());
+    for spec in providers.drain(..) {
+        let ProviderRef::File(file) = &spec.provider else {
+            out.push(spec);
+            continue;
+        };
+        let name = bare(file);
+        let text = reader.beside(name).map_err(|why| format!("a list of providers: {why}"))?;
+        let listed = listed_providers(tool, &spec, &text)
+            .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
+        kernel.extend(listed.kernel);
+        out.extend(listed.providers);
+    }
+    for spec in &mut out {
+        if let ProviderRef::Name(name) = &spec.provider
+            && let Some(guid) = reader.declared(name)
+        {
+            spec.provider = ProviderRef::Guid(guid);
+        }
+    }
+    *providers = out;
+    Ok(kernel)
 }
 
 impl Controllers {
@@ -245,8 +301,13 @@ impl Saved {
 
 /// The file's own name: files of a scenario have no directories.
 fn base(path: &str) -> String {
-    let name = path.rsplit(['\\', '/', ':']).next().unwrap_or(path);
+    let name = bare(path);
     if name.contains('.') { name.to_owned() } else { format!("{name}.etl") }
+}
+
+/// A path without its directory.
+fn bare(path: &str) -> &str {
+    path.rsplit(['\\', '/', ':']).next().unwrap_or(path)
 }
 
 /// `[[hh:]mm:]ss`
@@ -366,7 +427,7 @@ const KERNEL_PROVIDER: Guid =
 fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let registry = Registry::builtin();
     let guid = spec.provider.guid(registry);
-    let provider = guid.ok_or_else(|| format!("provider {:?} is not known", spec.provider))?;
+    let provider = guid.ok_or_else(|| format!("provider {} is not known", spec.provider))?;
     let rule =
         spec.enablement(registry).map_err(|k| format!("the provider has no keyword \"{k}\""))?;
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };

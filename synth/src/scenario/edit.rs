@@ -27,10 +27,11 @@ const BUFFER_FIELDS: [(&str, BufferField); 2] =
 pub(super) fn edit(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<EditPlan> {
     let node = args.node;
     let file = args.text(reader, "a file");
+    let place = Some(reader.place(args.span()));
     args.finish(reader);
     let mut edits = Vec::new();
     reader.below(node, &mut |reader, node| edits.extend(one(reader, node)));
-    Some(EditPlan { file: file?, edits })
+    Some(EditPlan { file: file?, edits, place })
 }
 
 fn one(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Edit> {

@@ -1,5 +1,7 @@
 //! CLRs and what is in them.
 
+use miette::SourceSpan;
+
 use super::args::{Args, unknown};
 use super::reader::Reader;
 use crate::model::{
@@ -29,7 +31,12 @@ const CODE: [(&str, CodeKind); 5] = [
     ("helper", CodeKind::Helper),
 ];
 
-fn version(numbers: [u32; 4]) -> [u16; 4] {
+/// A version of a product or an assembly: each of its numbers has 16 bits.
+fn version(reader: &mut Reader<'_>, at: SourceSpan, numbers: [u32; 4]) -> [u16; 4] {
+    if let Some(large) = numbers.iter().find(|n| **n > u32::from(u16::MAX)) {
+        let help = Some(format!("each of its numbers is at most {}", u16::MAX));
+        reader.wrong(at, "version is too large", large.to_string(), help);
+    }
     numbers.map(|n| u16::try_from(n).unwrap_or(u16::MAX))
 }
 
@@ -43,7 +50,15 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
     let default = if sku == Sku::Core { [6, 0, 100, 0] } else { [4, 0, 30319, 0] };
     let mut plan = ClrPlan::new(sku, default);
     if let Some(numbers) = args.opt_version::<4>(reader, "version") {
-        plan.version = version(numbers);
+        plan.version = version(reader, args.span(), numbers);
+        let (there, help) = match sku {
+            Sku::Desktop => (4..=4, "a .NET Framework of version 4: \"4.8.4000\""),
+            Sku::Core => (1..=u16::MAX, "a .NET of version 1 or later: \"8.0.0\""),
+        };
+        if plan.version.first().is_some_and(|major| !there.contains(major)) {
+            let message = "no such version is simulated";
+            reader.wrong(args.span(), message, "version", Some(help.to_owned()));
+        }
     }
     if let Some(instance) = args.opt_small(reader, "instance") {
         plan.instance = instance;
@@ -107,7 +122,7 @@ fn assembly(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<AssemblyPlan>
     let node = args.node;
     let mut plan = AssemblyPlan::new(args.text(reader, "a name")?);
     if let Some(numbers) = args.opt_version::<4>(reader, "version") {
-        plan.version = version(numbers);
+        plan.version = version(reader, args.span(), numbers);
     }
     plan.late = args.opt_bool(reader, "late").unwrap_or(false);
     plan.collectible = args.opt_bool(reader, "collectible").unwrap_or(false);

@@ -4,6 +4,7 @@
 //! of thing. The language is described in `docs/scenario.md`.
 
 mod args;
+mod check;
 mod computer;
 mod controller;
 mod edit;
@@ -92,5 +93,9 @@ pub fn parse_with(name: &str, text: &str, settings: Settings<'_>) -> Result<Scen
         scenario.seed = seed;
     }
     reader.unknown_settings();
+    // Of a script with mistakes not all is there that it names.
+    if reader.mistakes.is_empty() {
+        check::check(&mut reader, &scenario);
+    }
     if reader.mistakes.is_empty() { Ok(scenario) } else { Err(Mistakes(reader.mistakes)) }
 }

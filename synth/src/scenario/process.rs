@@ -16,6 +16,13 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
     let mut plan = ProcessPlan::new(name);
     if let Some(pid) = args.opt_small(reader, "pid") {
         plan.pid = pid;
+        let taken = match pid {
+            0 | 4 | 1000 => Some("the system has a process of this id".to_owned()),
+            _ => reader.pids.insert(pid, plan.name.clone()).map(|p| format!("\"{p}\" has it")),
+        };
+        if let Some(by) = taken {
+            reader.wrong(args.span(), format!("process id {pid} is taken"), by, None);
+        }
     }
     if let Some(parent) = args.opt_small(reader, "parent") {
         plan.parent = parent;
@@ -40,8 +47,15 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
         plan.start = start;
     }
     plan.exit = args.opt_time(reader, "exit");
+    if plan.exit.is_some_and(|exit| exit <= plan.start) {
+        let help = Some("exit is a moment of the scenario, and later than start".to_owned());
+        reader.wrong(args.span(), "the process exits before it starts", "exit", help);
+    }
     if let Some(threads) = args.opt_small(reader, "threads") {
         plan.threads = threads;
+        if threads == 0 {
+            reader.wrong(args.span(), "a process has at least one thread", "threads", None);
+        }
     }
     if !reader.affords(args.span(), plan.threads) {
         plan.threads = 0;
@@ -85,10 +99,14 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
             Err(_) => reader.wrong(args.span(), "pdb: not a GUID, and not none", text, None),
         }
     }
-    if let Some(age) = args.opt_small(reader, "age")
-        && let Some(pdb) = &mut image.pdb
-    {
-        pdb.1 = age;
+    if let Some(age) = args.opt_small(reader, "age") {
+        match &mut image.pdb {
+            Some(pdb) => pdb.1 = age,
+            None => {
+                let help = Some("pdb=\"GUID\" age=2".to_owned());
+                reader.wrong(args.span(), "an age needs a pdb", "age", help);
+            }
+        }
     }
     image.about = about(reader, &mut args);
     args.finish(reader);

@@ -1,5 +1,7 @@
 //! Providers of the script's own, and events that are raised of them.
 
+use std::collections::BTreeSet;
+
 use etl_format::constants::PointerSize;
 use etl_schema::encode::{OwnedValue, encode_into};
 use etl_schema::sources::provider_guid;
@@ -9,6 +11,7 @@ use kdl::{KdlNode, KdlValue};
 use super::args::{Args, unknown};
 use super::reader::Reader;
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
+use crate::text::no_file_name;
 
 const KINDS: [(&str, ProviderKind); 5] = [
     ("manifest", ProviderKind::Manifest),
@@ -30,14 +33,42 @@ pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Pr
             Err(_) => reader.wrong(args.span(), "guid: not a GUID", text, None),
         }
     }
+    let at = args.span();
+    if !reader.taken.insert(name.to_lowercase()) {
+        reader.wrong(at, format!("two providers are called \"{name}\""), "the second", None);
+    } else if !reader.taken.insert(guid.to_string()) {
+        reader.wrong(at, "two providers have one GUID", guid.to_string(), None);
+    }
+    if kind == ProviderKind::Wpp
+        && let Some(why) = no_file_name(&format!("{name}.tmf"))
+    {
+        let help = Some("the texts of its messages are written into NAME.tmf".to_owned());
+        reader.wrong(at, format!("\"{name}.tmf\" cannot be a file here"), why, help);
+    }
     args.finish(reader);
     reader.providers.push((name.clone(), guid));
     let mut plan = ProviderPlan { name, guid, kind, events: Vec::new() };
+    let mut seen = BTreeSet::new();
     reader.below(node, &mut |reader, node| {
         let args = Args::new(node);
         match args.name() {
             "event" => {
+                let at = args.span();
                 if let Some(event) = event(reader, args, &plan) {
+                    let told_apart = plan.kind == ProviderKind::TraceLogging
+                        || seen.insert(format!("{:?}", event.identity));
+                    if !seen.insert(format!("\"{}\"", event.name)) {
+                        let message = format!("two events are called \"{}\"", event.name);
+                        reader.wrong(at, message, "the second", None);
+                    } else if !told_apart {
+                        let help = match plan.kind {
+                            ProviderKind::Classic => "opcode and version tell classic events apart",
+                            ProviderKind::Wpp => "id is the number of the message",
+                            _ => "id and version tell events apart",
+                        };
+                        let message = "nothing tells it from an event before it";
+                        reader.wrong(at, message, "the second", Some(help.to_owned()));
+                    }
                     plan.events.push(event);
                 }
             }

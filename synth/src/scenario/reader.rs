@@ -1,6 +1,7 @@
 //! Going through the nodes of a script, with what they may cost, and keeping the mistakes. `param`, `repeat` and `include` are
 //! understood wherever nodes stand.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use etl_format::Guid;
@@ -8,8 +9,10 @@ use kdl::{KdlDocument, KdlNode};
 use miette::{NamedSource, SourceSpan};
 
 use super::args::Args;
+use super::check::Mention;
 use super::nesting::too_deep;
 use super::{Mistake, Settings};
+use crate::model::Place;
 
 /// Nodes that one script may make by `repeat` and `include`.
 const MOST_NODES: u64 = 1_000_000;
@@ -40,7 +43,7 @@ pub(super) type Each<'e> = &'e mut dyn FnMut(&mut Reader<'_>, &KdlNode);
 /// The state of reading.
 pub(super) struct Reader<'s> {
     pub mistakes: Vec<Mistake>,
-    source: NamedSource<Arc<str>>,
+    source: Arc<NamedSource<Arc<str>>>,
     settings: Settings<'s>,
     /// Parameters and loop variables that can be used here, the latest last.
     variables: Vec<(String, String)>,
@@ -55,6 +58,12 @@ pub(super) struct Reader<'s> {
     depth: usize,
     /// Providers that the script has declared so far.
     pub providers: Vec<(String, Guid)>,
+    /// What they are called, in lower case, and their GUIDs: what a second one must not be.
+    pub taken: BTreeSet<String>,
+    /// Process ids that the script gives.
+    pub pids: BTreeMap<u32, String>,
+    /// Sessions that faults at the top are of.
+    pub mentions: Vec<Mention>,
     /// What command lines leave behind.
     pub controllers: super::controller::Controllers,
 }
@@ -63,7 +72,7 @@ impl<'s> Reader<'s> {
     pub fn new(name: &str, text: &str, settings: Settings<'s>) -> Self {
         Reader {
             mistakes: Vec::new(),
-            source: NamedSource::new(name, Arc::from(text)),
+            source: Arc::new(NamedSource::new(name, Arc::from(text))),
             settings,
             variables: Vec::new(),
             known_settings: Vec::new(),
@@ -74,6 +83,9 @@ impl<'s> Reader<'s> {
             included: text.len(),
             depth: 0,
             providers: Vec::new(),
+            taken: BTreeSet::new(),
+            pids: BTreeMap::new(),
+            mentions: Vec::new(),
             controllers: super::controller::Controllers::default(),
         }
     }
@@ -102,6 +114,17 @@ impl<'s> Reader<'s> {
         label: impl Into<String>,
         help: Option<String>,
     ) {
+        self.wrong_at(&self.place(at), message, label, help);
+    }
+
+    /// Notes a mistake at a place that was noted before.
+    pub fn wrong_at(
+        &mut self,
+        place: &Place,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: Option<String>,
+    ) {
         if self.mistakes.len() >= MOST_MISTAKES {
             return;
         }
@@ -109,9 +132,14 @@ impl<'s> Reader<'s> {
             message: message.into(),
             label: label.into(),
             help,
-            at,
-            source_code: self.source.clone(),
+            at: place.at,
+            source_code: (*place.source).clone(),
         });
+    }
+
+    /// A place in the script that is read.
+    pub fn place(&self, at: SourceSpan) -> Place {
+        Place { source: Arc::clone(&self.source), at }
     }
 
     /// Reads a whole script.
@@ -228,7 +256,7 @@ impl<'s> Reader<'s> {
                     self.wrong(node.span(), "too much", "included too often", Some(help));
                     return;
                 }
-                let source = NamedSource::new(&name, Arc::from(text.as_str()));
+                let source = Arc::new(NamedSource::new(&name, Arc::from(text.as_str())));
                 let outer = std::mem::replace(&mut self.source, source);
                 self.depth += 1;
                 let fine = too_deep(&text, DEEPEST_NESTING).is_none();
@@ -250,6 +278,16 @@ impl<'s> Reader<'s> {
             }
             Err(why) => self.wrong(node.span(), why, "cannot be included", None),
         }
+    }
+
+    /// The text of a file beside the script.
+    pub fn beside(&self, name: &str) -> Result<String, String> {
+        (self.settings.include)(name)
+    }
+
+    /// The GUID of a provider that the script has declared so far.
+    pub fn declared(&self, name: &str) -> Option<Guid> {
+        self.providers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, guid)| *guid)
     }
 
     /// Settings from outside that no parameter takes.

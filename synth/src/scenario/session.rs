@@ -5,9 +5,16 @@ use etl_schema::controller::kernel_groups;
 use etl_schema::enable::{Enablement, IdFilter, Variant};
 
 use super::args::{Args, unknown};
+use super::check::Mention;
 use super::reader::Reader;
 use crate::machine::Nanos;
 use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
+
+/// Ids that a filter may have, as EVENT_FILTER_EVENT_ID takes them.
+const MOST_IDS: usize = 64;
+
+/// The shortest time between two samples.
+const LEAST_INTERVAL: Nanos = 100_000;
 
 const CLOCKS: [(&str, ClockType); 3] =
     [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
@@ -36,12 +43,6 @@ pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Ses
     let at = args.span();
     let mut plan = SessionPlan::new(args.text(reader, "a name")?, "");
     plan.file = args.opt_text(reader, "file");
-    if let Some(file) = &plan.file
-        && (file.is_empty() || file.contains(['/', '\\', ':']) || file == "." || file == "..")
-    {
-        let help = Some("a file name without a directory".to_owned());
-        reader.wrong(at, format!("\"{file}\" cannot be a file here"), "file", help);
-    }
     plan.process = args.opt_text(reader, "process");
     if let Some(text) = args.opt_text(reader, "mode") {
         plan.mode = LogFileMode(0);
@@ -65,6 +66,9 @@ pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Ses
     }
     if let Some(buffers) = args.opt_small(reader, "buffers") {
         plan.buffers = buffers;
+        if buffers == 0 {
+            reader.wrong(at, "a session has at least one buffer", "buffers", None);
+        }
     }
     if let Some(size) = args.opt_small(reader, "maximum-size") {
         plan.maximum_size = size;
@@ -111,13 +115,22 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
         let text = text?;
         let ids: Option<Vec<u16>> =
             text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
-        if ids.is_none() {
-            reader.wrong(at, "ids are numbers", text, None);
+        match &ids {
+            None => reader.wrong(at, "ids are numbers up to 65535", text, None),
+            Some(ids) if ids.len() > MOST_IDS => {
+                let help = Some(format!("a filter has at most {MOST_IDS}"));
+                reader.wrong(at, "too many ids", ids.len().to_string(), help);
+            }
+            Some(_) => {}
         }
         ids
     };
     let only = args.opt_text(reader, "ids");
     let without = args.opt_text(reader, "not-ids");
+    if only.is_some() && without.is_some() {
+        let help = Some("a filter lets ids in, or keeps ids out".to_owned());
+        reader.wrong(at, "ids and not-ids exclude each other", "here", help);
+    }
     if let Some(list) = ids(only, reader) {
         rule.ids = IdFilter::In(list);
     }
@@ -170,7 +183,10 @@ pub(super) fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>) -> (KernelFlag
             reader.wrong(at, message, "here", Some(help));
         }
     }
-    let interval = args.opt_time(reader, "interval").map(|time| time.max(100_000));
+    let interval = args.opt_time(reader, "interval");
+    if interval.is_some_and(|time| time < LEAST_INTERVAL) {
+        reader.wrong(at, "samples are at least 100us apart", "interval", None);
+    }
     if let Some(text) = args.opt_text(reader, "stackwalk") {
         let names: Vec<String> = words(&text).map(str::to_owned).collect();
         flags.take_stacks(&names);
@@ -198,6 +214,8 @@ pub(super) fn named_fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option
         let help = Some("fault \"truncated\" in=\"clr\" percent=60".to_owned());
         reader.wrong(args.span(), "a fault needs a session", "in is missing", help);
     }
+    let place = reader.place(args.span());
+    reader.mentions.extend(session.clone().map(|session| Mention { session, place }));
     let fault = fault_of(reader, &mut args);
     args.finish(reader);
     session.zip(fault)
@@ -220,19 +238,32 @@ fn fault_of(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Fault> {
         ("circular-wrap", 11),
     ];
     let kind = args.choice(reader, "its name", &kinds)?;
+    let at = args.span();
+    // A number that makes the fault one, or else its usual one.
+    let mut number = |name, usual: u32, most: u32| {
+        let number = args.opt_small(reader, name).unwrap_or(usual);
+        if !(1..=most).contains(&number) {
+            let help = (most < u32::MAX).then(|| format!("at most {most}"));
+            let least = format!("{name} is at least 1");
+            let message = if number == 0 { least } else { format!("{name} is too large") };
+            reader.wrong(at, message, number.to_string(), help);
+        }
+        number.clamp(1, most)
+    };
+    const ANY: u32 = u32::MAX;
     let fault = match kind {
-        0 => Fault::Truncated(args.opt_small(reader, "percent").unwrap_or(50)),
-        1 => Fault::Flipped(args.opt_small(reader, "bits").unwrap_or(1)),
+        0 => Fault::Truncated(number("percent", 50, 99) as u8),
+        1 => Fault::Flipped(number("bits", 1, ANY)),
         2 => Fault::Torn,
         3 => Fault::NotClosed,
-        4 => Fault::LostBuffers(args.opt_small(reader, "every").unwrap_or(2)),
+        4 => Fault::LostBuffers(number("every", 2, ANY)),
         5 => Fault::Skew(args.opt_small(reader, "ticks").unwrap_or(10_000)),
-        6 => Fault::LostEvents(args.opt_small(reader, "every").unwrap_or(10)),
-        7 => Fault::CutRundown(args.opt_small(reader, "after").unwrap_or(50)),
+        6 => Fault::LostEvents(number("every", 10, ANY)),
+        7 => Fault::CutRundown(number("after", 50, ANY)),
         8 => Fault::CompleteMissing,
         9 => Fault::WrongKeyword,
         10 => Fault::Unmerged,
-        _ => Fault::CircularWrap(args.opt_small(reader, "kb").unwrap_or(256)),
+        _ => Fault::CircularWrap(number("kb", 256, ANY)),
     };
     Some(fault)
 }

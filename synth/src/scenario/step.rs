@@ -7,7 +7,8 @@ use super::reader::Reader;
 use super::{process, session};
 use crate::machine::Distribution;
 use crate::model::{
-    Action, GcPlan, HandleKind, KernelChange, ProviderPlan, Repeat, Scenario, Step, ThrowPlan, Work,
+    Action, GcPlan, HandleKind, KernelChange, Place, ProcessPlan, ProviderPlan, Repeat, Scenario,
+    Step, ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -38,6 +39,10 @@ pub(super) fn moment(
             let help = Some("every \"10ms\" from=\"1s\" until=\"3s\" { ... }".to_owned());
             reader.wrong(span, "every needs an end", "until is missing", help);
         }
+        if until.is_some_and(|until| until < from) {
+            let help = Some("from, or else the period, is when it happens first".to_owned());
+            reader.wrong(span, "every ends before it begins", "until", help);
+        }
         if period == 0 {
             reader.wrong(span, "the period is at least a nanosecond", "0", None);
         }
@@ -47,19 +52,29 @@ pub(super) fn moment(
     };
     args.finish(reader);
     let mut steps = Vec::new();
-    reader.below(node, &mut |reader, node| match place {
-        Some(place) => {
-            if let Some(work) = work(reader, node, &scenario.providers) {
-                steps.push(Action::Work { process: place, work });
+    let mut made = Vec::new();
+    reader.below(node, &mut |reader, node| {
+        match place {
+            Some(place) => {
+                if let Some(work) = work(reader, node, &scenario.providers) {
+                    steps.push(Action::Work { process: place, work });
+                }
             }
+            None if node.name().value() == "in" => {
+                let step = |(action, place)| Step { at, repeat, action, place: Some(place) };
+                made.extend(inside(reader, node, scenario).into_iter().map(step));
+            }
+            None => global(reader, node, &mut steps),
         }
-        None => global(reader, node, scenario, &mut steps),
+        let place = reader.place(node.name().span());
+        let step = |action| Step { at, repeat, action, place: Some(place.clone()) };
+        made.extend(steps.drain(..).map(step));
     });
-    scenario.steps.extend(steps.into_iter().map(|action| Step { at, repeat, action }));
+    scenario.steps.extend(made);
 }
 
 /// What happens outside of processes.
-fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &mut Vec<Action>) {
+fn global(reader: &mut Reader<'_>, node: &KdlNode, steps: &mut Vec<Action>) {
     let mut args = Args::new(node);
     match args.name() {
         "session" => {
@@ -147,27 +162,35 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario, steps: &
             }
             args.finish(reader);
         }
-        "in" => {
-            let name = args.text(reader, "a process").unwrap_or_default();
-            let found = scenario.processes.iter().position(|p| p.name == name);
-            if found.is_none() {
-                let names: Vec<&str> = scenario.processes.iter().map(|p| p.name.as_str()).collect();
-                let help = Some(format!("processes so far: {}", names.join(", ")));
-                reader.wrong(args.span(), format!("there is no process \"{name}\""), "here", help);
-            }
-            args.finish(reader);
-            reader.below(node, &mut |reader, node| {
-                let work = work(reader, node, &scenario.providers);
-                if let (Some(work), Some(process)) = (work, found) {
-                    steps.push(Action::Work { process, work });
-                }
-            });
-        }
         _ => {
             let known = "run, session, stop, merge, enable, kernel, disable, capture-state, flush, consume, leave, in";
             unknown(reader, node, "a moment", known);
         }
     }
+}
+
+/// What a process does, said from outside: `in "App.exe" { jit 1 }`, by its name or its id.
+fn inside(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario) -> Vec<(Action, Place)> {
+    let mut args = Args::new(node);
+    let name = args.text(reader, "a process").unwrap_or_default();
+    let plans = &scenario.processes;
+    let by_id = |p: &ProcessPlan| p.pid != 0 && p.pid.to_string() == name;
+    let found = plans.iter().position(|p| p.name == name);
+    let found = found.or_else(|| plans.iter().position(by_id));
+    if found.is_none() {
+        let names: Vec<&str> = plans.iter().map(|p| p.name.as_str()).collect();
+        let help = Some(format!("processes so far: {}", names.join(", ")));
+        reader.wrong(args.span(), format!("there is no process \"{name}\""), "here", help);
+    }
+    args.finish(reader);
+    let mut made = Vec::new();
+    reader.below(node, &mut |reader, node| {
+        let work = work(reader, node, &scenario.providers);
+        if let (Some(work), Some(process)) = (work, found) {
+            made.push((Action::Work { process, work }, reader.place(node.name().span())));
+        }
+    });
+    made
 }
 
 /// What a process does.

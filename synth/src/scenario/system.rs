@@ -5,7 +5,7 @@ use kdl::KdlNode;
 use super::args::{Args, unknown};
 use super::reader::Reader;
 use super::{process, session, step};
-use crate::model::{MachinePlan, Scenario};
+use crate::model::{MachinePlan, Scenario, Step};
 
 /// 100 ns units from 1601 to 1970.
 const UNIX_EPOCH: i64 = etl_format::constants::FILETIME_UNIX_EPOCH;
@@ -34,7 +34,9 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
         "session" => {
             // A session at the top runs from the beginning.
             if let Some(plan) = session::session(reader, args) {
-                scenario.at(0, crate::model::Action::Start(Box::new(plan)));
+                let action = crate::model::Action::Start(Box::new(plan));
+                let place = Some(reader.place(node.name().span()));
+                scenario.steps.push(Step { at: 0, repeat: None, action, place });
             }
         }
         "fault" => scenario.faults.extend(session::named_fault(reader, args)),
@@ -53,11 +55,16 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
 
 fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePlan) {
     let node = args.node;
-    if let Some([major, minor, build]) = args.opt_version::<3>(reader, "os") {
-        let small = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
-        machine.os = (small(major), small(minor), build);
-    }
     let at = args.span();
+    if let Some([major, minor, build]) = args.opt_version::<3>(reader, "os") {
+        match (u8::try_from(major), u8::try_from(minor)) {
+            (Ok(major), Ok(minor)) if build > 0 => machine.os = (major, minor, build),
+            _ => {
+                let help = Some("major, minor and build: \"10.0.19045\"".to_owned());
+                reader.wrong(at, "os is no version of Windows", "os", help);
+            }
+        }
+    }
     if let Some(processors) = args.opt_small::<u16>(reader, "processors") {
         if (1..=2048).contains(&processors) {
             machine.processors = processors;
@@ -67,6 +74,9 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
     }
     if let Some(mhz) = args.opt_small(reader, "mhz") {
         machine.cpu_mhz = mhz;
+        if mhz == 0 {
+            reader.wrong(at, "a processor has at least 1 MHz", "mhz", None);
+        }
     }
     if let Some(frequency) = args.opt_number(reader, "frequency") {
         if (1..=10_000_000_000).contains(&frequency) {
@@ -81,6 +91,10 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
             Ok(time) => {
                 let units = time.as_nanosecond() / 100 + i128::from(UNIX_EPOCH);
                 machine.start = i64::try_from(units).unwrap_or(machine.start);
+                if units < 0 {
+                    let help = Some("a FILETIME counts from there".to_owned());
+                    reader.wrong(at, "start lies before 1601", "start", help);
+                }
             }
             Err(error) => {
                 let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"".to_owned());
@@ -93,6 +107,9 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
     }
     if let Some(memory) = args.opt_small(reader, "memory-mb") {
         machine.memory_mb = memory;
+        if memory == 0 {
+            reader.wrong(at, "a machine has at least 1 MB", "memory-mb", None);
+        }
     }
     if let Some(zone) = args.opt_text(reader, "time-zone") {
         machine.zone = zone;

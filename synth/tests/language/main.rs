@@ -1,6 +1,7 @@
 //! The scenario language, word by word: each node and each property of docs/scenario.md in a script whose
 //! truth shows what it did, and each kind of mistake as people see it.
 
+mod command_lines;
 mod items;
 mod mistakes;
 mod reference;
@@ -16,6 +17,8 @@ use etl_synth::{Memory, simulate};
 fn included(file: &str) -> Result<String, String> {
     match file {
         "app.kdl" => Ok("process \"App.exe\" { clr \"core\" { assembly \"App\" { module \"C:\\\\App\\\\App.dll\" { methods 20 ready=10 } } } }".to_owned()),
+        "providers.txt" => Ok("Microsoft-Windows-DotNETRuntime 0x8018 5\r\n\r\n; those of the shop\r\n{a669021c-c450-4609-a035-5af59af4df18} 0x138 win:Informational CLR rundown\r\nContoso-Orders 0x2 3\r\n\"Windows Kernel Trace\" (process,thread)\r\n".to_owned()),
+        "guids.txt" => Ok("11111111-2222-3333-4444-555555555555 Contoso-Orders\n#e13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n".to_owned()),
         "bad.kdl" => Ok("proces \"App.exe\"".to_owned()),
         _ => Err(format!("{file}: there is no such file")),
     }

@@ -1,0 +1,55 @@
+//! Files that list providers, for `logman -pf FILE` and `tracelog -guid FILE`: one a line.
+//!
+//! Sources: the reference of both tools, and the lists that Windows' web server comes with: `{GUID} FLAGS LEVEL NAME`.
+
+use super::args::{Args, wrong};
+use super::error::LineError;
+use super::logman;
+use super::model::{ProviderRef, ProviderSpec, Session, Tool};
+use super::words;
+
+/// What a file lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The providers, in order.
+    pub providers: Vec<ProviderSpec>,
+    /// Flags of the kernel, by name.
+    pub kernel: Vec<String>,
+}
+
+/// Reads a file that lists providers. To `logman` each line says of a provider what `-p` does, and its name may stand behind; to
+/// `tracelog` a line is a GUID and a name, and how they are enabled is said once for all, by `spec`. Lines that are empty, or
+/// begin with a semicolon, say nothing.
+///
+/// # Errors
+/// The first line, counted from 1, that lists no provider, and what is wrong with it.
+pub fn listed_providers(
+    tool: Tool,
+    spec: &ProviderSpec,
+    text: &str,
+) -> Result<Listed, (usize, LineError)> {
+    let mut session = Session::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(';') {
+            continue;
+        }
+        let listed = match tool {
+            Tool::Tracelog => guid(spec, line).map(|spec| session.providers.push(spec)),
+            _ => words::split(line)
+                .and_then(|words| logman::one_provider(&mut session, &mut Args::new(line, words))),
+        };
+        listed.map_err(|error| (number.saturating_add(1), error))?;
+    }
+    Ok(Listed { providers: session.providers, kernel: session.kernel })
+}
+
+fn guid(spec: &ProviderSpec, line: &str) -> Result<ProviderSpec, LineError> {
+    let words = words::split(line)?;
+    let mut args = Args::new(line, words);
+    let word = args.value("a GUID")?;
+    let guid = word.text.trim_start_matches('#').trim_end_matches([',', ';']).parse();
+    let guid = guid.map_err(|_| wrong(&word, "a GUID of 8-4-4-4-12 hexadecimal digits"))?;
+    Ok(ProviderSpec { provider: ProviderRef::Guid(guid), ..spec.clone() })
+}
