@@ -16,6 +16,7 @@ mod reader;
 mod session;
 mod step;
 mod system;
+mod value;
 
 use std::sync::Arc;
 

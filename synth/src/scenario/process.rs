@@ -144,7 +144,7 @@ fn about(reader: &mut Reader<'_>, args: &mut Args<'_>) -> About {
 }
 
 /// A SID by its text, or by what everybody calls it.
-fn sid(text: &str) -> Option<Vec<u8>> {
+pub(super) fn sid(text: &str) -> Option<Vec<u8>> {
     let text = match text {
         "system" => "S-1-5-18",
         "local-service" => "S-1-5-19",

@@ -6,10 +6,11 @@ use etl_format::constants::PointerSize;
 use etl_schema::encode::{OwnedValue, encode_into};
 use etl_schema::sources::provider_guid;
 use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
-use kdl::{KdlNode, KdlValue};
+use kdl::KdlNode;
 
 use super::args::{Args, unknown};
 use super::reader::Reader;
+use super::value::value;
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
 use crate::text::no_file_name;
 
@@ -190,27 +191,8 @@ pub(super) fn raise(
         args.leaf();
         let given = args.text(reader, "a value").unwrap_or_default();
         args.finish(reader);
-        let value = node.entries().first().map(|e| match e.value() {
-            // With its variables filled in.
-            KdlValue::String(_) => match field.in_type() {
-                Some(InType::Guid) => {
-                    given.parse().map_or(OwnedValue::Text(given), OwnedValue::Guid)
-                }
-                _ => match given.parse() {
-                    Ok(n) if is_whole(field.in_type()) => OwnedValue::UInt(n),
-                    _ => OwnedValue::Text(given),
-                },
-            },
-            KdlValue::Integer(n) => match (u64::try_from(*n), i64::try_from(*n)) {
-                (Ok(n), _) => OwnedValue::UInt(n),
-                (_, Ok(n)) => OwnedValue::Int(n),
-                _ => OwnedValue::Auto,
-            },
-            KdlValue::Float(n) => OwnedValue::Double(*n),
-            KdlValue::Bool(b) => OwnedValue::Bool(*b),
-            KdlValue::Null => OwnedValue::Auto,
-        });
-        let value = value.unwrap_or(OwnedValue::Auto);
+        let given_value = node.entries().first().map(kdl::KdlEntry::value);
+        let value = given_value.map_or(OwnedValue::Auto, |v| value(field.in_type(), v, given));
         let tried = encode_into(
             std::slice::from_ref(field),
             std::slice::from_ref(&value),
@@ -226,14 +208,4 @@ pub(super) fn raise(
         values.push((name.to_owned(), value));
     });
     Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
-}
-
-/// Whether a field holds whole numbers.
-fn is_whole(ty: Option<InType>) -> bool {
-    use InType::{
-        HexInt32, HexInt64, Int8, Int16, Int32, Int64, Pointer, UInt8, UInt16, UInt32, UInt64,
-    };
-    let whole =
-        [Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, HexInt32, HexInt64, Pointer];
-    ty.is_some_and(|ty| whole.contains(&ty))
 }

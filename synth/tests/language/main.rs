@@ -5,6 +5,7 @@ mod command_lines;
 mod items;
 mod mistakes;
 mod reference;
+mod values;
 
 use std::fmt::Write;
 

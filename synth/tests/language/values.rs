@@ -1,0 +1,81 @@
+//! Values that scripts give to fields, of each type, as numbers and as texts.
+
+use super::outcome;
+
+#[test]
+fn fields_of_each_type_take_values() {
+    // Type, value in the script, value in the truth.
+    let fields = [
+        ("UnicodeString", "\"7\"", "\"7\""),
+        ("UnicodeString", "\"round {n}\"", "\"round 3\""),
+        ("AnsiString", "\"plain\"", "\"plain\""),
+        ("Int8", "-5", "-5"),
+        ("UInt8", "255", "255"),
+        ("Int16", "\"-300\"", "-300"),
+        ("UInt16", "\"{n}\"", "3"),
+        ("Int32", "-70000", "-70000"),
+        ("UInt32", "\"0x10\"", "16"),
+        ("Int64", "-9", "-9"),
+        ("UInt64", "18446744073709551615", "18446744073709551615"),
+        ("Float", "1.5", "1.5"),
+        ("Float", "2", "2.0"),
+        ("Float", "\"{n}.25\"", "3.25"),
+        ("Double", "-2.25", "-2.25"),
+        ("Double", "7", "7.0"),
+        ("Boolean", "#true", "true"),
+        ("Boolean", "\"false\"", "false"),
+        ("HexInt32", "0xff", "255"),
+        ("Pointer", "0x1234", "4660"),
+        (
+            "GUID",
+            "\"11111111-2222-3333-4444-555555555555\"",
+            "\"11111111-2222-3333-4444-555555555555\"",
+        ),
+        ("FILETIME", "\"1601-01-01T00:00:01Z\"", "10000000"),
+        ("FILETIME", "116444736000000000", "116444736000000000"),
+        ("SYSTEMTIME", "\"2026-01-05T08:30:07.5Z\"", "[2026, 1, 1, 5, 8, 30, 7, 500]"),
+        ("SID", "\"system\"", "\"010100000000000512000000\""),
+    ];
+    for kind in ["manifest", "tracelogging"] {
+        let declared: String =
+            (0..).zip(fields).map(|(n, (ty, ..))| format!("field \"f{n}\" \"{ty}\"; ")).collect();
+        let given: String =
+            (0..).zip(fields).map(|(n, (_, value, _))| format!("f{n} {value}; ")).collect();
+        let script = format!(
+            r#"param "n" 3
+            provider "p" kind="{kind}" {{ event "E" {{ {declared} }} }}
+            process "App.exe" {{ at "1s" {{ raise "p" "E" {{ {given} }} }} }}
+            session "s" file="s.etl" {{ enable "p" }}
+            at "2s" {{ stop "s" }}"#
+        );
+        let out = outcome(&script, &[]).unwrap();
+        let event = out.lines().find(|l| l.contains("\"kind\":\"event\"")).unwrap();
+        for (n, (ty, given, expected)) in (0..).zip(fields) {
+            let told = format!("\"f{n}\":{expected}");
+            let ends = event.split_once(&told).map(|(_, rest)| rest.starts_with([',', '}']));
+            assert_eq!(ends, Some(true), "{kind} {ty} {given}: {told} in {event}");
+        }
+    }
+}
+
+#[test]
+fn values_of_other_types_are_mistakes() {
+    for (ty, value) in [
+        ("Int8", "300"),
+        ("UInt16", "-1"),
+        ("Int32", "\"three\""),
+        ("Float", "\"half\""),
+        ("Boolean", "\"perhaps\""),
+        ("GUID", "\"none\""),
+        ("SID", "\"nobody\""),
+        ("FILETIME", "\"yesterday\""),
+        ("SYSTEMTIME", "\"13 o'clock\""),
+    ] {
+        let script = format!(
+            r#"provider "p" {{ event "E" {{ field "f" "{ty}" }} }}
+            process "App.exe" {{ at "1s" {{ raise "p" "E" {{ f {value} }} }} }}"#
+        );
+        let mistakes = super::parse(&script, &[]).expect_err(ty).0;
+        assert_eq!(mistakes[0].message, "f cannot have this value", "{ty} {value}");
+    }
+}
