@@ -35,7 +35,7 @@ pub use text::Utf16;
 pub use value::{Sid, SystemTime, Value};
 pub use views::{ArrayView, StructView};
 
-use plan::Op;
+use plan::{Counted, Measured, Op, Shape};
 
 /// A schema compiled for walking payloads.
 #[derive(Debug, Clone)]
@@ -44,6 +44,17 @@ pub struct Decoder {
     /// For pointers of 4 and of 8 bytes.
     narrow: Vec<Op>,
     wide: Vec<Op>,
+}
+
+/// What stands around the texts of a payload: see [`Decoder::around_texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AroundTexts {
+    /// Bytes of the fields before them.
+    pub before: usize,
+    /// How many texts in UTF-16 there are, one behind the other, each ended by a NUL.
+    pub texts: usize,
+    /// Bytes of the fields behind them.
+    pub behind: usize,
 }
 
 /// The position of a top-level field, found once by name and used for many payloads.
@@ -128,6 +139,22 @@ impl Decoder {
         let ops = self.ops(pointers);
         let (fields, bytes) = ops.first().map_or((0, 0), |op| op.run);
         (fields == ops.len()).then_some(bytes)
+    }
+
+    /// Where the texts of every payload stand, if all fields but some texts in a row are of a fixed size: whether a
+    /// payload ends where its fields do can then be told without a walk over them.
+    #[must_use]
+    pub fn around_texts(&self, pointers: PointerSize) -> Option<AroundTexts> {
+        let ops = self.ops(pointers);
+        let (fixed, before) = ops.first()?.run;
+        let rest = ops.get(fixed..)?;
+        let is_text = |op: &&Op| {
+            (op.shape, op.length, op.count) == (Shape::Utf16, Measured::Nul, Counted::One)
+        };
+        let texts = rest.iter().take_while(is_text).count();
+        let rest = rest.get(texts..)?;
+        let (fixed, behind) = rest.first().map_or((0, 0), |op| op.run);
+        (texts > 0 && fixed == rest.len()).then_some(AroundTexts { before, texts, behind })
     }
 
     /// Walks a whole payload and tells what is missing and what is left over.

@@ -3,13 +3,14 @@
 use std::sync::mpsc;
 
 use etl_format::Result;
-use etl_format::read::{Batch, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+use etl_format::read::{Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
 use etl_schema::tables::Profile;
 
 use crate::facts::Facts;
 use crate::facts::enable::Enabled;
 use crate::facts::loss::{self, Surroundings};
 use crate::facts::source::{Fault, Timeline};
+use crate::facts::{AtOnce, Follow, Later, Steps};
 use crate::place;
 use crate::policy::Policy;
 use crate::report::Report;
@@ -128,10 +129,13 @@ fn attempt<S: Source>(
             reader.with_threads(settings.threads - 1, read).map_err(|e| (0, e))?;
         }
         [reader] => {
+            let mut seen = facts.take_seen();
+            let mut follow = AtOnce { facts: &mut facts, source: 0 };
             while let Some(record) = reader.next_record().map_err(|e| (0, e))? {
                 watch(&record);
-                facts.record(&record, 0);
+                seen.record(&record, timeline.stamp(0, record.stamp()), &mut follow);
             }
+            facts.give_back(seen);
         }
         readers => in_step(readers, &timeline, |record, source| {
             watch(record);
@@ -164,7 +168,7 @@ fn attempt<S: Source>(
     Ok((facts, false))
 }
 
-/// Bytes of records that are handed over at a time.
+/// Bytes of steps that are handed over at a time.
 const BATCH: usize = 1 << 17;
 /// Batches that are waiting to be judged: so many that neither thread has to wait for the other as long as the work
 /// for them is not always one's.
@@ -180,48 +184,43 @@ fn side_by_side<S: Source>(
     share: bool,
     watch: &mut impl FnMut(&Record<'_>),
 ) -> Result<()> {
-    let (send, take) = mpsc::sync_channel::<Batch>(WAITING);
-    let (give_back, free) = mpsc::channel::<Batch>();
-    let mut seen = share.then(|| facts.take_seen());
-    let owners = &mut *facts;
-    let mut all = seen.as_mut();
+    let (send, take) = mpsc::sync_channel::<Steps>(WAITING);
+    let (give_back, free) = mpsc::channel::<Steps>();
+    let mut seen = facts.take_seen();
+    let mut follow = AtOnce { facts: &mut *facts, source: 0 };
+    let (mut here, mut there) =
+        if share { (Some(&mut seen), None) } else { (None, Some(&mut seen)) };
     // `send` is moved in, so that it goes when the reading ends, however it does.
     let read = std::thread::scope(move |scope| {
         scope.spawn(move || {
-            for mut batch in take {
-                for record in batch.records() {
-                    if share {
-                        owners.owners(&record, 0);
-                    } else {
-                        owners.record(&record, 0);
-                    }
+            for mut steps in take {
+                match &mut there {
+                    Some(seen) => steps.follow(&mut Later { seen, follow: &mut follow }),
+                    None => steps.follow(&mut follow),
                 }
-                batch.clear();
+                steps.clear();
                 // Nobody waits for the last ones.
-                give_back.send(batch).ok();
+                give_back.send(steps).ok();
             }
         });
-        let mut batch = Batch::default();
+        let mut steps = Steps::default();
         while let Some(record) = reader.next_record()? {
             watch(&record);
-            if let Some(all) = &mut all
-                && !all.record(&record, timeline.stamp(0, record.stamp()))
-            {
-                continue;
+            let stamp = timeline.stamp(0, record.stamp());
+            match &mut here {
+                Some(seen) => seen.record(&record, stamp, &mut steps),
+                None => steps.record(&record, stamp),
             }
-            batch.push(&record);
-            if batch.bytes() >= BATCH {
+            if steps.bytes() >= BATCH {
                 let next = free.try_recv().unwrap_or_default();
                 // The other thread only goes when it panics; then the scope does so, too.
-                send.send(std::mem::replace(&mut batch, next)).ok();
+                send.send(std::mem::replace(&mut steps, next)).ok();
             }
         }
-        send.send(batch).ok();
+        send.send(steps).ok();
         Ok(())
     });
-    if let Some(seen) = seen {
-        facts.give_back(seen);
-    }
+    facts.give_back(seen);
     read
 }
 

@@ -3,6 +3,21 @@ use crate::model::{Count, FieldRef, Identity, InType, Length, OutType, SchemaSou
 use etl_format::Guid;
 
 #[test]
+fn texts_stand_between_fields_of_a_fixed_size() {
+    let field = |ty| Field::new("F", ty);
+    let text = || field(InType::Utf16);
+    let (number, pointer) = (|| field(InType::UInt32), || field(InType::Pointer));
+    let around = |fields| decoder(fields).around_texts(PointerSize::P8);
+    let is = |before, texts, behind| Some(AroundTexts { before, texts, behind });
+    assert_eq!(around(vec![number(), text(), text(), pointer(), number()]), is(4, 2, 12));
+    assert_eq!(around(vec![text()]), is(0, 1, 0));
+    assert_eq!(around(vec![number()]), None, "none");
+    assert_eq!(around(vec![text(), number(), text()]), None, "not in a row");
+    assert_eq!(around(vec![text().with_length(Length::Fixed(4))]), None, "of a fixed size");
+    assert_eq!(around(vec![]), None);
+}
+
+#[test]
 fn a_fixed_size_is_that_of_all_fields() {
     let number = |name| Field::new(name, InType::UInt32);
     let fixed = decoder(vec![number("A"), Field::new("B", InType::Pointer)]);

@@ -47,8 +47,23 @@ impl Activities {
     const KEPT: usize = 1 << 20;
 
     /// Takes in an event.
+    #[inline]
     pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, stamp: i64) {
-        let activity = header.activity;
+        // Most events have nothing to do with any.
+        if header.activity != Guid::ZERO || related.is_some() {
+            let task = (header.provider, header.descriptor.task);
+            self.active(header.activity, related, task, header.descriptor.opcode, stamp);
+        }
+    }
+
+    fn active(
+        &mut self,
+        activity: Guid,
+        related: Option<Guid>,
+        task: Task,
+        opcode: u8,
+        stamp: i64,
+    ) {
         if self.seen.len() >= Self::KEPT || self.parents.len() >= Self::KEPT {
             self.overflowed = true;
             (self.seen, self.parents) = (HashSet::default(), HashMap::default());
@@ -64,12 +79,11 @@ impl Activities {
             self.last = activity;
         }
         // Task 0 is what a provider gives that has none: its starts and stops belong to anything.
-        let task = (header.provider, header.descriptor.task);
         if task.1 == 0 {
             return;
         }
         let key = (activity, task);
-        match header.descriptor.opcode {
+        match opcode {
             START if self.open.len() < Self::KEPT => {
                 self.open.entry(key).or_insert((0, stamp)).0 += 1;
             }

@@ -1,19 +1,46 @@
 //! Addresses of stacks and samples: whose they are at the time they are seen.
 
 use super::frames::Frames;
+use super::keys::KeyUse;
 use super::process::{Origin, Process, Sight, Tally};
 use super::ranges::{Ranges, Tag};
 use super::recent::{Owner, Recents, Seen};
-use super::{Facts, KERNEL_SPACE, KeyUse};
+use super::repeats::{Found, Frame, Known, Repeat, Repeats, Times};
+use super::{Facts, KERNEL_SPACE, MOST_KEYED};
 
 impl Facts {
     /// Resolves the addresses of a stack, or puts them by.
     pub(super) fn frames(&mut self, index: usize, origin: Origin, frames: Frames<'_>, stamp: i64) {
         match frames.wide() {
-            Some(wide) => {
-                self.stack(index, origin, wide.iter().map(|a| u64::from_le_bytes(*a)), stamp);
+            Some(wide) if (2..=Repeats::MOST).contains(&wide.len()) => {
+                self.repeat(index, origin, wide, stamp);
             }
-            None => self.stack(index, origin, frames.iter(), stamp),
+            _ => self.stack(index, origin, frames.iter(), stamp),
+        }
+    }
+
+    /// Resolves the addresses of a stack as a whole, if it was seen before.
+    fn repeat(&mut self, index: usize, origin: Origin, wide: &[Frame], stamp: i64) {
+        let Some(process) = self.processes.get_mut(index) else { return };
+        let (code, images) = (process.code.changes(), process.images.changes());
+        let (by, space) = (Seen::by(index, origin), 1 + self.kernel.changes() + images + code);
+        let times = Times { count: 1, first: stamp, last: stamp };
+        match self.repeats.again(by, space, wide, times) {
+            Known::Counted => {
+                let tally = process.tally(origin);
+                (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
+            }
+            Known::Before => {
+                self.stack(index, origin, addresses(wide), stamp);
+                let found = addresses(wide).map(|address| self.recent.found(by, address));
+                self.repeats.learn(by, wide, found);
+            }
+            Known::Nothing => {
+                if let Some(gone) = self.repeats.gone.take() {
+                    count_all(&mut self.processes, &gone);
+                }
+                self.stack(index, origin, addresses(wide), stamp);
+            }
         }
     }
 
@@ -49,27 +76,47 @@ impl Facts {
 
     /// Frames of a stack that was told by key: when each use was is not kept, so all are decided at
     /// the end, for the span of the uses.
-    pub(super) fn keyed(
-        &mut self,
-        process: usize,
-        key_use: KeyUse,
-        frames: impl Iterator<Item = u64>,
-    ) {
+    pub(super) fn keyed(&mut self, index: usize, key_use: KeyUse, frames: Frames<'_>) {
         let KeyUse { count, first, last } = key_use;
-        let Some(process) = self.processes.get_mut(process) else { return };
-        for address in frames {
-            process.tally(Origin::KernelStack).frames += count;
-            let sight = Sight { count, first, last, in_image: false };
+        let Some(process) = self.processes.get_mut(index) else { return };
+        let frames = frames.first(MOST_KEYED);
+        process.tally(Origin::KernelStack).frames += count * frames.len() as u64;
+        let by = Seen::by(index, Origin::KernelStack);
+        let wide = frames.wide().filter(|wide| (2..=Repeats::MOST).contains(&wide.len()));
+        // What becomes of them does not depend on what is there now.
+        let known = wide.map(|wide| self.keyed.again(by, 1, wide, Times { count, first, last }));
+        if let Some(Known::Counted) = known {
+            return;
+        }
+        let sight = Sight { count, first, last, in_image: false };
+        for address in frames.iter() {
             process.pend(address, Origin::KernelStack, sight, &mut self.room);
+        }
+        if let (Some(Known::Before), Some(wide)) = (known, wide) {
+            let found = addresses(wide).map(|address| {
+                let place = process.pending.place(address, sight, &mut self.room);
+                Some((Owner::Nobody, place))
+            });
+            self.keyed.learn(by, wide, found);
+        }
+        if let Some(gone) = self.keyed.gone.take() {
+            count_all(&mut self.processes, &gone);
         }
     }
 
     /// Counts what was seen and not yet counted where it belongs.
     pub(super) fn settle(&mut self) {
+        for repeat in self.repeats.take().chain(self.keyed.take()) {
+            count_all(&mut self.processes, &repeat);
+        }
         for seen in self.recent.take() {
             count(&mut self.processes, seen);
         }
     }
+}
+
+fn addresses(wide: &[Frame]) -> impl Iterator<Item = u64> + '_ {
+    wide.iter().map(|address| u64::from_le_bytes(*address))
 }
 
 /// Finds out whose an address is, and notes it.
@@ -110,21 +157,35 @@ fn resolve(
 /// Counts an address as often as it was seen.
 fn count(processes: &mut [Process], seen: Seen) {
     let Some(process) = processes.get_mut(seen.process()) else { return };
-    let (origin, count) = (seen.origin(), u64::from(seen.count));
-    match seen.owner {
+    let times = Times { count: seen.count.into(), first: seen.last, last: seen.last };
+    add(process, seen.origin(), (seen.owner, seen.place()), times);
+}
+
+/// Counts the addresses of a stack as often as it was seen.
+fn count_all(processes: &mut [Process], repeat: &Repeat) {
+    let Some(process) = processes.get_mut(Seen::process_of(repeat.by)) else { return };
+    let Repeat { count, first, last, .. } = *repeat;
+    for found in repeat.found() {
+        add(process, Seen::origin_of(repeat.by), found, Times { count, first, last });
+    }
+}
+
+fn add(process: &mut Process, origin: Origin, (owner, place): Found, times: Times) {
+    let Times { count, first, last } = times;
+    match owner {
         Owner::Method => {
             *process.tally(origin) += Tally { managed: count, named: count, ..Tally::default() };
         }
         Owner::Kernel => {
             process.tally(origin).image += count;
-            if let Some(place) = seen.place() {
+            if let Some(place) = place {
                 process.kernel_hits.add(place, origin, count);
             }
         }
         Owner::Image | Owner::Nobody => {
-            let in_image = seen.owner == Owner::Image;
-            let sight = Sight { count, first: seen.last, last: seen.last, in_image };
-            match seen.place() {
+            let in_image = owner == Owner::Image;
+            let sight = Sight { count, first, last, in_image };
+            match place {
                 Some(place) => process.pending.see(place, origin, sight),
                 None => process.pending.see_beyond(origin, sight),
             }

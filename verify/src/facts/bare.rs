@@ -95,8 +95,8 @@ pub type ByKind = BTreeMap<(usize, Kind), Counted>;
 pub struct Bare {
     /// By process and provider.
     asked: Vec<Asked>,
-    /// Stacks that came, by provider and id of their events.
-    stacked: [BTreeMap<u16, u64>; 2],
+    /// Whether stacks came, by provider and id of their events.
+    stacked: [Vec<bool>; 2],
     /// Before another stack of the process.
     missing: ByKind,
     /// Since the last stack of the process.
@@ -118,7 +118,13 @@ impl Bare {
         if let Some(Waits { kind, .. }) = of
             && let Some(stacked) = self.stacked.get_mut(usize::from(kind.rundown))
         {
-            *stacked.entry(kind.id).or_default() += 1;
+            let id = usize::from(kind.id);
+            if stacked.len() <= id {
+                stacked.resize(id + 1, false);
+            }
+            if let Some(stacked) = stacked.get_mut(id) {
+                *stacked = true;
+            }
         }
         let Some(asked) = self.asked(process, rundown) else { return };
         asked.last = Some(stamp);
@@ -179,7 +185,7 @@ impl Bare {
         }
         out.retain(|(_, kind), _| {
             let stacked = self.stacked.get(usize::from(kind.rundown));
-            let stacked = stacked.is_some_and(|ids| ids.contains_key(&kind.id));
+            let stacked = stacked.and_then(|ids| ids.get(usize::from(kind.id))) == Some(&true);
             stacked || sums.get(kind) == Some(&1)
         });
         out

@@ -7,9 +7,10 @@
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, Cursor};
-use etl_format::read::{EventDescriptor, Record};
+use etl_format::read::Record;
 
 use super::frames::Frames;
+use super::texts::whole_texts;
 
 /// Microsoft-Windows-DotNETRuntime.
 pub const RUNTIME: Guid =
@@ -243,7 +244,8 @@ pub struct FromClr<'a> {
 pub fn decode<'a>(record: &Record<'a>) -> Option<FromClr<'a>> {
     let header = record.event()?;
     let rundown = rundown_of(header.provider)?;
-    decode_event(rundown, header.descriptor, record.payload(), record.pointer_size())
+    let d = header.descriptor;
+    decode_event(rundown, (d.id, d.version), record.payload(), record.pointer_size())
 }
 
 /// Whether a provider is the CLR's rundown provider (`true`), its runtime provider (`false`), or neither.
@@ -265,15 +267,15 @@ pub fn rundown_of(provider: Guid) -> Option<bool> {
 #[inline(always)]
 pub fn decode_event<'a>(
     rundown: bool,
-    d: EventDescriptor,
+    (id, version): (u16, u8),
     payload: &'a [u8],
     pointers: Option<PointerSize>,
 ) -> Option<FromClr<'a>> {
-    let event = if rundown { rundown_event(d.id) } else { runtime_event(d.id) };
+    let event = if rundown { rundown_event(id) } else { runtime_event(id) };
     let mut c = Cursor::new(payload);
     let mut whole = false;
     let (event, instance) = match event {
-        Shape::Marker(event) => (event, c.u16().filter(|_| d.version > 0)),
+        Shape::Marker(event) => (event, c.u16().filter(|_| version > 0)),
         Shape::Runtime => {
             let (instance, sku) = (c.u16()?, c.u16()?);
             c.take(8)?;
@@ -292,35 +294,45 @@ pub fn decode_event<'a>(
                 },
                 named,
             };
-            let instance = instance_behind(&mut c, if named { 3 } else { 0 }, d.version);
             // Behind the instance there is nothing in version 1, and the id of a rejit in version 2.
-            let behind = c.rest().len();
-            whole = named
-                && instance.is_some()
-                && (d.version == 1 && behind == 0 || d.version == 2 && behind == 8);
+            let behind = match version {
+                1 => Some(0),
+                2 => Some(8),
+                _ => None,
+            };
+            let rest = c.rest();
+            let texts = behind.and_then(|behind| rest.len().checked_sub(2 + behind));
+            let texts = texts.filter(|&len| {
+                named && rest.get(..len).and_then(whole_texts) == Some(METHOD_TEXTS)
+            });
+            whole = texts.is_some();
+            let instance = match texts {
+                Some(len) => rest.u16_at(len),
+                None => instance_behind(&mut c, if named { METHOD_TEXTS } else { 0 }, version),
+            };
             (ClrEvent::Method(via, method), instance)
         }
         Shape::Module(via) => {
-            let (module, instance) = module(&mut c, d.version)?;
+            let (module, instance) = module(&mut c, version)?;
             (ClrEvent::Module(via, module), instance)
         }
         Shape::DomainModule(via) => {
             let (module, assembly, domain) = (c.u64()?, c.u64()?, c.u64()?);
             c.take(8)?;
             let event = ClrEvent::DomainModule(via, DomainModule { module, assembly, domain });
-            (event, instance_behind(&mut c, 2, d.version))
+            (event, instance_behind(&mut c, 2, version))
         }
         Shape::Assembly(via) => {
             let (id, domain) = (c.u64()?, c.u64()?);
-            c.take(if d.version > 0 { 12 } else { 4 })?;
+            c.take(if version > 0 { 12 } else { 4 })?;
             let event = ClrEvent::Assembly(via, Assembly { id, domain });
-            (event, instance_behind(&mut c, 1, d.version))
+            (event, instance_behind(&mut c, 1, version))
         }
         Shape::AppDomain(via) => {
             let domain = c.u64()?;
             c.take(4)?;
             c.utf16z()?;
-            let instance = if d.version > 0 { c.u32().and_then(|_| c.u16()) } else { None };
+            let instance = if version > 0 { c.u32().and_then(|_| c.u16()) } else { None };
             (ClrEvent::AppDomain(via, domain), instance)
         }
         Shape::Stack => {
@@ -335,17 +347,14 @@ pub fn decode_event<'a>(
         Shape::JitStart => {
             let id = c.u64()?;
             c.take(16)?;
-            (ClrEvent::JitStart(id), instance_behind(&mut c, 3, d.version))
+            (ClrEvent::JitStart(id), instance_behind(&mut c, 3, version))
         }
         Shape::IlMap => {
-            let id = c.u64()?;
-            // The id of a rejit, the part of the code, and two lists of as many offsets; then the instance.
-            let count = c.take(9).and_then(|_| c.u16());
-            let size = count.map(|count| 8 * usize::from(count) + 2);
-            whole = d.version == 0 && size == Some(c.rest().len());
-            (ClrEvent::IlMap(id), None)
+            let method = c.u64()?;
+            whole = il_map_is_whole(version, payload);
+            (ClrEvent::IlMap(method), None)
         }
-        Shape::Exception if d.version > 0 => {
+        Shape::Exception if version > 0 => {
             c.utf16z()?;
             c.utf16z()?;
             let wide = pointers == Some(PointerSize::P8);
@@ -364,6 +373,29 @@ pub fn decode_event<'a>(
         Shape::Other => (ClrEvent::Other, None),
     };
     Some(FromClr { instance, event, rundown, whole })
+}
+
+/// Texts in the event of a method that names it: namespace, name and signature.
+const METHOD_TEXTS: usize = 3;
+
+/// The least bytes of the payload of a map from IL to code.
+pub(super) const IL_MAP_LEAST: usize = 8;
+
+/// Whether the payload of a map from IL to code, of this version of the event, is known to end where its fields do.
+#[inline]
+pub(super) fn il_map_is_whole(version: u8, payload: &[u8]) -> bool {
+    // The method, the id of a rejit, the part of the code, and two lists of as many offsets; then the instance.
+    let lists = payload.u16_at(17).map(|count| 8 * usize::from(count));
+    version == 0 && lists.map(|lists| 19 + lists + 2) == Some(payload.len())
+}
+
+/// Of an event of which [`decode_event`] reads nothing that matters, the least bytes of its payload.
+pub(super) fn least_of_light(rundown: bool, id: u16) -> Option<usize> {
+    match if rundown { rundown_event(id) } else { runtime_event(id) } {
+        Shape::Other => Some(0),
+        Shape::IlMap => Some(IL_MAP_LEAST),
+        _ => None,
+    }
 }
 
 fn module<'a>(c: &mut Cursor<'a>, version: u8) -> Option<(Module<'a>, Option<u16>)> {

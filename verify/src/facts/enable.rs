@@ -21,7 +21,7 @@ const PERFVIEW: Guid =
 const EVENT_TRACING: Guid =
     Guid::new(0xb675_ec37, 0xbdb6, 0x4648, [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2]);
 /// The event by which an `EventSource` tells its manifest: it is given to every session.
-const MANIFEST: u16 = 0xfffe;
+pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// How an enablement is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

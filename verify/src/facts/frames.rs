@@ -28,6 +28,13 @@ impl<'a> Frames<'a> {
         self.len() == 0
     }
 
+    /// The first of them, at most so many.
+    #[must_use]
+    pub fn first(self, most: usize) -> Self {
+        let bytes = most.saturating_mul(if self.wide { 8 } else { 4 }).min(self.bytes.len());
+        Frames { bytes: self.bytes.get(..bytes).unwrap_or_default(), ..self }
+    }
+
     /// The address at an index.
     #[inline]
     #[must_use]
@@ -73,5 +80,10 @@ mod tests {
             [0x0403_0201, 0x0807_0605, 0x0c0b_0a09, 0x100f_0e0d]
         );
         assert_eq!((narrow.len(), narrow.wide()), (4, None));
+        assert_eq!(
+            narrow.first(3).iter().collect::<Vec<_>>(),
+            narrow.iter().collect::<Vec<_>>()[..3]
+        );
+        assert_eq!((wide.first(1).len(), wide.first(9).len()), (1, 2));
     }
 }

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 use etl_format::Guid;
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, RecordKind};
 use etl_format::cursor::Cursor;
 use etl_format::read::{Header, Record};
 
@@ -16,8 +16,10 @@ const IMAGE_ID: Guid =
 
 /// Whether a record is one by which a merge tells what an image is.
 #[must_use]
+#[inline]
 pub fn is_identity(record: &Record<'_>) -> bool {
-    matches!(record.header(), Header::Full(header) if header.class == IMAGE_ID)
+    matches!(record.kind(), RecordKind::FULL32 | RecordKind::FULL64)
+        && record.provider() == Some(IMAGE_ID)
 }
 
 /// An image in the address space of a process.

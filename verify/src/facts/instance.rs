@@ -227,19 +227,11 @@ pub struct Clr {
     pub module_assemblies: BTreeSet<u64>,
     /// Domains that assemblies name, 0 left out.
     pub assembly_domains: BTreeSet<u64>,
-    /// The module that a method named last, and whether the method had a name.
-    last_module: (u64, bool),
 }
 
 impl Clr {
     /// A method names its module.
-    #[inline]
     pub fn names_module(&mut self, module: u64, named: bool) {
-        // Methods come module by module.
-        if self.last_module == (module, named) {
-            return;
-        }
-        self.last_module = (module, named);
         self.method_modules.insert(module);
         if !named {
             self.unnamed_modules.insert(module);

@@ -1,6 +1,6 @@
 //! Kernel events, as far as verification needs their fields.
 
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, RecordKind};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::Record;
 
@@ -112,6 +112,12 @@ pub const fn is_looked_at(hook: u16) -> bool {
 #[must_use]
 #[inline]
 pub fn sample(record: &Record<'_>) -> Option<(u64, u32)> {
+    // Nearly all of them: 64 bits, and neither counters nor an index before the payload.
+    let bytes = record.bytes();
+    if record.kind() == RecordKind::PERFINFO64 && bytes.u16_at(0)? & !0xff == 0 {
+        let bytes: &[u8; 28] = bytes.first_chunk()?;
+        return Some((bytes.u64_at(16)?, bytes.u32_at(24)?));
+    }
     let payload = record.payload();
     if record.pointer_size()? == PointerSize::P8 {
         Some((payload.u64_at(0)?, payload.u32_at(8)?))

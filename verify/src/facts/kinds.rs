@@ -4,13 +4,15 @@
 //! layout in the tables, whether level and keywords are the tables') is found out once, and then stands in a table
 //! with one place for each hash.
 
+use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, Record};
-use etl_schema::decode::Decoder;
+use etl_schema::decode::{AroundTexts, Decoder};
 
-use super::enable::Admission;
+use super::enable::{Admission, MANIFEST};
 use super::payload::Payloads;
-use super::sizes;
+use super::texts::whole_texts;
+use super::{bare, clr, sizes};
 
 /// Provider and descriptor as the header of an event holds them, one behind the other.
 type Key = [u8; 32];
@@ -34,6 +36,72 @@ pub(super) struct Kind {
     pub misfit: bool,
     /// Whether the tables have other versions of it and not this one.
     pub other_version: bool,
+    /// What is the same for all of its events, where it is one of the CLR's.
+    pub clr: Option<OfClr>,
+    /// Whether there is nothing to be said of its events but how large their payloads are.
+    quick: bool,
+    /// What is known of the sizes of its payloads with narrow and with wide pointers.
+    sizes: [Size; 2],
+    /// The version of a map from IL to code whose size is told by [`clr::il_map_is_whole`].
+    il_map: Option<u8>,
+}
+
+/// What is known of the size of payloads.
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    /// It is always the same.
+    Fixed(usize),
+    /// Only texts make a difference.
+    Texts(AroundTexts),
+    /// It takes a walk over the fields.
+    Other,
+}
+
+impl Size {
+    fn of(decoder: &Decoder, pointers: PointerSize) -> Self {
+        match (decoder.fixed_size(pointers), decoder.around_texts(pointers)) {
+            (Some(size), _) => Size::Fixed(size),
+            (None, Some(around)) => Size::Texts(around),
+            (None, None) => Size::Other,
+        }
+    }
+
+    /// Whether it is known to be that of a payload.
+    #[inline]
+    fn is_of(self, payload: &[u8]) -> bool {
+        match self {
+            Size::Fixed(size) => size == payload.len(),
+            Size::Texts(AroundTexts { before, texts, behind }) => {
+                let end = payload.len().checked_sub(behind);
+                let between = end.and_then(|end| payload.get(before..end));
+                between.and_then(whole_texts) == Some(texts)
+            }
+            Size::Other => false,
+        }
+    }
+}
+
+/// What is the same for all events of a kind of the CLR's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfClr {
+    /// Whether it is the rundown provider's.
+    pub rundown: bool,
+    /// Whether a stack follows its events where stacks are asked for.
+    pub stacked: bool,
+    /// Where none of its fields matters: the least bytes of a payload that is long enough.
+    pub least: Option<usize>,
+}
+
+impl Kind {
+    /// Whether there is nothing to be said of an event that has no extended data, its payload being this one.
+    #[inline]
+    pub fn fits(&self, payload: &[u8], wide: bool) -> bool {
+        let [narrow, broad] = self.sizes;
+        self.quick
+            && (self.elsewhere
+                || (if wide { broad } else { narrow }).is_of(payload)
+                || self.il_map.is_some_and(|version| clr::il_map_is_whole(version, payload)))
+    }
 }
 
 /// Kinds of the last events, by a hash.
@@ -82,10 +150,29 @@ impl Kinds {
         let decoder = payloads.table(provider, d);
         let misfit = decoder.is_some_and(|decoder| payloads.is_misfit(provider, d, decoder));
         let other_version = payloads.has_other_version(provider, d);
-        let elsewhere = decoder.is_some_and(|decoder| sizes::is_one(header, decoder));
+        let elsewhere = decoder.is_some_and(|decoder| sizes::is_one(provider, d.id, decoder));
+        let clr = clr::rundown_of(provider).map(|rundown| OfClr {
+            rundown,
+            stacked: bare::Kind::with_stack(rundown, d.id, d.version).is_some(),
+            least: clr::least_of_light(rundown, d.id),
+        });
+        let size = |pointers| decoder.map_or(Size::Other, |decoder| Size::of(decoder, pointers));
+        let is_map = clr.is_some_and(|clr| clr.least == Some(clr::IL_MAP_LEAST));
         self.places.resize(Self::PLACES, None);
         if let Some(kind) = self.places.get_mut(at) {
-            *kind = Some(Kind { key, place, tells, decoder, elsewhere, misfit, other_version });
+            *kind = Some(Kind {
+                key,
+                place,
+                tells,
+                decoder,
+                elsewhere,
+                misfit,
+                other_version,
+                clr,
+                quick: decoder.is_some() && !misfit && d.id != MANIFEST,
+                sizes: [size(PointerSize::P4), size(PointerSize::P8)],
+                il_map: (is_map && payloads.is_as_shipped()).then_some(d.version),
+            });
         }
     }
 }

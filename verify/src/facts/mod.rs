@@ -18,25 +18,26 @@ pub mod images;
 pub mod infer;
 pub mod instance;
 pub mod kernel;
+mod keys;
 mod kinds;
 pub mod loss;
 pub mod payload;
 mod process;
 mod ranges;
 mod recent;
+mod repeats;
 mod sampled;
 mod seen;
 mod sizes;
 pub mod source;
 pub mod stacks;
+mod steps;
+mod texts;
 pub mod told;
 mod waiting;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use etl_format::Clock;
-use etl_format::constants::EventFlags;
+use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::tables::Profile;
 use foldhash::HashMap;
@@ -47,20 +48,24 @@ use clr::ClrEvent;
 use enable::{Admission, Enabled};
 use images::Images;
 use kernel::{Change, KernelEvent};
+use keys::Keys;
 use kinds::Kinds;
 use loss::Loss;
 use payload::Payloads;
 use recent::Recents;
+use repeats::Repeats;
 use sampled::Sampled;
 use sizes::Sizes;
 use source::{FileFacts, Timeline};
 use stacks::{StackPairs, Whose};
+use steps::{ClrHead, Light};
 use told::Told;
 
 pub use finish::Offender;
 pub use instance::{Bracket, Clr, Known, ModuleFacts, Things};
 pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
 pub use ranges::{Added, History, Range, Ranges, Tag};
+pub(crate) use steps::{AtOnce, Follow, Later, Steps};
 pub use waiting::Waiting;
 
 /// The kernel's process, whose images every process sees.
@@ -80,25 +85,19 @@ const NEAR: usize = 64;
 /// count for the idle process.
 const HOMELESS: usize = 1 << 20;
 
-/// Most uses of stack keys that wait for a definition; others stay undefined.
-const KEYS: usize = 1 << 20;
-
 /// Processes that are told apart; all others count as one. A machine has some hundreds.
 const PROCESSES: usize = 1 << 16;
 
 /// The id under which processes count that are not told apart.
 const OTHERS: u32 = u32::MAX;
 
-/// How a stack key was used in a process.
-#[derive(Clone, Copy, Debug)]
-struct KeyUse {
-    count: u64,
-    first: i64,
-    last: i64,
-}
-
 /// Stamps of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
+
+/// The kind of an event, if a stack should follow it.
+fn kind_of(head: &ClrHead) -> Option<Kind> {
+    head.stacked.then_some(Kind { rundown: head.rundown, id: head.id })
+}
 
 #[inline]
 fn widen(span: &mut Span, stamp: i64) {
@@ -156,18 +155,22 @@ pub struct Facts {
     sampled: Sampled,
     /// The thread of the last event: it has its process.
     last_thread: Option<u32>,
+    /// Threads whose process has been told: see [`seen::Seen`].
+    told_threads: Vec<Option<u32>>,
     /// Samples of threads whose process is not known yet, by thread and address.
     homeless: HashMap<(u32, u64), Sight>,
-    /// Uses of stack keys that are not defined yet, by key and process.
-    keys: BTreeMap<(u64, usize), KeyUse>,
-    /// Uses for which there was no room.
-    keys_beyond: u64,
+    /// Uses of stack keys that are not defined yet.
+    keys: Keys,
     /// For how many addresses there is room yet.
     room: usize,
     /// Kernel addresses, shared by all processes.
     kernel: Ranges,
     /// What addresses resolved to a moment ago.
     recent: Recents,
+    /// Stacks that were seen a moment ago.
+    repeats: Repeats,
+    /// Stacks that were told by key a moment ago.
+    keyed: Repeats,
 }
 
 impl Facts {
@@ -199,12 +202,14 @@ impl Facts {
             threads: HashMap::default(),
             sampled: Sampled::default(),
             last_thread: None,
+            told_threads: vec![None; seen::THREADS],
             homeless: HashMap::default(),
-            keys: BTreeMap::new(),
-            keys_beyond: 0,
+            keys: Keys::default(),
             room: waiting::MOST,
             kernel: Ranges::default(),
             recent: Recents::default(),
+            repeats: Repeats::default(),
+            keyed: Repeats::default(),
         }
     }
 
@@ -232,34 +237,16 @@ impl Facts {
     }
 
     /// Takes in the next record of a file.
-    #[inline]
     pub fn record(&mut self, record: &Record<'_>, source: usize) {
-        self.records += 1;
         let stamp = self.timeline.stamp(source, record.stamp());
-        widen(&mut self.span, stamp);
-        if let Some(header) = record.event() {
-            let Facts { kinds, admission, activities, payloads, .. } = self;
-            seen::look(kinds, admission, activities, payloads, record, &header, stamp);
-            self.event(record, &header, stamp);
-            return;
-        }
-        if record.is_kernel() {
-            widen(&mut self.kernel_span, stamp);
-        } else {
-            self.payloads.learn(record);
-        }
-        self.owners(record, source);
+        let mut seen = self.take_seen();
+        seen.record(record, stamp, &mut AtOnce { facts: self, source });
+        self.give_back(seen);
     }
 
     /// Takes in what a record says of who owns addresses, and which addresses it names.
-    #[inline(always)]
-    pub(crate) fn owners(&mut self, record: &Record<'_>, source: usize) {
-        let stamp = self.timeline.stamp(source, record.stamp());
-        if record.hook() == Some(kernel::SAMPLE) {
-            if let Some((address, tid)) = kernel::sample(record) {
-                self.sample(address, tid, stamp);
-            }
-        } else if let Some(header) = record.event() {
+    fn owners(&mut self, record: &Record<'_>, stamp: i64, source: usize) {
+        if let Some(header) = record.event() {
             self.event(record, &header, stamp);
         } else if record.is_kernel() {
             if let Some(event) = kernel::decode(record) {
@@ -279,7 +266,18 @@ impl Facts {
             self.last_thread = Some(tid);
         }
         if let Some(rundown) = clr::rundown_of(header.provider) {
-            self.clr_event(record, header, rundown, stamp);
+            let (id, version) = (header.descriptor.id, header.descriptor.version);
+            let head = ClrHead {
+                pid,
+                tid,
+                known: true,
+                id,
+                version,
+                rundown,
+                stacked: Kind::with_stack(rundown, id, version).is_some(),
+                wide: record.pointer_size() == Some(PointerSize::P8),
+            };
+            self.clr_event(&head, record.payload(), Some(header), stamp);
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             for item in record.extended() {
@@ -291,18 +289,45 @@ impl Facts {
         }
     }
 
-    fn clr_event(&mut self, record: &Record<'_>, header: &EventHeader, rundown: bool, stamp: i64) {
-        let (pid, tid) = (header.process_id, header.thread_id);
-        let (payload, pointers) = (record.payload(), record.pointer_size());
-        let from = clr::decode_event(rundown, header.descriptor, payload, pointers);
-        self.sizes.event(record, header, from.is_some_and(|from| from.whole), stamp);
+    /// Takes in an event of the CLR of which no field matters.
+    fn light(&mut self, Light { head, short }: Light, stamp: i64) {
+        if !head.known {
+            self.threads.entry(head.tid).or_insert(head.pid);
+        }
+        let ClrHead { pid, tid, rundown, .. } = head;
+        if short {
+            self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, stamp);
+            return;
+        }
+        let process = self.process(pid);
+        widen(if rundown { &mut self.rundown_span } else { &mut self.runtime_span }, stamp);
+        self.stacks.event(Whose { tid, rundown, process }, kind_of(&head), stamp);
+        if let Some(process) = self.processes.get_mut(process) {
+            process.clr_seen(rundown, stamp);
+        }
+    }
+
+    /// Takes in an event of the CLR; `header` where it is looked at as a whole.
+    fn clr_event(
+        &mut self,
+        head: &ClrHead,
+        payload: &[u8],
+        header: Option<&EventHeader>,
+        stamp: i64,
+    ) {
+        let &ClrHead { pid, tid, rundown, .. } = head;
+        let pointers = Some(head.pointers());
+        let from = clr::decode_event(rundown, (head.id, head.version), payload, pointers);
+        if header.is_none_or(sizes::is_plain) {
+            self.sizes.event(head, payload, from.is_some_and(|from| from.whole), stamp);
+        }
         let Some(from) = from else {
             self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, stamp);
             return;
         };
         let index = self.process(pid);
-        let whose = Whose { tid, rundown: from.rundown, process: index };
-        let span = if from.rundown { &mut self.rundown_span } else { &mut self.runtime_span };
+        let whose = Whose { tid, rundown, process: index };
+        let span = if rundown { &mut self.rundown_span } else { &mut self.runtime_span };
         widen(span, stamp);
         let since = span.map_or(0, |(first, _)| stamp.saturating_sub(first));
         match from.event {
@@ -322,12 +347,11 @@ impl Facts {
             _ => {}
         }
         if !matches!(from.event, ClrEvent::Stack(_)) {
-            let (id, version) = (header.descriptor.id, header.descriptor.version);
-            self.stacks.event(whose, Kind::with_stack(from.rundown, id, version), stamp);
+            self.stacks.event(whose, kind_of(head), stamp);
         }
         if let Some(process) = self.processes.get_mut(index) {
             let mut code = None;
-            if let Some(told) = &mut self.told {
+            if let (Some(told), Some(header)) = (&mut self.told, header) {
                 let clr = (index, process.instance_of(&from));
                 code = told.learn(clr, &from, header, payload, stamp);
             }
@@ -346,17 +370,7 @@ impl Facts {
             KernelEvent::StackKey { at, pid, key } => {
                 self.stacks.kernel(at, record.stamp());
                 let process = self.process(pid);
-                let room = self.keys.len() < KEYS;
-                match self.keys.entry((key, process)) {
-                    Entry::Occupied(mut known) => {
-                        let known = known.get_mut();
-                        (known.count, known.last) = (known.count + 1, stamp);
-                    }
-                    Entry::Vacant(new) if room => {
-                        new.insert(KeyUse { count: 1, first: stamp, last: stamp });
-                    }
-                    Entry::Vacant(_) => self.keys_beyond += 1,
-                }
+                self.keys.used(key, process, stamp);
                 if let Some(process) = self.processes.get_mut(process) {
                     process.tally(Origin::KernelStack).stacks += 1;
                 }
@@ -364,11 +378,8 @@ impl Facts {
             KernelEvent::StackDefinition { key, last, frames } => {
                 // A definition at the first use comes before the others; those wait for the next.
                 if last {
-                    let whole = (key, 0)..=(key, usize::MAX);
-                    let uses: Vec<_> = self.keys.range(whole).map(|(&k, &u)| (k, u)).collect();
-                    for (used, key_use) in uses {
-                        self.keys.remove(&used);
-                        self.keyed(used.1, key_use, frames.iter().take(MOST_KEYED));
+                    while let Some((process, key_use)) = self.keys.take(key) {
+                        self.keyed(process, key_use, frames);
                     }
                 }
             }
@@ -488,7 +499,7 @@ impl Facts {
     /// Stacks told by a key that was never defined.
     #[must_use]
     pub fn undefined_stacks(&self) -> u64 {
-        self.keys.values().map(|u| u.count).sum::<u64>() + self.keys_beyond
+        self.keys.undefined()
     }
 
     /// The first loss, if any, that may have happened within a span.

@@ -98,6 +98,11 @@ impl Payloads {
         count(list, id, stamp);
     }
 
+    /// Whether payloads are compared with those of the shipped runtimes.
+    pub(super) fn is_as_shipped(&self) -> bool {
+        self.tables == Profile::Shipped
+    }
+
     /// What the tables have for an event.
     pub(super) fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
         self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })

@@ -247,6 +247,12 @@ pub struct Process {
     open: HashMap<(Rundown, u16), Vec<usize>>,
     /// Index of the bracket that the last enumerated thing stood in.
     inside: Option<usize>,
+    /// The enumeration and the CLR that it is of, as long as no bracket begins or ends.
+    inside_of: Option<(Rundown, u16)>,
+    /// A CLR that is there.
+    last_clr: Option<u16>,
+    /// The module that a method named last, its CLR, and whether the method had a name.
+    last_module: Option<(u64, u16, bool)>,
 }
 
 impl Process {
@@ -279,17 +285,27 @@ impl Process {
     /// Brackets of a process that are kept; collectors ask for two or three.
     const BRACKETS: usize = 1 << 12;
 
-    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
-    /// method's id.
-    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, stamp: i64, tid: u32) {
+    /// Counts an event of the CLR.
+    #[inline]
+    pub fn clr_seen(&mut self, rundown: bool, stamp: i64) {
         self.clr_events += 1;
         let (first, _) = self.clr_span.unwrap_or((stamp, stamp));
         self.clr_span = Some((first, stamp));
-        if !from.rundown {
+        if !rundown {
             self.last_runtime = Some(stamp);
         }
+    }
+
+    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
+    /// method's id.
+    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, stamp: i64, tid: u32) {
+        self.clr_seen(from.rundown, stamp);
         let instance = self.instance_of(from);
-        if from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_)) {
+        let told =
+            from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_));
+        // Once it is there, a rundown's event changes nothing about it.
+        if told && (!from.rundown || self.last_clr != Some(instance)) {
+            self.last_clr = Some(instance);
             let clr = self.clrs.entry(instance).or_default();
             clr.runtime_events += u64::from(!from.rundown);
         }
@@ -377,7 +393,10 @@ impl Process {
         set(Tag::JITTED, method.is_jitted());
         // Helpers of the runtime have no metadata either.
         set(Tag::DYNAMIC, method.is_dynamic() || method.flags & 0x10 != 0);
-        if method.module != 0 {
+        // Methods come module by module.
+        let module = Some((method.module, instance, method.named));
+        if method.module != 0 && self.last_module != module {
+            self.last_module = module;
             let clr = self.clrs.entry(instance).or_default();
             clr.names_module(method.module, method.named);
         }
@@ -447,6 +466,7 @@ impl Process {
         nested: bool,
         (last, thread): (i64, u32),
     ) {
+        self.inside_of = None;
         if self.brackets.len() >= Self::BRACKETS {
             self.brackets_beyond += 1;
             return;
@@ -471,6 +491,7 @@ impl Process {
     }
 
     fn complete(&mut self, kind: Rundown, instance: u16, stamp: i64, tid: u32) {
+        self.inside_of = None;
         if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
             if let Some(bracket) = self.brackets.get_mut(at) {
                 bracket.closed = Some(stamp);
@@ -494,12 +515,14 @@ impl Process {
     /// for none.
     fn inside(&mut self, via: Via, instance: u16, stamp: i64, tid: u32) -> u8 {
         let Via::Enumerated(kind) = via else { return 0 };
-        if let Some(at) = self.open_bracket(kind, instance)
+        let same = self.inside_of == Some((kind, instance));
+        let at = if same { self.inside } else { self.open_bracket(kind, instance) };
+        if let Some(at) = at
             && let Some(bracket) = self.brackets.get_mut(at)
         {
             bracket.last = stamp;
             bracket.other_threads += u64::from(bracket.thread != tid);
-            self.inside = Some(at);
+            (self.inside, self.inside_of) = (Some(at), Some((kind, instance)));
             return u8::try_from(at % 255).map_or(1, |low| low + 1);
         }
         if self.open_bracket(other(kind), instance).is_some() {

@@ -58,15 +58,24 @@ impl Seen {
         (process as u32) << 3 | origin as u32
     }
 
+    /// The index of the process that [`Seen::by`] put into a word.
+    pub fn process_of(by: u32) -> usize {
+        (by >> 3) as usize
+    }
+
+    /// The origin that [`Seen::by`] put into a word.
+    pub fn origin_of(by: u32) -> Origin {
+        Origin::ALL.get((by & 7) as usize).copied().unwrap_or(Origin::Sample)
+    }
+
     /// Index of the process.
     pub fn process(&self) -> usize {
-        (self.by >> 3) as usize
+        Self::process_of(self.by)
     }
 
     /// Where the address came from.
     pub fn origin(&self) -> Origin {
-        let at = (self.by & 7) as usize;
-        Origin::ALL.get(at).copied().unwrap_or(Origin::Sample)
+        Self::origin_of(self.by)
     }
 
     /// Where it is counted, if it is anywhere.
@@ -118,6 +127,14 @@ impl Recents {
         let same = seen.address == address && seen.by == by && seen.state != 0;
         let waits = matches!(seen.owner, Owner::Image | Owner::Nobody);
         if same && waits { seen.place() } else { None }
+    }
+
+    /// What an address resolved to that has just been seen, and where it is counted, if another one did not take its
+    /// place since.
+    pub fn found(&self, by: u32, address: u64) -> Option<(Owner, Option<usize>)> {
+        let seen = self.places.get(self.at(by, address))?;
+        let same = seen.address == address && seen.by == by && seen.state != 0;
+        same.then(|| (seen.owner, seen.place()))
     }
 
     /// Notes what an address resolved to, seen once; gives what stood in its place.

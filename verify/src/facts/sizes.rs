@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use etl_format::Guid;
 use etl_format::constants::{EventFlags, PointerSize};
-use etl_format::read::{EventHeader, Record};
+use etl_format::read::EventHeader;
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::tables::{Profile, Registry};
@@ -14,17 +15,24 @@ use etl_schema::tables::{Profile, Registry};
 use super::clr;
 use super::payload::EventId;
 use super::process::Counted;
+use super::steps::ClrHead;
 
 /// Whether an event is one that is looked at here, `decoder` being what the tables have for it.
-pub(super) fn is_one(header: &EventHeader, decoder: &Decoder) -> bool {
-    let clr = header.provider == clr::RUNTIME || header.provider == clr::RUNDOWN;
-    clr && decoder.fixed_size(PointerSize::P8).is_none()
+pub(super) fn is_one(provider: Guid, id: u16, decoder: &Decoder) -> bool {
+    let taken_apart =
+        clr::rundown_of(provider).is_some_and(|rundown| clr::least_of_light(rundown, id).is_none());
+    taken_apart && decoder.fixed_size(PointerSize::P8).is_none()
 }
 
 /// Whether the payload of an event is laid out as the tables say: what has extended data may bring a schema of its
 /// own.
 pub(super) fn is_plain(header: &EventHeader) -> bool {
     !header.flags.has(EventFlags::EXTENDED_INFO) && !header.flags.has(EventFlags::STRING_ONLY)
+}
+
+/// One of the CLR's two providers.
+fn provider(rundown: bool) -> Guid {
+    if rundown { clr::RUNDOWN } else { clr::RUNTIME }
 }
 
 /// Id, version, and whether it is the rundown provider's.
@@ -51,34 +59,34 @@ impl Sizes {
         Sizes { tables, ..Sizes::default() }
     }
 
-    /// Takes in an event of one of the CLR's providers; `whole` as [`FromClr::whole`](super::clr::FromClr::whole).
+    /// Takes in an event of one of the CLR's providers that [`is_plain`]; `whole` as
+    /// [`FromClr::whole`](super::clr::FromClr::whole).
     #[inline]
-    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, whole: bool, stamp: i64) {
-        if whole && self.tables == Profile::Shipped || !is_plain(header) {
+    pub fn event(&mut self, head: &ClrHead, payload: &[u8], whole: bool, stamp: i64) {
+        if whole && self.tables == Profile::Shipped {
             return;
         }
-        let d = header.descriptor;
-        let key = (d.id, d.version, header.provider == clr::RUNDOWN);
-        let at = usize::from(d.id) ^ usize::from(key.2) << 7 ^ usize::from(d.version) << 5;
+        let key = (head.id, head.version, head.rundown);
+        let at = usize::from(key.0) ^ usize::from(key.2) << 7 ^ usize::from(key.1) << 5;
         let at = at & (Self::PLACES - 1);
         let decoder = match self.layouts.get(at) {
             Some(Some((known, decoder))) if *known == key => *decoder,
-            _ => self.layout(at, key, header),
+            _ => self.layout(at, key),
         };
         let Some(decoder) = decoder else { return };
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let note = decoder.check(record.payload(), pointers);
+        let note = decoder.check(payload, head.pointers());
         if !note.is_exact() {
             let list = if note.is_short() { &mut self.short } else { &mut self.long };
-            list.entry((header.provider, d.id, d.version)).or_default().add(stamp);
+            list.entry((provider(key.2), key.0, key.1)).or_default().add(stamp);
         }
     }
 
     #[cold]
-    fn layout(&mut self, at: usize, key: Key, header: &EventHeader) -> Option<&'static Decoder> {
+    fn layout(&mut self, at: usize, key: Key) -> Option<&'static Decoder> {
         let identity = Identity::Modern { id: key.0, version: key.1 };
-        let decoder = Registry::profile(self.tables).decoder(header.provider, identity);
-        let decoder = decoder.filter(|decoder| is_one(header, decoder));
+        let provider = provider(key.2);
+        let decoder = Registry::profile(self.tables).decoder(provider, identity);
+        let decoder = decoder.filter(|decoder| is_one(provider, key.0, decoder));
         self.layouts.resize(Self::PLACES, None);
         if let Some(place) = self.layouts.get_mut(at) {
             *place = Some((key, decoder));
@@ -90,7 +98,6 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_format::read::EventDescriptor;
     use proptest::prelude::*;
 
     proptest! {
@@ -126,14 +133,13 @@ mod tests {
             }
             payload.resize(payload.len() + tail, 1);
             let pointers = if narrow { PointerSize::P4 } else { PointerSize::P8 };
-            let d = EventDescriptor { id, version, ..EventDescriptor::default() };
-            let from = clr::decode_event(rundown, d, &payload, Some(pointers));
-            let provider = if rundown { clr::RUNDOWN } else { clr::RUNTIME };
+            let from = clr::decode_event(rundown, (id, version), &payload, Some(pointers));
+            let provider = provider(rundown);
             let tables = Registry::profile(Profile::Shipped);
             if let Some(from) = from.filter(|from| from.whole)
                 && let Some(decoder) = tables.decoder(provider, Identity::Modern { id, version })
             {
-                prop_assert!(decoder.check(&payload, pointers).is_exact(), "{:?} {:?}", d, from);
+                prop_assert!(decoder.check(&payload, pointers).is_exact(), "{} {} {:?}", id, version, from);
             }
         }
     }
@@ -142,8 +148,8 @@ mod tests {
     fn some_are_whole() {
         let text = [b'm', 0, 0, 0].repeat(3);
         let method: Vec<u8> = [0; 36].into_iter().chain(text).chain([9, 0]).collect();
-        let d = EventDescriptor { id: 143, version: 1, ..EventDescriptor::default() };
-        let whole = |payload: &[u8]| clr::decode_event(false, d, payload, None).unwrap().whole;
+        let whole =
+            |payload: &[u8]| clr::decode_event(false, (143, 1), payload, None).unwrap().whole;
         assert!(whole(&method));
         assert!(!whole(&[&method[..], &[0]].concat()), "one byte too many");
     }

@@ -1,0 +1,210 @@
+//! What a record says about addresses and whose they are, taken out of it.
+//!
+//! Looking at a record and following from it are two pieces of work: [`Seen`] does the first and
+//! [`Facts`] the second, one behind the other or on two threads. Most records say a few words, so that is all that
+//! goes from one thread to the other; only the rest goes over as it is.
+
+use etl_format::constants::PointerSize;
+use etl_format::read::{Batch, Record};
+
+use super::Facts;
+use super::seen::Seen;
+
+/// Who does what is to be done for a record: at once, or later and elsewhere.
+pub(crate) trait Follow {
+    /// A sample of what a processor was doing: the instruction pointer, and the thread that was running.
+    fn sample(&mut self, address: u64, tid: u32, stamp: i64);
+    /// A thread is of a process.
+    fn thread(&mut self, pid: u32, tid: u32, stamp: i64);
+    /// An event of the CLR of which no field matters.
+    fn light(&mut self, light: Light, stamp: i64);
+    /// An event of the CLR whose payload has to be taken apart.
+    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64);
+    /// Anything else.
+    fn record(&mut self, record: &Record<'_>, stamp: i64);
+}
+
+/// An event of the CLR of which no field matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Light {
+    pub head: ClrHead,
+    /// Whether its payload is too short for its event.
+    pub short: bool,
+}
+
+/// What matters of the header of an event of the CLR.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClrHead {
+    pub pid: u32,
+    pub tid: u32,
+    /// Whether it has been said before whose the thread is.
+    pub known: bool,
+    pub id: u16,
+    pub version: u8,
+    /// Whether it is the rundown provider's.
+    pub rundown: bool,
+    /// Whether a stack follows it where stacks are asked for.
+    pub stacked: bool,
+    /// Whether pointers have eight bytes.
+    pub wide: bool,
+}
+
+impl ClrHead {
+    /// Width of pointers.
+    pub fn pointers(self) -> PointerSize {
+        if self.wide { PointerSize::P8 } else { PointerSize::P4 }
+    }
+}
+
+/// A step, without what it borrows.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    Sample { address: u64, tid: u32 },
+    Thread { pid: u32, tid: u32 },
+    Light(Light),
+    Clr(ClrHead, u32),
+    Record,
+}
+
+/// Steps that are handed to another thread.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    kept: Vec<(i64, Kept)>,
+    /// Payloads, one behind the other.
+    payloads: Vec<u8>,
+    records: Batch,
+}
+
+impl Follow for Steps {
+    #[inline]
+    fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
+        self.kept.push((stamp, Kept::Sample { address, tid }));
+    }
+
+    #[inline]
+    fn thread(&mut self, pid: u32, tid: u32, stamp: i64) {
+        self.kept.push((stamp, Kept::Thread { pid, tid }));
+    }
+
+    #[inline]
+    fn light(&mut self, light: Light, stamp: i64) {
+        self.kept.push((stamp, Kept::Light(light)));
+    }
+
+    #[inline]
+    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64) {
+        self.payloads.extend_from_slice(payload);
+        // It is a part of a record, of which none is longer.
+        self.kept.push((stamp, Kept::Clr(head, payload.len() as u32)));
+    }
+
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, stamp: i64) {
+        self.records.push(record);
+        self.kept.push((stamp, Kept::Record));
+    }
+}
+
+impl Steps {
+    /// How much memory the steps take, about.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        size_of::<(i64, Kept)>() * self.kept.len() + self.payloads.len() + self.records.bytes()
+    }
+
+    /// Gives all steps to who does them.
+    #[inline]
+    pub fn follow(&self, to: &mut impl Follow) {
+        let mut payloads = self.payloads.as_slice();
+        let mut records = self.records.records();
+        for &(stamp, kept) in &self.kept {
+            match kept {
+                Kept::Sample { address, tid } => to.sample(address, tid, stamp),
+                Kept::Thread { pid, tid } => to.thread(pid, tid, stamp),
+                Kept::Light(light) => to.light(light, stamp),
+                Kept::Clr(head, len) => {
+                    let parts = payloads.split_at_checked(len as usize);
+                    let (payload, behind) = parts.unwrap_or_default();
+                    payloads = behind;
+                    to.clr(head, payload, stamp);
+                }
+                Kept::Record => match records.next() {
+                    Some(record) => to.record(&record, stamp),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Forgets the steps and keeps the memory.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+        self.payloads.clear();
+        self.records.clear();
+    }
+}
+
+/// Does at once what is to be done for the records of a file.
+pub(crate) struct AtOnce<'f> {
+    pub facts: &'f mut Facts,
+    /// The file.
+    pub source: usize,
+}
+
+impl Follow for AtOnce<'_> {
+    #[inline]
+    fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
+        self.facts.sample(address, tid, stamp);
+    }
+
+    #[inline]
+    fn thread(&mut self, pid: u32, tid: u32, _: i64) {
+        self.facts.threads.entry(tid).or_insert(pid);
+    }
+
+    #[inline]
+    fn light(&mut self, light: Light, stamp: i64) {
+        self.facts.light(light, stamp);
+    }
+
+    #[inline]
+    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64) {
+        if !head.known {
+            self.facts.threads.entry(head.tid).or_insert(head.pid);
+        }
+        self.facts.clr_event(&head, payload, None, stamp);
+    }
+
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, stamp: i64) {
+        self.facts.owners(record, stamp, self.source);
+    }
+}
+
+/// Looks at whole records on the thread that follows from them.
+pub(crate) struct Later<'s, F> {
+    pub seen: &'s mut Seen,
+    pub follow: &'s mut F,
+}
+
+impl<F: Follow> Follow for Later<'_, F> {
+    fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
+        self.follow.sample(address, tid, stamp);
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32, stamp: i64) {
+        self.follow.thread(pid, tid, stamp);
+    }
+
+    fn light(&mut self, light: Light, stamp: i64) {
+        self.follow.light(light, stamp);
+    }
+
+    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64) {
+        self.follow.clr(head, payload, stamp);
+    }
+
+    fn record(&mut self, record: &Record<'_>, stamp: i64) {
+        self.seen.record(record, stamp, self.follow);
+    }
+}
