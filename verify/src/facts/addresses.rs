@@ -5,7 +5,7 @@ use super::keys::KeyUse;
 use super::process::{Origin, Process, Sight, Tally};
 use super::ranges::{Ranges, Tag};
 use super::recent::{Owner, Recents, Seen};
-use super::repeats::{Found, Frame, Known, Repeat, Repeats, Times};
+use super::repeats::{Found, Frame, Known, Repeat, Repeats};
 use super::{Facts, KERNEL_SPACE, MOST_KEYED};
 
 impl Facts {
@@ -24,8 +24,7 @@ impl Facts {
         let Some(process) = self.processes.get_mut(index) else { return };
         let (code, images) = (process.code.changes(), process.images.changes());
         let (by, space) = (Seen::by(index, origin), 1 + self.kernel.changes() + images + code);
-        let times = Times { count: 1, first: stamp, last: stamp };
-        match self.repeats.again(by, space, wide, times) {
+        match self.repeats.again(by, space, wide, stamp) {
             Known::Counted => {
                 let tally = process.tally(origin);
                 (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
@@ -81,32 +80,15 @@ impl Facts {
         let Some(process) = self.processes.get_mut(index) else { return };
         let frames = frames.first(MOST_KEYED);
         process.tally(Origin::KernelStack).frames += count * frames.len() as u64;
-        let by = Seen::by(index, Origin::KernelStack);
-        let wide = frames.wide().filter(|wide| (2..=Repeats::MOST).contains(&wide.len()));
-        // What becomes of them does not depend on what is there now.
-        let known = wide.map(|wide| self.keyed.again(by, 1, wide, Times { count, first, last }));
-        if let Some(Known::Counted) = known {
-            return;
-        }
         let sight = Sight { count, first, last, in_image: false };
         for address in frames.iter() {
             process.pend(address, Origin::KernelStack, sight, &mut self.room);
-        }
-        if let (Some(Known::Before), Some(wide)) = (known, wide) {
-            let found = addresses(wide).map(|address| {
-                let place = process.pending.place(address, sight, &mut self.room);
-                Some((Owner::Nobody, place))
-            });
-            self.keyed.learn(by, wide, found);
-        }
-        if let Some(gone) = self.keyed.gone.take() {
-            count_all(&mut self.processes, &gone);
         }
     }
 
     /// Counts what was seen and not yet counted where it belongs.
     pub(super) fn settle(&mut self) {
-        for repeat in self.repeats.take().chain(self.keyed.take()) {
+        for repeat in self.repeats.take() {
             count_all(&mut self.processes, &repeat);
         }
         for seen in self.recent.take() {
@@ -157,21 +139,19 @@ fn resolve(
 /// Counts an address as often as it was seen.
 fn count(processes: &mut [Process], seen: Seen) {
     let Some(process) = processes.get_mut(seen.process()) else { return };
-    let times = Times { count: seen.count.into(), first: seen.last, last: seen.last };
-    add(process, seen.origin(), (seen.owner, seen.place()), times);
+    let found = (seen.owner, seen.place());
+    add(process, seen.origin(), found, seen.count.into(), seen.last);
 }
 
 /// Counts the addresses of a stack as often as it was seen.
 fn count_all(processes: &mut [Process], repeat: &Repeat) {
     let Some(process) = processes.get_mut(Seen::process_of(repeat.by)) else { return };
-    let Repeat { count, first, last, .. } = *repeat;
     for found in repeat.found() {
-        add(process, Seen::origin_of(repeat.by), found, Times { count, first, last });
+        add(process, Seen::origin_of(repeat.by), found, repeat.count, repeat.last);
     }
 }
 
-fn add(process: &mut Process, origin: Origin, (owner, place): Found, times: Times) {
-    let Times { count, first, last } = times;
+fn add(process: &mut Process, origin: Origin, (owner, place): Found, count: u64, last: i64) {
     match owner {
         Owner::Method => {
             *process.tally(origin) += Tally { managed: count, named: count, ..Tally::default() };
@@ -184,7 +164,7 @@ fn add(process: &mut Process, origin: Origin, (owner, place): Found, times: Time
         }
         Owner::Image | Owner::Nobody => {
             let in_image = owner == Owner::Image;
-            let sight = Sight { count, first, last, in_image };
+            let sight = Sight { count, first: last, last, in_image };
             match place {
                 Some(place) => process.pending.see(place, origin, sight),
                 None => process.pending.see_beyond(origin, sight),

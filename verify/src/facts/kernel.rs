@@ -110,7 +110,7 @@ pub const fn is_looked_at(hook: u16) -> bool {
 
 /// The address and the thread of a [`SAMPLE`]: most of what a kernel session logs.
 #[must_use]
-#[inline]
+#[inline(always)]
 pub fn sample(record: &Record<'_>) -> Option<(u64, u32)> {
     // Nearly all of them: 64 bits, and neither counters nor an index before the payload.
     let bytes = record.bytes();
@@ -118,6 +118,11 @@ pub fn sample(record: &Record<'_>) -> Option<(u64, u32)> {
         let bytes: &[u8; 28] = bytes.first_chunk()?;
         return Some((bytes.u64_at(16)?, bytes.u32_at(24)?));
     }
+    other_sample(record)
+}
+
+#[inline(never)]
+fn other_sample(record: &Record<'_>) -> Option<(u64, u32)> {
     let payload = record.payload();
     if record.pointer_size()? == PointerSize::P8 {
         Some((payload.u64_at(0)?, payload.u32_at(8)?))

@@ -169,8 +169,6 @@ pub struct Facts {
     recent: Recents,
     /// Stacks that were seen a moment ago.
     repeats: Repeats,
-    /// Stacks that were told by key a moment ago.
-    keyed: Repeats,
 }
 
 impl Facts {
@@ -209,7 +207,6 @@ impl Facts {
             kernel: Ranges::default(),
             recent: Recents::default(),
             repeats: Repeats::default(),
-            keyed: Repeats::default(),
         }
     }
 

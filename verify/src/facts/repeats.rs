@@ -25,8 +25,6 @@ pub(super) struct Repeat {
     found: Vec<Found>,
     /// How often it was seen since that is known.
     pub count: u64,
-    /// When it was seen first since then.
-    pub first: i64,
     /// When it was seen last.
     pub last: i64,
 }
@@ -36,14 +34,6 @@ impl Repeat {
     pub fn found(&self) -> impl Iterator<Item = Found> + '_ {
         self.found.iter().copied()
     }
-}
-
-/// How often a stack was seen, and when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    pub count: u64,
-    pub first: i64,
-    pub last: i64,
 }
 
 /// What is known of a stack.
@@ -66,8 +56,8 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// A power of two.
-    const PLACES: usize = 1 << 12;
-    /// Frames of a stack that is kept: with all places taken, these are some megabytes.
+    const PLACES: usize = 1 << 11;
+    /// Frames of a stack that is kept: with all places taken, these are some megabytes at most.
     pub const MOST: usize = 128;
 
     /// Where a stack stands.
@@ -86,7 +76,7 @@ impl Repeats {
     /// Counts a stack if it is known what it resolves to in this state. What it may take the place of is in
     /// `gone` then.
     #[inline]
-    pub fn again(&mut self, by: u32, state: u64, frames: &[Frame], times: Times) -> Known {
+    pub fn again(&mut self, by: u32, state: u64, frames: &[Frame], stamp: i64) -> Known {
         if self.places.is_empty() {
             self.places.resize(Self::PLACES, Repeat::default());
         }
@@ -95,9 +85,7 @@ impl Repeats {
             if place.found.is_empty() {
                 return Known::Before;
             }
-            place.count += times.count;
-            place.first = place.first.min(times.first);
-            place.last = place.last.max(times.last);
+            (place.count, place.last) = (place.count + 1, stamp);
             return Known::Counted;
         }
         self.begin(by, state, frames);
@@ -111,7 +99,6 @@ impl Repeats {
             self.gone = Some(std::mem::take(place));
         }
         (place.by, place.state, place.count) = (by, state, 0);
-        (place.first, place.last) = (i64::MAX, i64::MIN);
         place.frames.clear();
         place.frames.extend_from_slice(frames);
         place.found.clear();
@@ -139,10 +126,6 @@ impl Repeats {
 mod tests {
     use super::*;
 
-    fn once(stamp: i64) -> Times {
-        Times { count: 1, first: stamp, last: stamp }
-    }
-
     fn stack(addresses: &[u64]) -> Vec<Frame> {
         addresses.iter().map(|a| a.to_le_bytes()).collect()
     }
@@ -151,23 +134,20 @@ mod tests {
     fn a_stack_is_counted_as_a_whole_from_the_third_time_on() {
         let mut repeats = Repeats::default();
         let frames = stack(&[1, 2]);
-        assert!(matches!(repeats.again(7, 1, &frames, once(10)), Known::Nothing));
-        assert!(matches!(repeats.again(7, 1, &frames, once(11)), Known::Before));
+        assert!(matches!(repeats.again(7, 1, &frames, 10), Known::Nothing));
+        assert!(matches!(repeats.again(7, 1, &frames, 11), Known::Before));
         let found = [Some((Owner::Nobody, Some(3))), None];
         repeats.learn(7, &frames, found.into_iter());
-        assert!(matches!(repeats.again(7, 1, &frames, once(12)), Known::Before), "of one of two");
+        assert!(matches!(repeats.again(7, 1, &frames, 12), Known::Before), "of one of two");
         let found = [(Owner::Nobody, Some(3)), (Owner::Method, None)];
         repeats.learn(7, &frames, found.into_iter().map(Some));
-        assert!(matches!(repeats.again(7, 1, &frames, once(13)), Known::Counted));
-        assert!(matches!(repeats.again(7, 1, &frames, once(14)), Known::Counted));
-        assert!(
-            matches!(repeats.again(8, 1, &frames, once(15)), Known::Nothing),
-            "another process"
-        );
+        assert!(matches!(repeats.again(7, 1, &frames, 13), Known::Counted));
+        assert!(matches!(repeats.again(7, 1, &frames, 14), Known::Counted));
+        assert!(matches!(repeats.again(8, 1, &frames, 15), Known::Nothing), "another process");
         // Something was loaded.
-        assert!(matches!(repeats.again(7, 2, &frames, once(16)), Known::Nothing));
+        assert!(matches!(repeats.again(7, 2, &frames, 16), Known::Nothing));
         let gone = repeats.gone.take().unwrap();
-        assert_eq!((gone.by, gone.count, gone.first, gone.last), (7, 2, 13, 14));
+        assert_eq!((gone.by, gone.count, gone.last), (7, 2, 14));
         assert_eq!(gone.found().collect::<Vec<_>>(), found);
         assert_eq!(repeats.take().count(), 0);
     }
@@ -175,9 +155,9 @@ mod tests {
     #[test]
     fn the_order_of_frames_matters() {
         let mut repeats = Repeats::default();
-        repeats.again(7, 1, &stack(&[1, 2]), once(1));
-        assert!(matches!(repeats.again(7, 1, &stack(&[2, 1]), once(2)), Known::Nothing));
-        assert!(matches!(repeats.again(7, 1, &stack(&[1, 2, 0]), once(3)), Known::Nothing));
+        repeats.again(7, 1, &stack(&[1, 2]), 1);
+        assert!(matches!(repeats.again(7, 1, &stack(&[2, 1]), 2), Known::Nothing));
+        assert!(matches!(repeats.again(7, 1, &stack(&[1, 2, 0]), 3), Known::Nothing));
     }
 
     #[test]
@@ -187,7 +167,7 @@ mod tests {
         for round in 0..20i64 {
             for start in 0..1_500u64 {
                 let frames = stack(&[start, start + 1, start + 2]);
-                match repeats.again(1, 1 + round as u64 / 7, &frames, once(round)) {
+                match repeats.again(1, 1 + round as u64 / 7, &frames, round) {
                     Known::Counted => {}
                     Known::Before => {
                         at_once += 1;
