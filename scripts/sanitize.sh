@@ -50,9 +50,10 @@ if command -v valgrind >/dev/null; then
     checked dump --no-mmap --format xml --limit 500 "$file"
     checked compress -o "$here/packed.etl" --force "$file"
     checked verify --no-config --threads 2 "$here/packed.etl"
+    checked decompress --threads 2 -o "$here/plain.etl" --force "$here/packed.etl"
     checked repair -o "$here/repaired.etl" --force "$file"
   done
-  echo "sanitize: memcheck: 18 runs of etlkit"
+  echo "sanitize: memcheck: 21 runs of etlkit"
 else
   echo "sanitize: NOT RUN: valgrind is not installed" >&2
 fi
