@@ -184,7 +184,8 @@ fn the_merged_trace_of_two_dotnet_processes() {
         assert!(there, "{finding:?}");
         shown += 1;
     }
-    assert!(shown >= 12, "{shown} of {} findings show where", report.findings.len());
+    // Of notes only the first few are looked for.
+    assert!(shown >= 6, "{shown} of {} findings show where", report.findings.len());
     let worst = &report.offenders[0];
     assert_eq!((worst.pid, worst.address.as_str(), worst.count), (3988, "0x187a08e", 208));
 }

@@ -3,16 +3,19 @@
 //! Facts keep the moment of what is worth telling, and nothing of its place, since most of it never becomes a
 //! finding. So the few buffers that cover these moments are read once more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use etl_format::read::{BufferEntry, Mode, Options, OrderCheck, Record, Source, Trace};
 
 use crate::facts::Facts;
 use crate::facts::source::Timeline;
-use crate::report::Finding;
+use crate::report::{Finding, Severity};
 
 /// Most moments that are looked for, those of the gravest findings first.
 const MOMENTS: usize = 32;
+
+/// Most of them that only notes are about: a trace with nothing to mend is not to wait for them.
+const NOTED: usize = 6;
 
 /// Most buffers that are read for them.
 const BUFFERS: usize = 1_024;
@@ -33,10 +36,13 @@ pub(crate) fn find<S: Source>(
     facts: &Facts,
     findings: &mut [Finding],
 ) -> Result<(), (usize, etl_format::Error)> {
-    let mut wanted = BTreeSet::new();
-    for stamp in findings.iter().filter(|f| f.offset.is_none()).filter_map(|f| f.stamp) {
-        if wanted.len() < MOMENTS {
-            wanted.insert(stamp);
+    // The moments, and the process that each is about.
+    let mut wanted: BTreeMap<i64, Option<u32>> = BTreeMap::new();
+    for finding in findings.iter().filter(|f| f.offset.is_none()) {
+        // The gravest come first.
+        let most = if finding.severity > Severity::Note { MOMENTS } else { NOTED };
+        if let (Some(stamp), true) = (finding.stamp, wanted.len() < most) {
+            wanted.entry(stamp).or_insert(finding.pid);
         }
     }
     if wanted.is_empty() {
@@ -62,7 +68,7 @@ pub(crate) fn find<S: Source>(
 struct Look<'a> {
     index: usize,
     timeline: &'a Timeline,
-    wanted: &'a BTreeSet<i64>,
+    wanted: &'a BTreeMap<i64, Option<u32>>,
 }
 
 impl Look<'_> {
@@ -75,63 +81,82 @@ impl Look<'_> {
         let mode = Mode::Salvage;
         let options = Options { mode, order: OrderCheck::Ahead, ..Options::default() };
         let mut trace = Trace::open(source, &options)?;
-        let mut covering = self.covering(trace.buffers());
-        while covering.len() > *left {
-            covering.pop_last();
-        }
-        *left -= covering.len();
-        let compressed = trace.buffers().iter().filter(|b| b.compressed || b.rebuilt);
-        let compressed: BTreeMap<u64, bool> = compressed
-            .filter(|b| covering.contains(&b.offset))
-            .map(|b| (b.offset, b.compressed))
-            .collect();
-        let mut records = trace.of_buffers(|b| covering.contains(&b.offset));
-        while let Some(record) = records.next_record()? {
-            let stamp = self.timeline.stamp(self.index, record.stamp());
-            if self.wanted.contains(&stamp) {
-                let here = spots.entry(stamp).or_default();
-                // More than a few at one moment are of a file that was made to have them.
-                if here.len() < 64 {
-                    here.push(self.spot(&record, &compressed));
+        let streams = self.streams(trace.buffers());
+        for (&stamp, &pid) in self.wanted {
+            for (_, offset, odd) in covering(&streams, stamp) {
+                if *left == 0 {
+                    return Ok(());
+                }
+                *left -= 1;
+                let mut records = trace.of_buffers(|b| b.offset == offset);
+                let mut found = false;
+                while let Some(record) = records.next_record()? {
+                    if self.timeline.stamp(self.index, record.stamp()) != stamp {
+                        continue;
+                    }
+                    let spot = self.spot(&record, odd);
+                    found |= pid.is_none() || spot.pid.is_none() || spot.pid == pid;
+                    let here = spots.entry(stamp).or_default();
+                    // More than a few at one moment are of a file that was made to have them.
+                    if here.len() < 64 {
+                        here.push(spot);
+                    }
+                }
+                if found {
+                    break;
                 }
             }
         }
         Ok(())
     }
 
-    fn spot(&self, record: &Record<'_>, odd: &BTreeMap<u64, bool>) -> Spot {
+    fn spot(&self, record: &Record<'_>, odd: Odd) -> Spot {
         let place = record.place();
-        let odd = odd.get(&place.buffer_offset);
-        // Of a buffer whose header could not be read the processor is not known; in a compressed one records have no
-        // place of their own in the file.
-        let rebuilt = odd == Some(&false);
-        let inside = if odd == Some(&true) { 0 } else { u64::from(place.in_buffer) };
+        let inside = if odd.compressed { 0 } else { u64::from(place.in_buffer) };
         Spot {
             source: self.index,
             pid: record.process_id(),
-            processor: (!rebuilt).then_some(place.processor),
+            processor: (!odd.rebuilt).then_some(place.processor),
             offset: place.buffer_offset.saturating_add(inside),
         }
     }
 
-    /// Offsets of the buffers that may hold records of the moments: on each processor the last one that begins before
-    /// it, and those that begin with it.
-    fn covering(&self, buffers: &[BufferEntry]) -> BTreeSet<u64> {
-        let mut by_processor: BTreeMap<u16, Vec<(i64, u64)>> = BTreeMap::new();
+    /// The buffers of each processor in the order of their first stamps.
+    fn streams(&self, buffers: &[BufferEntry]) -> Vec<Vec<Candidate>> {
+        let mut streams: BTreeMap<u16, Vec<Candidate>> = BTreeMap::new();
         for b in buffers {
             let first = self.timeline.stamp(self.index, b.first_stamp);
-            by_processor.entry(b.processor).or_default().push((first, b.offset));
+            let odd = Odd { compressed: b.compressed, rebuilt: b.rebuilt };
+            streams.entry(b.processor).or_default().push((first, b.offset, odd));
         }
-        let mut out = BTreeSet::new();
-        for stream in by_processor.values_mut() {
-            stream.sort_unstable();
-            for stamp in self.wanted {
-                let before = stream.partition_point(|(first, _)| first < stamp);
-                let with = stream.partition_point(|(first, _)| first <= stamp);
-                let covering = stream.get(before.saturating_sub(1)..with).unwrap_or_default();
-                out.extend(covering.iter().map(|&(_, offset)| offset));
-            }
-        }
-        out
+        let mut streams: Vec<_> = streams.into_values().collect();
+        streams.iter_mut().for_each(|stream| stream.sort_unstable());
+        streams
     }
+}
+
+/// A buffer: its first stamp and its offset.
+type Candidate = (i64, u64, Odd);
+
+/// What makes places in a buffer differ: in a compressed one records have no place of their own in the file, and of one
+/// whose header could not be read the processor is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Odd {
+    compressed: bool,
+    rebuilt: bool,
+}
+
+/// The buffers that may hold a record of a moment, the likeliest first: on each processor the last one that begins before
+/// it, and those that begin with it.
+fn covering(streams: &[Vec<Candidate>], stamp: i64) -> Vec<Candidate> {
+    let mut out = Vec::new();
+    for stream in streams {
+        let before = stream.partition_point(|(first, ..)| *first < stamp);
+        let with = stream.partition_point(|(first, ..)| *first <= stamp);
+        // As many at one moment as are ever read.
+        let all = stream.get(before.saturating_sub(1)..with).unwrap_or_default();
+        out.extend(all.iter().take(BUFFERS));
+    }
+    out.sort_unstable_by_key(|&(first, offset, _)| (std::cmp::Reverse(first), offset));
+    out
 }
