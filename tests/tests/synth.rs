@@ -67,6 +67,7 @@ fn no_thread_runs_code_that_is_not_there() {
         ("gc-and-locks.kdl", "gc.etl"),
         ("profile.kdl", "profile.etl"),
         ("wow64.kdl", "wow64.etl"),
+        ("windows-32.kdl", "windows-32.etl"),
         ("xperf-recipe.kdl", "merged.etl"),
         ("unload-domain.kdl", "unload.etl"),
     ] {

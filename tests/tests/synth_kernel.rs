@@ -583,3 +583,50 @@ fn dissect_etl_reads_the_kernels_sessions_and_their_merge() {
         assert_eq!(answer["records"].as_u64(), Some(*count), "{}", path.display());
     }
 }
+
+/// On a 32-bit Windows the header, every record and every address are of 32 bits; a program that is
+/// narrower than its machine is marked, others are not.
+#[test]
+fn all_of_a_32_bit_windows_is_narrow() {
+    use etl_format::constants::PointerSize;
+    use etl_format::read::Trace;
+
+    let (files, _) = files(&corpus("windows-32.kdl", None));
+    for (name, file) in &files {
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        assert_eq!(trace.header().pointer_size, PointerSize::P4, "{name}");
+        let mut records = FileOrder::open(&file[..], &Options::default()).unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            assert_eq!(record.pointer_size(), Some(PointerSize::P4), "{name}: {}", record.kind());
+        }
+    }
+    let kernel = decoded(&files["kernel.etl"]);
+    let of = |hook: u16| kernel.iter().filter(move |r| r.is(hook));
+    assert!(of(0x0303).count() >= 4 && of(0x0303).all(|process| process.number("Flags") == 0));
+    assert!(of(0x0503).all(|thread| (0x8000_0000..1 << 32).contains(&thread.number("StackBase"))));
+    let (of_kernel, of_programs): (Vec<_>, Vec<_>) = of(0x1403)
+        .map(|image| (image.number("ProcessId"), image.number("ImageBase")))
+        .partition(|(pid, _)| *pid == 4);
+    assert_eq!(of_kernel.len(), 3);
+    assert!(of_kernel.iter().all(|(_, base)| *base >= 0x8000_0000), "{of_kernel:x?}");
+    assert!(of_programs.iter().all(|(_, base)| *base < 0x8000_0000), "{of_programs:x?}");
+
+    // The same program on a 64-bit machine is emulated there, and the kernel is wide.
+    let text = r#"
+machine bits=64
+process "Narrow.exe" bits=32 threads=1
+process "Wide.exe" threads=1
+at "1s" { session "k" file="k.etl" { kernel "PROC_THREAD+LOADER" } }
+at "2s" { stop "k" }"#;
+    let (files, _) = self::files(&parse("wow64", text).unwrap());
+    let kernel = decoded(&files["k.etl"]);
+    let flags = |name: &str| {
+        let found = kernel.iter().find(|r| {
+            r.is(0x0303) && r.texts.get("ImageFileName").is_some_and(|image| image == name)
+        });
+        found.unwrap_or_else(|| panic!("{name} is not told of")).number("Flags")
+    };
+    assert_eq!((flags("Narrow.exe"), flags("Wide.exe")), (2, 0));
+    let trace = Trace::open(&files["k.etl"][..], &Options::default()).unwrap();
+    assert_eq!(trace.header().pointer_size, PointerSize::P8);
+}

@@ -30,6 +30,7 @@ pub use store::{Counted, Memory, Reading, Store};
 use std::collections::BTreeMap;
 
 use etl_format::Guid;
+use etl_format::constants::PointerSize;
 use etl_schema::enable::Union;
 
 use crate::error::{Error, Result};
@@ -136,6 +137,11 @@ impl<'s> Etw<'s> {
     /// Windows' version: major, minor, build.
     pub fn os(&self) -> (u8, u8, u32) {
         self.machine.os
+    }
+
+    /// Width of the kernel's pointers.
+    pub fn pointer_size(&self) -> PointerSize {
+        self.machine.pointer_size
     }
 
     /// Whether any session logs events of the kernel's of a kind, or did so before its flags were changed.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use etl_format::constants::{ClockType, LogFileMode, PointerSize};
+use etl_format::constants::{ClockType, LogFileMode};
 use etl_format::write::record::Record;
 use etl_format::write::{
     HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, Summary, TimeZone,
@@ -506,7 +506,10 @@ pub(super) fn config(
         *slot = unit;
     }
     let one = plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+    let width = machine.pointer_size;
     let header = LogFileHeader {
+        pointer_size: width,
+        stated_pointer_size: width.bytes() as u32,
         thread_id: tid,
         process_id: pid,
         stamp: clock.stamp(plan.clock, at).saturating_add(skew(plan)),
@@ -547,7 +550,7 @@ pub(super) fn config(
         };
         let mut payload = Vec::new();
         partition.encode(&mut payload);
-        config.add_extra(&partition.record(&payload, PointerSize::P8, stamp, pid, tid))?;
+        config.add_extra(&partition.record(&payload, width, stamp, pid, tid))?;
     }
     // The kernel's own sessions say that nothing is asked for yet.
     if !plan.kernel.is_empty() {
@@ -555,7 +558,7 @@ pub(super) fn config(
         let extension = HeaderGroup::Extension { masks: [0; 8], kernel_event_version };
         let mut payload = Vec::new();
         extension.encode(&mut payload);
-        config.add_extra(&extension.record(&payload, PointerSize::P8, stamp, pid, tid))?;
+        config.add_extra(&extension.record(&payload, width, stamp, pid, tid))?;
     }
     Ok(config)
 }

@@ -67,8 +67,9 @@ impl Change {
     }
 }
 
-/// Where addresses of the kernel's own begin.
+/// Where addresses of the kernel's own begin, by its width.
 const KERNEL_SPACE: u64 = 0x8000_0000_0000_0000;
+const KERNEL_SPACE_32: u64 = 0x8000_0000;
 
 /// To whom something is told: to everybody who asked, or to the one session whose rundown it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,18 +107,30 @@ fn tell(
     kind: KernelEvent,
 ) -> Result<()> {
     match to {
-        To::All => etw.log(&own(origin), event, kind),
+        To::All => {
+            let own = own(etw, origin);
+            etw.log(&own, event, kind)
+        }
         To::One(session) => tell_one(etw, session, origin, event),
     }
 }
 
 fn tell_one(etw: &mut Etw<'_>, session: usize, origin: &Origin, event: &Event<'_>) -> Result<()> {
-    etw.log_to(session, &own(origin), event)
+    let own = own(etw, origin);
+    etw.log_to(session, &own, event)
 }
 
 /// The kernel is of the machine's width, whatever the process is of.
-fn own(origin: &Origin) -> Origin {
-    Origin { pointer_size: PointerSize::P8, activity: Guid::ZERO, ..*origin }
+fn own(etw: &Etw<'_>, origin: &Origin) -> Origin {
+    Origin { pointer_size: etw.pointer_size(), activity: Guid::ZERO, ..*origin }
+}
+
+/// An address of a 64-bit kernel's as a kernel of this width has it.
+pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
+    match width {
+        PointerSize::P8 => address,
+        PointerSize::P4 => KERNEL_SPACE_32 | address & (KERNEL_SPACE_32 - 1),
+    }
 }
 
 /// Tells of a process.
@@ -130,7 +143,13 @@ pub(crate) fn process(
 ) -> Result<()> {
     let opcode = change.opcode();
     let table = layout(PROCESS, opcode, 4)?;
-    let flags = if process.is_wide() { 0u32 } else { 2 };
+    let width = etw.pointer_size();
+    // What is narrower than the machine is emulated (wow64).
+    let flags = if process.pointer_size == width { 0u32 } else { 2 };
+    let directory = match width {
+        PointerSize::P8 => process.directory,
+        PointerSize::P4 => process.directory & u64::from(u32::MAX),
+    };
     // Ended processes tell how; the others are still active (STATUS_PENDING).
     let status = if change == Change::End { 0i32 } else { 259 };
     let sid = match &process.user[..] {
@@ -139,12 +158,12 @@ pub(crate) fn process(
         sid => sid.to_vec(),
     };
     let values = [
-        OwnedValue::Pointer(process.key),
+        OwnedValue::Pointer(address(width, process.key)),
         process.pid.into(),
         process.parent.into(),
         (if process.pid < 8 { 0u32 } else { 1 }).into(),
         status.into(),
-        OwnedValue::Pointer(process.directory),
+        OwnedValue::Pointer(directory),
         flags.into(),
         if sid.is_empty() { OwnedValue::Auto } else { OwnedValue::Sid(sid) },
         OwnedValue::Text(process.name.clone()),
@@ -176,11 +195,12 @@ pub(crate) fn thread(
 ) -> Result<()> {
     let opcode = change.opcode();
     let table = layout(THREAD, opcode, 3)?;
+    let kernel_stack = address(etw.pointer_size(), thread.kernel_stack);
     let values = [
         pid.into(),
         thread.tid.into(),
-        OwnedValue::Pointer(thread.kernel_stack),
-        OwnedValue::Pointer(thread.kernel_stack - 0x6000),
+        OwnedValue::Pointer(kernel_stack),
+        OwnedValue::Pointer(kernel_stack.saturating_sub(0x6000)),
         OwnedValue::Pointer(thread.stack),
         OwnedValue::Pointer(thread.stack.saturating_sub(0x10_0000)),
         OwnedValue::Pointer(0xff),
@@ -230,13 +250,12 @@ pub(crate) fn image(
         0u32,
         image.kernel_path(),
     ];
-    tell(
-        etw,
-        to,
-        origin,
-        &classic(table, change.form(hook, image.base >= KERNEL_SPACE), opcode, 3, &values),
-        KernelEvent::ImageLoad,
-    )
+    let of_kernel = match etw.pointer_size() {
+        PointerSize::P8 => image.base >= KERNEL_SPACE,
+        PointerSize::P4 => image.base >= KERNEL_SPACE_32,
+    };
+    let event = classic(table, change.form(hook, of_kernel), opcode, 3, &values);
+    tell(etw, to, origin, &event, KernelEvent::ImageLoad)
 }
 
 /// Everything of some groups that is there, for a session that begins or ends to log them.

@@ -6,6 +6,7 @@
 //! masks, what is there, masks of zeros, and the end of the rundown.
 
 use etl_format::Guid;
+use etl_format::constants::PointerSize;
 use etl_schema::controller::GroupMasks;
 use etl_schema::encode::OwnedValue;
 
@@ -120,7 +121,11 @@ const SECTORS_PER_CLUSTER: u32 = 8;
 
 fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
     // What a program may address grew with Windows 8.1.
-    let highest: u64 = if plan.os < (6, 3, 0) { 0x7ff_fffe_ffff } else { 0x7fff_fffe_ffff };
+    let highest: u64 = match plan.pointer_size {
+        PointerSize::P4 => 0x7ffe_ffff,
+        PointerSize::P8 if plan.os < (6, 3, 0) => 0x7ff_fffe_ffff,
+        PointerSize::P8 => 0x7fff_fffe_ffff,
+    };
     values![
         plan.cpu_mhz,
         u32::from(plan.processors),

@@ -78,7 +78,6 @@ impl Machine {
         self.next_processor = (processor + 1) % self.processors.len().max(1);
         let index = self.threads.len();
         let Some(owner) = self.processes.get_mut(process) else { return index };
-        let wide = owner.is_wide();
         let (stack, teb) = owner.space.thread_memory();
         owner.threads.push(index);
         self.threads.push(Thread::new(
@@ -87,7 +86,6 @@ impl Machine {
             u16::try_from(processor).unwrap_or(0),
             stack,
             teb,
-            wide,
         ));
         index
     }

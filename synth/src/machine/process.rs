@@ -90,10 +90,6 @@ impl Process {
         }
     }
 
-    pub fn is_wide(&self) -> bool {
-        self.pointer_size == PointerSize::P8
-    }
-
     pub fn is_alive(&self) -> bool {
         self.started && self.exited.is_none()
     }

@@ -30,14 +30,7 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    pub fn new(
-        tid: u32,
-        process: usize,
-        processor: u16,
-        stack: u64,
-        teb: u64,
-        _wide: bool,
-    ) -> Self {
+    pub fn new(tid: u32, process: usize, processor: u16, stack: u64, teb: u64) -> Self {
         Thread {
             tid,
             process,

@@ -28,8 +28,12 @@ impl Scenario {
     #[must_use]
     pub fn covers(&self) -> Vec<String> {
         let mut found = BTreeSet::new();
+        let narrow = self.machine.pointer_size == PointerSize::P4;
+        if narrow {
+            found.insert("32-bit machine".to_owned());
+        }
         for process in &self.processes {
-            if process.pointer_size == PointerSize::P4 {
+            if process.pointer_size == Some(PointerSize::P4) && !narrow {
                 found.insert("32-bit process (wow64)".to_owned());
             }
             for clr in &process.clrs {

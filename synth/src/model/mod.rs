@@ -31,6 +31,8 @@ pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
 pub use step::{Action, GcPlan, HandleKind, Repeat, Step, ThrowPlan, Work};
 
+use etl_format::constants::PointerSize;
+
 use crate::machine::{Nanos, SECOND};
 
 /// The computer that is traced.
@@ -38,6 +40,8 @@ use crate::machine::{Nanos, SECOND};
 pub struct MachinePlan {
     /// Windows' version: major, minor, build.
     pub os: (u8, u8, u32),
+    /// Width of the kernel's pointers: that of trace headers and of the kernel's own records.
+    pub pointer_size: PointerSize,
     /// Logical processors.
     pub processors: u16,
     /// Their speed in MHz.
@@ -74,6 +78,7 @@ impl Default for MachinePlan {
     fn default() -> Self {
         MachinePlan {
             os: (10, 0, 19045),
+            pointer_size: PointerSize::P8,
             processors: 4,
             cpu_mhz: 2_400,
             frequency: 10_000_000,

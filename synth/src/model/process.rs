@@ -19,8 +19,8 @@ pub struct ProcessPlan {
     pub command_line: String,
     /// The SID of its user; that of a user of the machine when empty.
     pub user: Vec<u8>,
-    /// Width of its pointers.
-    pub pointer_size: PointerSize,
+    /// Width of its pointers; the machine's when `None`. A 32-bit machine runs no others.
+    pub pointer_size: Option<PointerSize>,
     /// When it starts. A process that is to be there before a trace starts before its session.
     pub start: Nanos,
     /// When it exits; never when `None`.
@@ -34,7 +34,7 @@ pub struct ProcessPlan {
 }
 
 impl ProcessPlan {
-    /// A 64-bit process with two threads that is there from the beginning to the end.
+    /// A process of the machine's width with two threads that is there from the beginning to the end.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
@@ -44,7 +44,7 @@ impl ProcessPlan {
             user: Vec::new(),
             pid: 0,
             parent: 0,
-            pointer_size: PointerSize::P8,
+            pointer_size: None,
             start: 0,
             exit: None,
             threads: 2,

@@ -352,8 +352,7 @@ impl<'s> Simulation<'s> {
             processor: found.map_or(0, |t| t.processor),
             pid: process.map_or(0, |p| p.pid),
             tid: found.map_or(0, |t| t.tid),
-            pointer_size: process
-                .map_or(etl_format::constants::PointerSize::P8, |p| p.pointer_size),
+            pointer_size: process.map_or(self.scenario.machine.pointer_size, |p| p.pointer_size),
             activity: found.and_then(|t| t.activities.last().copied()).unwrap_or(Guid::ZERO),
             user_time: found.map_or(0, crate::machine::Thread::user_time),
         }

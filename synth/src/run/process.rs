@@ -1,5 +1,7 @@
 //! Processes begin, do what is not managed, and exit.
 
+use etl_format::constants::PointerSize;
+
 use crate::clr::{Clr, ClrOp};
 use crate::error::Result;
 use crate::etw::{Origin, impossible};
@@ -51,9 +53,10 @@ const KERNEL: [(&str, u64, u64); 3] = [
 impl Simulation<'_> {
     /// The processes that every machine has: Idle, System, and the shell that controllers run in.
     pub(super) fn system(&mut self) {
+        let width = self.scenario.machine.pointer_size;
         for (pid, name) in [(0, "Idle"), (4, "System"), (1000, "cmd.exe")] {
             self.machine.give_id(pid);
-            let mut process = Process::new(pid, name, etl_format::constants::PointerSize::P8);
+            let mut process = Process::new(pid, name, width);
             process.parent = if pid == 1000 { 4 } else { 0 };
             process.started = true;
             if pid == 4 {
@@ -61,7 +64,7 @@ impl Simulation<'_> {
                     .iter()
                     .map(|(path, base, size)| Image {
                         path: (*path).to_owned(),
-                        base: *base,
+                        base: kernel::address(width, *base),
                         size: *size,
                         checksum: *size as u32,
                         time_stamp: 0x5f00_0000,
@@ -89,6 +92,14 @@ impl Simulation<'_> {
     /// The processes of the scenario, before any of them begins.
     pub(super) fn populate(&mut self) -> Result<()> {
         let scenario = self.scenario;
+        for plan in &scenario.processes {
+            if scenario.machine.pointer_size == PointerSize::P4
+                && plan.pointer_size == Some(PointerSize::P8)
+            {
+                let what = format!("a 32-bit machine does not run \"{}\" of 64 bits", plan.name);
+                return Err(impossible(plan.start, what));
+            }
+        }
         for plan in scenario.processes.iter().filter(|p| p.pid != 0) {
             if !self.machine.give_id(plan.pid) {
                 let what = format!("process id {} is taken", plan.pid);
@@ -114,7 +125,8 @@ impl Simulation<'_> {
     }
 
     fn make(&mut self, place: usize, plan: &ProcessPlan, pid: u32, index: usize) -> Process {
-        let mut process = Process::new(pid, &plan.name, plan.pointer_size);
+        let width = plan.pointer_size.unwrap_or(self.scenario.machine.pointer_size);
+        let mut process = Process::new(pid, &plan.name, width);
         process.parent = if plan.parent == 0 { 1000 } else { plan.parent };
         process.command_line = plan.command_line.clone();
         process.user = plan.user.clone();
@@ -300,7 +312,12 @@ impl Simulation<'_> {
         let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
         let process = self.machine.processes.get(found.process);
         let ntdll = process.and_then(|p| p.images.iter().find(|i| i.path.ends_with("ntdll.dll")));
-        found.start_address = ntdll.map_or(0x7ff6_0000_1000, |i| i.base + 0x5_0000);
+        // The first thread begins in the executable, before anything else is there.
+        let executable = match self.scenario.machine.pointer_size {
+            PointerSize::P8 => 0x7ff6_0000_1000,
+            PointerSize::P4 => 0x0040_1000,
+        };
+        found.start_address = ntdll.map_or(executable, |i| i.base + 0x5_0000);
         found.started = true;
         kernel::thread(&mut self.etw, To::All, Change::Start, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadStart, Some(by), origin)

@@ -208,7 +208,7 @@ impl Simulation<'_> {
             processor: 0,
             pid,
             tid,
-            pointer_size: etl_format::constants::PointerSize::P8,
+            pointer_size: self.scenario.machine.pointer_size,
             activity: etl_format::Guid::ZERO,
             user_time: 0,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{LogFileMode, PointerSize};
 
 use super::reader::Reader;
 use crate::model::{Action, Place, ProcessPlan, Scenario, Step, Work};
@@ -23,6 +23,12 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
     let mut spelled = BTreeMap::new();
     for mention in std::mem::take(&mut reader.mentions) {
         there.session(reader, &mention.place, &mention.session);
+    }
+    for place in std::mem::take(&mut reader.wide) {
+        if scenario.machine.pointer_size == PointerSize::P4 {
+            let help = Some("machine bits=64, or leave it out: it is 32 bits wide then".to_owned());
+            reader.wrong_at(&place, "a 32-bit machine runs no 64-bit process", "bits=64", help);
+        }
     }
     for step in &scenario.steps {
         if let Some(place) = &step.place {

@@ -41,7 +41,11 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
     }
     let bits = [("64", PointerSize::P8), ("32", PointerSize::P4)];
     if let Some(size) = args.opt_choice(reader, "bits", &bits) {
-        plan.pointer_size = size;
+        plan.pointer_size = Some(size);
+        if size == PointerSize::P8 {
+            let place = reader.place(args.span());
+            reader.wide.push(place);
+        }
     }
     if let Some(start) = args.opt_time(reader, "start") {
         plan.start = start;

@@ -64,6 +64,8 @@ pub(super) struct Reader<'s> {
     pub pids: BTreeMap<u32, String>,
     /// Sessions that faults at the top are of.
     pub mentions: Vec<Mention>,
+    /// Processes that say that they are 64 bits wide, whatever the machine is.
+    pub wide: Vec<Place>,
     /// What command lines leave behind.
     pub controllers: super::controller::Controllers,
 }
@@ -86,6 +88,7 @@ impl<'s> Reader<'s> {
             taken: BTreeSet::new(),
             pids: BTreeMap::new(),
             mentions: Vec::new(),
+            wide: Vec::new(),
             controllers: super::controller::Controllers::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! What stands at the top of a script, and the machine.
 
+use etl_format::constants::PointerSize;
 use kdl::KdlNode;
 
 use super::args::{Args, unknown};
@@ -9,6 +10,9 @@ use crate::model::{MachinePlan, Scenario, Step};
 
 /// 100 ns units from 1601 to 1970.
 const UNIX_EPOCH: i64 = etl_format::constants::FILETIME_UNIX_EPOCH;
+
+/// The first build of Windows 11, which there is for 64 bits only.
+const FIRST_WITHOUT_32_BITS: u32 = 22_000;
 
 /// A node at the top.
 pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenario) {
@@ -64,6 +68,14 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
                 reader.wrong(at, "os is no version of Windows", "os", help);
             }
         }
+    }
+    let bits = [("64", PointerSize::P8), ("32", PointerSize::P4)];
+    if let Some(size) = args.opt_choice(reader, "bits", &bits) {
+        machine.pointer_size = size;
+    }
+    if machine.pointer_size == PointerSize::P4 && machine.os.2 >= FIRST_WITHOUT_32_BITS {
+        let help = Some("Windows 10 and older were: os=\"10.0.19045\"".to_owned());
+        reader.wrong(at, "Windows 11 is never 32 bits wide", "bits=32", help);
     }
     if let Some(processors) = args.opt_small::<u16>(reader, "processors") {
         if (1..=2048).contains(&processors) {

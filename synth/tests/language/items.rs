@@ -14,8 +14,8 @@ session "s" file="s.etl""#,
         &[(r#""scenario":"named","seed":7"#, 1)],
     ),
     (
-        "machine, machine.os, machine.processors, machine.mhz, machine.frequency, machine.start, machine.uptime, machine.memory-mb, machine.time-zone, machine.bias, machine.disk-bytes-per-second",
-        r#"machine os="6.1.7601" processors=3 mhz=1234 frequency=2000000 start="2026-01-05T08:30:00Z" uptime="1h" memory-mb=512 time-zone="Nowhere Standard Time" bias="-60" disk-bytes-per-second=1000
+        "machine, machine.os, machine.processors, machine.mhz, machine.frequency, machine.start, machine.uptime, machine.memory-mb, machine.time-zone, machine.bias, machine.disk-bytes-per-second, machine.bits",
+        r#"machine os="6.1.7601" processors=3 mhz=1234 frequency=2000000 start="2026-01-05T08:30:00Z" uptime="1h" memory-mb=512 time-zone="Nowhere Standard Time" bias="-60" disk-bytes-per-second=1000 bits=32
 session "s" file="s.etl" buffer-kb=4 buffers=8 { enable "runtime" level=5 }
 <<process>>
 at "1s" { contend 200 } }
@@ -30,6 +30,7 @@ at "2s" { stop "s" }"#,
             ("start_time: 134120754000000000", 1),
             ("boot_time: 134120718000000000", 1),
             ("bias: -60", 1),
+            ("stated_pointer_size: 4", 1),
             // "Nowhere"
             ("standard_name: [78, 111, 119, 104, 101, 114, 101", 1),
             (r#""s":"lost""#, 10),

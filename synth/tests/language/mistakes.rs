@@ -192,6 +192,8 @@ const MISTAKES: &[(&str, &str)] = &[
         "an assembly that stays",
         "process \"a.exe\" { clr \"core\" { assembly \"A\" } }\nat \"1s\" { in \"a.exe\" { unload \"A\" } }",
     ),
+    ("64 bits on 32", "process \"a.exe\" bits=64 { }\nmachine bits=32"),
+    ("32 bits of Windows 11", "machine os=\"10.0.22621\" bits=32"),
     ("a list that is not there", "at \"1s\" { run \"logman start s -pf gone.txt -ets\" }"),
     ("a list of something else", "at \"1s\" { run \"tracelog -start s -guid app.kdl\" }"),
 ];
