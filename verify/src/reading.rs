@@ -131,7 +131,13 @@ fn attempt<S: Source>(
         [reader] => {
             let mut seen = facts.take_seen();
             let mut follow = AtOnce { facts: &mut facts, source: 0 };
-            while let Some(record) = reader.next_record().map_err(|e| (0, e))? {
+            loop {
+                // By hand: a record that goes through an error's conversion is copied on the way.
+                let record = match reader.next_record() {
+                    Ok(Some(record)) => record,
+                    Ok(None) => break,
+                    Err(error) => return Err((0, error)),
+                };
                 watch(&record);
                 seen.record(&record, timeline.stamp(0, record.stamp()), &mut follow);
             }
