@@ -16,7 +16,7 @@ fn everything_that_is_measured_runs() {
         "time order, heads only",
         "dump to JSON lines",
         "etlverify, two threads",
-        "methods put in and found again",
+        "a module for each hundred, put in and found again",
         "merge (goal",
         "session writer",
         // The table by size.
