@@ -205,8 +205,9 @@ fn what_is_told_again_and_again_takes_no_memory() {
     };
     // What is made once in a process, the tables say, is no trace's.
     judge(10);
-    let (short, little) = judge(5_000);
-    let (long, much) = judge(60_000);
+    // The short one is long enough for the tables of what was seen a moment ago to be full.
+    let (short, little) = judge(20_000);
+    let (long, much) = judge(240_000);
     assert!(long > 10 * short);
     // The list of the buffers is what grows: some hundred bytes for each 64 KiB.
     let grown = much.saturating_sub(little);

@@ -313,7 +313,8 @@ const BEYOND_DISSECT: &[(&str, &str)] = &[
 fn counts(made: &Made, file: &str) -> (u64, u64) {
     let truth = &made.truth;
     // The header event, and the partition's since Windows 10 1709.
-    let own = if made.scenario.machine.os.2 >= 17_763 { 2 } else { 1 };
+    let partition = u64::from(made.scenario.machine.os.2 >= 17_763);
+    let own = 1 + partition;
     // Group masks of zeros, where the kernel is asked for something.
     let zeros =
         |file: &str| u64::from(truth.writer_of(file).is_some_and(|s| !s.plan.kernel.is_empty()));
@@ -322,9 +323,9 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
         let whole = writers.iter().flat_map(|s| truth.whole_in(s.index, file));
         whole.filter(|b| b.place.end <= until).map(|b| b.events).sum()
     };
-    // The inputs' own headers come along; the partition's becomes that of the merge.
+    // The inputs' header events are gone, their partitions' come along.
     if let Some((_, inputs)) = truth.merges.iter().find(|(f, _)| f == file) {
-        let all = inputs.iter().map(|i| of(i, u64::MAX) + 1 + zeros(i)).sum::<u64>() + own;
+        let all = inputs.iter().map(|i| of(i, u64::MAX) + partition + zeros(i)).sum::<u64>() + own;
         let told = |input: &String| -> u64 {
             let writers = truth.writers_of(input);
             let whole = |s: usize| truth.whole_in(s, input).map(move |b| (s, b));
