@@ -3,6 +3,7 @@
 //! the process.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use etl_synth::scenario::parse;
 use etl_synth::truth::{Timeline, Witness};
@@ -107,8 +108,12 @@ fn peak() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Held by each test: the memory that one measures is the whole process's.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn what_waits_is_bounded_by_the_buffers_and_the_memory_by_what_threads_take_on() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Six buffers of 16 KiB, records of 80 bytes at least.
     let room = 6 * 16 * 1024 / 0x50;
     // Full: from here on the thread turns work away.
@@ -127,6 +132,7 @@ fn what_waits_is_bounded_by_the_buffers_and_the_memory_by_what_threads_take_on()
 
 #[test]
 fn work_that_is_turned_away_is_told_of_once() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let scenario = parse("overload", &script(40)).unwrap();
     let mut timeline = Timeline::new(Vec::new());
     simulate(&scenario, &mut Nowhere, &mut timeline).unwrap();
