@@ -59,7 +59,7 @@ pub fn explain(provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
 #[must_use]
 pub fn explain_by(profile: Profile, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let (names, unnamed) = provider.keyword_names(mask);
-    let rules = Rules { provider, profile };
+    let rules = Rules { provider, profile, whose: Whose::of(provider.guid) };
     let mut explanation = Explanation {
         names,
         unnamed,
@@ -140,6 +140,8 @@ impl Whose {
 struct Rules<'a> {
     provider: &'a Provider,
     profile: Profile,
+    /// Whose rules they are; found by name, so once for many questions.
+    whose: Whose,
 }
 
 impl Rules<'_> {
@@ -152,7 +154,7 @@ impl Rules<'_> {
 
     /// Whether a session that is the only one gets the event.
     fn gives(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
-        let raised = match (self.profile, Whose::of(self.provider.guid)) {
+        let raised = match (self.profile, self.whose) {
             (_, Whose::Other) => true,
             (Profile::Shipped, Whose::Rundown) => Rundown::new(mask, level).raises(&event.schema),
             (Profile::Shipped, Whose::Runtime) => Runtime::new(mask, level).raises(&event.schema),
