@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::read::{BufferEntry, Mode, Options, OrderCheck, Record, Source, Trace};
+use etl_format::read::{BufferEntry, Record, Source, Trace};
 
 use crate::facts::Facts;
 use crate::facts::source::Timeline;
+use crate::reading::Named;
 use crate::report::{Finding, Severity};
 
 /// Most moments that are looked for, those of the gravest findings first.
@@ -32,7 +33,7 @@ struct Spot {
 /// Gives each finding that has a moment, and no place yet, the place of the record that came then: of the finding's
 /// process, if there is one.
 pub(crate) fn find<S: Source>(
-    sources: &mut [(S, &str)],
+    traces: &mut [Named<'_, S>],
     facts: &Facts,
     findings: &mut [Finding],
 ) -> Result<(), (usize, etl_format::Error)> {
@@ -50,15 +51,15 @@ pub(crate) fn find<S: Source>(
     }
     let mut spots: BTreeMap<i64, Vec<Spot>> = BTreeMap::new();
     let mut left = BUFFERS;
-    for (index, (source, _)) in sources.iter_mut().enumerate() {
+    for (index, (trace, _)) in traces.iter_mut().enumerate() {
         let look = Look { index, timeline: facts.timeline(), wanted: &wanted };
-        look.through(source, &mut left, &mut spots).map_err(|e| (index, e))?;
+        look.through(trace, &mut left, &mut spots).map_err(|e| (index, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
         let Some(spots) = finding.stamp.and_then(|stamp| spots.get(&stamp)) else { continue };
         let own = spots.iter().find(|s| s.pid.is_some() && s.pid == finding.pid);
         let Some(spot) = own.or(spots.first()) else { continue };
-        finding.file = sources.get(spot.source).map(|(_, name)| (*name).to_owned());
+        finding.file = traces.get(spot.source).map(|(_, name)| (*name).to_owned());
         (finding.processor, finding.offset) = (spot.processor, Some(spot.offset));
     }
     Ok(())
@@ -74,13 +75,10 @@ struct Look<'a> {
 impl Look<'_> {
     fn through<S: Source>(
         &self,
-        source: &mut S,
+        trace: &mut Trace<S>,
         left: &mut usize,
         spots: &mut BTreeMap<i64, Vec<Spot>>,
     ) -> etl_format::Result<()> {
-        let mode = Mode::Salvage;
-        let options = Options { mode, order: OrderCheck::Ahead, ..Options::default() };
-        let mut trace = Trace::open(source, &options)?;
         let streams = self.streams(trace.buffers());
         for (&stamp, &pid) in self.wanted {
             for (_, offset, odd) in covering(&streams, stamp) {

@@ -3,14 +3,14 @@
 use std::sync::mpsc;
 
 use etl_format::Result;
-use etl_format::read::{Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+use etl_format::read::{Helper, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
 use etl_schema::tables::Profile;
 
 use crate::facts::Facts;
 use crate::facts::enable::Enabled;
 use crate::facts::loss::{self, Surroundings};
 use crate::facts::source::{Fault, Timeline};
-use crate::facts::{AtOnce, Follow, Later, Steps};
+use crate::facts::{AtOnce, Steps};
 use crate::place;
 use crate::policy::Policy;
 use crate::report::Report;
@@ -64,24 +64,39 @@ pub fn verify_together<S: Source>(
     settings: &Settings,
     mut watch: impl FnMut(&Record<'_>),
 ) -> std::result::Result<Report, (usize, etl_format::Error)> {
-    let facts = gather(&mut sources, settings, false, &mut watch)?;
+    let mut traces = open(&mut sources)?;
+    let facts = gather(&mut traces, settings, false, &mut watch)?;
     let mut judgement = rules::judge(&facts, &settings.policy);
-    place::find(&mut sources, &facts, &mut judgement.findings)?;
+    place::find(&mut traces, &facts, &mut judgement.findings)?;
     Ok(Report::new(&facts, judgement))
+}
+
+/// A trace that is judged, and the name that the report has for it.
+pub(crate) type Named<'n, S> = (Trace<S>, &'n str);
+
+/// Finds the buffers of the traces. How far readers look ahead is for [`gather`] to say.
+pub(crate) fn open<'s, 'n, S: Source>(
+    sources: &'s mut [(S, &'n str)],
+) -> std::result::Result<Vec<Named<'n, &'s mut S>>, (usize, etl_format::Error)> {
+    let options = Options { mode: Mode::Salvage, ..Options::default() };
+    let trace = |(index, (source, name)): (usize, &'s mut (S, &'n str))| {
+        Ok((Trace::open(source, &options).map_err(|e| (index, e))?, *name))
+    };
+    sources.iter_mut().enumerate().map(trace).collect()
 }
 
 /// What the files say, in as many passes as it takes; `names` keeps what things are called.
 pub(crate) fn gather<S: Source>(
-    sources: &mut [(S, &str)],
+    traces: &mut [Named<'_, S>],
     settings: &Settings,
     names: bool,
     watch: &mut impl FnMut(&Record<'_>),
 ) -> std::result::Result<Facts, (usize, etl_format::Error)> {
     // Windows writes buffers in order, so the quick check nearly always does; only where something
     // came too late are the traces read again with every record looked at first.
-    let (facts, late) = attempt(sources, OrderCheck::Ahead, settings, names, watch)?;
+    let (facts, late) = attempt(traces, OrderCheck::Ahead, settings, names, watch)?;
     if late {
-        return Ok(attempt(sources, OrderCheck::Full, settings, names, watch)?.0);
+        return Ok(attempt(traces, OrderCheck::Full, settings, names, watch)?.0);
     }
     Ok(facts)
 }
@@ -89,50 +104,42 @@ pub(crate) fn gather<S: Source>(
 /// One pass, and whether records came out of order, which only [`OrderCheck::Ahead`] lets happen: the
 /// facts are not worth anything then.
 fn attempt<S: Source>(
-    sources: &mut [(S, &str)],
+    traces: &mut [Named<'_, S>],
     order: OrderCheck,
     settings: &Settings,
     names: bool,
     watch: &mut impl FnMut(&Record<'_>),
 ) -> std::result::Result<(Facts, bool), (usize, etl_format::Error)> {
-    let options = Options { mode: Mode::Salvage, order, ..Options::default() };
-    let mut traces = Vec::new();
-    for (index, (source, name)) in sources.iter_mut().enumerate() {
-        traces.push((Trace::open(source, &options).map_err(|e| (index, e))?, *name));
-    }
     let timeline = Timeline::new(traces.iter().map(|(trace, _)| trace.clock()).collect());
     let mut facts = Facts::new(timeline.clone(), &settings.enabled).with_tables(settings.profile);
     if names {
         facts.keep_names();
     }
     let mut buffers = Vec::new();
-    // Whether the trace is compressed for the most part.
-    let mut packed = false;
-    for (trace, name) in &traces {
-        let compressed = trace.buffers().iter().filter(|b| b.compressed).count();
-        packed = compressed > trace.buffers().len() / 2;
+    for (trace, name) in traces.iter() {
         facts.file(trace, name);
         // Only damage is placed among them.
         buffers.push(Surroundings::new(trace.buffers()));
     }
     let mut readers = Vec::new();
     for (index, (trace, _)) in traces.iter_mut().enumerate() {
+        trace.set_order(order);
         readers.push(trace.ordered().map_err(|e| (index, e))?);
     }
     match readers.as_mut_slice() {
         [reader] if settings.threads > 1 => {
-            // Those beyond two decompress buffers.
-            let share = !packed || settings.threads > 2;
             let facts = &mut facts;
-            let read =
-                |reader: &mut Ordered<_>| side_by_side(reader, facts, &timeline, share, watch);
-            reader.with_threads(settings.threads - 1, read).map_err(|e| (0, e))?;
+            // Those beyond two decompress buffers.
+            let read = reader.with_helper(settings.threads - 1, |reader, helper| {
+                side_by_side(reader, &helper, facts, &timeline, watch)
+            });
+            read.map_err(|e| (0, e))?;
         }
         [reader] => {
             let mut seen = facts.take_seen();
             let mut follow = AtOnce { facts: &mut facts, source: 0 };
             loop {
-                // By hand: a record that goes through an error's conversion is copied on the way.
+                // By hand, as below.
                 let record = match reader.next_record() {
                     Ok(Some(record)) => record,
                     Ok(None) => break,
@@ -178,45 +185,37 @@ fn attempt<S: Source>(
 const BATCH: usize = 1 << 17;
 /// Batches that are waiting to be judged: so many that neither thread has to wait for the other as long as the work
 /// for them is not always one's.
-const WAITING: usize = 6;
+const WAITING: usize = 48;
 
 /// Reads a trace on this thread, and finds out on another one whose the addresses are. What has nothing to
-/// do with addresses is looked at by the one that reads, if it is to have a `share` in the work: where it
-/// decompresses alone, it has enough to do.
+/// do with addresses is looked at by the one that reads; the other one helps it to find records while there
+/// is nothing else to do, so that both are busy whatever the trace is made of.
 fn side_by_side<S: Source>(
     reader: &mut Ordered<S>,
+    helper: &Helper<S::Block>,
     facts: &mut Facts,
     timeline: &Timeline,
-    share: bool,
     watch: &mut impl FnMut(&Record<'_>),
 ) -> Result<()> {
     let (send, take) = mpsc::sync_channel::<Steps>(WAITING);
     let (give_back, free) = mpsc::channel::<Steps>();
     let mut seen = facts.take_seen();
     let mut follow = AtOnce { facts: &mut *facts, source: 0 };
-    let (mut here, mut there) =
-        if share { (Some(&mut seen), None) } else { (None, Some(&mut seen)) };
-    // `send` is moved in, so that it goes when the reading ends, however it does.
-    let read = std::thread::scope(move |scope| {
+    let read = std::thread::scope(|scope| {
         scope.spawn(move || {
-            for mut steps in take {
-                match &mut there {
-                    Some(seen) => steps.follow(&mut Later { seen, follow: &mut follow }),
-                    None => steps.follow(&mut follow),
-                }
+            while let Some(mut steps) = next_steps(&take, helper) {
+                steps.follow(&mut follow);
                 steps.clear();
                 // Nobody waits for the last ones.
                 give_back.send(steps).ok();
             }
         });
+        // Moved in, so that it goes when the reading ends, however it does.
+        let send = send;
         let mut steps = Steps::default();
         while let Some(record) = reader.next_record()? {
             watch(&record);
-            let stamp = timeline.stamp(0, record.stamp());
-            match &mut here {
-                Some(seen) => seen.record(&record, stamp, &mut steps),
-                None => steps.record(&record, stamp),
-            }
+            seen.record(&record, timeline.stamp(0, record.stamp()), &mut steps);
             if steps.bytes() >= BATCH {
                 let next = free.try_recv().unwrap_or_default();
                 // The other thread only goes when it panics; then the scope does so, too.
@@ -228,6 +227,18 @@ fn side_by_side<S: Source>(
     });
     facts.give_back(seen);
     read
+}
+
+/// The next steps to follow, at the end none; helps the one that makes them in the meantime.
+fn next_steps<B: AsRef<[u8]>>(take: &mpsc::Receiver<Steps>, helper: &Helper<B>) -> Option<Steps> {
+    loop {
+        match take.try_recv() {
+            Ok(steps) => return Some(steps),
+            Err(mpsc::TryRecvError::Disconnected) => return None,
+            Err(mpsc::TryRecvError::Empty) if helper.help() => {}
+            Err(mpsc::TryRecvError::Empty) => return take.recv().ok(),
+        }
+    }
 }
 
 /// Reads several traces side by side: always the one whose next record is due first.

@@ -37,7 +37,7 @@ use crate::facts::clr::Pdb;
 use crate::facts::images::ImageId;
 use crate::facts::told::{ClrKey, Told};
 use crate::facts::{Facts, History, Range, Tag};
-use crate::reading::{Settings, gather};
+use crate::reading::{Settings, gather, open};
 
 /// What a trace tells of addresses.
 #[derive(Debug)]
@@ -162,7 +162,8 @@ impl Symbols {
     /// As [`Symbols::read`], with the index of the file that could not be read.
     pub fn read_together<S: Source>(sources: Vec<S>) -> Result<Self, (usize, etl_format::Error)> {
         let mut sources: Vec<_> = sources.into_iter().map(|source| (source, "")).collect();
-        let facts = gather(&mut sources, &Settings::default(), true, &mut |_| {})?;
+        let mut traces = open(&mut sources)?;
+        let facts = gather(&mut traces, &Settings::default(), true, &mut |_| {})?;
         Ok(Symbols { facts })
     }
 

@@ -47,6 +47,7 @@ mod tally;
 mod trace;
 mod walk;
 
+pub use ahead::Helper;
 pub use batch::Batch;
 pub use buffer::BufferHeader;
 pub use damage::{Damage, Mode, Note};

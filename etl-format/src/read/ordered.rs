@@ -28,7 +28,7 @@ use std::thread::Scope;
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, ErrorKind, Result};
 
-use super::ahead::{Ahead, make_ready};
+use super::ahead::{Ahead, Helper, make_ready};
 use super::damage::{Damage, Log, Mode};
 use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
@@ -276,6 +276,28 @@ impl<S: Source> Ordered<S> {
         })
     }
 
+    /// As [`Ordered::with_threads`], with a further hand for `work`: a thread that takes what it gets from this
+    /// reader can call [`Helper::help`] while it would wait for more, and so share in the finding of records, in
+    /// buffers that are not compressed as well.
+    ///
+    /// Records, damage and report are the same however much it helps. Up to 16 buffers more are held.
+    pub fn with_helper<T>(
+        &mut self,
+        threads: usize,
+        work: impl FnOnce(&mut Self, Helper<S::Block>) -> T,
+    ) -> T {
+        if self.entries.len() < Self::WORTH_IT {
+            return work(self, Helper::idle());
+        }
+        let others = if self.gains_by_threads() { threads.saturating_sub(1) } else { 0 };
+        std::thread::scope(|scope| {
+            self.start(scope, others);
+            let helper = self.ahead.as_mut().map_or_else(Helper::idle, |ahead| ahead.helper(true));
+            let alone = Alone(self);
+            work(&mut *alone.0, helper)
+        })
+    }
+
     /// Whether there is so much to decompress that it is worth it to start a thread.
     pub(crate) fn gains_by_threads(&self) -> bool {
         self.entries.iter().filter(|entry| entry.compressed).count() >= Self::WORTH_IT
@@ -297,7 +319,7 @@ impl<S: Source> Ordered<S> {
         self.ahead = None;
     }
 
-    /// Compressed buffers for which it is worth it to start a thread.
+    /// Buffers for which it is worth it to start a thread.
     const WORTH_IT: usize = 16;
 
     /// The order in which buffers are likely to be opened: where each is opened ahead of its own

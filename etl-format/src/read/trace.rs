@@ -82,6 +82,12 @@ impl<S: Source> Trace<S> {
         self.options
     }
 
+    /// How far the readers that it gives from now on look ahead for time order: a trace that turns out
+    /// to need another [`OrderCheck`] need not be opened again.
+    pub fn set_order(&mut self, order: OrderCheck) {
+        self.options.order = order;
+    }
+
     /// The header event.
     #[must_use]
     pub fn header(&self) -> &FileHeader {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Cursor;
+use std::sync::mpsc;
 
 use etl_format::read::{
     Damage, FileOrder, FileSource, Mode, Options, OrderCheck, OrderReport, PipeSource, Record,
@@ -128,6 +129,43 @@ pub fn time_order_on(source: impl Source, options: &Options, threads: usize) -> 
         reader.for_each(|r| {
             records.push(Seen::of(&r));
             Ok(())
+        })
+    });
+    assert_eq!(reader.records(), records.len() as u64);
+    Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
+}
+
+/// As [`time_order_on`], with the help of one more thread, which takes the records' copies as well.
+pub fn time_order_helped(source: impl Source, options: &Options, threads: usize) -> Outcome {
+    let mut trace = match Trace::open(source, options) {
+        Ok(trace) => trace,
+        Err(error) => return Outcome::failed(error),
+    };
+    let notes = trace.notes().iter().map(|n| n.code().to_owned()).collect();
+    let mut reader = match trace.ordered() {
+        Ok(reader) => reader,
+        Err(error) => return Outcome::failed(error),
+    };
+    let (send, take) = mpsc::channel();
+    let (end, records) = reader.with_helper(threads, |reader, helper| {
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(move || {
+                let mut records = Vec::new();
+                loop {
+                    match take.try_recv() {
+                        Ok(seen) => records.push(seen),
+                        Err(mpsc::TryRecvError::Empty) if helper.help() => {}
+                        Err(mpsc::TryRecvError::Empty) => std::thread::yield_now(),
+                        Err(mpsc::TryRecvError::Disconnected) => return records,
+                    }
+                }
+            });
+            let end = reader.for_each(|r| {
+                send.send(Seen::of(&r)).unwrap();
+                Ok(())
+            });
+            drop(send);
+            (end, taker.join().unwrap())
         })
     });
     assert_eq!(reader.records(), records.len() as u64);

@@ -65,7 +65,7 @@ pub use finish::Offender;
 pub use instance::{Bracket, Clr, Known, ModuleFacts, Things};
 pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
 pub use ranges::{Added, History, Range, Ranges, Tag};
-pub(crate) use steps::{AtOnce, Follow, Later, Steps};
+pub(crate) use steps::{AtOnce, Steps};
 pub use waiting::Waiting;
 
 /// The kernel's process, whose images every process sees.

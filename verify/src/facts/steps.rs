@@ -1,6 +1,6 @@
 //! What a record says about addresses and whose they are, taken out of it.
 //!
-//! Looking at a record and following from it are two pieces of work: [`Seen`] does the first and
+//! Looking at a record and following from it are two pieces of work: [`super::seen::Seen`] does the first and
 //! [`Facts`] the second, one behind the other or on two threads. Most records say a few words, so that is all that
 //! goes from one thread to the other; only the rest goes over as it is.
 
@@ -8,7 +8,6 @@ use etl_format::constants::PointerSize;
 use etl_format::read::{Batch, Record};
 
 use super::Facts;
-use super::seen::Seen;
 
 /// Who does what is to be done for a record: at once, or later and elsewhere.
 pub(crate) trait Follow {
@@ -178,33 +177,5 @@ impl Follow for AtOnce<'_> {
     #[inline]
     fn record(&mut self, record: &Record<'_>, stamp: i64) {
         self.facts.owners(record, stamp, self.source);
-    }
-}
-
-/// Looks at whole records on the thread that follows from them.
-pub(crate) struct Later<'s, F> {
-    pub seen: &'s mut Seen,
-    pub follow: &'s mut F,
-}
-
-impl<F: Follow> Follow for Later<'_, F> {
-    fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
-        self.follow.sample(address, tid, stamp);
-    }
-
-    fn thread(&mut self, pid: u32, tid: u32, stamp: i64) {
-        self.follow.thread(pid, tid, stamp);
-    }
-
-    fn light(&mut self, light: Light, stamp: i64) {
-        self.follow.light(light, stamp);
-    }
-
-    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64) {
-        self.follow.clr(head, payload, stamp);
-    }
-
-    fn record(&mut self, record: &Record<'_>, stamp: i64) {
-        self.seen.record(record, stamp, self.follow);
     }
 }
