@@ -6,8 +6,12 @@ mod pack;
 use super::*;
 use proptest::prelude::*;
 
-const FORMATS: [CompressionFormat; 3] =
-    [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
+/// Interpreted, a table of XPRESS_HUFF alone takes half a minute: `published_examples` reads one.
+const FORMATS: &[CompressionFormat] = if cfg!(miri) {
+    &[CompressionFormat::XPRESS, CompressionFormat::LZNT1]
+} else {
+    &[CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
+};
 
 fn packed(format: CompressionFormat, data: &[u8]) -> Vec<u8> {
     match format {
@@ -43,15 +47,17 @@ fn decoded(format: CompressionFormat, input: &[u8], len: usize) -> Result<Vec<u8
 
 /// Bytes that look like what is in a trace: repeated headers, small numbers, runs, text, noise.
 fn data() -> impl Strategy<Value = Vec<u8>> {
+    // Interpreted, each byte takes a thousand times as long.
+    let (pieces, shorter) = if cfg!(miri) { (3, 12usize) } else { (24, 1) };
     let piece = prop_oneof![
-        (any::<u8>(), 1usize..400).prop_map(|(b, n)| vec![b; n]),
+        (any::<u8>(), 1..400 / shorter).prop_map(|(b, n)| vec![b; n]),
         proptest::collection::vec(any::<u8>(), 0..40),
-        (proptest::collection::vec(0u8..4, 1..24), 1usize..60).prop_map(|(p, n)| p.repeat(n)),
-        (any::<u16>(), 1usize..200).prop_map(|(at, n)| {
+        (proptest::collection::vec(0u8..4, 1..24), 1..60 / shorter).prop_map(|(p, n)| p.repeat(n)),
+        (any::<u16>(), 1..200 / shorter).prop_map(|(at, n)| {
             (0..n).flat_map(|i| (u32::from(at) + i as u32).to_le_bytes()).collect()
         }),
     ];
-    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    proptest::collection::vec(piece, 0..pieces).prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
@@ -59,7 +65,7 @@ proptest! {
 
     #[test]
     fn what_was_packed_comes_back(data in data()) {
-        for format in FORMATS {
+        for &format in FORMATS {
             let packed = packed(format, &data);
             prop_assert_eq!(naively(format, &packed, data.len()), Ok(data.clone()), "naive {}", format);
             prop_assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{}", format);
@@ -69,7 +75,7 @@ proptest! {
     #[test]
     fn a_shorter_output_takes_the_beginning(data in data(), part in 0.0f64..1.0) {
         let len = (data.len() as f64 * part) as usize;
-        for format in FORMATS {
+        for &format in FORMATS {
             let packed = packed(format, &data);
             prop_assert_eq!(decoded(format, &packed, len), Ok(data[..len].to_vec()), "{}", format);
         }
@@ -77,7 +83,7 @@ proptest! {
 
     #[test]
     fn cut_input_gives_what_it_stands_for(data in data(), part in 0.0f64..1.0) {
-        for format in FORMATS {
+        for &format in FORMATS {
             let packed = packed(format, &data);
             let cut = &packed[..(packed.len() as f64 * part) as usize];
             match decoded(format, cut, data.len()) {
@@ -91,7 +97,7 @@ proptest! {
     fn damage_is_met_where_a_naive_decoder_meets_it(
         data in data(), at in any::<prop::sample::Index>(), byte: u8, extra in 0usize..2000,
     ) {
-        for format in FORMATS {
+        for &format in FORMATS {
             let mut packed = packed(format, &data);
             if packed.is_empty() { continue; }
             let at = at.index(packed.len());
@@ -103,7 +109,7 @@ proptest! {
 
     #[test]
     fn any_bytes_at_all(input in proptest::collection::vec(any::<u8>(), 0..600), len in 0usize..9000) {
-        for format in FORMATS {
+        for &format in FORMATS {
             prop_assert_eq!(decoded(format, &input, len), naively(format, &input, len), "{}", format);
         }
         for unknown in [0u16, 1, 5, 0xffff] {
@@ -117,8 +123,11 @@ const EFFORTS: [Effort; 3] = [Effort::Fast, Effort::Default, Effort::Best];
 /// What each encoder writes is read by both decoders.
 fn round_trip(data: &[u8]) {
     for effort in EFFORTS {
+        if cfg!(miri) && effort == Effort::Fast {
+            continue;
+        }
         let mut compressor = Compressor::new(effort);
-        for format in FORMATS {
+        for &format in FORMATS {
             let mut packed = b"before".to_vec();
             compressor.compress(format, data, &mut packed).unwrap();
             assert!(packed.starts_with(b"before"));
@@ -143,6 +152,9 @@ proptest! {
 #[test]
 fn runs_and_blocks_come_back() {
     for len in [0, 1, 2, 3, 25, 26, 287, 288, 4095, 4096, 4097, 65_535, 65_536, 65_560, 140_000] {
+        if cfg!(miri) && !matches!(len, 0 | 3 | 26) {
+            continue;
+        }
         round_trip(&vec![7; len]);
         round_trip(&(0..len as u64).map(|i| ((i * i) >> 7) as u8).collect::<Vec<_>>());
     }
@@ -197,6 +209,9 @@ fn incomplete_huffman_codes_are_refused() {
         (&[(a, 1), (256, 1)], true),
         (&[(a, 1), (b'b'.into(), 2), (256, 2)], true),
     ] {
+        if cfg!(miri) && lengths.len() > 1 {
+            continue;
+        }
         let input = table(lengths);
         assert_eq!(decoded(format, &input, 3).is_ok(), sound, "{lengths:?}");
         assert_eq!(naively(format, &input, 3).is_ok(), sound, "{lengths:?}");
@@ -207,10 +222,13 @@ fn incomplete_huffman_codes_are_refused() {
 fn lengths_of_every_form() {
     // A literal, then one match of each length around the places where the form changes.
     for len in (3..40).chain(260..300).chain([4096, 65_530, 65_535, 65_550, 65_600, 200_000]) {
+        if cfg!(miri) && !matches!(len, 3 | 9 | 10 | 24 | 25 | 279 | 280) {
+            continue;
+        }
         let mut data = b"xyz".to_vec();
         data.extend(std::iter::repeat_n(b'q', len + 1));
         data.extend(b"end");
-        for format in FORMATS {
+        for &format in FORMATS {
             let packed = packed(format, &data);
             assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{format} {len}");
         }
@@ -218,6 +236,7 @@ fn lengths_of_every_form() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "far distances take many bytes, and these take hours")]
 fn distances_of_every_reach() {
     let mut noise = 1u32;
     let mut data: Vec<u8> = (0..70_000)
@@ -233,7 +252,7 @@ fn distances_of_every_reach() {
             }
         }
     }
-    for format in FORMATS {
+    for &format in FORMATS {
         let packed = packed(format, &data);
         assert_eq!(decoded(format, &packed, data.len()), Ok(data.clone()), "{format}");
     }

@@ -446,6 +446,7 @@ mod tests {
 
     /// Zeros up to a stray byte: a quadratic look at them would take hours.
     #[test]
+    #[cfg_attr(miri, ignore = "16 MiB take hours")]
     fn resync_is_linear() {
         let mut data = vec![0; 16 << 20];
         // Records that all lead into the zeros, and so to no other record.
