@@ -37,6 +37,7 @@ fn mask_of(provider: &str, names: &str) -> u64 {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_tables_of_the_documents_cell_by_cell() {
     let [one, two, _] = tables(5);
     assert_eq!((one.rows.len(), two.rows.len()), (TABLE_1.len(), TABLE_2.len()));
@@ -77,6 +78,7 @@ fn cells_that_differ_name_an_erratum() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn keywords_are_those_of_the_tables() {
     use keyword::*;
     for (name, value) in [
@@ -248,6 +250,7 @@ proptest! {
     /// A session that is the only one gets all that is raised: no rule raises what the enable rule
     /// would keep from it.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn what_is_raised_is_admitted(mask in mask(), level in 0u8..8) {
         let registry = Registry::builtin();
         let session = Enablement::new(level, mask);

@@ -23,6 +23,7 @@ fn started(line: &str) -> Session {
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_recipes_of_the_documents() {
     // As they are printed: dashes of the typesetter, GUIDs in upper case, remarks behind.
     let clr = started(&format!("xperf –start clr –on {RUNTIME}:0xFFFFFFFF:0x5 –f clr.etl"));
@@ -109,6 +110,7 @@ fn files_list_providers() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn logman_as_people_use_it() {
     let s = started("logman start mytrace -pf logman.providers -o test.etl –ets");
     assert_eq!(s.providers[0].provider, ProviderRef::File("logman.providers".into()));
@@ -141,6 +143,7 @@ fn logman_as_people_use_it() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn tracelog_as_people_use_it() {
     let s = started(
         "tracelog -start MyTrace -guid MyProvider.guid -f d:\\traces\\testtrace.etl -flag 2 -level 0xFFFF",

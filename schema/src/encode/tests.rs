@@ -94,6 +94,7 @@ fn takes_no_bytes(value: &OwnedValue) -> bool {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn decoding_undoes_encoding_for_every_event_of_the_tables() {
     use crate::tables::Registry;
     let mut seed = 1u32;

@@ -19,6 +19,7 @@ fn says(e: &Explanation<'_>, what: &str) -> bool {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_rundown_of_the_recipe_ends_with_dcend() {
     let good = explained("rundown", 0x138, 5);
     let symbols = symbols(&good);
@@ -32,6 +33,7 @@ fn the_rundown_of_the_recipe_ends_with_dcend() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_other_mask_of_the_documents_gives_nothing() {
     let bad = explained("rundown", 0xb8, 5);
     assert!(bad.raised.is_empty());
@@ -45,6 +47,7 @@ fn the_other_mask_of_the_documents_gives_nothing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn every_mask_that_is_proposed_does_what_it_is_proposed_for() {
     for name in ["runtime", "rundown"] {
         for mask in [0x20, 0x10, 0xb8, 0x38, 0x1fc1f, 0x1ccbd, 0x40030, 0x20000008, 0xffff_ffff] {
@@ -68,6 +71,7 @@ fn every_mask_that_is_proposed_does_what_it_is_proposed_for() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn runtime_masks_of_the_documents() {
     let names = explained("runtime", 0x1ccbd, 5).names;
     assert_eq!(
@@ -93,6 +97,7 @@ fn runtime_masks_of_the_documents() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn ngen_alone_gives_nothing_though_its_events_would_be_admitted() {
     let e = explained("runtime", 0x20, 5);
     assert!(e.raised.iter().all(|r| r.event.schema.keywords & 0x20 == 0));
@@ -106,6 +111,7 @@ fn ngen_alone_gives_nothing_though_its_events_would_be_admitted() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn levels_at_which_events_come() {
     let e = explained("runtime", 0x10, 4);
     let find = |list: &[Raised<'_>], name: &str| {
@@ -118,6 +124,7 @@ fn levels_at_which_events_come() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn zero_is_all_and_32_ones_are_not() {
     let all = explained("rundown", 0, 5);
     assert!(says(&all, "turns NGen off"));
@@ -127,6 +134,7 @@ fn zero_is_all_and_32_ones_are_not() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_documented_profile_goes_by_the_pages() {
     let pages = Registry::profile(Profile::Documented);
     let runtime = pages.find("runtime").unwrap();
@@ -144,6 +152,7 @@ fn the_documented_profile_goes_by_the_pages() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_private_provider_has_the_rules_of_sessions_only() {
     let garbage = explained("private", 0x1, 4);
     assert!(garbage.remarks.is_empty(), "{:?}", garbage.remarks);

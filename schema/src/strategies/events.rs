@@ -148,6 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
         fn events_read_back_as_what_was_drawn(event in events_of(runtime())) {
             let decoder = Decoder::new(Arc::new(event.event.schema.clone()));
             let mut fields = decoder.fields(&event.payload, event.pointers);
@@ -170,12 +171,14 @@ mod tests {
         }
 
         #[test]
+        #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
         fn names_make_the_mask(named in named_masks(runtime())) {
             let of = |name: &String| runtime().keyword(name).unwrap();
             prop_assert_eq!(named.names.iter().map(of).fold(0, |a, b| a | b), named.mask);
         }
 
         #[test]
+        #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
         fn descriptors_are_those_of_the_table(descriptor in descriptors_of(runtime())) {
             let id = Identity::Modern { id: descriptor.id, version: descriptor.version };
             let event = Registry::builtin().event(runtime().guid, id).unwrap();
@@ -186,6 +189,7 @@ mod tests {
 
     /// Of what is drawn, a good part is admitted and a good part is not.
     #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn both_answers_are_common() {
         fn admitted(
             sessions: impl Strategy<Value = Enablement>,

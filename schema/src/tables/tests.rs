@@ -6,6 +6,7 @@ use crate::model::Count;
 mod kernel;
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn every_table_is_sound() {
     for (file, text) in TABLES {
         if let Err(mistake) = Provider::parse(file, text) {
@@ -33,6 +34,7 @@ fn every_table_is_sound() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn providers_are_found_by_what_people_write() {
     let registry = Registry::builtin();
     for text in ["Microsoft-Windows-DotNETRuntime", "microsoft-windows-dotnetruntime", "runtime"] {
@@ -46,6 +48,7 @@ fn providers_are_found_by_what_people_write() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn masks_are_taken_apart() {
     let rundown = Registry::builtin().find("rundown").unwrap();
     let (names, rest) = rundown.keyword_names(0xb8);
@@ -100,6 +103,7 @@ fn mistakes_in_errata_are_told_with_their_line() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
     let shipped = Registry::builtin();
     let mut named = std::collections::BTreeSet::new();
@@ -153,6 +157,7 @@ fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn errata_are_found_by_mask_and_keyword() {
     let registry = Registry::builtin();
     let of = |name: &str, is: fn(&Erratum, &Provider, u64) -> bool, mask| -> Vec<&str> {
@@ -166,6 +171,7 @@ fn errata_are_found_by_mask_and_keyword() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn every_event_that_the_pages_name_is_there() {
     // GCSetting is an event of another provider (X37).
     let private = Registry::builtin().find("private").unwrap();

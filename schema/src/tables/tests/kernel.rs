@@ -42,6 +42,7 @@ const MERGED: &[(&str, &[u8])] = &[
 ];
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn every_type_that_is_named_is_described() {
     let classes = Registry::classic().providers();
     let has = |class: Guid, opcode: u8| {
@@ -154,6 +155,7 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
 ];
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn layouts_are_as_long_as_the_structures_that_they_describe() {
     let registry = Registry::classic();
     for &(hook, version, narrow, wide) in SIZES {
