@@ -27,7 +27,33 @@ impl<T: AsRef<str>> fmt::Display for Printable<T> {
 /// quotes stand where the field needs them. What could act on a terminal, and a backslash where it
 /// would look like such an escape, is written as `\u{..}`.
 pub(crate) fn csv(out: &mut Vec<u8>, text: &str) {
-    csv_chars(out, text.chars().map(Ok));
+    if !csv_ascii(out, text) {
+        csv_chars(out, text.chars().map(Ok));
+    }
+}
+
+/// As [`csv`], of what most fields are: printable ASCII that is no formula, and nothing that would have to be
+/// escaped but quotes. Writes nothing and says so for anything else.
+fn csv_ascii(out: &mut Vec<u8>, text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return true };
+    let printable = bytes.iter().all(|b| matches!(b, b' '..=b'~') && *b != b'\\');
+    if !printable || matches!(first, b' ' | b'=' | b'+' | b'-' | b'@') {
+        return false;
+    }
+    if *last != b' ' && !bytes.iter().any(|b| matches!(b, b',' | b'"')) {
+        out.extend_from_slice(bytes);
+        return true;
+    }
+    out.push(b'"');
+    for (index, piece) in text.split('"').enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.extend_from_slice(piece.as_bytes());
+    }
+    out.push(b'"');
+    true
 }
 
 /// As [`csv`], of characters and unpaired surrogates.
@@ -78,6 +104,7 @@ fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn with(f: fn(&mut Vec<u8>, &str), text: &str) -> String {
         let mut out = Vec::new();
@@ -116,6 +143,17 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(with(csv, text), field, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_writes_what_the_long_one_writes(
+            text in prop_oneof!["[ -~]{0,12}", "[-=+@ ,\"a1.]{0,6}", ".{0,6}"],
+        ) {
+            let mut long = Vec::new();
+            csv_chars(&mut long, text.chars().map(Ok));
+            prop_assert_eq!(with(csv, &text).into_bytes(), long);
         }
     }
 

@@ -23,8 +23,20 @@ pub(crate) fn provider(guid: Guid) -> Option<&'static str> {
     if let Some((_, name)) = KNOWN.iter().find(|(g, _)| g.as_bytes() == text) {
         return Some(name);
     }
-    (0..=u8::MAX).find(|&g| group_guid(g) == Some(guid)).and_then(group_name)
+    let group = GROUPS.iter().position(|g| *g == Some(guid));
+    group.and_then(|group| group_name(u8::try_from(group).ok()?))
 }
+
+/// What classic events of each group of the kernel's go by.
+static GROUPS: [Option<Guid>; 256] = {
+    let mut groups = [None; 256];
+    let mut group = 0;
+    while group < groups.len() {
+        groups[group] = group_guid(group as u8);
+        group += 1;
+    }
+    groups
+};
 
 /// The provider with this name.
 pub(crate) fn by_name(name: &str) -> Option<Guid> {
