@@ -7,7 +7,7 @@ mod writing;
 use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::read::{Limits, Note, Options, PipeSource, Trace};
+use etl_format::read::{Limits, Mode, Note, Options, PipeSource, Trace};
 use etl_format::write::repack::{compress, decompress};
 use etl_format::write::repair::{ASSUMED_FREQUENCY, RepairReport, repair};
 use etl_format::write::{BufferPacker, LogFileHeader, Session, SessionConfig, Style};
@@ -252,4 +252,19 @@ fn buffers_larger_than_allowed_are_not_filled_up() {
     let error = decompress(&file[..], &mut out, &Options::default(), |_| {}).unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
     assert_eq!(out, []);
+}
+
+#[test]
+fn a_header_event_that_its_buffer_does_not_hold_fills_up_nothing_either() {
+    let mut file = session(Style::Kernel, &[(0, 1, 10, false)]);
+    file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
+    // The buffer ends within the event, which is read all the same.
+    file[0x30..0x34].copy_from_slice(&0x4fu32.to_le_bytes());
+    let options = Options { mode: Mode::Salvage, ..Options::default() };
+    for options in [options, Options { threads: 2, ..options }] {
+        let mut out = Vec::new();
+        let error = decompress(&file[..], &mut out, &options, |_| {}).unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
+        assert_eq!(out, []);
+    }
 }

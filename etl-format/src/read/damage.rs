@@ -91,8 +91,15 @@ impl Log {
         }
     }
 
-    /// Fills in what could not be known before the end.
+    /// Fills in what could not be known before the end, and puts the pieces in the order in which they stand in the
+    /// file: what is wrong with the header event is met before what is wrong with its buffer.
     pub fn finish(&mut self) {
+        let place = |d: &Damage| (d.range.start, d.records_before);
+        if !self.damage.is_sorted_by_key(place) {
+            let mut all = core::mem::take(&mut self.damage);
+            all.sort_by_key(place);
+            all.into_iter().for_each(|piece| self.add(piece));
+        }
         for damage in &mut self.damage {
             damage.records_after = self.records.saturating_sub(damage.records_before);
         }

@@ -211,19 +211,14 @@ impl<W: Write> Output<'_, '_, W> {
             && entry.is_header()
         {
             self.size = event.buffer_size;
-            // Plain buffers are as long as the header says, whatever is in them.
-            if format.is_none() && self.size > options.limits.buffer {
-                let (need, limit) = (self.size.into(), options.limits.buffer.into());
-                let kind = ErrorKind::Limit { what: "a plain buffer", need, limit };
-                return Err(Error::new(entry.offset, kind));
-            }
+            let plain = self.plain_size(&entry, options);
+            let whole = match format {
+                Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
+                None => plain?,
+            };
             out.clear();
             out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
             header.state = turn(event, format, &mut out);
-            let whole = match format {
-                Some(_) => used.next_multiple_of(SHORT_BUFFER_UNIT),
-                None => self.size as usize,
-            };
             self.write_packed(true)?;
             self.write(&mut header, &mut out, whole, entry.offset)?;
         } else if let Some(packing) = &mut self.packing {
@@ -233,10 +228,11 @@ impl<W: Write> Output<'_, '_, W> {
             packing.push(plain, (header, entry));
             self.write_packed(false)?;
         } else {
+            let whole = self.plain_size(&entry, options)?;
             out.clear();
             out.resize(BUFFER_HEADER_SIZE, 0);
             out.extend_from_slice(records);
-            self.write(&mut header, &mut out, self.size as usize, entry.offset)?;
+            self.write(&mut header, &mut out, whole, entry.offset)?;
         }
         self.memory = out;
         let done = &mut self.done;
@@ -244,6 +240,17 @@ impl<W: Write> Output<'_, '_, W> {
         done.bytes_in = done.bytes_in.saturating_add(entry.stored.into());
         done.used = done.used.saturating_add(used as u64);
         Ok(())
+    }
+
+    /// Bytes of a buffer that is not compressed: as many as the file header says, whatever is in it. The header can be
+    /// one that no buffer begins with, so each buffer is held against the limit.
+    fn plain_size(&self, entry: &BufferEntry, options: &Options) -> Result<usize> {
+        if self.size > options.limits.buffer {
+            let (need, limit) = (self.size.into(), options.limits.buffer.into());
+            let kind = ErrorKind::Limit { what: "a plain buffer", need, limit };
+            return Err(Error::new(entry.offset, kind));
+        }
+        Ok(self.size as usize)
     }
 
     /// Writes what is compressed by now; `all` buffers, or as many as make room.

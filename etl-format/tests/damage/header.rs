@@ -37,6 +37,18 @@ fn a_header_event_that_has_become_another_event() {
 }
 
 #[test]
+fn a_header_event_that_has_become_another_one_in_a_buffer_that_is_said_to_be_compressed() {
+    let mut file = small();
+    file.event.hook = 0x0301;
+    let mut bytes = file.bytes();
+    patch(&mut bytes, 0x34, &[0x40, 0]);
+    let outcome = salvage(&bytes);
+    // The event's fault lies in that of its buffer, which begins before it, in whatever order they are met.
+    assert_eq!(outcome.damage, [(0..0x400, "compression", 0, 24)]);
+    assert_eq!(outcome.records.len(), 24);
+}
+
+#[test]
 fn a_lost_buffer_0() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[..SIZE].fill(byte));
