@@ -328,13 +328,14 @@ proptest! {
     }
 }
 
+/// So many that other threads are worth it: two records on each of forty processors.
+fn forty_buffers() -> Vec<u8> {
+    (0..40).fold(File::new(0x400), |file, cpu| file.buffer(cpu, &run(1000, 2))).bytes()
+}
+
 #[test]
 fn a_reader_whose_work_panics_ends_its_threads() {
-    let mut file = File::new(0x400);
-    for cpu in 0..40 {
-        file = file.buffer(cpu, &run(1000, 2));
-    }
-    let bytes = file.bytes();
+    let bytes = forty_buffers();
     let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let mut reader = trace.ordered().unwrap();
     let work = std::panic::AssertUnwindSafe(|| {
@@ -349,11 +350,7 @@ fn a_reader_whose_work_panics_ends_its_threads() {
 
 #[test]
 fn a_helper_has_work_while_a_trace_is_read_and_none_behind_it() {
-    let mut file = File::new(0x400);
-    for cpu in 0..40 {
-        file = file.buffer(cpu, &run(1000, 2));
-    }
-    let bytes = file.bytes();
+    let bytes = forty_buffers();
     let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let mut reader = trace.ordered().unwrap();
     let helper = reader.with_helper(1, |reader, helper| {
@@ -381,11 +378,7 @@ fn a_helper_has_work_while_a_trace_is_read_and_none_behind_it() {
 
 #[test]
 fn a_helper_that_stays_away_leaves_the_records_to_the_reader() {
-    let mut file = File::new(0x400);
-    for cpu in 0..40 {
-        file = file.buffer(cpu, &run(1000, 2));
-    }
-    let bytes = file.bytes();
+    let bytes = forty_buffers();
     let alone = time_order(bytes.as_slice(), &strict()).records;
     let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let mut reader = trace.ordered().unwrap();

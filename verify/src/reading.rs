@@ -139,7 +139,7 @@ fn attempt<S: Source>(
             let mut seen = facts.take_seen();
             let mut follow = AtOnce { facts: &mut facts, source: 0 };
             loop {
-                // By hand, as below.
+                // By hand: a record that goes through an error's conversion is copied on the way.
                 let record = match reader.next_record() {
                     Ok(Some(record)) => record,
                     Ok(None) => break,

@@ -5,8 +5,8 @@ use std::io::Cursor;
 use std::sync::mpsc;
 
 use etl_format::read::{
-    Damage, FileOrder, FileSource, Mode, Options, OrderCheck, OrderReport, PipeSource, Record,
-    Source, Spooled, Trace,
+    Damage, FileOrder, FileSource, Mode, Options, OrderCheck, OrderReport, Ordered, PipeSource,
+    Record, Source, Spooled, Trace,
 };
 use etl_format::{Error, constants::RecordKind};
 
@@ -115,59 +115,62 @@ pub fn time_order(source: impl Source, options: &Options) -> Outcome {
 
 /// As [`time_order`], with buffers made ready by other threads.
 pub fn time_order_on(source: impl Source, options: &Options, threads: usize) -> Outcome {
-    let mut trace = match Trace::open(source, options) {
-        Ok(trace) => trace,
-        Err(error) => return Outcome::failed(error),
-    };
-    let notes = trace.notes().iter().map(|n| n.code().to_owned()).collect();
-    let mut reader = match trace.ordered() {
-        Ok(reader) => reader,
-        Err(error) => return Outcome::failed(error),
-    };
-    let mut records = Vec::new();
-    let end = reader.with_threads(threads, |reader| {
-        reader.for_each(|r| {
-            records.push(Seen::of(&r));
-            Ok(())
-        })
-    });
-    assert_eq!(reader.records(), records.len() as u64);
-    Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
+    timed(source, options, |reader| {
+        let mut records = Vec::new();
+        let end = reader.with_threads(threads, |reader| {
+            reader.for_each(|r| {
+                records.push(Seen::of(&r));
+                Ok(())
+            })
+        });
+        (end, records)
+    })
 }
 
 /// As [`time_order_on`], with the help of one more thread, which takes the records' copies as well.
 pub fn time_order_helped(source: impl Source, options: &Options, threads: usize) -> Outcome {
-    let mut trace = match Trace::open(source, options) {
+    timed(source, options, |reader| {
+        let (send, take) = mpsc::channel();
+        reader.with_helper(threads, |reader, helper| {
+            std::thread::scope(|scope| {
+                let taker = scope.spawn(move || {
+                    let mut records = Vec::new();
+                    loop {
+                        match take.try_recv() {
+                            Ok(seen) => records.push(seen),
+                            Err(mpsc::TryRecvError::Empty) if helper.help() => {}
+                            Err(mpsc::TryRecvError::Empty) => std::thread::yield_now(),
+                            Err(mpsc::TryRecvError::Disconnected) => return records,
+                        }
+                    }
+                });
+                let end = reader.for_each(|r| {
+                    send.send(Seen::of(&r)).unwrap();
+                    Ok(())
+                });
+                drop(send);
+                (end, taker.join().unwrap())
+            })
+        })
+    })
+}
+
+/// What comes of reading a trace in time order by `read`.
+fn timed<S: Source>(
+    mut source: S,
+    options: &Options,
+    read: impl FnOnce(&mut Ordered<&mut S>) -> (Result<(), Error>, Vec<Seen>),
+) -> Outcome {
+    let trace = match Trace::open(&mut source, options) {
         Ok(trace) => trace,
         Err(error) => return Outcome::failed(error),
     };
     let notes = trace.notes().iter().map(|n| n.code().to_owned()).collect();
-    let mut reader = match trace.ordered() {
+    let mut reader = match trace.into_ordered() {
         Ok(reader) => reader,
         Err(error) => return Outcome::failed(error),
     };
-    let (send, take) = mpsc::channel();
-    let (end, records) = reader.with_helper(threads, |reader, helper| {
-        std::thread::scope(|scope| {
-            let taker = scope.spawn(move || {
-                let mut records = Vec::new();
-                loop {
-                    match take.try_recv() {
-                        Ok(seen) => records.push(seen),
-                        Err(mpsc::TryRecvError::Empty) if helper.help() => {}
-                        Err(mpsc::TryRecvError::Empty) => std::thread::yield_now(),
-                        Err(mpsc::TryRecvError::Disconnected) => return records,
-                    }
-                }
-            });
-            let end = reader.for_each(|r| {
-                send.send(Seen::of(&r)).unwrap();
-                Ok(())
-            });
-            drop(send);
-            (end, taker.join().unwrap())
-        })
-    });
+    let (end, records) = read(&mut reader);
     assert_eq!(reader.records(), records.len() as u64);
     Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
 }
