@@ -5,8 +5,8 @@ use std::io::Cursor;
 use std::sync::mpsc;
 
 use etl_format::read::{
-    Damage, FileOrder, FileSource, Mode, Options, OrderCheck, OrderReport, Ordered, PipeSource,
-    Record, Source, Spooled, Trace,
+    Damage, FileOrder, FileSource, Limits, Mode, Options, OrderCheck, OrderReport, Ordered,
+    PipeSource, Record, Source, Spooled, Trace,
 };
 use etl_format::{Error, constants::RecordKind};
 
@@ -226,7 +226,12 @@ pub fn sound(bytes: &[u8]) -> Vec<Seen> {
 /// whatever the source, the same records and damage; in time order the same records and the same
 /// map; in strict mode a prefix, which ends with an error where there is damage.
 pub fn salvage(bytes: &[u8]) -> Outcome {
-    let options = Options::salvage();
+    salvage_within(bytes, Limits::default())
+}
+
+/// As [`salvage`], every way of reading with the same limits.
+pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
+    let options = Options { limits, ..Options::salvage() };
     let outcome = file_order(bytes, &options);
     for other in [file_order(file(bytes), &options), file_order(pipe(bytes), &options)] {
         assert!(other.same_as(&outcome), "{other:#?}\nis not\n{outcome:#?}");
@@ -246,7 +251,7 @@ pub fn salvage(bytes: &[u8]) -> Outcome {
             assert!(source.same_as(&timed), "{source:#?}\nis not\n{timed:#?}");
         }
     }
-    let prefix = file_order(bytes, &strict());
+    let prefix = file_order(bytes, &Options { limits, ..strict() });
     for (i, record) in prefix.records.iter().enumerate() {
         let salvaged = outcome.records.get(i);
         assert_eq!(Some(record), salvaged, "record {i}, {:x?}", outcome.damage);

@@ -7,7 +7,7 @@ use etl_format::read::{
 
 use super::choice;
 use super::made::common::event::Event;
-use super::made::common::reading::{Outcome, salvage};
+use super::made::common::reading::{Outcome, salvage, salvage_within};
 use super::made::common::{Buffer, File, Out, system};
 
 /// Memory that a fuzzer's process may take for one trace.
@@ -16,9 +16,8 @@ const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
 /// Reads in every way there is and holds all of them against each other; asks every record everything.
 pub(super) fn file(data: &[u8]) {
     let options = Options { limits: LIMITS, ..Options::salvage() };
-    // What would take more memory than a fuzzer has is read with less.
     let Ok(mut reader) = FileOrder::open(data, &options) else {
-        assert!(salvage(data).records.is_empty());
+        assert!(salvage_within(data, LIMITS).records.is_empty());
         return;
     };
     let mut records = 0usize;
@@ -32,7 +31,7 @@ pub(super) fn file(data: &[u8]) {
         let _ = (clock.filetime(stamp), reader.header().logger_name());
     }
     if records < 1 << 16 {
-        sane(&salvage(data), data);
+        sane(&salvage_within(data, LIMITS), data);
     }
     if let Ok(trace) = Trace::open(data, &options) {
         for note in trace.notes() {

@@ -151,7 +151,9 @@ pub(super) fn repack(data: &[u8]) {
         return;
     }
     let stamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
-        let mut trace = Trace::open(bytes, &options()).expect("a trace");
+        // Buffers are looked into at different times when they are packed, so only the exact order is the same.
+        let exact = Options { order: OrderCheck::Full, ..options() };
+        let mut trace = Trace::open(bytes, &exact).expect("a trace");
         let mut records = trace.ordered().expect("in time order");
         let mut out = Vec::new();
         while let Ok(Some(record)) = records.next_record() {
