@@ -144,6 +144,72 @@ fn every_command_says_what_is_wrong_and_what_to_do() {
     }
 }
 
+/// What holds a trace that could be found in it, and is none: the trace would be taken for a damaged one.
+fn around_a_trace() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let before = |head: &[u8]| {
+        let mut bytes = head.to_vec();
+        bytes.resize(0x2000, 0x11);
+        [bytes, trace()].concat()
+    };
+    let mut tar = vec![0; 512];
+    tar[..5].copy_from_slice(b"t.etl");
+    tar[257..263].copy_from_slice(b"ustar\0");
+    let tar = [tar, trace(), vec![0; 1024]].concat();
+    let gzip = |bytes: &[u8]| {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut out, bytes).unwrap();
+        out.finish().unwrap()
+    };
+    vec![
+        ("t.tar.gz", gzip(&tar), "unpacked from gzip data: this is a tar archive"),
+        ("t.tar", tar, "this is a tar archive"),
+        ("app.dmp", before(b"MDMP\x93\xa7\0\0"), "this is a memory dump (.dmp)"),
+        ("kernel.dmp", before(b"PAGEDU64\x0f\0\0\0"), "this is a memory dump (.dmp)"),
+        ("core", before(b"\x7fELF\x02\x01\x01\0"), "this is a Linux program or core dump (ELF)"),
+        ("t.cab", before(b"MSCF\0\0\0\0"), "this is a cabinet archive"),
+        ("t.rar", before(b"Rar!\x1a\x07\x01\0"), "this is a RAR archive"),
+        ("t.7z", before(b"7z\xbc\xaf\x27\x1c\0\x04"), "this is a 7-Zip archive"),
+        ("app.evtx", before(b"ElfFile\0\0\0"), "this is a Windows event log (.evtx)"),
+    ]
+}
+
+#[test]
+fn what_holds_a_trace_is_none() {
+    let here = directory(&[("good.etl", &trace())]);
+    let more: [&[&str]; 6] = [
+        &["info", "--strict"],
+        &["info", "--no-mmap"],
+        &["dump", "--file-order"],
+        &["merge", "--salvage", "good.etl", "-o", "out.etl"],
+        &["diff", "good.etl"],
+        &["verify", "--together", "good.etl"],
+    ];
+    for (name, bytes, what) in around_a_trace() {
+        std::fs::write(here.path().join(name), &bytes).unwrap();
+        for command in COMMANDS.iter().copied().chain(more) {
+            let said = etlkit(here.path(), &[command, &[name]].concat());
+            refused(&said, &format!("{command:?} {name}"));
+            assert!(
+                said.err.contains(&format!("{name}: {what}, not")),
+                "{command:?}: {}",
+                said.err
+            );
+            assert!(!here.path().join("out.etl").exists(), "{command:?} {name}");
+        }
+        for command in
+            [&["info", "-"][..], &["dump", "--file-order", "-"], &["compress", "-o", "-", "-"]]
+        {
+            refused(&etlkit_piped(&bytes, command), &format!("{command:?} < {name}"));
+        }
+    }
+    // The bytes of another format in front of a header event that can be read are only damage.
+    let mut bytes = trace();
+    bytes[..4].copy_from_slice(b"MSCF");
+    std::fs::write(here.path().join("overwritten.etl"), bytes).unwrap();
+    let said = etlkit(here.path(), &["info", "overwritten.etl"]);
+    assert!(said.code < 2 && said.out.contains("session"), "{}", said.err);
+}
+
 /// What is named where a script, a list, settings or a manifest belongs.
 #[test]
 fn other_files_are_named_as_well() {

@@ -17,6 +17,7 @@ use crate::error::Failure;
 pub(crate) use any::AnySource;
 pub(crate) use args::InputArgs;
 pub(crate) use map::Mapped;
+use sniff::refuse_others;
 pub(crate) use sniff::{not_a_trace, not_sound, not_whole, what};
 use unpack::Packing;
 
@@ -68,8 +69,19 @@ impl Input {
                 let (spooled, from) = unpack::file(file, packing, &name, args)?;
                 Self::spooled(spooled, &name, args)?.expected(&name, Some(&from))
             }
-            None if args.no_mmap => FileSource::new(file).map(Input::File).map_err(failure),
-            None => Mapped::new(&file, &name).map(Input::Bytes),
+            None => {
+                refuse_others(&name, &head)?;
+                Self::plain(file, &name, args)
+            }
+        }
+    }
+
+    /// A file that is not packed.
+    fn plain(file: File, name: &str, args: &InputArgs) -> Result<Self, Failure> {
+        if args.no_mmap {
+            FileSource::new(file).map(Input::File).map_err(|e| Failure::new(name, e.to_string()))
+        } else {
+            Mapped::new(&file, name).map(Input::Bytes)
         }
     }
 
@@ -80,10 +92,13 @@ impl Input {
 
     /// What was unpacked, if a trace can be read from it at all: here it is known what it was unpacked from.
     fn expected(mut self, name: &str, from: Option<&str>) -> Result<Self, Failure> {
-        if from.is_some()
-            && let Err(error) = FileOrder::open(self.any(), &Options::salvage())
-        {
-            return Err(not_a_trace(name, &error, &self.head()).unpacked(from));
+        if from.is_none() {
+            return Ok(self);
+        }
+        let head = self.head();
+        refuse_others(name, &head).map_err(|failure| failure.unpacked(from))?;
+        if let Err(error) = FileOrder::open(self.any(), &Options::salvage()) {
+            return Err(not_a_trace(name, &error, &head).unpacked(from));
         }
         Ok(self)
     }
@@ -151,10 +166,12 @@ fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result
     let (head, stream) =
         unpack::peek(stream, HEAD).map_err(|e| Failure::new(name, e.to_string()))?;
     let Some(packing) = Packing::of(&head) else {
+        refuse_others(name, &head)?;
         return Ok(Stream { reader: Box::new(stream), head, from: None });
     };
     let (stream, from) = unpack::pipe(stream, packing, name, args)?;
     let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| unpack::failure(name, &e))?;
+    refuse_others(name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
     Ok(Stream { reader: Box::new(stream), head, from: Some(from) })
 }
 

@@ -1,5 +1,7 @@
 //! What a file is that is no trace, and what to do with it.
 
+use etl_format::constants::BUFFER_HEADER_SIZE;
+
 use crate::error::Failure;
 
 use super::unpack;
@@ -11,9 +13,7 @@ pub(crate) fn not_a_trace(path: &str, error: &etl_format::Error, head: &[u8]) ->
     }
     let failure = Failure::trace(path, error);
     match sniff(head) {
-        Some((what, next)) => {
-            Failure::new(path, format!("this is {what}, not an .etl trace")).hint(next)
-        }
+        Some(named) => other(path, named),
         None => match error.code() {
             "not-etl" if head.is_empty() => Failure::new(path, "this file is empty")
                 .hint("was the recording stopped, and copied?"),
@@ -111,15 +111,48 @@ const KNOWN: [(usize, &[u8], Named); 44] = [
     (0, b"MZ", ("a Windows program or library (PE)", PROGRAM)),
 ];
 
+/// The failure of bytes that begin with the magic number of another format, and not as a trace does: a trace that
+/// an archive or a memory dump holds is not taken for a damaged one whose beginning is lost.
+///
+/// # Errors
+/// When it is so.
+pub(crate) fn refuse_others(name: &str, head: &[u8]) -> Result<(), Failure> {
+    match known(head).filter(|_| !begins_a_trace(head) && !perhaps_text(head)) {
+        Some(named) => Err(other(name, named)),
+        None => Ok(()),
+    }
+}
+
+/// Whether the marker of a header event stands where that of every trace does: such bytes are one, whatever is
+/// in front of it.
+fn begins_a_trace(head: &[u8]) -> bool {
+    let marker = head.get(BUFFER_HEADER_SIZE..).and_then(|event| event.first_chunk::<4>());
+    matches!(marker, Some([_, 0, 1 | 2, 0xc0]))
+}
+
+/// The failure of a file that is something else.
+fn other(name: &str, (what, next): Named) -> Failure {
+    Failure::new(name, format!("this is {what}, not an .etl trace")).hint(next)
+}
+
+/// What the bytes at the beginning of a file are, by its magic number.
+fn known(head: &[u8]) -> Option<Named> {
+    KNOWN.iter().find(|(at, magic, _)| is(head, *at, magic)).map(|(_, _, named)| *named)
+}
+
+fn is(head: &[u8], at: usize, magic: &[u8]) -> bool {
+    head.get(at..).is_some_and(|rest| rest.starts_with(magic))
+}
+
+/// Plain text may begin with any letters.
+fn perhaps_text(head: &[u8]) -> bool {
+    let letters = [&b"MZ"[..], b"BZh", b"MDMP", b"PML_", b"PAGEDU", b"regf", b"GMBU", b"MSCF"];
+    letters.iter().any(|letters| is(head, 0, letters)) && text(head).is_some()
+}
+
 /// What the bytes at the beginning of a file are, where that shows.
 fn sniff(head: &[u8]) -> Option<Named> {
-    let text = text(head);
-    let is = |at: usize, magic: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(magic));
-    let known = KNOWN.iter().find(|(at, magic, _)| is(*at, magic)).map(|(_, _, named)| *named);
-    // Plain text may begin with any letters.
-    let letters = [&b"MZ"[..], b"BZh", b"MDMP", b"PML_", b"PAGEDU", b"regf", b"GMBU", b"MSCF"];
-    let perhaps = letters.iter().any(|letters| is(0, letters));
-    if perhaps && text.is_some() { text } else { known.or(text) }
+    if perhaps_text(head) { text(head) } else { known(head).or_else(|| text(head)) }
 }
 
 /// Text is told by having nothing else in it.
