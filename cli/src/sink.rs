@@ -182,15 +182,16 @@ impl Sink {
                 file.seek(SeekFrom::Start(0)).map_err(failure)?;
                 match path {
                     None => {
-                        // Whoever reads a pipe may have seen enough; that is told apart by `From`.
-                        let mut out = io::stdout().lock();
-                        io::copy(&mut file, &mut out)?;
-                        io::Write::flush(&mut out)?;
+                        // Of text one may have seen enough; a piece of a trace is none.
+                        let mut out = Counted { out: io::stdout().lock(), bytes: 0 };
+                        io::copy(&mut file, &mut out)
+                            .and_then(|_| io::Write::flush(&mut out))
+                            .map_err(|e| unread(&name, &e, out.bytes))?;
                     }
                     Some(path) => {
-                        let mut out =
-                            fs::OpenOptions::new().write(true).open(path).map_err(failure)?;
-                        io::copy(&mut file, &mut out).map_err(failure)?;
+                        let out = fs::OpenOptions::new().write(true).open(path).map_err(failure)?;
+                        let mut out = Counted { out, bytes: 0 };
+                        io::copy(&mut file, &mut out).map_err(|e| unread(&name, &e, out.bytes))?;
                     }
                 }
                 Ok(())
@@ -226,6 +227,33 @@ impl Sink {
 
     fn is_standard_output(&self) -> bool {
         matches!(self.target, Target::Stream { path: None, .. })
+    }
+}
+
+/// The failure of sending a trace somewhere: where the reader left, what it has is not the whole.
+fn unread(name: &str, error: &io::Error, bytes: u64) -> Failure {
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        return Failure::new(name, error.to_string());
+    }
+    let message = format!("the reader left after {bytes} bytes: what it has is not a whole trace");
+    Failure::new(name, message).hint("write a file with -o, and read that as far as you like")
+}
+
+/// Counts what goes out.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: io::Write> io::Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.out.write(bytes)?;
+        self.bytes = self.bytes.saturating_add(taken as u64);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -29,6 +29,33 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
+fn a_reader_that_leaves_has_no_whole_trace() {
+    use std::io::Read;
+    let here = directory(&[("t.etl", &large())]);
+    for tool in TOOLS {
+        // Nothing is read, or a part of it: in both cases the output does not fit into the pipe.
+        for most in [0, 100_000] {
+            let (mut reader, writer) = std::io::pipe().unwrap();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
+            command.current_dir(here.path()).args([tool, &["-o", "-"]].concat());
+            let child = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+            drop(command);
+            let mut head = vec![0; most];
+            reader.read_exact(&mut head).unwrap();
+            drop(reader);
+            let said = common::Said::from(child.wait_with_output().unwrap());
+            assert_eq!(said.code, 2, "{tool:?} {most}: {}", said.err);
+            let told = said.err.lines().next().unwrap_or_default().to_owned();
+            assert!(told.starts_with("error: (standard output): the reader left after "), "{told}");
+            assert!(told.ends_with(": what it has is not a whole trace"), "{told}");
+            let after: u64 = told.split(' ').find_map(|word| word.parse().ok()).unwrap();
+            assert!(after >= most as u64, "{tool:?} {most}: {told}");
+            assert!(said.err.contains("\nhint: "), "{}", said.err);
+        }
+    }
+}
+
+#[test]
 fn a_kill_at_any_moment_leaves_a_whole_file_or_what_was_there() {
     let file = large();
     let here = directory(&[("t.etl", &file)]);
