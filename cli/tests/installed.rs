@@ -2,9 +2,10 @@
 
 mod common;
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{directory, etlkit};
+use common::{directory, etlkit, etlverify};
 
 #[test]
 fn every_command_has_a_manual_page() {
@@ -24,7 +25,7 @@ fn every_command_has_a_manual_page() {
         let (text, typed) = (read(page), name.replace('-', " "));
         assert!(text.contains(&format!(".TH {name} 1")), "{page}");
         assert!(text.contains(&format!("\\fB{typed}\\fR")), "{page} shows no {typed}");
-        assert!(text.contains(".SH NOTES") && text.contains("Examples:"), "{page}");
+        assert!(text.contains("\n.SH EXAMPLES\n.nf\n"), "{page}");
         // Whatever a page refers to is there.
         for reference in text.lines().filter_map(|line| line.strip_suffix("(1)")) {
             let other = format!("{}.1", reference.replace('\\', ""));
@@ -45,13 +46,108 @@ fn every_command_has_a_manual_page() {
     assert!(said.code == 2 && said.err.contains("\nhint: "), "{}", said.err);
 }
 
+/// What stands below `Examples:` of a help text, which breaks long lines.
+fn examples(help: &str) -> String {
+    let (_, examples) = help.split_once("\nExamples:\n").unwrap();
+    examples.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of a page's examples, as they would be typed.
+fn command_lines(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let (_, section) = text.split_once("\n.SH EXAMPLES\n.nf\n").unwrap();
+    let (section, _) = section.split_once(".fi\n").unwrap();
+    let mut lines = Vec::new();
+    for line in section.lines() {
+        // roff takes these for other characters: hyphens at which a line may be broken, quotation marks, accents.
+        let plain = ["\\-", "\\*(Aq", "\\(ga", "\\(ti", "\\(ha", "\\(rs"]
+            .iter()
+            .fold(line.to_owned(), |line, escape| line.replace(escape, ""));
+        assert!(!plain.contains(['-', '\'', '`', '~', '^', '\\']), "{}: {line}", page.display());
+        let escapes = [
+            ("\\-", "-"),
+            ("\\*(Aq", "'"),
+            ("\\(ga", "`"),
+            ("\\(ti", "~"),
+            ("\\(ha", "^"),
+            ("\\(rs", "\\"),
+        ];
+        lines.push(escapes.iter().fold(line.to_owned(), |line, (from, to)| line.replace(from, to)));
+    }
+    lines
+}
+
+/// The help of the command that a page is about.
+fn help_of(here: &Path, page: &Path) -> String {
+    let name = page.file_stem().unwrap().to_str().unwrap();
+    let mut words: Vec<&str> = name.split('-').collect();
+    let tool = words.remove(0);
+    words.push("--help");
+    match tool {
+        "etlkit" => etlkit(here, &words).out,
+        "etlverify" => etlverify(here, &words).out,
+        other => panic!("{other}"),
+    }
+}
+
+/// What is in a directory.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Examples are not filled and not hyphenated, and have no character that roff takes for another.
+#[test]
+fn examples_of_manual_pages_are_command_lines() {
+    let here = directory(&[]);
+    assert_eq!(etlkit(here.path(), &["man", "pages"]).code, 0);
+    let mut seen = 0;
+    for page in entries(&here.path().join("pages")) {
+        let lines = command_lines(&page);
+        assert_eq!(lines.join(" "), examples(&help_of(here.path(), &page)), "{}", page.display());
+        for line in &lines {
+            let typed = line.split(' ').any(|word| word == "etlkit" || word == "etlverify");
+            assert!(typed && !line.starts_with(' '), "{}: {line}", page.display());
+        }
+        seen += lines.len();
+        let text = std::fs::read_to_string(&page).unwrap();
+        // Tables and lists in the notes stand as they are in the help.
+        let mut as_it_stands = false;
+        for line in text.lines() {
+            as_it_stands = (as_it_stands || line == ".nf") && line != ".fi";
+            assert!(as_it_stands || !line.starts_with("  "), "{}: {line}", page.display());
+        }
+    }
+    assert!(seen > 60, "{seen} examples");
+}
+
+/// As `man` shows it on a terminal of 80 columns: each command line whole, however long it is.
+#[test]
+fn examples_can_be_copied_from_a_terminal() {
+    let here = directory(&[]);
+    assert_eq!(etlkit(here.path(), &["man", "pages"]).code, 0);
+    for page in entries(&here.path().join("pages")) {
+        for device in ["-Tascii", "-Tutf8"] {
+            let shown =
+                Command::new("groff").args(["-man", device, "-rLL=80n"]).arg(&page).output();
+            let Ok(shown) = shown else {
+                eprintln!("\n*** SKIPPED: there is no groff; this test has shown nothing ***\n");
+                return;
+            };
+            let shown = String::from_utf8_lossy(&shown.stdout);
+            for example in command_lines(&page) {
+                let whole = shown.lines().any(|line| line.trim() == example);
+                assert!(whole, "{} {device}: {example}\n{shown}", page.display());
+            }
+        }
+    }
+}
+
 /// groff complains of what it does not understand.
 #[test]
 fn manual_pages_are_well_formed() {
     let here = directory(&[]);
     assert_eq!(etlkit(here.path(), &["man", "."]).code, 0);
-    for entry in std::fs::read_dir(here.path()).unwrap() {
-        let page = entry.unwrap().path();
+    for page in entries(here.path()) {
         let checked =
             Command::new("groff").args(["-man", "-Tascii", "-ww", "-z"]).arg(&page).output();
         let Ok(output) = checked else {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;
 
+use super::roff;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
@@ -95,7 +96,7 @@ fn page(command: &Command, title: &str) -> Result<String, Failure> {
     let source = format!("etlkit {}", env!("CARGO_PKG_VERSION"));
     let man = clap_mangen::Man::new(command.clone()).title(title).source(source).manual("etlkit");
     man.render(&mut page)?;
-    Ok(String::from_utf8_lossy(&page).replace("\n.SH EXTRA\n", "\n.SH NOTES\n"))
+    Ok(roff::settled(&String::from_utf8_lossy(&page)))
 }
 
 /// A command and those below it, each by the name of its page.

@@ -9,6 +9,7 @@ pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod repack;
 pub(crate) mod repair;
+mod roff;
 pub(crate) mod scrub;
 pub(crate) mod slice;
 pub(crate) mod spec;
