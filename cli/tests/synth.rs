@@ -120,7 +120,7 @@ fn a_corpus_is_listed_built_and_checked() {
         said.push_str(&format!("$ etlkit corpus {}\n{}{}\n", args.join(" "), done.out, done.err));
     };
     say(&["list"], 0);
-    say(&["check"], 1);
+    say(&["check"], 2);
     say(&["check", "--update"], 0);
     say(&["check"], 0);
     say(&["build", "-o", "out"], 0);
@@ -135,11 +135,33 @@ fn a_corpus_is_listed_built_and_checked() {
     )
     .unwrap();
     say(&["check"], 1);
-    let nowhere = etlkit(directory.path(), &["corpus", "list", "--corpus", "nowhere"]);
-    assert_eq!(nowhere.code, 2);
-    said.push_str(&format!(
-        "$ etlkit corpus list --corpus nowhere\n{}{}",
-        nowhere.out, nowhere.err
-    ));
+    // What is built is compared with what was built, and there all the same.
+    say(&["build", "-o", "anew"], 0);
+    assert!(directory.path().join("anew/recipe/recipe.etl").exists());
+    std::fs::write(&lock, locked.replace("recipe/recipe.etl", "recipe/other.etl")).unwrap();
+    say(&["check", "recipe"], 1);
     insta::assert_snapshot!("corpus", said);
+}
+
+/// A gate that looks in the wrong place must not hold.
+#[test]
+fn a_corpus_without_scenarios_is_none() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(directory.path().join("empty/parts")).unwrap();
+    std::fs::write(directory.path().join("empty/parts/part.kdl"), "param \"a\" 1\n").unwrap();
+    std::fs::write(directory.path().join("file.kdl"), "").unwrap();
+    let mut said = String::new();
+    for corpus in ["empty", "nowhere", "file.kdl"] {
+        for job in [&["list"][..], &["check"], &["check", "--update"], &["build", "-o", "out"]] {
+            let done = etlkit(directory.path(), &[&["corpus", "--corpus", corpus], job].concat());
+            assert_eq!((done.code, done.out.as_str()), (2, ""), "{corpus} {job:?}");
+            assert!(done.err.contains("\nhint: --corpus "), "{corpus} {job:?}: {}", done.err);
+            if job == ["check"] {
+                said.push_str(&format!("$ etlkit corpus check --corpus {corpus}\n{}\n", done.err));
+            }
+        }
+    }
+    insta::assert_snapshot!("no_corpus", said);
+    let left = std::fs::read_dir(directory.path()).unwrap().count();
+    assert_eq!(left, 2, "nothing is made");
 }

@@ -1,27 +1,30 @@
 //! `etlkit corpus`: scenarios in a directory, and what comes out of them.
 
-use std::collections::BTreeMap;
+mod lock;
+
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use etl_synth::truth::Lines;
 use etl_synth::{Memory, simulate};
 
+use self::lock::{Lock, Outputs, Sum};
 use super::synth;
 use crate::Outcome;
 use crate::error::Failure;
+use crate::escape::Printable;
 use crate::output;
-use crate::sink;
-
-/// The file that holds checksum and size of every output.
-const LOCK: &str = "corpus.lock";
 
 /// Arguments of `etlkit corpus`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-corpus.lock, in the directory of the scripts, holds CRC-32 and size of every output; check builds in
-memory and compares.
+corpus.lock, in the directory of the scripts, holds CRC-32 and size of every output. check builds in
+memory and compares; build compares what it has written, and warns on standard error.
+
+Exit codes: 0 fine, 1 check found what is not as corpus.lock says, 2 could not be done: no scenario,
+a mistake in one, or for check no corpus.lock.
 
 Examples:
   etlkit corpus list
@@ -85,12 +88,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 /// The directory of what scripts include: no scenarios.
 const PARTS: &str = "parts";
 
+/// What to do about a directory that is not the right one.
+const WHERE: &str =
+    "--corpus names the directory of the scenario scripts (.kdl), `corpus` without it";
+
 /// The scripts of a directory and of those in it, or those named, in the order of their names: `recipe`,
-/// `rules/file.damaged`.
+/// `rules/file.damaged`. There is one at least.
 fn scripts(corpus: &Path, names: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let failure = |e: std::io::Error| {
-        Failure::new(corpus.display().to_string(), e.to_string())
-            .hint("--corpus names the directory of the scripts")
+    let at = |what: String| Failure::new(corpus.display().to_string(), what).hint(WHERE);
+    let failure = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => at("there is no such directory".to_owned()),
+        io::ErrorKind::NotADirectory => at("this is no directory".to_owned()),
+        _ => at(e.to_string()),
     };
     let mut found = Vec::new();
     let mut directories = vec![(String::new(), corpus.to_owned())];
@@ -107,6 +116,9 @@ fn scripts(corpus: &Path, names: &[String]) -> Result<Vec<(String, PathBuf)>, Fa
                 directories.push((format!("{prefix}{}/", name.to_string_lossy()), path));
             }
         }
+    }
+    if found.is_empty() {
+        return Err(at("this directory has no scenario scripts (.kdl) in it".to_owned()));
     }
     found.sort();
     if let Some(unknown) = names.iter().find(|n| found.iter().all(|(name, _)| name != *n)) {
@@ -129,74 +141,77 @@ fn list(corpus: &Path) -> Result<Outcome, Failure> {
 }
 
 fn build(corpus: &Path, out: &Path, force: bool, names: &[String]) -> Result<Outcome, Failure> {
-    for (name, path) in scripts(corpus, names)? {
+    let scripts = scripts(corpus, names)?;
+    // Before there is anything that would not be compared.
+    let lock = Lock::of(corpus)?;
+    let mut made = Outputs::new();
+    for (name, path) in scripts {
         let scenario = synth::parse(&path, &[], None)?;
         let directory = out.join(&name);
         let store = synth::synthesize(&scenario, &name, &directory, true)?;
         let mut said = String::new();
         for (file, size) in store.finish(force)? {
-            let path = directory.join(file);
+            let path = directory.join(&file);
+            if lock.is_there() {
+                let sum = Sum::of_file(&path)
+                    .map_err(|e| Failure::new(path.display().to_string(), e.to_string()))?;
+                made.insert(format!("{name}/{file}"), sum);
+            }
             said.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
         }
         output::print(&said)?;
     }
+    if lock.is_there() {
+        warn(&lock.differences(&made, names));
+    }
     Ok(Outcome::Fine)
 }
 
+/// Says where what was built is not what was built before. It is built all the same: scripts are changed in order to
+/// see what comes of it.
+fn warn(differences: &[String]) {
+    for difference in differences {
+        tell!("warning: not as corpus.lock says: {}", Printable(difference));
+    }
+    if !differences.is_empty() {
+        tell!(
+            "hint: `etlkit corpus check --update` takes it over; `etlkit corpus check` fails until then"
+        );
+    }
+}
+
 /// CRC-32 and size of every output of a scenario.
-fn outputs(name: &str, path: &Path) -> Result<BTreeMap<String, (u32, usize)>, Failure> {
+fn outputs(name: &str, path: &Path) -> Result<Outputs, Failure> {
     let scenario = synth::parse(path, &[], None)?;
     let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
     simulate(&scenario, &mut files, &mut truth).map_err(|e| Failure::new(name, e.to_string()))?;
     let mut files = files.into_files();
     files.push(("truth.jsonl".to_owned(), truth.into_inner()));
-    let sum = |(file, bytes): (String, Vec<u8>)| {
-        (format!("{name}/{file}"), (crc32fast::hash(&bytes), bytes.len()))
-    };
+    let sum = |(file, bytes): (String, Vec<u8>)| (format!("{name}/{file}"), Sum::of(&bytes));
     Ok(files.into_iter().map(sum).collect())
 }
 
 fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failure> {
-    let lock = corpus.join(LOCK);
-    let known = fs::read_to_string(&lock).unwrap_or_default();
-    let mut found = BTreeMap::new();
-    for (name, path) in scripts(corpus, names)? {
+    let scripts = scripts(corpus, names)?;
+    let lock = Lock::of(corpus)?;
+    if !update && !lock.is_there() {
+        return Err(lock.missing());
+    }
+    let mut found = Outputs::new();
+    for (name, path) in scripts {
         found.extend(outputs(&name, &path)?);
     }
-    let line = |(file, (crc, size)): (&String, &(u32, usize))| format!("{file} {crc:08x} {size}");
-    let lines: Vec<String> = found.iter().map(line).collect();
     if update {
-        // A scenario's name may have a directory in it, a file's has none.
-        let of = |line: &str| line.rsplit_once('/').map_or("", |(name, _)| name).to_owned();
-        let mut all: Vec<String> = known
-            .lines()
-            .filter(|l| !names.is_empty() && !names.contains(&of(l)))
-            .map(str::to_owned)
-            .chain(lines)
-            .collect();
-        all.sort();
-        all.dedup();
-        sink::replace(&lock, (all.join("\n") + "\n").as_bytes())
-            .map_err(|e| Failure::new(lock.display().to_string(), e.to_string()))?;
+        lock.update(&found, names)?;
         return Ok(Outcome::Fine);
     }
     let mut said = String::new();
-    for line in &lines {
-        if !known.lines().any(|l| l == line) {
-            said.push_str(&format!("differs: {line}\n"));
-        }
-    }
-    for line in known.lines() {
-        let file = line.split(' ').next().unwrap_or_default();
-        let of = file.rsplit_once('/').map_or("", |(name, _)| name);
-        let mine = names.iter().any(|n| n == of) || names.is_empty();
-        if mine && !found.contains_key(file) {
-            said.push_str(&format!("missing: {line}\n"));
-        }
+    for difference in lock.differences(&found, names) {
+        said.push_str(&format!("{}\n", Printable(&difference)));
     }
     let fine = said.is_empty();
     if fine {
-        said = format!("{} outputs are as {LOCK} says\n", lines.len());
+        said = format!("{} outputs are as corpus.lock says\n", found.len());
     }
     output::print(&said)?;
     Ok(if fine { Outcome::Fine } else { Outcome::Findings })
