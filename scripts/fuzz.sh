@@ -4,8 +4,9 @@
 # Needs no nightly toolchain: the code has no unsafe parts for a sanitizer to look at, and what libFuzzer
 # wants of the compiler is in a stable one. Seeds come from the simulator; what is found on the way is kept
 # below .cache/fuzz, so that the next run goes on from there. Prints a table of what was done.
-# FUZZ_RUNS=N stops after that many inputs, seeds included, so that the same code is given the same ones.
-# FUZZ_SEED=N starts from the same random numbers each time. FUZZ_WRITE=FILE puts the table into that page. Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
+# FUZZ_RUNS=N stops after that many inputs, seeds included, and FUZZ_SEED=N starts from the same random numbers each time: with either nothing of an
+# earlier run is used or kept, so that the same code is given the same inputs.
+# FUZZ_WRITE=FILE puts the table into that page. Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +23,14 @@ if ! "$tools/bin/cargo-fuzz" fuzz --version 2>/dev/null | grep -q "$cargo_fuzz_v
 fi
 export PATH="$tools/bin:$PATH"
 
-mkdir -p "$work/seeds" "$work/corpus" "$work/found" "$work/logs"
+corpus="$work/corpus"
+if [ -n "${FUZZ_RUNS:-}${FUZZ_SEED:-}" ]; then
+  corpus=$(mktemp -d)
+  trap 'rm -rf "$corpus"' EXIT
+fi
+# Seeds of earlier code are not mixed in.
+rm -rf "$work/seeds"
+mkdir -p "$work/seeds" "$corpus" "$work/found" "$work/logs"
 cargo run --quiet --locked -p etl-tests --example seeds -- "$work/seeds" \
   $([ "$target" = all ] || echo "$target")
 targets=$(cargo run --quiet --locked -p etl-tests --example seeds | cut -f1,2)
@@ -35,11 +43,11 @@ table="| target | executions | edges (cov) | features (ft) | inputs kept |
 |---|---:|---:|---:|---:|"
 while IFS=$'\t' read -r name longest; do
   [ "$target" = all ] || [ "$target" = "$name" ] || continue
-  mkdir -p "$work/corpus/$name"
+  mkdir -p "$corpus/$name"
   log="$work/logs/$name.log"
   words=()
   [ ! -e "$work/seeds/$name.dict" ] || words=(-dict="$work/seeds/$name.dict")
-  FUZZ_TARGET="$name" "$program" "$work/corpus/$name" "$work/seeds/$name" "${words[@]}" \
+  FUZZ_TARGET="$name" "$program" "$corpus/$name" "$work/seeds/$name" "${words[@]}" \
     ${FUZZ_SEED:+-seed="$FUZZ_SEED"} ${FUZZ_RUNS:+-runs="$FUZZ_RUNS"} -max_total_time="$seconds" -timeout=10 -rss_limit_mb=512 -max_len="$longest" \
     -print_final_stats=1 -artifact_prefix="$work/found/$name-" </dev/null >"$log" 2>&1 || failed+=("$name")
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Runs unit tests of the libraries under Miri, which interprets them and finds undefined behaviour: in the crates that these depend on, for they
-# have no unsafe code of their own. Then etl-format's once more as if on a big-endian machine. Where there is a rustup but no Miri, it
-# is installed into the nightly toolchain.
+# Runs the tests of the libraries under Miri, which interprets them and finds undefined behaviour: in the crates that these depend on, for they
+# have no unsafe code of their own. Then etl-format's unit tests once more as if on a big-endian machine. Where there is a rustup but no Miri, it
+# is installed into the nightly toolchain; cargo-nextest, which gives each test a process and a time, is built where it is missing.
 #
-#   scripts/miri.sh [--here] [PACKAGE...]
+#   scripts/miri.sh [--here] [--seconds N] [PACKAGE...]
 #
-# --here leaves the big-endian machine out. Without packages: those whose unit tests have been seen to come to their end; they take
-# twenty minutes of one processor. Interpretation is a thousand times slower than a processor: properties are tried on few cases, some
-# tests on less data (`cfg!(miri)`), and what would take minutes says so (`cfg_attr(miri, ignore)`).
-# Exit codes: 0 all passed; 1 a test failed; 3 there is no Miri here, and none could be installed.
+# --here leaves the big-endian machine out. A test that takes longer than N seconds (120) is stopped: that is no failure, and it is listed.
+# Without packages: the library crates, which takes hours. Interpretation is some ten thousand times slower than a processor: properties are
+# tried on few cases (PROPTEST_CASES), some tests on less data (`cfg!(miri)`), and what is known to take many minutes says so
+# (`cfg_attr(miri, ignore)`). MIRI_TARGET_DIR is where it builds, MIRI_JOBS says how many tests run at once.
+# Exit codes: 0 none failed; 1 a test failed; 2 the command line is wrong; 3 there is no Miri here, and none could be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Of a big-endian machine with 64-bit pointers. Nothing is linked: the standard library's source is all that is needed.
 foreign=s390x-unknown-linux-gnu
+nextest_version=0.9.151
+tools="$PWD/.cache/tools"
 
 cannot() {
   echo "miri: NOT RUN: $1" >&2
@@ -21,12 +24,21 @@ cannot() {
 }
 
 targets=(here "$foreign")
-if [ "${1:-}" = --here ]; then
-  targets=(here)
+seconds=120
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --here) targets=(here) ;;
+    --seconds)
+      seconds="${2:-}"
+      [[ "$seconds" =~ ^[1-9][0-9]*$ ]] || { echo "miri: --seconds takes a number from 1" >&2; exit 2; }
+      shift ;;
+    -*) echo "miri: there is no option $1: scripts/miri.sh [--here] [--seconds N] [PACKAGE...]" >&2; exit 2 ;;
+    *) break ;;
+  esac
   shift
-fi
+done
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-schema etl-tools)
+[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-schema etl-tools etl-synth etl-verify)
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
   command -v rustup >/dev/null || cannot "there is neither a nightly toolchain with Miri nor rustup, which installs one"
@@ -37,25 +49,50 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
   rustup component add miri rust-src --toolchain nightly >&2 || cannot "rustup could not install miri and rust-src"
 fi
 cargo +nightly miri --version
+if ! "$tools/bin/cargo-nextest" nextest --version 2>/dev/null | grep -q "$nextest_version"; then
+  cargo install --quiet --locked --profile dev --root "$tools" --target-dir .cache/build \
+    cargo-nextest --version "$nextest_version" || cannot "cargo-nextest could not be built"
+fi
+export PATH="$tools/bin:$PATH"
 
-export PROPTEST_CASES="${PROPTEST_CASES:-2}" PROPTEST_DISABLE_FAILURE_PERSISTENCE=true
+export PROPTEST_CASES="${PROPTEST_CASES:-1}" PROPTEST_DISABLE_FAILURE_PERSISTENCE=true
 # The clock and the environment are read, as proptest does.
 export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
 export CARGO_TARGET_DIR="${MIRI_TARGET_DIR:-$PWD/.cache/miri}" CARGO_INCREMENTAL=0
+# What takes the real traces or a reader by others is left to tests that run at full speed.
+unset ETLKIT_REQUIRE_SHARED ETLKIT_REQUIRE_FOREIGN ETLKIT_REQUIRE_CHROMIUM
+
+mkdir -p "$CARGO_TARGET_DIR"
+settings="$CARGO_TARGET_DIR/nextest.toml"
+cat >"$settings" <<END
+[profile.default-miri]
+slow-timeout = { period = "${seconds}s", terminate-after = 1, on-timeout = "pass" }
+fail-fast = false
+status-level = "pass"
+final-status-level = "slow"
+END
 
 failed=0
+# Tests of one package somewhere: where they run, which of them.
+interpret() {
+  local target=$1 package=$2
+  shift 2
+  echo "miri: $package, $target"
+  local where=()
+  [ "$target" = here ] || where=(--target "$target")
+  cargo +nightly miri nextest run --locked --config-file "$settings" ${MIRI_JOBS:+-j "$MIRI_JOBS"} ${where[@]+"${where[@]}"} \
+    --package "$package" "$@" || failed=1
+}
 for target in "${targets[@]}"; do
+  where=()
+  [ "$target" = here ] || where=(--target "$target")
+  cargo +nightly miri setup ${where[@]+"${where[@]}"} >/dev/null 2>&1 || cannot "the standard library cannot be built for Miri ($target)"
   if [ "$target" = here ]; then
-    chosen=("${packages[@]}")
-    where=()
+    for package in "${packages[@]}"; do
+      interpret here "$package" --lib --tests
+    done
   else
-    chosen=(etl-format)
-    where=(--target "$target")
+    interpret "$target" etl-format --lib
   fi
-  cargo +nightly miri setup ${where[@]+"${where[@]}"} >/dev/null 2>&1 || cannot "the standard library cannot be built for Miri (${target})"
-  for package in "${chosen[@]}"; do
-    echo "miri: $package, $target"
-    cargo +nightly miri test --quiet --locked --no-fail-fast ${where[@]+"${where[@]}"} --package "$package" --lib || failed=1
-  done
 done
 exit $failed

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the libraries for a 32-bit machine (i686) and for a big-endian one (s390x) and runs their tests there: the first on this
-# processor, the second in qemu. Standard libraries come from rustup; compilers to link with, and qemu, from Debian or Ubuntu.
+# processor, the second in qemu. Then the tools: what they simulate there has to be what corpus.lock says, byte for byte, and is judged.
+# Standard libraries come from rustup; compilers to link with, and qemu, from Debian or Ubuntu.
 #
 #   scripts/targets.sh [--build-only] [--target TRIPLE] [PACKAGE...]
 #
-# Without packages: those whose tests need nothing but themselves. What is not here yet is installed, which needs root.
+# Without packages: those whose tests need nothing but themselves, and the tools. What is not here yet is installed, which needs root.
 # Exit codes: 0 all passed; 1 a build or a test failed; 3 there is no compiler or standard library for them, and none could be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,9 +17,10 @@ cannot() {
 
 targets=(i686-unknown-linux-gnu s390x-unknown-linux-gnu)
 verb=(test --no-fail-fast)
+run=yes
 while [ $# -gt 0 ]; do
   case $1 in
-    --build-only) verb=(test --no-run) ;;
+    --build-only) verb=(test --no-run) run=no ;;
     --target)
       targets=("${2:?which target?}")
       shift
@@ -28,7 +30,10 @@ while [ $# -gt 0 ]; do
   shift
 done
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-schema etl-tools etl-synth etl-verify)
+tools=no
+[ ${#packages[@]} -gt 0 ] || { packages=(etl-format etl-schema etl-tools etl-synth etl-verify) && tools=yes; }
+# A few that between them have the CLR, the kernel, stacks, losses, several sessions and processes, and 32-bit machines and processes.
+scenarios=(recipe kernel-session clr-stacks lost-events two-sessions windows-32 wow64)
 
 install() {
   apt-get install -y -qq "$@" >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq "$@" >/dev/null; } ||
@@ -60,5 +65,16 @@ for target in "${targets[@]}"; do
   esac
   echo "targets: ${verb[*]} for $target: ${packages[*]}"
   cargo "${verb[@]}" --quiet --locked --all-features --target "$target" "${packages[@]/#/--package=}" || failed=1
+  [ $tools = yes ] || continue
+  echo "targets: the tools for $target"
+  # As tests are built: with the checks, and not so slowly that an emulator takes an hour.
+  tool() { cargo "$1" --quiet --locked --profile test --target "$target" --package etlkit "${@:2}"; }
+  tool build --bins || { failed=1 && continue; }
+  [ $run = yes ] || continue
+  tool run --bin etlkit -- corpus check "${scenarios[@]}" || failed=1
+  out=$(mktemp -d)
+  tool run --bin etlkit -- synth corpus/recipe.kdl -o "$out" >&2 || failed=1
+  tool run --bin etlverify -- "$out/recipe.etl" || failed=1
+  rm -rf "$out"
 done
 exit $failed

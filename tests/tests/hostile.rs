@@ -6,6 +6,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use etl_tests::fuzz::mutate::{self, Dice};
+use etl_tests::fuzz::regressions::regressions;
 use etl_tests::fuzz::seeds::Material;
 use etl_tests::fuzz::{TARGETS, find};
 
@@ -76,30 +77,11 @@ fn every_scenario_gives_seeds() {
 
 #[test]
 fn inputs_that_once_failed_do_no_more() {
-    let directory = etl_tests::root().join("tests/regressions");
-    let mut found = 0;
-    for entry in fs::read_dir(directory).expect("the regressions") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        let (target, _) = name.split_once('-').expect("TARGET-WHAT.hex");
-        let text = fs::read_to_string(&path).expect("hexadecimal text");
-        try_input(find(target), &name, &unhex(&text));
-        found += 1;
+    let found = regressions().expect("hexadecimal text in files called TARGET-WHAT.hex");
+    assert!(!found.is_empty());
+    for input in found {
+        try_input(find(&input.target), &input.name, &input.bytes);
     }
-    assert!(found > 0);
-}
-
-/// Hexadecimal digits to bytes; lines with `#` before them say what it is about.
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .flat_map(str::chars)
-        .filter_map(|c| c.to_digit(16))
-        .map(|digit| digit as u8)
-        .collect();
-    assert!(digits.len().is_multiple_of(2), "half a byte");
-    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
 #[test]

@@ -233,20 +233,27 @@ pub fn salvage(bytes: &[u8]) -> Outcome {
 pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
     let options = Options { limits, ..Options::salvage() };
     let outcome = file_order(bytes, &options);
-    for other in [file_order(file(bytes), &options), file_order(pipe(bytes), &options)] {
-        assert!(other.same_as(&outcome), "{other:#?}\nis not\n{outcome:#?}");
+    // Miri takes a second for each way of reading, and two from a file.
+    let few = cfg!(miri);
+    if !few {
+        for other in [file_order(file(bytes), &options), file_order(pipe(bytes), &options)] {
+            assert!(other.same_as(&outcome), "{other:#?}\nis not\n{outcome:#?}");
+        }
     }
     let sorted = |records: &[Seen]| {
         let mut places: Vec<_> = records.iter().map(|r| (r.buffer, r.at, r.stamp)).collect();
         places.sort_unstable();
         places
     };
-    for options in [Options { order: OrderCheck::Full, ..options }, ahead(options), heads(options)]
-    {
+    let orders = [ahead(options), Options { order: OrderCheck::Full, ..options }, heads(options)];
+    for options in orders.into_iter().take(if few { 1 } else { 3 }) {
         let timed = time_order(bytes, &options);
         assert_eq!(timed.end.is_ok(), outcome.end.is_ok());
         assert_eq!(sorted(&timed.records), sorted(&outcome.records));
         assert_eq!(timed.damage, outcome.damage);
+        if few {
+            continue;
+        }
         for source in [time_order(file(bytes), &options), time_order(spooled(bytes, 9), &options)] {
             assert!(source.same_as(&timed), "{source:#?}\nis not\n{timed:#?}");
         }

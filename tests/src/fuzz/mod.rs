@@ -8,6 +8,7 @@
 
 pub mod generate;
 pub mod mutate;
+pub mod regressions;
 pub mod seeds;
 
 mod cli;

@@ -38,6 +38,33 @@ fn judged(records: &[Vec<u8>], each: usize) {
     // What is quadratic takes minutes.
     assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
     assert!(!report.text().is_empty());
+    if std::env::var_os("ETLKIT_GROWTH").is_some() {
+        tell_growth(records);
+    }
+}
+
+/// Says how much longer twice as many records take: some two times where the time is linear, four where it grows
+/// with the square. What is asserted is memory; times are for people (`ETLKIT_GROWTH=1 cargo test --release -p etl-tests
+/// --test limits verdicts -- --nocapture --test-threads 1`).
+fn tell_growth(records: &[Vec<u8>]) {
+    let milliseconds = |bytes: &[u8]| {
+        let once = |_| {
+            let begin = std::time::Instant::now();
+            verify(bytes, "crafted.etl").unwrap();
+            begin.elapsed().as_secs_f64() * 1e3
+        };
+        (0..5).map(once).fold(f64::INFINITY, f64::min)
+    };
+    // Loads, unloads and samples follow on each other, and some come in pairs: every other pair is left out.
+    let half: Vec<_> = records.chunks(2).step_by(2).flatten().cloned().collect();
+    let (whole, half) = (milliseconds(&trace(records)), milliseconds(&trace(&half)));
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or_default();
+    eprintln!(
+        "growth: {name}: {} records {whole:.1} ms, half of them {half:.1} ms: {:.1} times",
+        records.len(),
+        whole / half
+    );
 }
 
 /// An event of one of the CLR's providers.
