@@ -84,6 +84,19 @@ fn inputs_that_once_failed_do_no_more() {
     }
 }
 
+/// The page on fuzzing names each of them, and no other.
+#[test]
+fn inputs_that_once_failed_are_told_of() {
+    let page = fs::read_to_string(etl_tests::root().join("docs/fuzzing.md")).expect("the page");
+    let (_, told) = page.split_once("What was found").expect("the part on what was found");
+    let rows = told.lines().filter(|line| line.starts_with("| `"));
+    let names: BTreeSet<&str> = rows
+        .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
+        .collect();
+    let found = regressions().expect("readable inputs");
+    assert_eq!(names, found.iter().map(|input| input.name.as_str()).collect());
+}
+
 #[test]
 fn nothing_at_all_and_one_byte_are_fine() {
     for target in TARGETS {
