@@ -273,13 +273,15 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
     Ok(())
 }
 
-/// Names in parentheses with commas between; or one name alone. They may hold spaces.
+/// Names in parentheses with commas between; or one name alone. They may hold spaces, but not at their ends.
 fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
     const EXPECTED: &str = "keywords in parentheses, with commas between";
     let Some(rest) = first.text.strip_prefix('(') else {
         // A comma or a parenthesis means a list that was not begun.
         let list = first.text.contains([',', '(', ')']);
-        return if list { Err(wrong(first, EXPECTED)) } else { Ok(vec![first.text.clone()]) };
+        let name = first.text.trim();
+        let sound = !list && !name.is_empty();
+        return if sound { Ok(vec![name.to_owned()]) } else { Err(wrong(first, EXPECTED)) };
     };
     let mut text = rest.to_owned();
     while !text.ends_with(')') {

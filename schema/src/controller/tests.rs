@@ -238,6 +238,20 @@ fn mistakes_are_told_where_they_are() {
     assert_eq!(slip.hint.as_deref(), Some("did you mean -buffersize?"));
 }
 
+/// A space at the end of a keyword is no part of it, in a list or alone.
+#[test]
+fn a_keyword_alone_is_what_it_is_in_a_list() {
+    let keywords = |line: &str| started(line).providers[0].keywords.clone();
+    let named = Some(Keywords::Names(vec!["My Loader".to_owned()]));
+    assert_eq!(keywords("logman start x -p Y \" My Loader \" -ets"), named);
+    assert_eq!(keywords("logman start x -p Y \"( My Loader )\" -ets"), named);
+    for nothing in ["\" \"", "\"( )\"", "()"] {
+        let error =
+            format!("logman start x -p Y {nothing} -ets").parse::<CommandLine>().unwrap_err();
+        assert!(error.expected.contains("keywords in parentheses"), "{nothing}: {error}");
+    }
+}
+
 /// Text of names and files: any characters but those that separate in a list.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
