@@ -18,6 +18,7 @@ mod commands;
 mod error;
 mod escape;
 mod filter;
+mod headless;
 mod input;
 mod names;
 mod output;

@@ -2,6 +2,10 @@
 
 use crate::constants::{ClockType, FILETIME_PER_SECOND, FILETIME_UNIX_EPOCH};
 
+/// Ticks in a second that a trace without a header event is taken to have: what Windows has used since
+/// version 10, release 1809.
+pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
+
 /// How the raw stamps of a trace relate to the calendar.
 ///
 /// `filetime = start_time + floor((stamp - start_stamp) * 10^7 / frequency)`. The raw stamps stay
@@ -38,6 +42,13 @@ impl Clock {
             _ => u64::try_from(perf_freq).unwrap_or(0),
         };
         Clock { kind, start_time, start_stamp, frequency: frequency.max(1) }
+    }
+
+    /// The clock of a trace whose header event is lost: nobody told one. Times count from this stamp, with
+    /// [`ASSUMED_FREQUENCY`], in the calendar from FILETIME 0.
+    #[must_use]
+    pub fn assumed(start_stamp: i64) -> Self {
+        Clock::new(ClockType::RAW, 0, start_stamp, ASSUMED_FREQUENCY, 0)
     }
 
     /// Units of `per_second` since the session's start, rounded down.

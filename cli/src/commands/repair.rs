@@ -12,6 +12,7 @@ use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::{self, ReportFormat};
 use crate::problem::Problem;
@@ -88,6 +89,9 @@ impl WithSource for Repair<'_> {
             progress.pass(record.bytes().len());
         });
         match done {
+            Ok((_, report)) if !report.header && report.summary.events_written == 0 => {
+                Err(headless::nothing(self.name))
+            }
             Ok((_, report)) => Ok(report),
             Err(e) if e.is_io() => Err(self.sink.failure(&e)),
             Err(e) => Err(input::not_a_trace(self.name, &e, &input::head(&mut source))),
@@ -163,10 +167,7 @@ impl<'a> Report<'a> {
         // Writing to a string does not fail.
         let _ = writeln!(out, "{input} {was}");
         if !self.header {
-            let _ = writeln!(
-                out,
-                "  its header event is lost: times count from its first record, at an assumed 10 MHz"
-            );
+            let _ = writeln!(out, "  {}", headless::LOST);
         } else if !self.closed {
             let _ = writeln!(out, "  it was not closed: its end is told by its last record");
         }

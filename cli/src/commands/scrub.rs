@@ -14,6 +14,7 @@ use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
@@ -217,6 +218,7 @@ impl WithSource for Scrub<'_> {
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
+        headless::something(name, &trace)?;
         let lists = args.secrets_file.iter().map(PathBuf::as_path);
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
@@ -227,6 +229,7 @@ impl WithSource for Scrub<'_> {
         let made = made.map(|(_, summary)| summary);
         let summary = made.map_err(|failed| sink.failed(name, &failed))?;
         drop(progress);
+        headless::warn(name, &trace);
         if summary.left > 0 {
             return Err(Failure::new(
                 name,

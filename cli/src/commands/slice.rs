@@ -13,6 +13,7 @@ use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
 use crate::filter::FilterArgs;
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
@@ -93,6 +94,7 @@ impl WithSource for Slice<'_> {
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
+        headless::something(name, &trace)?;
         let mut filter = args.filter.compile(&trace.clock())?;
         if filter.asks_for_names()
             && let Ok(mut records) = trace.file_order()
@@ -114,6 +116,7 @@ impl WithSource for Slice<'_> {
         .map(|(_, summary)| summary);
         let summary = made.map_err(|failed| sink.failed(name, &failed))?;
         drop(progress);
+        headless::warn(name, &trace);
         let report = match args.format {
             ReportFormat::Text => text(sink.name(), &summary),
             ReportFormat::Json => json(name, sink.name(), &summary),

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
-use etl_format::read::Source;
+use etl_format::read::{Options, Source, Trace};
 use etl_verify::{Enabled, Gates, Report, Rule, Settings, Truth, Verdict};
 
 use crate::Outcome;
 use crate::commands::spec::ProfileArg;
 use crate::error::Failure;
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output;
 use crate::progress::Progress;
@@ -440,8 +441,14 @@ fn judge(
                     progress.pass(r.bytes().len());
                 }
             };
-            etl_verify::verify_with(&mut source, &self.0, self.1, watch)
-                .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))
+            let report = etl_verify::verify_with(&mut source, &self.0, self.1, watch)
+                .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))?;
+            if report.records == 0
+                && let Ok(trace) = Trace::open(&mut source, &Options::salvage())
+            {
+                headless::something(&self.0, &trace)?;
+            }
+            Ok(report)
         }
     }
     Input::open(path, input)?.with(Judge(input::display(path), settings, quiet))

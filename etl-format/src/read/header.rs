@@ -282,6 +282,12 @@ impl FileHeader {
         }
     }
 
+    /// Whether it was read, and does not stand in for a header event that is lost ([`FileHeader::unknown`]).
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        *self != FileHeader { mode: self.mode, ..FileHeader::unknown(self.buffer_size) }
+    }
+
     /// The clock of the trace's stamps.
     #[must_use]
     pub fn clock(&self) -> Clock {

@@ -94,10 +94,16 @@ impl<S: Source> Trace<S> {
         &self.header
     }
 
-    /// The clock of the trace's stamps.
+    /// The clock of the trace's stamps. Where the header event is lost ([`FileHeader::is_known`]), times count from
+    /// the first record, by [`Clock::assumed`].
     #[must_use]
     pub fn clock(&self) -> Clock {
-        self.header.clock()
+        if self.header.is_known() {
+            return self.header.clock();
+        }
+        let data = self.buffers.iter().filter(|b| !b.is_header());
+        let first = data.map(|b| b.first_stamp).filter(|stamp| *stamp > i64::MIN).min();
+        Clock::assumed(first.unwrap_or(0))
     }
 
     /// The buffers in file order.

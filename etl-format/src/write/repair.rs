@@ -7,7 +7,7 @@ use crate::compress::Effort;
 use crate::constants::{ClockType, CompressionFormat, LogFileMode};
 use crate::error::Result;
 use crate::read::{
-    Damage, FileHeader, Limits, Mode, Note, Options, OrderCheck, OrderReport, Record, Source, Trace,
+    Damage, Limits, Mode, Note, Options, OrderCheck, OrderReport, Record, Source, Trace,
 };
 
 use super::medium::Medium;
@@ -15,9 +15,7 @@ use super::pack::{BufferPacker, Packer};
 use super::relog::{Relog, RelogPlan};
 use super::session::Summary;
 
-/// Ticks in a second that a trace without a header is taken to have: what Windows has used since
-/// version 10, release 1809.
-pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
+pub use crate::clock::ASSUMED_FREQUENCY;
 
 /// What repairing a trace came to.
 #[derive(Clone, Debug)]
@@ -108,7 +106,7 @@ pub fn repair_with<S: Source, M: Medium>(
     let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits, threads };
     let mut trace = Trace::open(input, &options)?;
     let found = trace.header().clone();
-    let header = is_known(&found);
+    let header = found.is_known();
     let closed = header && found.is_closed();
     let mut plan = RelogPlan::copying(&mut trace)?;
     if !closed || found.end_time <= found.start_time {
@@ -116,9 +114,7 @@ pub fn repair_with<S: Source, M: Medium>(
         plan.header.end_time = 0;
     }
     if !header {
-        let data = trace.buffers().iter().filter(|b| !b.is_header());
-        let first = data.map(|b| b.first_stamp).filter(|stamp| *stamp > i64::MIN).min();
-        plan.header.stamp = first.unwrap_or(0);
+        plan.header.stamp = trace.clock().start_stamp;
         (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
         plan.header.log_minor = 5;
         plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
@@ -154,10 +150,4 @@ pub fn repair_with<S: Source, M: Medium>(
     notes.sort_by_key(Note::offset);
     let (medium, summary) = relog.finish()?;
     Ok((medium, RepairReport { summary, damage, notes, closed, header, order, too_long }))
-}
-
-/// Whether the header is one that was read, not what stands in for it.
-fn is_known(header: &FileHeader) -> bool {
-    let unknown = FileHeader::unknown(header.buffer_size);
-    *header != FileHeader { mode: header.mode, ..unknown }
 }

@@ -44,6 +44,13 @@ fn one(facts: &Facts, file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
         let finding = Finding::new(&FILE_DAMAGED, message);
         findings.push(finding.in_file(&file.name, offset, fault.processor));
     }
+    if !file.header.is_known() {
+        let message = format!(
+            "{of}the header event is lost: nothing is told of session, system and clock; times count from the \
+             first record, at an assumed 10 MHz"
+        );
+        findings.push(Finding::new(&FILE_DAMAGED, message).in_file(&file.name, 0, None));
+    }
     for note in &file.notes {
         let rule = match note {
             Note::EventsLost(_) => &FILE_EVENTS_LOST,
@@ -122,6 +129,9 @@ fn overwritten(
 /// What the header says of the clock.
 fn clock(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
     let header = &file.header;
+    if !header.is_known() {
+        return;
+    }
     let mut tell = |message: String| {
         findings.push(Finding::new(&FILE_CLOCK, format!("{of}{message}")));
     };

@@ -10,6 +10,7 @@ use etl_tools::diff::{self, Difference, Event, Ignore, Summary, Which, diff};
 
 use crate::Outcome;
 use crate::error::Failure;
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::names;
 use crate::output::{self, ReportFormat};
@@ -141,13 +142,18 @@ impl<A: Source> WithSource for Both<'_, A> {
         for (name, damage) in names.iter().zip(&summary.damage) {
             problem::warn(name, damage);
         }
+        headless::warn(&names[0], &a);
+        headless::warn(&names[1], &b);
         Ok(if summary.differs() { Outcome::Findings } else { Outcome::Fine })
     }
 }
 
 fn open<'s, S: Source>(source: &'s mut S, name: &str) -> Result<Trace<&'s mut S>, Failure> {
     let head = input::head(source);
-    Trace::open(source, &Options::salvage()).map_err(|e| input::not_a_trace(name, &e, &head))
+    let trace = Trace::open(source, &Options::salvage())
+        .map_err(|e| input::not_a_trace(name, &e, &head))?;
+    headless::something(name, &trace)?;
+    Ok(trace)
 }
 
 enum Renderer {

@@ -21,6 +21,7 @@ use crate::Outcome;
 use crate::commands::spec::ProfileArg;
 use crate::error::Failure;
 use crate::filter::{Filter, FilterArgs};
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::Output;
 use crate::problem;
@@ -143,7 +144,10 @@ impl WithSource for Dump<'_> {
             return Err(self.unreadable(error, &mut source));
         }
         match Trace::open(&mut source, &options) {
-            Ok(mut trace) => self.ordered(&mut trace),
+            Ok(mut trace) => {
+                headless::something(self.name, &trace)?;
+                self.ordered(&mut trace)
+            }
             Err(error) => Err(self.unreadable(Some(error), &mut source)),
         }
     }
@@ -159,15 +163,26 @@ impl Dump<'_> {
 
     fn file_order<S: Source>(&self, records: &mut FileOrder<S>) -> Result<Outcome, Failure> {
         // How much is to come is not known of a pipe.
-        let mut printer = Printer::new(self.args, &records.clock(), 0)?;
-        while printer.wants_more() {
-            match records.next_record() {
-                Ok(Some(record)) => printer.print(&record)?,
-                Ok(None) => break,
-                Err(error) => return printer.fail(self.name, &error),
+        let start = |clock| Printer::new(self.args, &clock, 0);
+        let known = records.header().is_known();
+        let mut printer = if known { Some(start(records.clock())?) } else { None };
+        while printer.as_ref().is_none_or(Printer::wants_more) {
+            match (records.next_record(), &mut printer) {
+                (Ok(Some(record)), Some(printer)) => printer.print(&record)?,
+                // Without a header event times count from the first record.
+                (Ok(Some(record)), None) => {
+                    printer.insert(start(Clock::assumed(record.stamp()))?).print(&record)?;
+                }
+                (Ok(None), _) => break,
+                (Err(error), Some(printer)) => return printer.fail(self.name, &error),
+                (Err(error), None) => return Err(Failure::trace(self.name, &error)),
             }
         }
+        let Some(mut printer) = printer else { return Err(headless::nothing(self.name)) };
         printer.finish()?;
+        if !known {
+            tell!("warning: {}: {}", crate::escape::Printable(self.name), headless::LOST);
+        }
         Ok(self.complain(records.damage(), &[]))
     }
 
@@ -203,6 +218,7 @@ impl Dump<'_> {
                 report.overlaps
             );
         }
+        headless::warn(self.name, trace);
         self.complain(&[], trace.notes());
         Ok(outcome)
     }

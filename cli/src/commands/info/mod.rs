@@ -11,6 +11,7 @@ use etl_format::read::{Mode, Options, Source};
 
 use crate::Outcome;
 use crate::error::Failure;
+use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::output::{self, ReportFormat};
 use crate::threads::ThreadArgs;
@@ -20,7 +21,8 @@ use survey::Survey;
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 readable, 1 damaged but read as far as possible, 2 not readable.
+Exit codes: 0 readable, 1 damaged but read as far as possible, 2 not readable; of several files the
+others are told of all the same.
 Lost events and other notes are listed as problems and do not change the exit code.
 
 Examples:
@@ -44,19 +46,40 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let surveys = surveys(args)?;
-    let text = match (args.format, surveys.as_slice()) {
-        (ReportFormat::Json, [one]) => output::json(one),
+    let mut surveys = Vec::new();
+    let mut failures = Vec::new();
+    for told in all(args) {
+        match told {
+            Ok(survey) => surveys.push(survey),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let last = failures.pop();
+    // One file that is no trace does not keep the others from being told of.
+    if !surveys.is_empty() {
+        print(args, &surveys)?;
+    }
+    failures.iter().for_each(|failure| tell!("error: {failure}"));
+    match last {
+        Some(last) => Err(last),
+        None if surveys.iter().any(|s| s.damaged) => Ok(Outcome::Findings),
+        None => Ok(Outcome::Fine),
+    }
+}
+
+/// Prints what is told of files: a list where several were named.
+fn print(args: &Args, surveys: &[Survey]) -> Result<(), Failure> {
+    let several = args.files.len() > 1;
+    let text = match (args.format, surveys) {
+        (ReportFormat::Json, [one]) if !several => output::json(one),
         (ReportFormat::Json, many) => output::json(&many),
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
-    output::print(&text)?;
-    Ok(if surveys.iter().any(|s| s.damaged) { Outcome::Findings } else { Outcome::Fine })
+    Ok(output::print(&text)?)
 }
 
-/// The surveys of all files, several files at a time. What is told, and which failure, is as if they had
-/// been read one behind the other.
-fn surveys(args: &Args) -> Result<Vec<Survey>, Failure> {
+/// The surveys of all files, several files at a time, in the order of the files.
+fn all(args: &Args) -> Vec<Result<Survey, Failure>> {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     let threads = args.threads.count();
     let at_once = threads.min(args.files.len()).max(1);
@@ -73,10 +96,6 @@ fn surveys(args: &Args) -> Result<Vec<Survey>, Failure> {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(file) = args.files.get(at) else { return };
                     let survey = survey(file, options, &args.input);
-                    if survey.is_err() {
-                        // Of those behind it nobody will hear.
-                        next.store(args.files.len(), Ordering::Relaxed);
-                    }
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some(place) = done.get_mut(at) {
                         *place = Some(survey);
@@ -85,7 +104,6 @@ fn surveys(args: &Args) -> Result<Vec<Survey>, Failure> {
             });
         }
     });
-    // Those that nobody began stand behind one that failed.
     done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
 }
 
@@ -94,13 +112,18 @@ fn survey(path: &Path, options: Options, args: &InputArgs) -> Result<Survey, Fai
     impl WithSource for Look {
         type Output = Result<Survey, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
-            Survey::new(&mut source, &self.0, &self.1).map_err(|e| {
+            let survey = Survey::new(&mut source, &self.0, &self.1).map_err(|e| {
                 let head = input::head(&mut source);
                 match self.1.mode {
                     Mode::Strict => input::not_whole(&self.0, &e, &head),
                     Mode::Salvage => input::not_a_trace(&self.0, &e, &head),
                 }
-            })
+            })?;
+            if survey.header || survey.records > 0 {
+                Ok(survey)
+            } else {
+                Err(headless::nothing(&self.0))
+            }
         }
     }
     Input::open(path, args)?.with(Look(input::display(path), options))

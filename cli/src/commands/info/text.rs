@@ -3,9 +3,13 @@
 use std::fmt::{self, Write};
 
 use crate::escape::Printable;
+use crate::headless;
 use crate::output::size;
 
 use super::survey::Survey;
+
+/// What stands where nobody told a value.
+const NOT_TOLD: &str = "not told";
 
 /// Lists longer than this are cut, and say so.
 const MOST: usize = 40;
@@ -20,12 +24,27 @@ pub(super) fn render(survey: &Survey) -> String {
 fn write(s: &Survey, out: &mut String) -> fmt::Result {
     writeln!(out, "{}", Printable(&s.file))?;
     let mut row = |name: &str, value: &str| writeln!(out, "  {name:<12}{}", Printable(value));
-    row("system", &format!("{}, {} processors, {}-bit", s.os, s.processors, s.pointer_size * 8))?;
-    row("session", &format!("\"{}\" in {}", one_line(&s.logger_name), one_line(&s.log_file_name)))?;
-    row("written by", &format!("{}, log version {}, mode {}", s.dialect, s.log_version, s.mode))?;
-    row("clock", &format!("{}, {} ticks a second", s.clock, s.perf_freq))?;
-    row("start", &s.start_time)?;
-    row("end", s.end_time.as_deref().unwrap_or("not told: the session was not closed"))?;
+    if s.header {
+        let bits = s.pointer_size.map(|bytes| bytes * 8);
+        let processors = told(s.processors);
+        row("system", &format!("{}, {processors} processors, {}-bit", text(&s.os), told(bits)))?;
+        let (session, file) = (one_line(text(&s.logger_name)), one_line(text(&s.log_file_name)));
+        row("session", &format!("\"{session}\" in {file}"))?;
+        let (version, mode) = (text(&s.log_version), text(&s.mode));
+        let dialect = told(s.dialect);
+        row("written by", &format!("{dialect}, log version {version}, mode {mode}"))?;
+        row("clock", &format!("{}, {} ticks a second", text(&s.clock), told(s.perf_freq)))?;
+        row("start", text(&s.start_time))?;
+        row("end", s.end_time.as_deref().unwrap_or("not told: the session was not closed"))?;
+    } else {
+        row("header", headless::LOST)?;
+        for name in ["system", "session", "written by", "clock", "start", "end"] {
+            row(name, NOT_TOLD)?;
+        }
+        if let Some(seconds) = s.duration_seconds {
+            row("events", &format!("{seconds:.3} s, if its clock ticks so"))?;
+        }
+    }
     if let (Some(first), Some(last), Some(seconds)) =
         (&s.first_event_time, &s.last_event_time, s.duration_seconds)
     {
@@ -42,7 +61,12 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
             size(s.bytes_used)
         ),
     )?;
-    row("lost", &format!("{} events, {} buffers", s.events_lost, s.buffers_lost))?;
+    match (s.events_lost, s.buffers_lost) {
+        (Some(events), Some(buffers)) => {
+            row("lost", &format!("{events} events, {buffers} buffers"))?;
+        }
+        _ => row("lost", NOT_TOLD)?,
+    }
     let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     row("records", &format!("{}: {}", s.records, kinds.join(", ")))?;
 
@@ -81,6 +105,14 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
         writeln!(out, "    {p}")?;
     }
     cut(out, s.problems.len(), "problems")
+}
+
+fn text(value: &Option<String>) -> &str {
+    value.as_deref().unwrap_or(NOT_TOLD)
+}
+
+fn told(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| NOT_TOLD.to_owned(), |value| value.to_string())
 }
 
 fn cut(out: &mut String, len: usize, what: &str) -> fmt::Result {

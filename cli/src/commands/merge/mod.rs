@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _};
+use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _, Trace};
 use etl_format::write::File;
 use etl_format::write::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
 use serde::Serialize;
@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::Printable;
+use crate::headless;
 use crate::input::{self, Input, InputArgs};
 use crate::output::{self, ReportFormat};
 use crate::problem::Problem;
@@ -91,9 +92,17 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let merged = passes::merge(&mut inputs, || File::new(file), &options(args), &mut watch);
     let done = match merged {
         Ok(done) => done,
-        Err(error) => return Err(failure(&error, &names, &heads, &sink)),
+        Err(error) => return Err(failure(&error, args.salvage, &names, &heads, &sink)),
     };
     drop(progress);
+    for ((input, name), told) in inputs.iter_mut().zip(&names).zip(&done.inputs) {
+        if !told.damage.is_empty()
+            && let Ok(trace) = Trace::open(input.any(), &Options::salvage())
+        {
+            headless::something(name, &trace)?;
+            headless::warn(name, &trace);
+        }
+    }
     let size = sink.size()?;
     let report = Report::new(&names, &sink, size, &done).render(args.report);
     sink.finish(&report)?;
@@ -139,11 +148,20 @@ fn options(args: &Args) -> MergeOptions {
     }
 }
 
-fn failure(error: &MergeError, names: &[String], heads: &[Vec<u8>], sink: &Sink) -> Failure {
+fn failure(
+    error: &MergeError,
+    salvage: bool,
+    names: &[String],
+    heads: &[Vec<u8>],
+    sink: &Sink,
+) -> Failure {
     let name = |input: usize| names.get(input).map_or("", String::as_str);
     match error {
         MergeError::Input { input, error } => {
             let head = heads.get(*input).map_or(&[][..], Vec::as_slice);
+            if salvage {
+                return input::not_a_trace(name(*input), error, head);
+            }
             let hint = "the trace is damaged; --salvage merges what can be read, and `etlkit repair` says what cannot";
             input::not_sound(name(*input), error, head, hint)
         }
