@@ -25,7 +25,9 @@
 //! # Ok::<(), etl_format::Error>(())
 //! ```
 //!
-//! `examples/compare.rs` is a program that compares two traces. The crate has no features.
+//! # Examples
+//! Programs in `examples/`, each of which runs as it is (`cargo run --example compare`): `compare` compares two traces, `slice` cuts a
+//! piece out of one, `scrub` makes one for strangers. The crate has no features.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -52,3 +54,8 @@ impl std::fmt::Display for Failed {
 }
 
 impl std::error::Error for Failed {}
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,8 @@
 //! Where the threads of a trace were: the innermost frames of its stacks, by name, the most frequent first.
 //!
-//! `cargo run --release -p etl-verify --example symbols -- trace.etl`
+//! `cargo run --release -p etl-verify --example symbols [-- trace.etl]`; without a file, of a trace of its own.
+
+mod input;
 
 use std::collections::BTreeMap;
 
@@ -10,12 +12,29 @@ use etl_verify::facts::kernel::{self, KernelEvent};
 use etl_verify::symbols::Symbols;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("which trace?")?;
-    let bytes = std::fs::read(path)?;
-    let symbols = Symbols::read(bytes.as_slice())?;
+    // Under test the command line is the test runner's.
+    let path = std::env::args_os().nth(1).filter(|_| !cfg!(test));
+    let bytes = match &path {
+        Some(path) => std::fs::read(path)?,
+        None => input::trace(8)?,
+    };
+    let places = places(&bytes)?;
+    for (place, count) in places.iter().take(20) {
+        println!("{count:8} {place}");
+    }
+    if path.is_none() {
+        let (compare, sort) = ("4 Shop.dll!Shop.Program.Compare", "4 Shop.dll!Shop.Program.Sort");
+        assert_eq!(places, [(compare.to_owned(), 6), (sort.to_owned(), 2)]);
+    }
+    Ok(())
+}
+
+/// What was at the innermost frames, with the process, and how often.
+fn places(bytes: &[u8]) -> etl_format::Result<Vec<(String, u64)>> {
+    let symbols = Symbols::read(bytes)?;
     let index = symbols.index();
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
-    let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
+    let mut trace = Trace::open(bytes, &Options::salvage())?;
     let mut records = trace.ordered()?;
     while let Some(record) = records.next_record()? {
         let (pid, frame) = match (kernel::decode(&record), decode(&record).map(|d| d.event)) {
@@ -34,8 +53,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut places: Vec<_> = places.into_iter().collect();
     places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    for (place, count) in places.iter().take(20) {
-        println!("{count:8} {place}");
-    }
-    Ok(())
+    Ok(places)
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
 }

@@ -17,7 +17,7 @@
 //!
 //! # Examples
 //! Programs in `examples/`, each of which runs as it is: `judge` prints a report and looks at its findings, `snapshot` renders a trace
-//! for a snapshot test, `symbols` asks what is at addresses.
+//! for a snapshot test, `symbols` asks what is at addresses, `pace` measures.
 //!
 //! # Features
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.

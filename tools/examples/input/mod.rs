@@ -1,0 +1,96 @@
+//! What the examples read where no trace is named: one of their own.
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_schema::encode::PayloadBuilder;
+use etl_schema::tables::Registry;
+use etl_schema::{EventSchema, Identity};
+
+/// The .NET runtime.
+const RUNTIME: Guid =
+    Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// Two processes, 100 and 200, load a module from the home directory of the same user, compile a method, and collect garbage twice.
+pub fn trace() -> Outcome<Vec<u8>> {
+    let header = LogFileHeader {
+        stamp: 1_000,
+        perf_freq: 10_000_000,
+        start_time: 132_000_000_000_000_000,
+        ..LogFileHeader::new()
+    };
+    let file = File::new(Cursor::new(Vec::new()));
+    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let (module, method, collection) = (described(152, 2)?, described(143, 2)?, described(1, 2)?);
+    for process in [100, 200] {
+        let payload = PayloadBuilder::new(module)
+            .set("ModuleID", 0x7ff8_0001_0000u64)
+            .set("ModuleILPath", "C:\\Users\\anna\\Shop\\Shop.dll")
+            .set("ClrInstanceID", 9u16)
+            .encode(PointerSize::P8)?;
+        session.write(0, &event(module, process, 2_000, &payload))?;
+        let payload = PayloadBuilder::new(method)
+            .set("MethodID", 0x7ff8_0001_0100u64)
+            .set("ModuleID", 0x7ff8_0001_0000u64)
+            .set("MethodStartAddress", 0x7ff8_0010_0000u64)
+            .set("MethodSize", 64u32)
+            .set("MethodNamespace", "Shop.Program")
+            .set("MethodName", "Main")
+            .set("ClrInstanceID", 9u16)
+            .encode(PointerSize::P8)?;
+        session.write(0, &event(method, process, 3_000, &payload))?;
+    }
+    for stamp in [4_000, 5_000] {
+        for process in [100, 200] {
+            let payload = PayloadBuilder::new(collection)
+                .set("ClrInstanceID", 9u16)
+                .encode(PointerSize::P8)?;
+            session.write(0, &event(collection, process, stamp, &payload))?;
+        }
+    }
+    let (file, _) = session.close(None)?;
+    Ok(file.into_inner().into_inner())
+}
+
+/// What the tables say of an event of the runtime.
+fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
+    let known = Registry::builtin().event(RUNTIME, Identity::Modern { id, version });
+    let known = known.ok_or_else(|| format!("event {id} v{version} is not described"))?;
+    Ok(&known.schema)
+}
+
+/// An event of a process.
+fn event<'a>(of: &EventSchema, process_id: u32, stamp: i64, payload: &'a [u8]) -> Event<'a> {
+    let (id, version) = match of.identity {
+        Identity::Modern { id, version } => (id, version),
+        _ => (0, 0),
+    };
+    Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0x40),
+        properties: EventProperties(0),
+        thread_id: 8,
+        process_id,
+        stamp,
+        provider: RUNTIME,
+        descriptor: Descriptor {
+            id,
+            version,
+            level: of.level.value,
+            opcode: of.opcode.value,
+            task: of.task.value,
+            keyword: of.keywords,
+            ..Descriptor::default()
+        },
+        kernel_time: 0,
+        user_time: 0,
+        activity: Guid::ZERO,
+        extended: &[],
+        payload,
+    }
+}

@@ -1,0 +1,61 @@
+//! A trace for strangers: `cargo run --example scrub [FILE.etl OUT.etl TEXT...]`, each TEXT one that must not survive.
+//!
+//! Without a file it scrubs a trace of its own, whose module lies in somebody's home directory.
+
+mod input;
+
+use std::io::Cursor;
+
+use etl_format::read::{Options, Trace};
+use etl_format::write::File;
+use etl_tools::scrub::{self, Category, Lengths, Mask, Policy, Summary, scrub};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    // Under test the command line is the test runner's.
+    let mut args = std::env::args().skip(1).filter(|_| !cfg!(test));
+    match (args.next(), args.next()) {
+        (Some(trace), Some(out)) => {
+            let (scrubbed, _) = scrubbed(&std::fs::read(trace)?, args.collect())?;
+            std::fs::write(out, scrubbed)?;
+        }
+        (None, _) => {
+            let trace = input::trace()?;
+            assert!(holds(&trace, "anna") && holds(&trace, "Shop.dll"));
+            // The user goes because that is the usual policy, the program because it is listed.
+            let (scrubbed, summary) = scrubbed(&trace, vec!["Shop".to_owned()])?;
+            assert!(!holds(&scrubbed, "anna") && !holds(&scrubbed, "Shop"));
+            assert_eq!((summary.records, summary.changed), (8, 4));
+        }
+        _ => return Err("usage: scrub [FILE.etl OUT.etl TEXT...]".into()),
+    }
+    Ok(())
+}
+
+/// The trace without users, machines, command lines, SIDs and these texts.
+fn scrubbed(trace: &[u8], secrets: Vec<String>) -> Outcome<(Vec<u8>, Summary)> {
+    // Whoever knows the salt can try out what a replacement stands for; a trace that is sent away gets one that nobody knows.
+    let mask = Mask::new(b"example");
+    let options = scrub::Options { policy: Policy::usual(), secrets, mask, lengths: Lengths::Keep };
+    let mut trace = Trace::open(trace, &Options::default())?;
+    let medium = File::new(Cursor::new(Vec::new()));
+    let (medium, summary) = scrub(&mut trace, &options, medium, None, |_| {})?;
+    println!("{} of {} records are changed", summary.changed, summary.records);
+    for (category, count) in Category::ALL.iter().zip(summary.categories) {
+        println!("{count} {}", category.name());
+    }
+    println!("listed texts: {:?}", summary.secrets);
+    Ok((medium.into_inner().into_inner(), summary))
+}
+
+/// Whether a text stands in bytes as UTF-16.
+fn holds(bytes: &[u8], text: &str) -> bool {
+    let text: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bytes.windows(text.len()).any(|window| window == text)
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+}

@@ -1,0 +1,61 @@
+//! A piece of a trace, with what it needs: `cargo run --example slice [FILE.etl PID OUT.etl]`.
+//!
+//! Without a file it cuts the collections of one process out of a trace of its own. What tells of that process's code comes along,
+//! though nobody asked for it: without that the piece could not be resolved.
+
+mod input;
+
+use std::io::Cursor;
+
+use etl_format::read::{Options, Record, Trace};
+use etl_format::write::File;
+use etl_tools::slice::{self, Subject, Summary, Why, slice};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<()> {
+    // Under test the command line is the test runner's.
+    let mut args = std::env::args().skip(1).filter(|_| !cfg!(test));
+    match (args.next(), args.next(), args.next()) {
+        (Some(trace), Some(pid), Some(out)) => {
+            let pid = pid.parse()?;
+            let about = |_: &Record<'_>, subject: &Subject| subject.processes().any(|p| p == pid);
+            std::fs::write(out, cut(&std::fs::read(trace)?, about)?.0)?;
+        }
+        (None, ..) => {
+            let collections = |record: &Record<'_>, _: &Subject| {
+                record.process_id() == Some(100) && record.descriptor().is_some_and(|d| d.id == 1)
+            };
+            let (piece, summary) = cut(&input::trace()?, collections)?;
+            assert_eq!((summary.records, summary.selected, summary.state()), (8, 2, 2));
+            // The piece is a trace of its own.
+            let mut piece = Trace::open(piece.as_slice(), &Options::default())?;
+            let mut records = piece.ordered()?;
+            while records.next_record()?.is_some() {}
+            assert_eq!(records.records(), 5, "the header event as well");
+        }
+        _ => return Err("usage: slice [FILE.etl PID OUT.etl]".into()),
+    }
+    Ok(())
+}
+
+/// Cuts the records that `wanted` takes out of a trace.
+fn cut(
+    trace: &[u8],
+    wanted: impl FnMut(&Record<'_>, &Subject) -> bool,
+) -> Outcome<(Vec<u8>, Summary)> {
+    let mut trace = Trace::open(trace, &Options::default())?;
+    let medium = File::new(Cursor::new(Vec::new()));
+    let options = slice::Options::default();
+    let (medium, summary) = slice(&mut trace, wanted, options, medium, None, |_| {})?;
+    println!("{} of {} records are wanted", summary.selected, summary.records);
+    for (why, count) in Why::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0) {
+        println!("{count} come along: {}", why.name());
+    }
+    Ok((medium.into_inner().into_inner(), summary))
+}
+
+#[test]
+fn runs() {
+    main().unwrap();
+}
