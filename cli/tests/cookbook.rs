@@ -1,5 +1,5 @@
-//! docs/cookbook.md: the shell, Python and workflow recipes are run as they stand on the page. The Rust ones are run by
-//! `tests/tests/cookbook`.
+//! docs/cookbook.md: the shell and Python recipes, and what the workflow judges with, are run as they stand on the page. cargo resolves
+//! its `Cargo.toml`. The Rust ones are run by `tests/tests/cookbook`.
 //!
 //! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
 //! the page, in one directory, with the tools of this build on the path.
@@ -77,6 +77,37 @@ fn workflow_script(yaml: &str) -> String {
     let (_, script) = yaml.split_once("run: |\n").unwrap();
     let indented = |line: &&str| line.starts_with("          ");
     script.lines().take_while(indented).map(|line| format!("{}\n", line.trim_start())).collect()
+}
+
+/// What cargo makes of the page's dependencies, with this checkout in the place of the one that they name: whether each crate is
+/// there, with those features, in a version that they take.
+fn resolved(dependencies: &str) -> String {
+    let here = directory(&[("lib.rs", b"")]);
+    std::fs::copy(root().join("Cargo.lock"), here.path().join("Cargo.lock")).unwrap();
+    let package = "[package]\nname = \"recipes\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n";
+    let root = root().canonicalize().unwrap().to_str().unwrap().replace('\\', "/");
+    let manifest = format!("{package}{}", dependencies.replace("../etlkit", &root));
+    std::fs::write(here.path().join("Cargo.toml"), manifest).unwrap();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let args = ["tree", "--offline", "--edges", "all", "--depth", "1"];
+    let output = Command::new(cargo).args(args).current_dir(here.path()).output().unwrap();
+    assert!(output.status.success(), "{dependencies}\n{}", said(&output));
+    said(&output)
+}
+
+#[test]
+fn the_crates_that_recipes_need_are_there() {
+    let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
+    let blocks = blocks(&page);
+    let manifest = blocks.iter().find(|b| b.file.as_deref() == Some("Cargo.toml")).unwrap();
+    let tree = resolved(&manifest.text);
+    for needed in ["etl-format", "etl-schema", "etl-synth", "etl-verify", "insta", "proptest"] {
+        assert!(tree.contains(&format!("── {needed} feature")), "{needed}: {tree}");
+    }
+    assert!(tree.contains("etl-schema feature \"proptest\""), "{tree}");
+    // What is not there is found out.
+    let wrong = manifest.text.replace("\"proptest\"]", "\"strategies\"]");
+    assert!(wrong != manifest.text && std::panic::catch_unwind(|| resolved(&wrong)).is_err());
 }
 
 #[test]

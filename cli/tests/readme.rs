@@ -20,8 +20,9 @@ fn root() -> PathBuf {
 fn the_commands_print_what_the_readme_shows() {
     let here = directory(&[]);
     std::fs::create_dir(here.path().join("corpus")).unwrap();
-    let recipe = here.path().join("corpus/recipe.kdl");
-    std::fs::copy(root().join("corpus/recipe.kdl"), recipe).unwrap();
+    for script in ["corpus/recipe.kdl", "corpus/two-files.kdl"] {
+        std::fs::copy(root().join(script), here.path().join(script)).unwrap();
+    }
     let file = root().join("README.md");
     let page = std::fs::read_to_string(&file).unwrap();
 
@@ -29,7 +30,7 @@ fn the_commands_print_what_the_readme_shows() {
     let (_, first) = page.split_once("cargo run --release --bin etlkit -- ").unwrap();
     let (first, _) = first.split_once('#').unwrap();
     let said = bash(here.path(), &format!("etlkit {first}"));
-    let (_, shown) = page.split_once("```\nout/recipe.etl").unwrap();
+    let (_, shown) = page.split_once("```text\nout/recipe.etl").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     let mut rest = said.as_str();
     for line in format!("out/recipe.etl{shown}").lines().filter(|line| *line != "...") {

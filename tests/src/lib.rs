@@ -149,3 +149,8 @@ pub fn baseline_counts(path: &Path) -> BTreeMap<String, u64> {
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/format.md")]
 pub struct FormatChapter;
+
+/// The code of the project's page is compiled with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct ProjectPage;
