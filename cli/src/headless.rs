@@ -20,12 +20,15 @@ pub(crate) fn warn<S: Source>(name: &str, trace: &Trace<S>) {
 ///
 /// # Errors
 /// When there is neither: what was found looks like a buffer, and no more.
-pub(crate) fn something<S: Source>(name: &str, trace: &Trace<S>) -> Result<(), Failure> {
-    let told = |b: &etl_format::read::BufferEntry| b.first_stamp > i64::MIN;
-    if trace.header().is_known() || trace.buffers().iter().any(told) {
-        Ok(())
-    } else {
-        Err(nothing(name))
+pub(crate) fn something<S: Source>(name: &str, trace: &mut Trace<S>) -> Result<(), Failure> {
+    if trace.header().is_known() {
+        return Ok(());
+    }
+    let mut records = trace.file_order().map_err(|e| Failure::trace(name, &e))?;
+    match records.next_record() {
+        Ok(None) => Err(nothing(name)),
+        Ok(Some(_)) => Ok(()),
+        Err(e) => Err(Failure::trace(name, &e)),
     }
 }
 

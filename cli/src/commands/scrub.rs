@@ -218,7 +218,7 @@ impl WithSource for Scrub<'_> {
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
-        headless::something(name, &trace)?;
+        headless::something(name, &mut trace)?;
         let lists = args.secrets_file.iter().map(PathBuf::as_path);
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();

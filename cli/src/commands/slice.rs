@@ -94,7 +94,7 @@ impl WithSource for Slice<'_> {
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
-        headless::something(name, &trace)?;
+        headless::something(name, &mut trace)?;
         let mut filter = args.filter.compile(&trace.clock())?;
         if filter.asks_for_names()
             && let Ok(mut records) = trace.file_order()

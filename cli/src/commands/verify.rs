@@ -444,9 +444,9 @@ fn judge(
             let report = etl_verify::verify_with(&mut source, &self.0, self.1, watch)
                 .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))?;
             if report.records == 0
-                && let Ok(trace) = Trace::open(&mut source, &Options::salvage())
+                && let Ok(mut trace) = Trace::open(&mut source, &Options::salvage())
             {
-                headless::something(&self.0, &trace)?;
+                headless::something(&self.0, &mut trace)?;
             }
             Ok(report)
         }

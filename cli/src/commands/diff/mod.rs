@@ -150,9 +150,9 @@ impl<A: Source> WithSource for Both<'_, A> {
 
 fn open<'s, S: Source>(source: &'s mut S, name: &str) -> Result<Trace<&'s mut S>, Failure> {
     let head = input::head(source);
-    let trace = Trace::open(source, &Options::salvage())
+    let mut trace = Trace::open(source, &Options::salvage())
         .map_err(|e| input::not_a_trace(name, &e, &head))?;
-    headless::something(name, &trace)?;
+    headless::something(name, &mut trace)?;
     Ok(trace)
 }
 

@@ -145,7 +145,7 @@ impl WithSource for Dump<'_> {
         }
         match Trace::open(&mut source, &options) {
             Ok(mut trace) => {
-                headless::something(self.name, &trace)?;
+                headless::something(self.name, &mut trace)?;
                 self.ordered(&mut trace)
             }
             Err(error) => Err(self.unreadable(Some(error), &mut source)),

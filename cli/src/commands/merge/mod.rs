@@ -85,6 +85,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &args.input)).collect::<Result<_, _>>()?;
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
+    for (input, name) in inputs.iter_mut().zip(&names).filter(|_| args.salvage) {
+        if let Ok(mut trace) = Trace::open(input.any(), &Options::salvage()) {
+            headless::something(name, &mut trace)?;
+            headless::warn(name, &trace);
+        }
+    }
     let total = inputs.iter_mut().filter_map(|input| input.any().size()).sum();
     let mut progress = Progress::new(total, false);
     let mut watch = |record: &Record<'_>| progress.pass(record.bytes().len());
@@ -95,14 +101,6 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Err(error) => return Err(failure(&error, args.salvage, &names, &heads, &sink)),
     };
     drop(progress);
-    for ((input, name), told) in inputs.iter_mut().zip(&names).zip(&done.inputs) {
-        if !told.damage.is_empty()
-            && let Ok(trace) = Trace::open(input.any(), &Options::salvage())
-        {
-            headless::something(name, &trace)?;
-            headless::warn(name, &trace);
-        }
-    }
     let size = sink.size()?;
     let report = Report::new(&names, &sink, size, &done).render(args.report);
     sink.finish(&report)?;
