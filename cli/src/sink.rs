@@ -94,7 +94,8 @@ impl Sink {
             io::ErrorKind::NotFound => Failure::new(&name, "its directory is not there")
                 .hint("make it first, or name another file with -o"),
             // The error's own text names the temporary file, which is nobody's business.
-            kind => Failure::new(&name, format!("no file can be made in its directory: {kind}")),
+            kind => Failure::new(&name, format!("no file can be made in its directory: {kind}"))
+                .hint("name a file with -o in a directory that you may write to"),
         })?;
         Ok(Sink { name, target: Target::Named { file, path, force: args.force } })
     }

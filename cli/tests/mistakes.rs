@@ -315,6 +315,17 @@ fn a_file_that_may_not_be_read() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_directory_on_standard_input_is_named() {
+    let here = directory(&[]);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
+    command.args(["info", "-"]).stdin(std::fs::File::open(here.path()).unwrap());
+    let said = Said::from(command.output().unwrap());
+    refused(&said, "a directory");
+    assert!(said.err.starts_with("error: (standard input): is a directory\n"), "{}", said.err);
+}
+
 #[test]
 fn mistakes_on_the_command_line() {
     let here = directory(&[("t.etl", &trace())]);
@@ -334,6 +345,9 @@ fn mistakes_on_the_command_line() {
         &["repair", "t.etl", "-o", "t.etl"],
         &["repair", "t.etl", "-o", "nowhere/o.etl"],
         &["verify", "--explain", "rundown.none-such"],
+        &["verify", "t.etl", "--truth", "missing.jsonl"],
+        &["verify", "-", "-"],
+        &["info", "*.etlx"],
         &["spec", "mask", "rundown", "lots"],
         &["completions", "tcsh"],
         &["info", "t.etl", "--max-unpacked", "lots"],

@@ -162,7 +162,11 @@ impl<'a> Report<'a> {
             return output::json(self);
         }
         let mut out = String::new();
-        let was = if self.was_sound { "was sound" } else { "was not sound" };
+        let was = match (self.was_sound, self.problems.is_empty()) {
+            (true, true) => "was sound",
+            (true, false) => "has nothing to repair; notes:",
+            (false, _) => "was not sound",
+        };
         let (input, output) = (Printable(self.input), Printable(self.output));
         // Writing to a string does not fail.
         let _ = writeln!(out, "{input} {was}");

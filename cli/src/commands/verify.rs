@@ -156,6 +156,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         output::print(&explain(id)?)?;
         return Ok(Outcome::Fine);
     }
+    if args.files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
+        return Err(Failure::new("-", "standard input can be only one of the files")
+            .hint("write the others to files"));
+    }
     let settings = settings(args)?;
     let files = expand(&args.files)?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
@@ -327,10 +331,10 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
 }
 
 fn read_truth(file: &Path) -> Result<Truth, Failure> {
-    let failure = |e: String| Failure::new(input::display(file), e);
-    let opened = std::fs::File::open(file).map_err(|e| failure(e.to_string()))?;
+    const HINT: &str = "--truth takes the truth.jsonl that `etlkit synth` writes";
+    let opened = input::open_file(file).map_err(|failure| failure.hint(HINT))?;
     Truth::read(std::io::BufReader::new(opened))
-        .map_err(|e| failure(e).hint("--truth takes the truth.jsonl that `etlkit synth` writes"))
+        .map_err(|e| Failure::new(input::display(file), e).hint(HINT))
 }
 
 /// The settings for files, with what the truth says of their sessions.

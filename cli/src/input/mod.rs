@@ -163,8 +163,12 @@ pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
 
 /// A stream, unpacked if it is packed.
 fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result<Stream, Failure> {
-    let (head, stream) =
-        unpack::peek(stream, HEAD).map_err(|e| Failure::new(name, e.to_string()))?;
+    let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| match e.kind() {
+        io::ErrorKind::IsADirectory => {
+            Failure::new(name, "is a directory").hint("name the .etl files in it")
+        }
+        _ => Failure::new(name, e.to_string()),
+    })?;
     let Some(packing) = Packing::of(&head) else {
         refuse_others(name, &head)?;
         return Ok(Stream { reader: Box::new(stream), head, from: None });
@@ -176,11 +180,16 @@ fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result
 }
 
 /// Opens a file for reading.
-fn open_file(path: &Path) -> Result<File, Failure> {
+pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     let name = display(path);
     let failure = |e: io::Error| match e.kind() {
         io::ErrorKind::NotFound => {
-            Failure::new(&name, "there is no such file").hint("`-` reads standard input")
+            let hint = if name.contains(['*', '?']) {
+                "no name matches this pattern, or it is quoted: `ls` shows what is there"
+            } else {
+                "names count from the directory you are in; `-` reads standard input"
+            };
+            Failure::new(&name, "there is no such file").hint(hint)
         }
         io::ErrorKind::PermissionDenied => {
             Failure::new(&name, "you may not read this file").hint("check its permissions")

@@ -52,7 +52,8 @@ impl<R: BufRead> Read for Frames<R> {
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 self.decoder
                     .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                    .map_err(io::Error::other)?;
+                    // The library's own words are those of its insides.
+                    .map_err(|_| io::Error::other("a block ends too soon, or is not one"))?;
             }
             let got = self.decoder.read(out)?;
             if got > 0 {
