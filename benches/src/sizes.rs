@@ -12,7 +12,9 @@ use crate::tasks::{Job, Task, Took};
 /// Bytes that a simulated second of the scenario comes to.
 const BYTES_A_SECOND: f64 = 2_062e6 / 1_290.0;
 
-/// Readers by others take minutes for more than this.
+/// Files up to this size are measured several times, and read by others.
+const SMALL: u64 = 128 << 20;
+/// Readers by others take minutes for more.
 const FOREIGN: u64 = 16 << 20;
 
 /// What one kind of work came to on one trace.
@@ -57,6 +59,7 @@ pub fn table(scenario: &Path, directory: &Path, sizes: &[(String, u64)], others:
 
 /// Makes the traces of a size, measures all work on them, and removes them.
 fn size(scenario: &Path, directory: &Path, label: &str, bytes: u64, others: bool) -> Size {
+    let runs = if bytes <= SMALL { 3 } else { 1 };
     let here = directory.join(label);
     let until = 1.0 + bytes as f64 / BYTES_A_SECOND;
     let set = vec![format!("until={until:.3}s"), format!("stop={:.3}s", until + 10.0)];
@@ -65,14 +68,14 @@ fn size(scenario: &Path, directory: &Path, label: &str, bytes: u64, others: bool
 
     let made =
         Job { output: Some(here.clone()), set: set.clone(), ..job(Task::SynthFile, scenario) };
-    let to_file = made.measure();
-    let thrown_away = Job { set, ..job(Task::Synth, scenario) }.measure();
+    let to_file = made.measure(1);
+    let thrown_away = Job { set, ..job(Task::Synth, scenario) }.measure(runs);
     let (plain, packed) = (here.join("big.etl"), here.join("packed.etl"));
     let (bytes, records) = known(&plain);
-    let limit = job(Task::Plain, &plain).measure();
+    let limit = job(Task::Plain, &plain).measure(runs.max(3));
     let compress = Job { output: Some(packed.clone()), ..job(Task::Compress, &plain) };
     let compress_two = Job { output: Some(here.join("again.etl")), threads: 2, ..compress.clone() };
-    let (compress, compress_two) = (compress.measure(), compress_two.measure());
+    let (compress, compress_two) = (compress.measure(1), compress_two.measure(1));
 
     let mut rows =
         vec![Row { what: Task::Plain.name(), packed: false, bytes, one: limit, two: None }];
@@ -87,7 +90,7 @@ fn size(scenario: &Path, directory: &Path, label: &str, bytes: u64, others: bool
             Task::Merge,
         ] {
             let job = job(task, file);
-            let one = job.measure();
+            let one = job.measure(runs);
             say(task, one);
             // Where other threads have nothing to do, none is started.
             let helps = match task {
@@ -95,7 +98,7 @@ fn size(scenario: &Path, directory: &Path, label: &str, bytes: u64, others: bool
                 Task::Verify | Task::Json | Task::Csv => true,
                 _ => is_packed,
             };
-            let two = helps.then(|| Job { threads: 2, ..job }.measure());
+            let two = helps.then(|| Job { threads: 2, ..job }.measure(runs));
             let bytes = if task == Task::Merge { 2 * bytes } else { bytes };
             rows.push(Row { what: task.name(), packed: is_packed, bytes, one, two });
         }

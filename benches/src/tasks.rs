@@ -87,25 +87,11 @@ pub struct Job<'a> {
     pub set: Vec<String>,
 }
 
-/// How often work is done whose least time counts.
-const RUNS: usize = 3;
-/// What takes longer than this many seconds is done once: chance weighs little there.
-const LONG: f64 = 5.0;
-
 impl Job<'_> {
-    /// Does it in a new process, and again as long as no run was long; the least that it took.
-    pub fn measure(&self) -> Took {
-        let mut least = self.start();
-        for _ in 1..RUNS {
-            if least.cpu > LONG {
-                break;
-            }
-            let again = self.start();
-            if again.cpu < least.cpu {
-                least = again;
-            }
-        }
-        least
+    /// Does it in a new process, several times; the least that it took.
+    pub fn measure(&self, runs: usize) -> Took {
+        let all = (0..runs.max(1)).map(|_| self.start());
+        all.min_by(|a, b| a.cpu.total_cmp(&b.cpu)).expect("one run at least")
     }
 
     fn start(&self) -> Took {
