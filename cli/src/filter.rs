@@ -86,6 +86,12 @@ impl FilterArgs {
             to: self.to.as_deref().map(|t| stamp(t, clock)).transpose()?,
             ..Filter::default()
         };
+        if let (Some(from), Some(to)) = (filter.from, filter.to)
+            && from >= to
+        {
+            return Err(Failure::new("--to", "is not after --from: no event lies between them")
+                .hint("--from 1.5 --to 2 takes half a second"));
+        }
         for provider in &self.provider {
             match provider.parse().ok().or_else(|| names::by_name(provider)) {
                 Some(guid) => filter.providers.push(guid),

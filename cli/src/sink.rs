@@ -258,6 +258,17 @@ impl<W: io::Write> io::Write for Counted<W> {
     }
 }
 
+/// The failure of making a directory for what is written.
+pub(crate) fn no_directory(path: &Path, error: &io::Error, hint: &str) -> Failure {
+    let message = match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+            "is a file, not a directory".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    Failure::new(path.display().to_string(), message).hint(hint)
+}
+
 /// Writes a small file that may be there already: whole, or what was there stays.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = directory_of(path);

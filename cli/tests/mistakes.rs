@@ -37,6 +37,14 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
             b"<?xml version=\"1.0\"?><Events><Event>and on and on, long enough for a header".into(),
         ),
         ("tracerpt.xml", utf16),
+        (
+            "orders.kdl",
+            b"// A scenario, and no trace: it has to be simulated first.\nscenario \"orders\" seed=1\n".into(),
+        ),
+        (
+            "truth.jsonl",
+            b"{\"kind\":\"truth\",\"version\":1,\"scenario\":\"recipe\",\"seed\":1}\n{\"kind\":\"end\"}\n".into(),
+        ),
         ("app.evtx", with(b"ElfFile\0")),
         ("app.evt", with(b"\x30\0\0\0LfLe")),
         ("run.nettrace", with(b"Nettrace\x14\0\0\0!FastSerialization.1")),
@@ -252,6 +260,10 @@ fn other_files_are_named_as_well() {
         refused(&say(&["dump", "good.etl", "--tmf"], name), name);
         refused(&say(&["verify", "good.etl", "--config"], name), name);
     }
+    for name in ["good.etl", "app.evtx"] {
+        refused(&say(&["dump", "good.etl", "--manifest"], name), name);
+        refused(&say(&["dump", "good.etl", "--tmf"], name), name);
+    }
     let said = etlkit(here.path(), &["synth", "empty.kdl", "-o", "nothing"]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert_eq!(said.err, "note: empty.kdl: no session of the script writes a trace\n");
@@ -328,7 +340,7 @@ fn a_directory_on_standard_input_is_named() {
 
 #[test]
 fn mistakes_on_the_command_line() {
-    let here = directory(&[("t.etl", &trace())]);
+    let here = directory(&[("t.etl", &trace()), ("s.kdl", b"scenario \"s\"\n")]);
     let mut transcript = String::new();
     for args in [
         &["inof", "t.etl"][..],
@@ -351,6 +363,10 @@ fn mistakes_on_the_command_line() {
         &["spec", "mask", "rundown", "lots"],
         &["completions", "tcsh"],
         &["info", "t.etl", "--max-unpacked", "lots"],
+        &["info", "t.etl", "--member", "x.etl"],
+        &["dump", "t.etl", "--from", "2", "--to", "1"],
+        &["synth", "s.kdl", "-o", "t.etl"],
+        &["man", "t.etl"],
     ] {
         let said = etlkit(here.path(), args);
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}");

@@ -164,7 +164,7 @@ impl Layout {
         };
         if have == len {
             let further = self.buffers.iter().filter(|&&(start, _)| start >= cut).count();
-            fault(cut, "further buffers", further * self.least_buffer)
+            fault(cut, "further buffers that the file header counts", further * self.least_buffer)
         } else if have < 0x48 {
             fault(start, "buffer header", 0x48)
         } else if start == 0 && cut < 0x48 + 4 {

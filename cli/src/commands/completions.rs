@@ -70,8 +70,7 @@ pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
         return Ok(Outcome::Fine);
     };
     let failure = |path: &Path, e: std::io::Error| {
-        Failure::new(path.display().to_string(), e.to_string())
-            .hint("name a directory that you may write to")
+        sink::no_directory(path, &e, "name a directory that you may write to")
     };
     std::fs::create_dir_all(directory).map_err(|e| failure(directory, e))?;
     let mut all = Vec::new();

@@ -221,8 +221,7 @@ pub(super) struct Directory {
 impl Directory {
     fn new(target: &Path) -> Result<Self, Failure> {
         let failure = |e: io::Error| {
-            Failure::new(target.display().to_string(), e.to_string())
-                .hint("name a directory that can be written to")
+            sink::no_directory(target, &e, "name a directory that can be written to")
         };
         fs::create_dir_all(target).map_err(failure)?;
         // In the same directory, so that renaming is all there is to do.

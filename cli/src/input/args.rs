@@ -7,7 +7,8 @@ pub(crate) struct InputArgs {
     /// Of a ZIP archive, read this file; needed only where it holds several traces
     #[arg(long, value_name = "NAME")]
     pub member: Option<String>,
-    /// Let packed input grow to this size, by whatever factor [default: 16G, and 250 times its size]
+    /// Let packed input grow to this size, by whatever factor [default: 250 times its size, 256M
+    /// at least and 16G at most]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_unpacked: Option<u64>,
     /// Read files piece by piece instead of mapping them into memory

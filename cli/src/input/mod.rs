@@ -18,7 +18,7 @@ pub(crate) use any::AnySource;
 pub(crate) use args::InputArgs;
 pub(crate) use map::Mapped;
 use sniff::refuse_others;
-pub(crate) use sniff::{not_a_trace, not_sound, not_whole, what};
+pub(crate) use sniff::{no_text, not_a_trace, not_sound, not_whole, what};
 use unpack::Packing;
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory; beyond, they go to a temporary file.
@@ -64,7 +64,9 @@ impl Input {
         let mut head = Vec::new();
         (&mut file).take(HEAD as u64).read_to_end(&mut head).map_err(failure)?;
         file.seek(SeekFrom::Start(0)).map_err(failure)?;
-        match Packing::of(&head) {
+        let packing = Packing::of(&head);
+        has_members(packing, &name, args)?;
+        match packing {
             Some(packing) => {
                 let (spooled, from) = unpack::file(file, packing, &name, args)?;
                 Self::spooled(spooled, &name, args)?.expected(&name, Some(&from))
@@ -169,7 +171,9 @@ fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result
         }
         _ => Failure::new(name, e.to_string()),
     })?;
-    let Some(packing) = Packing::of(&head) else {
+    let packing = Packing::of(&head);
+    has_members(packing, name, args)?;
+    let Some(packing) = packing else {
         refuse_others(name, &head)?;
         return Ok(Stream { reader: Box::new(stream), head, from: None });
     };
@@ -177,6 +181,15 @@ fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result
     let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| unpack::failure(name, &e))?;
     refuse_others(name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
     Ok(Stream { reader: Box::new(stream), head, from: Some(from) })
+}
+
+/// Whether `--member` can be obeyed, if it was given.
+fn has_members(packing: Option<Packing>, name: &str, args: &InputArgs) -> Result<(), Failure> {
+    if args.member.is_none() || packing == Some(Packing::Zip) {
+        return Ok(());
+    }
+    Err(Failure::new(name, "--member names a file of a ZIP archive, and this is none")
+        .hint("leave --member out"))
 }
 
 /// Opens a file for reading.

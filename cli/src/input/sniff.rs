@@ -12,7 +12,7 @@ pub(crate) fn not_a_trace(path: &str, error: &etl_format::Error, head: &[u8]) ->
         return unpack::failure(path, error);
     }
     let failure = Failure::trace(path, error);
-    match sniff(head) {
+    match of_ours(path, head).or_else(|| sniff(head)) {
         Some(named) => other(path, named),
         None => match error.code() {
             "not-etl" if head.is_empty() => Failure::new(path, "this file is empty")
@@ -121,6 +121,27 @@ pub(crate) fn refuse_others(name: &str, head: &[u8]) -> Result<(), Failure> {
         Some(named) => Err(other(name, named)),
         None => Ok(()),
     }
+}
+
+/// What binary file this is where a text is wanted; a trace among others.
+pub(crate) fn no_text(head: &[u8]) -> Option<&'static str> {
+    if begins_a_trace(head) {
+        return Some("an .etl trace");
+    }
+    known(head).filter(|_| !perhaps_text(head)).map(|(what, _)| what)
+}
+
+/// Text that belongs to a trace or makes one.
+fn of_ours(path: &str, head: &[u8]) -> Option<Named> {
+    text(head)?;
+    if path.ends_with(".kdl") {
+        return Some(("a scenario (.kdl)", "`etlkit synth` makes traces of it"));
+    }
+    let truth = head.starts_with(br#"{"kind":"truth""#);
+    truth.then_some((
+        "the truth of a scenario",
+        "name the trace beside it; `etlverify --truth` holds a report against it",
+    ))
 }
 
 /// Whether the marker of a header event stands where that of every trace does: such bytes are one, whatever is

@@ -322,7 +322,11 @@ impl BufferWalk {
             // A compressed buffer takes the bytes of its header at least.
             let least = self.layout.spacing.max(BUFFER_HEADER_SIZE as u32);
             let need = missing.saturating_mul(u64::from(least));
-            self.fault(end..end, Error::truncated(end, "further buffers", need, 0), log)?;
+            self.fault(
+                end..end,
+                Error::truncated(end, "further buffers that the file header counts", need, 0),
+                log,
+            )?;
         } else {
             self.notes.push(Note::BufferCount { stated, found });
         }

@@ -254,7 +254,11 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
     let mut store = SchemaStore::default().with_profile(args.profile.into());
     let read = |path: &PathBuf, hint: &str| {
         let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
-        Ok::<_, Failure>((text_of(&bytes), input::display(path)))
+        let name = input::display(path);
+        match input::no_text(&bytes) {
+            Some(what) => Err(Failure::new(name, format!("this is {what}, not text")).hint(hint)),
+            None => Ok((text_of(&bytes), name)),
+        }
     };
     for path in &args.manifest {
         let (text, name) = read(path, MANIFEST)?;
