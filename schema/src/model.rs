@@ -6,6 +6,7 @@
 //! out, out-types how a value is shown.
 
 use etl_format::Guid;
+use etl_format::read::EventDescriptor;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -74,6 +75,39 @@ impl EventSchema {
             fields: Vec::new(),
             tags: 0,
             source,
+        }
+    }
+
+    /// What the header of such an event says of it (`EVENT_DESCRIPTOR`).
+    ///
+    /// Id and version are those of a manifest-based or EventSource event. An event that is told apart by other
+    /// means has id 0, and version 0 but for a classic one: that has the low byte of its class's version.
+    ///
+    /// ```
+    /// use etl_schema::{Identity, tables::Registry};
+    ///
+    /// let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
+    /// let start = Identity::Modern { id: 187, version: 0 };
+    /// let start = Registry::builtin().event(runtime.guid, start).ok_or("so is its event 187")?;
+    /// let descriptor = start.schema.descriptor();
+    /// assert_eq!((descriptor.id, descriptor.level, descriptor.opcode), (187, 4, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn descriptor(&self) -> EventDescriptor {
+        let (id, version) = match self.identity {
+            Identity::Modern { id, version } => (id, version),
+            Identity::Classic { version, .. } => (0, version as u8),
+            Identity::SelfDescribing | Identity::Message { .. } => (0, 0),
+        };
+        EventDescriptor {
+            id,
+            version,
+            channel: self.channel.value,
+            level: self.level.value,
+            opcode: self.opcode.value,
+            task: self.task.value,
+            keyword: self.keywords,
         }
     }
 

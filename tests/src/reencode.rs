@@ -4,8 +4,8 @@ use etl_format::Guid;
 use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
 use etl_format::read::{self, ExtendedItem, Header};
 use etl_format::write::record::{
-    Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
-    Record as _, System,
+    Compact, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw, Record as _,
+    System,
 };
 
 /// Appends a record, encoded anew from the fields that the read half decoded. Kinds without a
@@ -158,7 +158,6 @@ fn event(
             _ => panic!("an extended item that the write half does not know: {item:?}"),
         })
         .collect();
-    let d = h.descriptor;
     Event {
         pointer_size,
         flags: h.flags,
@@ -167,15 +166,7 @@ fn event(
         process_id: h.process_id,
         stamp: h.stamp,
         provider: h.provider,
-        descriptor: Descriptor {
-            id: d.id,
-            version: d.version,
-            channel: d.channel,
-            level: d.level,
-            opcode: d.opcode,
-            task: d.task,
-            keyword: d.keyword,
-        },
+        descriptor: h.descriptor.into(),
         kernel_time: h.kernel_time,
         user_time: h.user_time,
         activity: h.activity,

@@ -8,6 +8,7 @@ use crate::read;
 
 use super::buffer::{BufferHeader, Processor};
 use super::header::{LogFileHeader, TimeZone};
+use super::record::Descriptor;
 
 impl From<&read::TimeZone> for TimeZone {
     fn from(zone: &read::TimeZone) -> Self {
@@ -85,6 +86,20 @@ impl From<&read::BufferHeader> for BufferHeader {
             flags: h.flags,
             buffer_type: h.buffer_type,
             tail: h.tail,
+        }
+    }
+}
+
+impl From<read::EventDescriptor> for Descriptor {
+    fn from(d: read::EventDescriptor) -> Self {
+        Descriptor {
+            id: d.id,
+            version: d.version,
+            channel: d.channel,
+            level: d.level,
+            opcode: d.opcode,
+            task: d.task,
+            keyword: d.keyword,
         }
     }
 }

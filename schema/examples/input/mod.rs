@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
-use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::record::Event;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::Identity;
 use etl_schema::encode::PayloadBuilder;
@@ -52,15 +52,7 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
                 process_id: 4,
                 stamp: 1_000 + i64::from(number) * 10_000,
                 provider: runtime.guid,
-                descriptor: Descriptor {
-                    id: 143,
-                    version: 1,
-                    level: event.schema.level.value,
-                    opcode: event.schema.opcode.value,
-                    task: event.schema.task.value,
-                    keyword: event.schema.keywords,
-                    ..Descriptor::default()
-                },
+                descriptor: event.schema.descriptor().into(),
                 kernel_time: 0,
                 user_time: 0,
                 activity: Guid::ZERO,

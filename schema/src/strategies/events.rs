@@ -57,25 +57,14 @@ pub fn descriptors() -> impl Strategy<Value = EventDescriptor> {
 
 /// Descriptors of a provider's events, as a table has them; of none, a descriptor of zeros.
 pub fn descriptors_of(provider: &Provider) -> impl Strategy<Value = EventDescriptor> + use<> {
-    let mut all: Vec<EventDescriptor> =
-        provider.events.iter().filter_map(|event| descriptor(&event.schema)).collect();
+    let mut all: Vec<EventDescriptor> = (provider.events.iter().map(|event| &event.schema))
+        .filter(|schema| matches!(schema.identity, Identity::Modern { .. }))
+        .map(EventSchema::descriptor)
+        .collect();
     if all.is_empty() {
         all.push(EventDescriptor::default());
     }
     select(all)
-}
-
-fn descriptor(schema: &EventSchema) -> Option<EventDescriptor> {
-    let Identity::Modern { id, version } = schema.identity else { return None };
-    Some(EventDescriptor {
-        id,
-        version,
-        channel: schema.channel.value,
-        level: schema.level.value,
-        opcode: schema.opcode.value,
-        task: schema.task.value,
-        keyword: schema.keywords,
-    })
 }
 
 /// Schemas of any shape that a payload can be decoded by without guessing: all types, strings of

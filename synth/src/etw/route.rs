@@ -37,23 +37,9 @@ pub(crate) struct Event<'a> {
 impl<'a> Event<'a> {
     /// A modern event as its schema describes it.
     pub fn new(schema: &'a EventSchema, values: &'a [OwnedValue]) -> Self {
-        let (id, version) = match schema.identity {
-            etl_schema::Identity::Modern { id, version } => (id, version),
-            etl_schema::Identity::Classic { version, .. } => (0, version as u8),
-            _ => (0, 0),
-        };
-        let descriptor = Descriptor {
-            id,
-            version,
-            channel: schema.channel.value,
-            level: schema.level.value,
-            opcode: schema.opcode.value,
-            task: schema.task.value,
-            keyword: schema.keywords,
-        };
         Event {
             schema,
-            descriptor,
+            descriptor: schema.descriptor().into(),
             form: Form::Event,
             values,
             related: None,

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
-use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::record::Event;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::tables::Registry;
@@ -71,10 +71,6 @@ fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
 
 /// An event of the process.
 fn event<'a>(of: &EventSchema, stamp: i64, payload: &'a [u8]) -> Event<'a> {
-    let (id, version) = match of.identity {
-        Identity::Modern { id, version } => (id, version),
-        _ => (0, 0),
-    };
     Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0x40),
@@ -83,15 +79,7 @@ fn event<'a>(of: &EventSchema, stamp: i64, payload: &'a [u8]) -> Event<'a> {
         process_id: 4,
         stamp,
         provider: RUNTIME,
-        descriptor: Descriptor {
-            id,
-            version,
-            level: of.level.value,
-            opcode: of.opcode.value,
-            task: of.task.value,
-            keyword: of.keywords,
-            ..Descriptor::default()
-        },
+        descriptor: of.descriptor().into(),
         kernel_time: 0,
         user_time: 0,
         activity: Guid::ZERO,
