@@ -1,6 +1,6 @@
 //! Traces whose header event is lost: nobody told their session, system and clock.
 
-use etl_format::read::{Source, Trace};
+use etl_format::read::{FileOrder, Options, Source, Trace};
 
 use crate::error::Failure;
 use crate::escape::Printable;
@@ -12,7 +12,24 @@ pub(crate) const LOST: &str =
 /// Says so on standard error, where it is so.
 pub(crate) fn warn<S: Source>(name: &str, trace: &Trace<S>) {
     if !trace.header().is_known() {
-        tell!("warning: {}: {LOST}", Printable(name));
+        tell(name);
+    }
+}
+
+/// Says so on standard error.
+pub(crate) fn tell(name: &str) {
+    tell!("warning: {}: {LOST}", Printable(name));
+}
+
+/// Whether the header event is lost of what somebody else opens later on, and names if it is no trace: that is not
+/// said here. Only the first buffers are looked at.
+///
+/// # Errors
+/// As [`something`].
+pub(crate) fn is_lost<S: Source>(name: &str, source: S) -> Result<bool, Failure> {
+    match FileOrder::open(source, &Options::salvage()) {
+        Ok(records) if !records.header().is_known() => first(name, records).map(|()| true),
+        _ => Ok(false),
     }
 }
 
@@ -24,7 +41,11 @@ pub(crate) fn something<S: Source>(name: &str, trace: &mut Trace<S>) -> Result<(
     if trace.header().is_known() {
         return Ok(());
     }
-    let mut records = trace.file_order().map_err(|e| Failure::trace(name, &e))?;
+    first(name, trace.file_order().map_err(|e| Failure::trace(name, &e))?)
+}
+
+/// Whether there is a record.
+fn first<S: Source>(name: &str, mut records: FileOrder<S>) -> Result<(), Failure> {
     match records.next_record() {
         Ok(None) => Err(nothing(name)),
         Ok(Some(_)) => Ok(()),

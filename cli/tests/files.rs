@@ -264,6 +264,22 @@ fn repaired_traces() {
     insta::assert_snapshot!("repair_json", all(&etlkit(here.path(), &json)));
 }
 
+/// What a sound trace says of its recording is not for a repair to change, and is told.
+#[test]
+fn a_sound_trace_that_lost_events_has_nothing_to_repair() {
+    let mut lossy = trace();
+    // `EventsLost` of the header event.
+    lossy[0x48 + 0x20 + 0x30] = 7;
+    let here = directory(&[("lossy.etl", &lossy)]);
+    let said = etlkit(here.path(), &["repair", "lossy.etl", "-o", "new.etl"]);
+    insta::assert_snapshot!("repair_notes", all(&said));
+    let header = |file| {
+        let info = etlkit(here.path(), &["info", "--format", "json", file]);
+        serde_json::from_str::<Value>(&info.out).unwrap()["events_lost"].clone()
+    };
+    assert_eq!((header("lossy.etl"), header("new.etl")), (7.into(), 7.into()));
+}
+
 #[test]
 fn what_is_there_stays_as_it_is() {
     let here = directory(&[("t.etl", &trace()), ("out.etl", b"mine")]);

@@ -59,10 +59,14 @@ fn what_nobody_told_is_not_shown() {
     }
     let repaired = run(&["repair", "t.etl", "-o", "r.etl"]);
     assert!(repaired.out.contains("its header event is lost: times count"), "{}", repaired.out);
-    let verified = etlverify(here.path(), &["t.etl"]);
-    assert_eq!(verified.code, 1);
-    assert!(verified.out.contains("the header event is lost"), "{}", verified.out);
-    assert!(!verified.out.contains("ticks a second"), "{}", verified.out);
+    std::fs::write(here.path().join("whole.etl"), trace()).unwrap();
+    for args in [&["t.etl"][..], &["--together", "t.etl", "whole.etl"]] {
+        let verified = etlverify(here.path(), args);
+        assert_eq!(verified.code, 1, "{}", verified.err);
+        assert!(verified.out.contains("the header event is lost"), "{}", verified.out);
+    }
+    let alone = etlverify(here.path(), &["t.etl"]);
+    assert!(!alone.out.contains("ticks a second"), "{}", alone.out);
 }
 
 #[test]
@@ -81,6 +85,7 @@ fn the_first_bytes_of_a_trace_are_none() {
             &["scrub", "cut.etl", "-o", "o.etl"],
             &["merge", "--salvage", "cut.etl", "-o", "o.etl"],
             &["merge", "--salvage", "good.etl", "cut.etl", "-o", "o.etl"],
+            &["verify", "--together", "good.etl", "cut.etl"],
             &["diff", "cut.etl", "good.etl"],
             &["diff", "good.etl", "cut.etl"],
         ] {

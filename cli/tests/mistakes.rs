@@ -285,38 +285,79 @@ fn nobody_need_listen_to_standard_error() {
     }
 }
 
-/// As somebody who may not read the file: root may read everything, so the tool runs as another user then.
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// The tool as somebody who is not root, who may do everything; nothing where that cannot be had.
+#[cfg(unix)]
+fn as_nobody(root: bool, here: &Path, args: &[&str]) -> Option<Said> {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
+    command.args(args).current_dir(here);
+    if root {
+        command.uid(65_534).gid(65_534);
+    }
+    match command.output() {
+        Ok(output) => Some(Said::from(output)),
+        Err(error) => {
+            eprintln!("\n*** SKIPPED: the tool cannot run as another user: {error} ***\n");
+            None
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_may_not_be_written_to() {
+    let here = directory(&[("t.etl", &trace()), ("s.kdl", b"scenario \"s\" seed=1\n")]);
+    let closed = here.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    set_mode(here.path(), 0o755);
+    set_mode(&closed, 0o555);
+    let root = std::fs::File::create(closed.join("probe")).is_ok();
+    for args in [
+        &["compress", "t.etl", "-o", "closed/o.etl"][..],
+        &["scrub", "t.etl", "-o", "closed/o.etl"],
+        &["merge", "t.etl", "-o", "closed/o.etl"],
+    ] {
+        let Some(said) = as_nobody(root, here.path(), args) else { return };
+        refused(&said, &format!("{args:?}"));
+        assert_eq!(
+            said.err,
+            "error: closed/o.etl: no file can be made in its directory: permission denied\n\
+             hint: name a file with -o in a directory that you may write to\n",
+            "{args:?}"
+        );
+    }
+    // A scenario's files go into a directory, which may have to be made.
+    for out in ["closed", "closed/new"] {
+        let Some(said) = as_nobody(root, here.path(), &["synth", "s.kdl", "-o", out]) else {
+            return;
+        };
+        refused(&said, out);
+        assert!(said.err.contains("closed") && said.err.contains("ermission"), "{}", said.err);
+    }
+}
+
+/// Root may read everything, so the tool runs as another user then.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_be_read() {
-    use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::process::CommandExt;
     let here = directory(&[("secret.etl", &trace())]);
     let file = here.path().join("secret.etl");
-    let set = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    set(here.path(), 0o755);
-    set(&file, 0);
+    set_mode(here.path(), 0o755);
+    set_mode(&file, 0);
     let root = std::fs::File::open(&file).is_ok();
     // What is written is asked for first: others may write here.
-    set(here.path(), 0o777);
+    set_mode(here.path(), 0o777);
     let others: [&[&str]; 3] =
         [&["diff", "secret.etl"], &["synth", "--check"], &["synth", "-o", "out"]];
     for args in COMMANDS.iter().chain(&others) {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
-        command.args(*args).arg("secret.etl").current_dir(here.path());
-        if root {
-            command.uid(65_534).gid(65_534);
-        }
-        let output = match command.output() {
-            Ok(output) => output,
-            Err(error) => {
-                eprintln!("\n*** SKIPPED: the tool cannot run as another user: {error} ***\n");
-                return;
-            }
-        };
-        let said = Said::from(output);
+        let args = [*args, &["secret.etl"]].concat();
+        let Some(said) = as_nobody(root, here.path(), &args) else { return };
         refused(&said, &format!("{args:?} secret.etl"));
         assert!(said.err.contains("you may not read this file"), "{args:?}: {}", said.err);
         assert!(

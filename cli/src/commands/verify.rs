@@ -478,6 +478,10 @@ fn judge_together(
     let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<_> = files.iter().map(|f| input::display(f)).collect();
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
+    // That a header event is lost stands in the report.
+    for (input, name) in inputs.iter_mut().zip(&names) {
+        headless::is_lost(name, input.any())?;
+    }
     let sources: Vec<_> =
         inputs.iter_mut().map(Input::any).zip(names.iter().map(String::as_str)).collect();
     let all = sources.iter().filter_map(|(source, _)| source.size()).sum();

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _, Trace};
+use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _};
 use etl_format::write::File;
 use etl_format::write::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
 use serde::Serialize;
@@ -86,9 +86,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         args.files.iter().map(|f| Input::open(f, &args.input)).collect::<Result<_, _>>()?;
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
     for (input, name) in inputs.iter_mut().zip(&names).filter(|_| args.salvage) {
-        if let Ok(mut trace) = Trace::open(input.any(), &Options::salvage()) {
-            headless::something(name, &mut trace)?;
-            headless::warn(name, &trace);
+        if headless::is_lost(name, input.any())? {
+            headless::tell(name);
         }
     }
     let total = inputs.iter_mut().filter_map(|input| input.any().size()).sum();
