@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Runs the tests of the libraries under Miri, which interprets them and finds undefined behaviour: in the crates that these depend on, for they
-# have no unsafe code of their own. Then etl-format's unit tests once more as if on a big-endian machine. Where there is a rustup but no Miri, it
-# is installed into the nightly toolchain; cargo-nextest, which gives each test a process and a time, is built where it is missing.
+# have no unsafe code of their own. Then etl-format's unit tests once more as if on a big-endian machine. Miri is part of nightly toolchains;
+# cargo-nextest, which gives each test a process and a time, is built where it is missing.
 #
-#   scripts/miri.sh [--here] [--seconds N] [PACKAGE...]
+#   scripts/miri.sh [--install] [--here] [--seconds N] [PACKAGE...]
 #
-# --here leaves the big-endian machine out. A test that takes longer than N seconds (120) is stopped: that is no failure, and it is listed.
+# --install lets rustup add Miri to the nightly toolchain, or that toolchain, where they are missing. --here leaves the big-endian machine out.
+# A test that takes longer than N seconds (120) is stopped: that is no failure, and it is listed.
 # Without packages: the library crates, which takes hours. Interpretation is some ten thousand times slower than a processor: properties are
 # tried on few cases (PROPTEST_CASES), some tests on less data (`cfg!(miri)`), and what is known to take many minutes says so
 # (`cfg_attr(miri, ignore)`). MIRI_TARGET_DIR is where it builds, MIRI_JOBS says how many tests run at once.
-# Exit codes: 0 none failed; 1 a test failed; 2 the command line is wrong; 3 there is no Miri here, and none could be installed.
+# Exit codes: 0 none failed; 1 a test failed; 2 the command line is wrong; 3 there is no Miri here, and none was or could be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,14 +26,16 @@ cannot() {
 
 targets=(here "$foreign")
 seconds=120
+install=no
 while [ $# -gt 0 ]; do
   case "$1" in
+    --install) install=yes ;;
     --here) targets=(here) ;;
     --seconds)
       seconds="${2:-}"
       [[ "$seconds" =~ ^[1-9][0-9]*$ ]] || { echo "miri: --seconds takes a number from 1" >&2; exit 2; }
       shift ;;
-    -*) echo "miri: there is no option $1: scripts/miri.sh [--here] [--seconds N] [PACKAGE...]" >&2; exit 2 ;;
+    -*) echo "miri: there is no option $1: scripts/miri.sh [--install] [--here] [--seconds N] [PACKAGE...]" >&2; exit 2 ;;
     *) break ;;
   esac
   shift
@@ -41,6 +44,8 @@ packages=("$@")
 [ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-schema etl-tools etl-synth etl-verify)
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
+  [ $install = yes ] ||
+    cannot "there is no nightly toolchain with Miri; with --install, rustup fetches it ('rustup component add miri rust-src --toolchain nightly')"
   command -v rustup >/dev/null || cannot "there is neither a nightly toolchain with Miri nor rustup, which installs one"
   # A nightly that is here stays the one it is: components are added to it.
   if ! cargo +nightly --version >/dev/null 2>&1; then

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Builds the libraries for a 32-bit machine (i686) and for a big-endian one (s390x) and runs their tests there: the first on this
 # processor, the second in qemu. Then the tools: what they simulate there has to be what corpus.lock says, byte for byte, and is judged.
-# Standard libraries come from rustup; compilers to link with, and qemu, from Debian or Ubuntu.
+# Standard libraries come from rustup, or from where the toolchain comes from (Debian's libstd-rust-dev of that architecture); compilers to
+# link with, and qemu, from Debian or Ubuntu.
 #
-#   scripts/targets.sh [--build-only] [--target TRIPLE] [PACKAGE...]
+#   scripts/targets.sh [--install] [--build-only] [--target TRIPLE] [PACKAGE...]
 #
-# Without packages: those whose tests need nothing but themselves, and the tools. What is not here yet is installed, which needs root.
-# Exit codes: 0 all passed; 1 a build or a test failed; 3 there is no compiler or standard library for them, and none could be installed.
+# Without packages: those whose tests need nothing but themselves, and the tools. --install lets rustup and apt-get, which needs root, fetch what
+# is missing.
+# Exit codes: 0 all passed; 1 a build or a test failed; 3 there is no compiler or standard library for them, and none was or could be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,8 +20,10 @@ cannot() {
 targets=(i686-unknown-linux-gnu s390x-unknown-linux-gnu)
 verb=(test --no-fail-fast)
 run=yes
+fetch=no
 while [ $# -gt 0 ]; do
   case $1 in
+    --install) fetch=yes ;;
     --build-only) verb=(test --no-run) run=no ;;
     --target)
       targets=("${2:?which target?}")
@@ -36,6 +40,7 @@ tools=no
 scenarios=(recipe kernel-session clr-stacks lost-events two-sessions windows-32 wow64)
 
 install() {
+  [ $fetch = yes ] || cannot "$* is missing: install it, or let --install do it"
   apt-get install -y -qq "$@" >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq "$@" >/dev/null; } ||
     cannot "$* could not be installed"
 }
@@ -48,8 +53,10 @@ export PROPTEST_CASES="${PROPTEST_CASES:-16}" PROPTEST_DISABLE_FAILURE_PERSISTEN
 
 failed=0
 for target in "${targets[@]}"; do
-  rustup target list --installed 2>/dev/null | grep -qx "$target" || rustup target add "$target" >&2 ||
-    cannot "rustup has no standard library for $target"
+  if ! compgen -G "$(rustc --print target-libdir --target "$target")/libstd-*.rlib" >/dev/null; then
+    [ $fetch = yes ] || cannot "no standard library for $target: 'rustup target add $target', or let --install do it"
+    rustup target add "$target" >&2 || cannot "rustup has no standard library for $target"
+  fi
   case $target in
     i686-unknown-linux-gnu)
       # A compiler that is here may still lack the 32-bit half.
