@@ -59,8 +59,14 @@ for target in "${targets[@]}"; do
   fi
   case $target in
     i686-unknown-linux-gnu)
-      # A compiler that is here may still lack the 32-bit half.
-      echo 'int main(void) { return 0; }' | gcc -m32 -x c -o /dev/null - 2>/dev/null || install gcc-multilib
+      # A compiler that is here may still lack the 32-bit half; where another one is for that, libc6:i386 is what programs start with.
+      if ! echo 'int main(void) { return 0; }' | gcc -m32 -x c -o /dev/null - 2>/dev/null; then
+        if command -v i686-linux-gnu-gcc >/dev/null; then
+          export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_LINKER=i686-linux-gnu-gcc
+        else
+          install gcc-multilib
+        fi
+      fi
       ;;
     s390x-unknown-linux-gnu)
       command -v s390x-linux-gnu-gcc >/dev/null || install gcc-s390x-linux-gnu libc6-dev-s390x-cross
