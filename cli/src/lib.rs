@@ -149,7 +149,7 @@ fn tools() -> commands::completions::Tools {
 /// `etlkit`, with the arguments of the process.
 #[must_use]
 pub fn etlkit_main() -> ExitCode {
-    etlkit_with(std::env::args_os())
+    etlkit_with(arguments())
 }
 
 /// `etlkit`, with these arguments, the first of which is the program's name: for those who measure it.
@@ -184,7 +184,7 @@ pub fn etlkit_said(args: impl IntoIterator<Item = OsString>) -> Said {
 #[must_use]
 pub fn etlverify_main() -> ExitCode {
     let run = |tool: &Etlverify| commands::verify::run(&tool.args);
-    ExitCode::from(run_with(std::env::args_os(), run))
+    ExitCode::from(run_with(arguments(), run))
 }
 
 /// The file that was named where a command belongs.
@@ -198,6 +198,11 @@ fn file_for_command(error: &clap::Error) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The command line. Windows' shells leave `*.etl` to programs, which those elsewhere expand.
+fn arguments() -> impl Iterator<Item = OsString> {
+    wild::args_os()
 }
 
 fn run_with<T: Parser>(

@@ -195,9 +195,13 @@ fn has_members(packing: Option<Packing>, name: &str, args: &InputArgs) -> Result
 /// Opens a file for reading.
 pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     let name = display(path);
+    let pattern = name.contains(['*', '?']);
     let failure = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound => {
-            let hint = if name.contains(['*', '?']) {
+        // Windows has no names with these, and says that.
+        kind if kind == io::ErrorKind::NotFound
+            || (pattern && kind == io::ErrorKind::InvalidFilename) =>
+        {
+            let hint = if pattern {
                 "no name matches this pattern, or it is quoted: `ls` shows what is there"
             } else {
                 "names count from the directory you are in; `-` reads standard input"
