@@ -60,7 +60,13 @@ impl Outcome {
 
 /// Read, write, synthesize and verify Windows event trace logs (.etl) on any OS.
 #[derive(Debug, Parser)]
-#[command(name = "etlkit", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "etlkit",
+    bin_name = "etlkit",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 #[command(after_help = "\
 Exit codes: 0 fine, 1 findings, 2 could not be done. `etlkit COMMAND --help` tells more.
 
@@ -136,7 +142,13 @@ impl Command {
 
 /// Judge whether a Windows event trace log (.etl) is complete: rundowns, symbols, losses.
 #[derive(Debug, Parser)]
-#[command(name = "etlverify", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "etlverify",
+    bin_name = "etlverify",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
 struct Etlverify {
     #[command(flatten)]
     args: commands::verify::Args,

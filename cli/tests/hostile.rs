@@ -11,7 +11,11 @@ use common::{Said, buffer, directory, etlkit, etlverify, event, header_event, tr
 const SCENARIO: &str = include_str!("hostile.kdl");
 
 /// A file's name that is one as well.
+#[cfg(not(windows))]
 const FILE: &str = "=x9q\u{1b}[31m\u{202e}<b>&'\".etl";
+/// As far as Windows takes such names.
+#[cfg(windows)]
+const FILE: &str = "=x9q\u{202e}&'.etl";
 
 /// What may act, other than line ends.
 fn acts(c: char) -> bool {

@@ -15,17 +15,22 @@ fn with_recipe() -> tempfile::TempDir {
     directory
 }
 
+/// Paths as they are shown where directories are not told apart by a backslash.
+fn slashes(text: &str) -> String {
+    if cfg!(windows) { text.replace('\\', "/") } else { text.to_owned() }
+}
+
 #[test]
 fn the_recipe_is_made_and_judged_in_one_step() {
     let directory = with_recipe();
     let args = ["synth", "recipe.kdl", "-o", "out", "--force", "--verify"];
     let said = etlkit(directory.path(), &args);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
-    insta::assert_snapshot!("recipe", said.out);
+    insta::assert_snapshot!("recipe", slashes(&said.out));
     assert_eq!(etlkit(directory.path(), &args).out, said.out, "once more, the same");
     let other = etlkit(directory.path(), &[&args[..], &["--set", "rundown=0xB8"]].concat());
     assert_eq!(other.code, 1);
-    insta::assert_snapshot!("recipe_without_rundown", other.out);
+    insta::assert_snapshot!("recipe_without_rundown", slashes(&other.out));
 }
 
 #[test]
@@ -140,7 +145,7 @@ fn a_corpus_is_listed_built_and_checked() {
     assert!(directory.path().join("anew/recipe/recipe.etl").exists());
     std::fs::write(&lock, locked.replace("recipe/recipe.etl", "recipe/other.etl")).unwrap();
     say(&["check", "recipe"], 1);
-    insta::assert_snapshot!("corpus", said);
+    insta::assert_snapshot!("corpus", slashes(&said));
 }
 
 /// A gate that looks in the wrong place must not hold.
