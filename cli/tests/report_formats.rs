@@ -32,12 +32,12 @@ fn traces() -> (tempfile::TempDir, Vec<String>) {
         let out = scenario.replace('/', "-");
         let said = etlkit(here.path(), &["synth", script.to_str().unwrap(), "-o", &out]);
         assert_eq!(said.code, 0, "{}", said.err);
-        for file in std::fs::read_dir(here.path().join(&out)).unwrap() {
-            let name = file.unwrap().file_name().into_string().unwrap();
-            if name.ends_with(".etl") {
-                names.push(format!("{out}/{name}"));
-            }
-        }
+        let files = std::fs::read_dir(here.path().join(&out)).unwrap();
+        let mut files: Vec<_> =
+            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        files.sort();
+        let traces = files.iter().filter(|name| name.ends_with(".etl"));
+        names.extend(traces.map(|name| format!("{out}/{name}")));
     }
     let real = real("perfview/net.4.5.2.x64.etl");
     names.extend(real.map(|path| path.to_str().unwrap().to_owned()));
