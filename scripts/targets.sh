@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Builds the libraries for a 32-bit machine (i686) and for a big-endian one (s390x) and runs their tests there: the first on this
-# processor, the second in qemu. Then the tools: what they simulate there has to be what corpus.lock says, byte for byte, and is judged.
+# processor, the second in qemu. Or for Windows. Then the tools: what they simulate there has to be what corpus.lock says, byte for byte, and is judged.
 # Standard libraries come from rustup, or from where the toolchain comes from (Debian's libstd-rust-dev of that architecture); compilers to
-# link with, and qemu, from Debian or Ubuntu.
+# link with, qemu and Wine, from Debian or Ubuntu.
 #
 #   scripts/targets.sh [--install] [--build-only] [--target TRIPLE] [PACKAGE...]
 #
-# Without packages: those whose tests need nothing but themselves, and the tools. --install lets rustup and apt-get, which needs root, fetch what
-# is missing.
+# Without packages: those whose tests need nothing but themselves, and the tools. Without --target: these two; x86_64-pc-windows-gnu is
+# there for the asking, and runs in Wine (9 or later). --install lets rustup and apt-get, which needs root, fetch what is missing.
+# TARGETS_FLAGS are further arguments of cargo: with -Zbuild-std and RUSTC_BOOTSTRAP=1 the standard library is built from its source. TARGETS_WINE
+# is what starts a Windows program, if it is not wine.
 # Exit codes: 0 all passed; 1 a build or a test failed; 3 there is no compiler or standard library for them, and none was or could be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -45,6 +47,8 @@ install() {
     cannot "$* could not be installed"
 }
 
+read -ra flags <<<"${TARGETS_FLAGS:-}"
+
 # Other programs for other machines: what is tested is what cargo test builds.
 export CARGO_TARGET_DIR="${TARGETS_TARGET_DIR:-$PWD/.cache/targets}" CARGO_INCREMENTAL=0
 export CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_DEV_DEBUG=0
@@ -53,7 +57,7 @@ export PROPTEST_CASES="${PROPTEST_CASES:-16}" PROPTEST_DISABLE_FAILURE_PERSISTEN
 
 failed=0
 for target in "${targets[@]}"; do
-  if ! compgen -G "$(rustc --print target-libdir --target "$target")/libstd-*.rlib" >/dev/null; then
+  if [[ " ${flags[*]-} " != *" -Zbuild-std"* ]] && ! compgen -G "$(rustc --print target-libdir --target "$target")/libstd-*.rlib" >/dev/null; then
     [ $fetch = yes ] || cannot "no standard library for $target: 'rustup target add $target', or let --install do it"
     rustup target add "$target" >&2 || cannot "rustup has no standard library for $target"
   fi
@@ -74,14 +78,25 @@ for target in "${targets[@]}"; do
       export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER=s390x-linux-gnu-gcc
       export CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER="$qemu -L /usr/s390x-linux-gnu"
       ;;
+    x86_64-pc-windows-gnu)
+      command -v x86_64-w64-mingw32-gcc >/dev/null || install gcc-mingw-w64-x86-64
+      wine="${TARGETS_WINE:-$(command -v wine)}" || { install wine wine64 && wine=wine; }
+      export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
+      export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER="$wine" WINEDEBUG="${WINEDEBUG:--all}"
+      # In Wine there is no cargo that a test could ask.
+      export INSTA_WORKSPACE_ROOT="$PWD"
+      ;;
     *) cannot "nothing is known of $target here" ;;
   esac
-  echo "targets: ${verb[*]} for $target: ${packages[*]}"
-  cargo "${verb[@]}" --quiet --locked --all-features --target "$target" "${packages[@]/#/--package=}" || failed=1
+  tested=("${packages[@]}")
+  # Paths, names and what files may be done with are Windows' own.
+  [ $tools = no ] || [ "$target" != x86_64-pc-windows-gnu ] || tested+=(etlkit)
+  echo "targets: ${verb[*]} for $target: ${tested[*]}"
+  cargo "${verb[@]}" ${flags[@]+"${flags[@]}"} --quiet --locked --all-features --target "$target" "${tested[@]/#/--package=}" || failed=1
   [ $tools = yes ] || continue
   echo "targets: the tools for $target"
   # As tests are built: with the checks, and not so slowly that an emulator takes an hour.
-  tool() { cargo "$1" --quiet --locked --profile test --target "$target" --package etlkit "${@:2}"; }
+  tool() { cargo "$1" ${flags[@]+"${flags[@]}"} --quiet --locked --profile test --target "$target" --package etlkit "${@:2}"; }
   tool build --bins || { failed=1 && continue; }
   [ $run = yes ] || continue
   tool run --bin etlkit -- corpus check "${scenarios[@]}" || failed=1
