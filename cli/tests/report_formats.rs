@@ -5,8 +5,13 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use common::{BUFFER, directory, etlkit, etlverify, real, trace};
+use common::{BUFFER, directory, etlkit, etlverify, real, trace, trace_of};
 use serde_json::Value;
+
+/// Microsoft-Windows-Kernel-EventTracing and Microsoft-Windows-DotNETRuntime, as they stand in a file.
+const EVENT_TRACING: [u8; 16] =
+    *b"\x37\xec\x75\xb6\xb6\xbd\x48\x46\xbc\x92\xf3\xfd\xc7\x4d\x3c\xa2";
+const RUNTIME: [u8; 16] = *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
@@ -39,6 +44,12 @@ fn traces() -> (tempfile::TempDir, Vec<String>) {
         let traces = files.iter().filter(|name| name.ends_with(".etl"));
         names.extend(traces.map(|name| format!("{out}/{name}")));
     }
+    // Windows' own provider tells that a session was given the runtime's, and not with which mask.
+    let mut payload = RUNTIME.to_vec();
+    payload.extend("clr\0".encode_utf16().flat_map(u16::to_le_bytes));
+    let enabled = trace_of(EVENT_TRACING, 14, 0, &payload);
+    std::fs::write(here.path().join("enabled.etl"), enabled).unwrap();
+    names.push("enabled.etl".to_owned());
     let real = real("perfview/net.4.5.2.x64.etl");
     names.extend(real.map(|path| path.to_str().unwrap().to_owned()));
     (here, names)
