@@ -14,7 +14,12 @@ pub fn bash(here: &Path, line: &str) -> String {
     let path =
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path))).unwrap();
     let mut command = Command::new("bash");
-    let output = command.args(["-c", line]).current_dir(here).env("PATH", path).output().unwrap();
+    for name in super::common::OWN_SETTINGS {
+        command.env_remove(name);
+    }
+    // Of a locale that is not installed bash would complain.
+    command.args(["-c", line]).current_dir(here).env("PATH", path).env("LC_ALL", "C");
+    let output = command.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
     let said = String::from_utf8(output.stdout).unwrap();
     said.lines().map(|line| format!("{}\n", line.trim_end())).collect()

@@ -47,9 +47,15 @@ fn run(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Sai
     output(tool, directory, args, input).into()
 }
 
+/// What people set for themselves, and what would change what tools print.
+pub const OWN_SETTINGS: [&str; 4] = ["CLICOLOR", "CLICOLOR_FORCE", "NO_COLOR", "TERM"];
+
 fn output(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Output {
     let mut command = Command::new(tool);
     command.current_dir(directory).args(args).env("COLUMNS", "100");
+    for name in OWN_SETTINGS {
+        command.env_remove(name);
+    }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     let mut child = command.spawn().unwrap();
