@@ -89,7 +89,7 @@ fn gates_on_names_and_identities() {
     );
 
     // Not merged: addresses in images, and no identity of any.
-    let here = made("rules/merge.image-ids", &[]);
+    let here = made("rules/merge.no-image-ids", &[]);
     let file = traces(here.path()).remove(0);
     let said = judge(here.path(), &["--format", "json", &file]);
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -155,7 +155,7 @@ fn an_enablement_is_told_in_every_way() {
         let (code, out) = told(&[&way.replace("0x138", "0x130")]);
         assert_eq!(code, 1, "{way}: {out}");
         let text = unbroken(&out);
-        assert!(text.contains("warning filter.not-admitted"), "{text}");
+        assert!(text.contains("warning filter.not-enabled"), "{text}");
         assert!(text.contains("enabled with 0x130 at level 5 as told"), "{text}");
     }
     // Both sessions, each told for itself.
@@ -214,7 +214,7 @@ fn repairs_can_be_pasted() {
     assert!(said.code < 2, "{}", said.err);
     assert!(!judge(here.path(), &["repaired.etl"]).out.contains("file.damaged"));
 
-    let made = made("rules/filter.not-admitted", &[]);
+    let made = made("rules/filter.not-enabled", &[]);
     let said = judge(made.path(), &["--truth", "truth.jsonl", "clr.etl"]);
     let line = said.out.lines().find(|l| l.trim().starts_with("etlverify ")).unwrap();
     assert!(line.ends_with(" clr.etl"), "{line}");
@@ -235,7 +235,7 @@ fn text_is_for_terminals_of_eighty_columns() {
     for (scenario, file) in [
         ("recipe", "recipe.etl"),
         ("rules/sound", "clr.etl"),
-        ("rules/rundown.runaway", "clr.etl"),
+        ("rules/rundown.endless", "clr.etl"),
         ("rules/file.events-lost", "clr.etl"),
         ("rules/file.overwritten", "clr.etl"),
         ("many-processes", "many.etl"),
@@ -300,7 +300,7 @@ fn first_impressions() {
         &["notes.etl"],
         &["nothing"],
         &["missing.etl"],
-        &["--explain", "rundown.missing"],
+        &["--explain", "rundown.missing-process"],
         &["--explain", "rundown"],
     ] {
         let said = judge(here.path(), args);
@@ -322,7 +322,7 @@ fn payloads_are_compared_with_the_tables_that_are_asked_for() {
     assert_eq!(judged(&["--profile", "shipped"]).out, shipped.out);
     let documented = judged(&["--profile", "documented"]);
     assert_eq!(documented.code, 0, "notes only: {}", documented.out);
-    assert!(documented.out.contains("note    payload.descriptor "), "{}", documented.out);
+    assert!(documented.out.contains("note    payload.wrong-descriptor "), "{}", documented.out);
 }
 
 /// Everything in a file that is judged together with itself would have happened twice.

@@ -78,7 +78,7 @@ fn what_is_told_of_the_sessions_is_held_against_the_events() {
     // Level 3 admits none of the events; a mask without Loader not the modules.
     let said = judged("rundown:0x1000000138:3");
     assert_eq!(said.code, 1);
-    assert!(said.out.contains("filter.not-admitted"), "{}", said.out);
+    assert!(said.out.contains("filter.not-enabled"), "{}", said.out);
     let said = judged("xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x130:5 -f r.etl");
     assert!(said.out.contains("keywords 0x8)"), "{}", said.out);
     let said = judged("nobody:1");

@@ -504,7 +504,7 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
         let report = etl_verify::verify(files[name].as_slice(), name).unwrap();
         report.findings.iter().map(|f| f.rule.to_string()).collect::<BTreeSet<_>>()
     };
-    assert!(findings("plain.etl").contains("merge.image-ids"), "{:?}", findings("plain.etl"));
+    assert!(findings("plain.etl").contains("merge.no-image-ids"), "{:?}", findings("plain.etl"));
     let sound = findings("merged.etl");
     assert!(!sound.iter().any(|f| f.contains("image-id")), "{sound:?}");
 }

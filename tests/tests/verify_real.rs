@@ -151,7 +151,9 @@ fn the_merged_trace_of_two_dotnet_processes() {
     assert_eq!(test.name, "Test.x64.exe");
     assert!(test.brackets.is_empty());
     assert_eq!((test.loaded.methods, test.unloaded.methods, test.methods), (288, 288, 288));
-    assert!(report.findings.iter().any(|f| f.rule == "rundown.exited" && f.pid == Some(3676)));
+    assert!(
+        report.findings.iter().any(|f| f.rule == "rundown.process-exited" && f.pid == Some(3676))
+    );
 
     // Some addresses belong to nothing (stubs that the runtime makes, freed memory): so few that there is nothing to
     // mend, and told all the same.
@@ -159,11 +161,11 @@ fn the_merged_trace_of_two_dotnet_processes() {
     assert!(report.findings.iter().all(|f| f.severity == Severity::Note), "{}", report.text());
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     let expected = [
-        "activity.unstopped",
-        "payload.long",
-        "rundown.exited",
-        "symbols.gone",
-        "symbols.no-identity",
+        "activity.no-stop",
+        "payload.too-long",
+        "rundown.process-exited",
+        "symbols.wrong-time",
+        "symbols.no-module-pdb",
         "symbols.unresolved",
     ];
     assert_eq!(rules, BTreeSet::from(expected));
@@ -210,7 +212,7 @@ fn a_trace_cut_short_inside_the_rundown_is_found_out() {
     assert_eq!(report.verdict, Verdict::Broken);
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     assert!(rules.contains("file.damaged"), "{rules:?}");
-    assert!(rules.contains("rundown.unclosed"), "{rules:?}");
+    assert!(rules.contains("rundown.no-complete"), "{rules:?}");
 }
 
 /// The rows of docs/real-trace-findings.md: rule, and the process that it is about.

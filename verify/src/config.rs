@@ -19,7 +19,7 @@
 //!
 //! # Other weights: error, warning, note, or off.
 //! [severity]
-//! "rundown.exited" = "error"
+//! "rundown.process-exited" = "error"
 //! activity = "off"
 //! ```
 
@@ -101,7 +101,7 @@ mod tests {
             min-coverage = 99.5
             enable = ["runtime:0x1CCBD:5", "xperf -start r -on rundown:0x138:5 -f clr2.etl"]
             [severity]
-            "rundown.exited" = "error"
+            "rundown.process-exited" = "error"
             activity = "off"
             "#,
         );

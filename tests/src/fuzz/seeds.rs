@@ -477,7 +477,7 @@ const TMF: &str = "// PDB:  driver.pdb\n\
 
 const CONFIG: &str = "deny = [\"rundown\"]\nallow = [\"file.sequence-gap\"]\nmin-coverage = 99.5\n\
 enable = [\"xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1CCBD:5 -f clr1.etl\"]\n\n\
-[severity]\n\"rundown.exited\" = \"error\"\nactivity = \"off\"\n";
+[severity]\n\"rundown.process-exited\" = \"error\"\nactivity = \"off\"\n";
 
 const LINES: &[&str] = &[
     "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr.etl",

@@ -190,7 +190,7 @@ fn rundowns_of_one_process_without_end() {
     let report = verify(trace(&records).as_slice(), "crafted.etl").unwrap();
     let process = report.processes.iter().find(|p| p.pid == 100).unwrap();
     assert_eq!((process.brackets.len(), process.clr_instances.len()), (4096, 257));
-    assert!(report.findings.iter().any(|f| f.rule == "rundown.runaway"));
+    assert!(report.findings.iter().any(|f| f.rule == "rundown.endless"));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn many_runtimes_with_many_rundowns_and_many_methods() {
     judged(&records, 40);
     let bytes = trace(&records);
     let report = verify(bytes.as_slice(), "crafted.etl").unwrap();
-    let left_out = report.findings.iter().filter(|f| f.rule == "rundown.incomplete");
+    let left_out = report.findings.iter().filter(|f| f.rule == "rundown.missing-items");
     let messages: Vec<_> = left_out.map(|f| f.message.as_str()).collect();
     assert_eq!(messages.len(), usize::from(CLRS), "{messages:?}");
     for (message, clr) in messages.iter().zip(1..=CLRS) {

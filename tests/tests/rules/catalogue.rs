@@ -18,13 +18,13 @@ use etl_verify::{Answer, Gates, Policy, RULES, Report, Settings, Truth, verify_t
 const BY_PLOT: &[(&str, &str)] = &[
     ("file.overwritten", "the circular file is smaller"),
     ("rundown.none", "the documents' mask, which asks for no rundown"),
-    ("rundown.exited", "the process ends earlier"),
-    ("rundown.runaway", "the rundown is asked for again and again"),
-    ("symbols.no-identity", "the module is built without a PDB"),
+    ("rundown.process-exited", "the process ends earlier"),
+    ("rundown.endless", "the rundown is asked for again and again"),
+    ("symbols.no-module-pdb", "the module is built without a PDB"),
     ("symbols.unnamed", "sessions of level 4"),
     ("symbols.coverage", "sessions of level 4"),
-    ("merge.clock", "a session with another clock"),
-    ("merge.seam", "the runtime session stops earlier"),
+    ("merge.different-clocks", "a session with another clock"),
+    ("merge.gap", "the runtime session stops earlier"),
     ("merge.one-sided", "the first session asks the runtime for nothing"),
 ];
 
@@ -78,7 +78,7 @@ fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
             let stands = [place.buffer_offset, own].contains(&offset);
             let time = etl_format::clock::iso_utc(clock.filetime(record.stamp()));
             // Of files with different clocks the times are rounded once more.
-            let files_differ = report.findings.iter().any(|f| f.rule == "merge.clock");
+            let files_differ = report.findings.iter().any(|f| f.rule == "merge.different-clocks");
             let timely = finding.timestamp.as_ref().is_none_or(|t| *t == time) || files_differ;
             there |= stands && timely && finding.processor.is_none_or(|p| p == place.processor);
         }
@@ -86,7 +86,8 @@ fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
     }
     // Few have a time and no place: those whose moment is that of no record.
     for finding in report.findings.iter().filter(|f| f.offset.is_none()) {
-        let known = ["merge.seam", "file.overwritten", "rundown.exited"].contains(&finding.rule);
+        let known =
+            ["merge.gap", "file.overwritten", "rundown.process-exited"].contains(&finding.rule);
         assert!(finding.timestamp.is_none() || known || report.findings.len() > 6, "{finding:?}");
     }
 }
