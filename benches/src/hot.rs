@@ -13,8 +13,8 @@ use clap::ValueEnum;
 use etl_format::compress;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{Options, OrderCheck, Trace};
-use etl_format::write::BufferPacker;
-use etl_format::write::repack;
+use etl_format::rewrite::repack;
+use etl_format::write::BufferCompressor;
 use etl_schema::store::SchemaStore;
 use etl_verify::Settings;
 
@@ -106,10 +106,10 @@ fn look<T>(result: T) {
 
 /// The trace with its buffers compressed.
 fn pack(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = BufferPacker::new(CompressionFormat::XPRESS, compress::Effort::Default)
+    let compressor = BufferCompressor::new(CompressionFormat::XPRESS, compress::Effort::Default)
         .expect("the format is known");
     let mut out = Vec::new();
-    repack::compress(bytes, &mut out, &mut packer, &Options::default(), |_| {})
+    repack::compress(bytes, &mut out, &compressor, &Options::default(), |_| {})
         .expect("it is whole");
     out
 }

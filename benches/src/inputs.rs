@@ -22,16 +22,16 @@ pub fn generated(directory: &Path, megabytes: usize) -> PathBuf {
     let mut out = BufWriter::new(File::create(&path).expect("a file in the temporary directory"));
     let count = (megabytes << 20) / BUFFER;
     out.write_all(&buffer(0, 0, 4, &[header_event(count as u32 + 1, 0)])).expect("room on disk");
-    let mut stamp = 1_000i64;
+    let mut timestamp = 1_000i64;
     for number in 0..count as u64 {
         let mut records = Vec::new();
         let mut used = 0x48;
         for i in 0.. {
-            stamp += 3;
+            timestamp += 3;
             let record = match i % 4 {
-                0 | 1 => perfinfo(0x0f2e, stamp, 16),
-                2 => perfinfo(0x0524, stamp, 24),
-                _ => event(stamp, 48 + i % 64),
+                0 | 1 => perfinfo(0x0f2e, timestamp, 16),
+                2 => perfinfo(0x0524, timestamp, 24),
+                _ => event(timestamp, 48 + i % 64),
             };
             if used + record.len() > BUFFER {
                 break;
@@ -46,7 +46,7 @@ pub fn generated(directory: &Path, megabytes: usize) -> PathBuf {
     path
 }
 
-/// The real merged trace as plain buffers, again and again with later stamps, up to a size.
+/// The real merged trace as plain buffers, again and again with later timestamps, up to a size.
 pub fn unpacked(directory: &Path, megabytes: usize) -> Option<PathBuf> {
     let bytes = std::fs::read(real("perfview/net.4.5.2.x64.etl")?).expect("it is readable");
     let mut reader = FileOrder::open(bytes.as_slice(), &Options::default()).expect("it is a trace");
@@ -55,8 +55,8 @@ pub fn unpacked(directory: &Path, megabytes: usize) -> Option<PathBuf> {
     while let Some(&entry) = reader.next_buffer().expect("it is whole") {
         let data = reader.buffer_bytes()[..entry.fill as usize].to_vec();
         for at in places_of(&data) {
-            let stamp = data.i64_at(at).expect("a stamp");
-            (first, last) = (first.min(stamp), last.max(stamp));
+            let timestamp = data.i64_at(at).expect("a timestamp");
+            (first, last) = (first.min(timestamp), last.max(timestamp));
         }
         plain.push((entry, data));
     }
@@ -72,8 +72,8 @@ pub fn unpacked(directory: &Path, megabytes: usize) -> Option<PathBuf> {
             }
             let mut data = data.clone();
             for at in places_of(&data) {
-                let stamp = data.i64_at(at).expect("a stamp") + copy * span;
-                data[at..at + 8].copy_from_slice(&stamp.to_le_bytes());
+                let timestamp = data.i64_at(at).expect("a timestamp") + copy * span;
+                data[at..at + 8].copy_from_slice(&timestamp.to_le_bytes());
             }
             data.resize(BUFFER, 0xff);
             data[..4].copy_from_slice(&(BUFFER as u32).to_le_bytes());
@@ -94,7 +94,7 @@ pub fn unpacked(directory: &Path, megabytes: usize) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Where the stamps stand in a plain buffer.
+/// Where the timestamps stand in a plain buffer.
 fn places_of(data: &[u8]) -> Vec<usize> {
     let mut places = Vec::new();
     let mut at = 0x48;
@@ -154,23 +154,23 @@ fn header_event(buffers: u32, lost: u32) -> Vec<u8> {
     out
 }
 
-fn perfinfo(hook: u16, stamp: i64, payload: usize) -> Vec<u8> {
+fn perfinfo(hook: u16, timestamp: i64, payload: usize) -> Vec<u8> {
     let mut out = vec![2, 0, 0x11, 0xc0];
     out.extend((0x10 + payload as u16).to_le_bytes());
     out.extend(hook.to_le_bytes());
-    out.extend(stamp.to_le_bytes());
+    out.extend(timestamp.to_le_bytes());
     out.resize((0x10 + payload).next_multiple_of(8), 7);
     out
 }
 
-fn event(stamp: i64, payload: usize) -> Vec<u8> {
+fn event(timestamp: i64, payload: usize) -> Vec<u8> {
     let mut out = vec![0u8; 0x50];
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     put(0x00, &(0x50 + payload as u16).to_le_bytes());
     put(0x02, &[0x13, 0xc0]);
     put(0x08, &4_711u32.to_le_bytes());
     put(0x0c, &42u32.to_le_bytes());
-    put(0x10, &stamp.to_le_bytes());
+    put(0x10, &timestamp.to_le_bytes());
     put(0x18, &[0x5a; 16]);
     put(0x28, &143u16.to_le_bytes());
     put(0x2c, &[4]);

@@ -396,7 +396,7 @@ fn symbol_index(methods: u64) -> Option<Row> {
 
 /// What a reader does with every record here: enough that nothing can be left out.
 fn look(sum: &mut i64, record: &Record<'_>) {
-    *sum ^= record.stamp() ^ record.bytes().len() as i64;
+    *sum ^= record.timestamp() ^ record.bytes().len() as i64;
 }
 
 fn file_order(bytes: &[u8]) -> i64 {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use etl_format::read::{FileOrder, FileSource, Options, Record, Trace};
-use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::rewrite::merge::{MergeOptions, merge};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{self, plain_pass};

@@ -9,10 +9,10 @@ use etl_format::constants::{
     CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
 };
 use etl_format::read::{Options, Trace};
-use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::rewrite::repack::{compress, decompress};
 use etl_format::write::record::{Descriptor, Event, PerfInfo};
-use etl_format::write::repack::{compress, decompress};
-use etl_format::write::{BufferPacker, LogFileHeader, Medium, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, LogFileHeader, Output, Session, SessionConfig};
 use etl_format::{Guid, Result};
 
 use crate::measure::best;
@@ -24,14 +24,14 @@ pub struct Nowhere {
     end: u64,
 }
 
-impl Medium for Nowhere {
+impl Output for Nowhere {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         black_box(bytes);
         self.end = self.end.max(at + bytes.len() as u64);
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         true
     }
 
@@ -115,11 +115,12 @@ pub fn rows(
         let trace = Trace::open(&plain[..], &options).expect("it is a trace");
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         for effort in [Effort::Fast, Effort::Default, Effort::Best] {
-            let mut packer = BufferPacker::new(CompressionFormat::XPRESS, effort).expect("known");
+            let compressor =
+                BufferCompressor::new(CompressionFormat::XPRESS, effort).expect("known");
             let mut out = 0;
             let seconds = best(runs, || {
                 let done =
-                    compress(&plain[..], &mut Nowhere::default(), &mut packer, &options, |_| {});
+                    compress(&plain[..], &mut Nowhere::default(), &compressor, &options, |_| {});
                 out = done.expect("it is whole").bytes_out;
             });
             let share = out as f64 / packed.len() as f64;
@@ -138,7 +139,7 @@ pub fn rows(
 /// records and bytes.
 pub fn session(megabytes: usize) -> (u64, u64) {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         processors: 8,
         mode: LogFileMode::SEQUENTIAL,
@@ -149,9 +150,9 @@ pub fn session(megabytes: usize) -> (u64, u64) {
     let payload = [0x5a; 128];
     let provider = Guid::new(1, 2, 3, [4; 8]);
     let target = (megabytes as u64) << 20;
-    let (mut stamp, mut bytes, mut number) = (1_000, 0, 0u64);
+    let (mut timestamp, mut bytes, mut number) = (1_000, 0, 0u64);
     while bytes < target {
-        stamp += 3;
+        timestamp += 3;
         let processor = (number / 64 % 8) as u16;
         let written = match number % 4 {
             kind @ 0..=2 => {
@@ -161,7 +162,7 @@ pub fn session(megabytes: usize) -> (u64, u64) {
                     pointer_size: PointerSize::P8,
                     version: 2,
                     hook: if kind == 2 { 0x0524 } else { 0x0f2e },
-                    stamp,
+                    timestamp,
                     pebs_index: None,
                     counters: &[],
                     payload: &payload[..len],
@@ -177,7 +178,7 @@ pub fn session(megabytes: usize) -> (u64, u64) {
                     properties: EventProperties(0),
                     thread_id: 4_711,
                     process_id: 42,
-                    stamp,
+                    timestamp,
                     provider,
                     descriptor: Descriptor { id: 143, level: 4, ..Descriptor::default() },
                     kernel_time: 0,

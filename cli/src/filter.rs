@@ -55,7 +55,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     T::try_from(value).map_err(|_| "the number is too large".to_owned())
 }
 
-/// The selection, with times as raw stamps of one trace.
+/// The selection, with times as raw timestamps of one trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     providers: Vec<Guid>,
@@ -82,8 +82,8 @@ impl FilterArgs {
             keyword: self.keyword,
             pids: self.pid.clone(),
             tids: self.tid.clone(),
-            from: self.from.as_deref().map(|t| stamp(t, clock)).transpose()?,
-            to: self.to.as_deref().map(|t| stamp(t, clock)).transpose()?,
+            from: self.from.as_deref().map(|t| timestamp(t, clock)).transpose()?,
+            to: self.to.as_deref().map(|t| timestamp(t, clock)).transpose()?,
             ..Filter::default()
         };
         if let (Some(from), Some(to)) = (filter.from, filter.to)
@@ -104,14 +104,14 @@ impl FilterArgs {
     }
 }
 
-/// A raw stamp from what the user wrote.
-fn stamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
+/// A raw timestamp from what the user wrote.
+fn timestamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
     if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>()
         && seconds.is_finite()
     {
         // Seconds typed by a person are rounded to the 100 ns of a FILETIME.
         let since = (seconds * 1e7).round() as i64;
-        return Ok(clock.stamp_at(clock.start_time.saturating_add(since)));
+        return Ok(clock.timestamp_at(clock.start_time.saturating_add(since)));
     }
     let time: Timestamp = text.parse().map_err(|_| {
         Failure::new(text, "is no time")
@@ -119,7 +119,7 @@ fn stamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
     })?;
     let filetime =
         time.as_nanosecond() / 100 + i128::from(etl_format::constants::FILETIME_UNIX_EPOCH);
-    Ok(clock.stamp_at(i64::try_from(filetime).unwrap_or(i64::MAX)))
+    Ok(clock.timestamp_at(i64::try_from(filetime).unwrap_or(i64::MAX)))
 }
 
 impl Filter {
@@ -229,8 +229,10 @@ impl Filter {
         process: Option<u32>,
         thread: Option<u32>,
     ) -> bool {
-        let stamp = record.stamp();
-        if self.from.is_some_and(|from| stamp < from) || self.to.is_some_and(|to| stamp >= to) {
+        let timestamp = record.timestamp();
+        if self.from.is_some_and(|from| timestamp < from)
+            || self.to.is_some_and(|to| timestamp >= to)
+        {
             return false;
         }
         let one_of = |wanted: &[u32], id: Option<u32>| {

@@ -76,8 +76,8 @@ fn compare(xml: &str, jsonl: &str, name: &str) {
         let find = |tag: &str| event.descendants().find(|n| n.has_tag_name((NAMESPACE, tag)));
         let time = find("TimeCreated").unwrap();
         assert_eq!(time.attribute("SystemTime"), line["time"].as_str(), "{name}");
-        let stamp: u64 = time.attribute("RawTime").unwrap().parse().unwrap();
-        assert_eq!(stamp as i64, line["stamp"].as_i64().unwrap(), "{name}");
+        let timestamp: u64 = time.attribute("RawTime").unwrap().parse().unwrap();
+        assert_eq!(timestamp as i64, line["stamp"].as_i64().unwrap(), "{name}");
         let number = |tag: &str| find(tag).and_then(|n| n.text()?.parse::<u64>().ok());
         for (tag, member) in [("EventID", "id"), ("Opcode", "opcode"), ("Version", "version")] {
             assert_eq!(number(tag).unwrap(), line[member].as_u64().unwrap_or(0), "{name}: {tag}");

@@ -25,7 +25,7 @@ fn other(frequency: u64, build: u32, start: u64) -> Vec<u8> {
 
 const START: u64 = 133_000_000_000_000_000;
 
-fn stamps(here: &Path, file: &str) -> Vec<i64> {
+fn timestamps(here: &Path, file: &str) -> Vec<i64> {
     let said = etlkit(here, &["dump", "--raw", "--format", "jsonl", file]);
     assert_eq!(said.code, 0, "{}", said.err);
     said.out
@@ -41,13 +41,13 @@ fn merged_traces() {
     let said = etlkit(here.path(), &["merge", "a.etl", "b.etl", "-o", "m.etl"]);
     insta::assert_snapshot!("merge", all(&said));
     assert_eq!(
-        stamps(here.path(), "m.etl"),
+        timestamps(here.path(), "m.etl"),
         [1_000, 1_010, 1_015, 1_020, 1_030, 1_040, 1_045, 1_050]
     );
     let json = ["merge", "b.etl", "a.etl", "-o", "m2.etl", "--compress", "--format", "json"];
     let said = etlkit(here.path(), &json);
     insta::assert_snapshot!("merge_json", all(&said));
-    assert_eq!(stamps(here.path(), "m2.etl"), stamps(here.path(), "m.etl"));
+    assert_eq!(timestamps(here.path(), "m2.etl"), timestamps(here.path(), "m.etl"));
     let info = etlkit(here.path(), &["info", "m.etl"]);
     insta::assert_snapshot!("merge_info", info.out);
     assert_eq!(names(here.path()), ["a.etl", "b.etl", "m.etl", "m2.etl"]);
@@ -74,7 +74,7 @@ fn refusals_to_merge_name_their_reason() {
         assert!(!here.path().join("m.etl").exists());
     }
     insta::assert_snapshot!("merge_refusals", told);
-    for (reason, stamps_of) in [
+    for (reason, timestamps_of) in [
         ("machine", [1_015, 1_045]),
         ("boot", [36_000_001_015, 36_000_001_045]),
         ("clock", [1_015, 1_045]),
@@ -82,13 +82,13 @@ fn refusals_to_merge_name_their_reason() {
         let file = format!("{reason}.etl");
         let args = ["merge", "a.etl", &file, "-o", "m.etl", "--allow", reason, "--force"];
         assert_eq!(etlkit(here.path(), &args).code, 0);
-        let found = stamps(here.path(), "m.etl");
-        assert!(stamps_of.iter().all(|s| found.contains(s)), "{reason}: {found:?}");
+        let found = timestamps(here.path(), "m.etl");
+        assert!(timestamps_of.iter().all(|s| found.contains(s)), "{reason}: {found:?}");
     }
     let said = etlkit(here.path(), &["merge", "a.etl", "slow.etl", "-o", "slower.etl"]);
     insta::assert_snapshot!("merge_clocks", all(&said));
     // 15 and 45 ticks of a microsecond.
-    assert_eq!(stamps(here.path(), "slower.etl")[6..], [1_150, 1_450]);
+    assert_eq!(timestamps(here.path(), "slower.etl")[6..], [1_150, 1_450]);
     let salvage = ["merge", "a.etl", "cut.etl", "-o", "s.etl", "--salvage"];
     let said = etlkit(here.path(), &salvage);
     insta::assert_snapshot!("merge_salvage", all(&said));
@@ -107,7 +107,7 @@ fn compressed_and_back() {
             let how = ["--algorithm", algorithm, "--effort", effort, "--force"];
             let args = [&["compress", "t.etl", "-o", "d.etl"][..], &how].concat();
             assert_eq!(etlkit(here.path(), &args).code, 0);
-            assert_eq!(stamps(here.path(), "d.etl"), stamps(here.path(), "t.etl"));
+            assert_eq!(timestamps(here.path(), "d.etl"), timestamps(here.path(), "t.etl"));
         }
     }
 }
@@ -168,7 +168,7 @@ fn more_inputs_than_open_files() {
         .output()
         .unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    let found = stamps(here.path(), "m.etl");
+    let found = timestamps(here.path(), "m.etl");
     assert_eq!(found.len(), 601);
     assert!(found.is_sorted());
 
@@ -197,7 +197,7 @@ fn more_inputs_than_open_files() {
     let (code, err, in_passes) = merge(&all, "passes.etl", "1");
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(in_passes, at_once.replace("once.etl", "passes.etl"));
-    assert_eq!(stamps(here.path(), "passes.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
+    assert_eq!(timestamps(here.path(), "passes.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
     let bytes = |name: &str| std::fs::read(here.path().join(name)).unwrap();
     assert!(bytes("once.etl") == bytes("passes.etl"), "the same bytes");
     // Two have to be read at once.
@@ -227,10 +227,10 @@ fn pipes_carry_traces() {
     let (merged, err) = etlkit_bytes(&trace(), &args);
     assert!(err.contains("(standard input): 5 records"), "{err}");
     std::fs::write(here.path().join("m.etl"), merged).unwrap();
-    assert_eq!(stamps(here.path(), "m.etl").len(), 8);
+    assert_eq!(timestamps(here.path(), "m.etl").len(), 8);
     let (repaired, _) = etlkit_bytes(&trace(), &["repair", "-", "-o", "-"]);
     std::fs::write(here.path().join("r.etl"), repaired).unwrap();
-    assert_eq!(stamps(here.path(), "r.etl").len(), 6);
+    assert_eq!(timestamps(here.path(), "r.etl").len(), 6);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn what_is_there_stays_as_it_is() {
     insta::assert_snapshot!("clobber", told);
     let said = etlkit(here.path(), &["merge", "t.etl", "-o", "out.etl", "--force"]);
     assert_eq!(said.code, 0);
-    assert_eq!(stamps(here.path(), "out.etl").len(), 6);
+    assert_eq!(timestamps(here.path(), "out.etl").len(), 6);
 }
 
 #[test]

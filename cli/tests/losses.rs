@@ -12,9 +12,9 @@ const BUFFER_LOST: u16 = 4;
 /// Two buffers of each of two processors, in each events of its number; processor 0 lost events,
 /// processor 1 a buffer.
 fn lossy() -> Vec<u8> {
-    let flagged = |number: u16, processor: u16, stamp: i64, flag: u16| {
+    let flagged = |number: u16, processor: u16, timestamp: i64, flag: u16| {
         let records =
-            [event(stamp, number, 4, 0x8, None), event(stamp + 10, number, 5, 0x10, None)];
+            [event(timestamp, number, 4, 0x8, None), event(timestamp + 10, number, 5, 0x10, None)];
         let mut bytes = buffer(number.into(), processor, 0, &records);
         let flags = u16::from_le_bytes([bytes[0x34], bytes[0x35]]) | flag;
         bytes[0x34..0x36].copy_from_slice(&flags.to_le_bytes());

@@ -26,8 +26,8 @@ const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microso
 </instrumentationManifest>"#;
 
 /// An event of the provider that the tests make up, with a payload.
-fn made_up(stamp: i64, id: u16, payload: &[u8]) -> Vec<u8> {
-    let mut record = event(stamp, id, 17, 0x30, None);
+fn made_up(timestamp: i64, id: u16, payload: &[u8]) -> Vec<u8> {
+    let mut record = event(timestamp, id, 17, 0x30, None);
     record.truncate(0x50);
     record[0x2b] = 16;
     record[0x2d] = 20;
@@ -93,10 +93,10 @@ fn numbers_are_called_by_their_display_messages() {
 }
 
 /// A chunk of the manifest by which an `EventSource` tells of itself.
-fn told(stamp: i64) -> Vec<u8> {
+fn told(timestamp: i64) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0x5b, 1, 0, 0, 0];
     payload.extend(MANIFEST.replace("Made-Up", "Told-Late").as_bytes());
-    let mut record = event(stamp, 0xfffe, 0, 0, None);
+    let mut record = event(timestamp, 0xfffe, 0, 0, None);
     record.truncate(0x50);
     record.extend(payload);
     sized(record)
@@ -146,13 +146,13 @@ fn a_real_provider_goes_by_its_name() {
 }
 
 /// A WPP message with sequence number, message GUID, time, thread and process.
-fn message(stamp: i64, number: u16, arguments: &[u8]) -> Vec<u8> {
+fn message(timestamp: i64, number: u16, arguments: &[u8]) -> Vec<u8> {
     let mut record = vec![0, 0, 0, 0x90];
     record.extend(number.to_le_bytes());
     record.extend(0xabu16.to_le_bytes());
     record.extend(42u32.to_le_bytes());
     record.extend([0x5a; 16]);
-    record.extend(stamp.to_le_bytes());
+    record.extend(timestamp.to_le_bytes());
     record.extend(0x1cu32.to_le_bytes());
     record.extend(0xabcu32.to_le_bytes());
     record.extend(arguments);

@@ -353,13 +353,13 @@ fn junit_is_as_its_schemas_have_it() {
             ],
         );
         assert_eq!(number(suite, "id"), id, "they count from 0");
-        let stamp: Vec<u8> = suite.attribute("timestamp").unwrap().bytes().collect();
+        let timestamp: Vec<u8> = suite.attribute("timestamp").unwrap().bytes().collect();
         let form = b"0000-00-00T00:00:00";
-        let fits = stamp
+        let fits = timestamp
             .iter()
             .zip(form)
             .all(|(s, f)| if *f == b'0' { s.is_ascii_digit() } else { s == f });
-        assert!(stamp.len() == form.len() && fits, "{}", String::from_utf8_lossy(&stamp));
+        assert!(timestamp.len() == form.len() && fits, "{}", String::from_utf8_lossy(&timestamp));
         // In this order, and no other.
         let order = children(suite);
         assert_eq!(order.first().map(String::as_str), Some("properties"));

@@ -4,13 +4,13 @@ mod common;
 
 use common::{directory, etlkit, etlkit_piped, real, trace};
 
-fn stamps(directory: &std::path::Path, file: &str) -> Vec<i64> {
+fn timestamps(directory: &std::path::Path, file: &str) -> Vec<i64> {
     let said = etlkit(directory, &["dump", "--format", "jsonl", file]);
     assert_eq!(said.code, 0, "{}", said.err);
-    let stamp = |line: &str| {
+    let timestamp = |line: &str| {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["stamp"].as_i64().unwrap()
     };
-    said.out.lines().map(stamp).collect()
+    said.out.lines().map(timestamp).collect()
 }
 
 #[test]
@@ -19,12 +19,12 @@ fn a_slice_by_process_and_its_reports() {
     let said = etlkit(here.path(), &["slice", "t.etl", "--pid", "100", "-o", "s.etl"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     insta::assert_snapshot!("slice_text", said.out);
-    assert_eq!(stamps(here.path(), "s.etl"), [1_000, 1_010, 1_030]);
+    assert_eq!(timestamps(here.path(), "s.etl"), [1_000, 1_010, 1_030]);
     let json = ["slice", "t.etl", "--from", "0.000003", "-o", "j.etl", "--format", "json"];
     let said = etlkit(here.path(), &json);
     assert_eq!(said.code, 0);
     insta::assert_snapshot!("slice_json", said.out);
-    assert_eq!(stamps(here.path(), "j.etl"), [1_000, 1_030, 1_040, 1_050]);
+    assert_eq!(timestamps(here.path(), "j.etl"), [1_000, 1_030, 1_040, 1_050]);
 }
 
 #[test]

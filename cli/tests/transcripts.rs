@@ -31,15 +31,15 @@ fn json_lines_are_json() {
     let said = etlkit_piped(&trace(), &["dump", "--format", "jsonl", "-"]);
     let lines: Vec<serde_json::Value> =
         said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let stamps: Vec<_> = lines.iter().map(|l| l["stamp"].as_i64().unwrap()).collect();
-    assert_eq!(stamps, [1_000, 1_010, 1_020, 1_030, 1_040, 1_050]);
+    let timestamps: Vec<_> = lines.iter().map(|l| l["stamp"].as_i64().unwrap()).collect();
+    assert_eq!(timestamps, [1_000, 1_010, 1_020, 1_030, 1_040, 1_050]);
     assert_eq!(lines[3]["name"], "Prov\x1b[31m\"=1");
 }
 
 #[test]
 fn every_filter_selects() {
     let here = directory(&[("t.etl", &trace())]);
-    for (args, stamps) in [
+    for (args, timestamps) in [
         (&["--id", "2"][..], &[1_030][..]),
         (&["--id", "0xc"], &[1_050]),
         (&["--opcode", "7"], &[1_040]),
@@ -65,7 +65,7 @@ fn every_filter_selects() {
                 serde_json::from_str::<serde_json::Value>(l).unwrap()["stamp"].as_i64().unwrap()
             })
             .collect();
-        assert_eq!(found, stamps, "{args:?}");
+        assert_eq!(found, timestamps, "{args:?}");
     }
 }
 

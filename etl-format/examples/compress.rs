@@ -7,8 +7,8 @@ mod input;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::Options;
-use etl_format::write::BufferPacker;
-use etl_format::write::repack::{compress, decompress};
+use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::write::BufferCompressor;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plain = input::bytes()?;
@@ -17,9 +17,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for format in
         [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
     {
-        let mut packer = BufferPacker::new(format, Effort::Default)?;
+        let compressor = BufferCompressor::new(format, Effort::Default)?;
         let mut packed = Vec::new();
-        let done = compress(plain.as_slice(), &mut packed, &mut packer, &options, |_| {})?;
+        let done = compress(plain.as_slice(), &mut packed, &compressor, &options, |_| {})?;
         println!("{format}: {} buffers, {} of {} bytes", done.buffers, done.bytes_out, done.used);
         let mut again = Vec::new();
         decompress(packed.as_slice(), &mut again, &options, |_| {})?;

@@ -15,13 +15,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut last = i64::MIN;
     let mut shown = 0;
     while let Some(record) = records.next_record()? {
-        assert!(record.stamp() >= last, "time goes forward");
-        last = record.stamp();
+        assert!(record.timestamp() >= last, "time goes forward");
+        last = record.timestamp();
         if shown < 10 {
             shown += 1;
             println!(
                 "{}  processor {}  {}  {} bytes of payload",
-                iso_utc(clock.filetime(record.stamp())),
+                iso_utc(clock.filetime(record.timestamp())),
                 record.processor(),
                 record.kind(),
                 record.payload().len(),

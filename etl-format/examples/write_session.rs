@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(trace.header().buffers_written, 3, "one for the header, one for each processor");
     let mut records = trace.ordered()?;
     while let Some(record) = records.next_record()? {
-        println!("{} {} processor {}", record.stamp(), record.kind(), record.processor());
+        println!("{} {} processor {}", record.timestamp(), record.kind(), record.processor());
     }
     assert_eq!(records.records(), 5, "the header event and four of ours");
     Ok(())
@@ -35,7 +35,7 @@ fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
     let header = LogFileHeader {
         processors: 2,
         perf_freq: 10_000_000,
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         logger_name: "mine".encode_utf16().collect(),
         ..LogFileHeader::new()
@@ -43,7 +43,7 @@ fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
     let mut session = Session::create(File::new(out), SessionConfig::new(header))?;
     let provider =
         Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27]);
-    for (processor, stamp) in [(0, 2_000), (1, 2_500), (0, 3_000), (1, 3_500)] {
+    for (processor, timestamp) in [(0, 2_000), (1, 2_500), (0, 3_000), (1, 3_500)] {
         session.write(
             processor,
             &Event {
@@ -52,7 +52,7 @@ fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
                 properties: EventProperties(0),
                 thread_id: 8,
                 process_id: 4,
-                stamp,
+                timestamp,
                 provider,
                 descriptor: Descriptor { id: 7, level: 4, keyword: 0x1, ..Descriptor::default() },
                 kernel_time: 0,

@@ -1,4 +1,4 @@
-//! Raw stamps to FILETIME and UTC, in integer arithmetic.
+//! Raw timestamps to FILETIME and UTC, in integer arithmetic.
 
 use crate::constants::{ClockType, FILETIME_PER_SECOND, FILETIME_UNIX_EPOCH};
 
@@ -6,18 +6,18 @@ use crate::constants::{ClockType, FILETIME_PER_SECOND, FILETIME_UNIX_EPOCH};
 /// version 10, release 1809.
 pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
 
-/// How the raw stamps of a trace relate to the calendar.
+/// How the raw timestamps of a trace relate to the calendar.
 ///
-/// `filetime = start_time + floor((stamp - start_stamp) * 10^7 / frequency)`. The raw stamps stay
-/// what they are: payloads refer to other records by raw stamp.
+/// `filetime = start_time + floor((timestamp - start_timestamp) * 10^7 / frequency)`. The raw timestamps stay
+/// what they are: payloads refer to other records by raw timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// The kind of clock.
     pub kind: ClockType,
     /// FILETIME of the session's start, UTC.
     pub start_time: i64,
-    /// Raw stamp at the session's start: that of the header event.
-    pub start_stamp: i64,
+    /// Raw timestamp at the session's start: that of the header event.
+    pub start_timestamp: i64,
     /// Ticks of the raw clock in a second; never 0.
     pub frequency: u64,
 }
@@ -32,7 +32,7 @@ impl Clock {
     pub fn new(
         kind: ClockType,
         start_time: i64,
-        start_stamp: i64,
+        start_timestamp: i64,
         perf_freq: i64,
         cpu_mhz: u32,
     ) -> Self {
@@ -41,60 +41,60 @@ impl Clock {
             ClockType::CPU_CYCLE => u64::from(cpu_mhz) * 1_000_000,
             _ => u64::try_from(perf_freq).unwrap_or(0),
         };
-        Clock { kind, start_time, start_stamp, frequency: frequency.max(1) }
+        Clock { kind, start_time, start_timestamp, frequency: frequency.max(1) }
     }
 
-    /// The clock of a trace whose header event is lost: nobody told one. Times count from this stamp, with
+    /// The clock of a trace whose header event is lost: nobody told one. Times count from this timestamp, with
     /// [`ASSUMED_FREQUENCY`], in the calendar from FILETIME 0.
     #[must_use]
-    pub fn assumed(start_stamp: i64) -> Self {
-        Clock::new(ClockType::RAW, 0, start_stamp, ASSUMED_FREQUENCY, 0)
+    pub fn assumed(start_timestamp: i64) -> Self {
+        Clock::new(ClockType::RAW, 0, start_timestamp, ASSUMED_FREQUENCY, 0)
     }
 
     /// Units of `per_second` since the session's start, rounded down.
-    fn since_start(&self, stamp: i64, per_second: i128) -> i128 {
-        let ticks = i128::from(stamp) - i128::from(self.start_stamp);
+    fn since_start(&self, timestamp: i64, per_second: i128) -> i128 {
+        let ticks = i128::from(timestamp) - i128::from(self.start_timestamp);
         (ticks * per_second).div_euclid(i128::from(self.frequency))
     }
 
-    /// FILETIME of a raw stamp, saturating at the ends of 64 bits.
+    /// FILETIME of a raw timestamp, saturating at the ends of 64 bits.
     #[must_use]
-    pub fn filetime(&self, stamp: i64) -> i64 {
+    pub fn filetime(&self, timestamp: i64) -> i64 {
         // The common clock of today ticks in FILETIME units; spare it the wide division.
         if self.frequency == FILETIME_PER_SECOND.unsigned_abs() {
-            let since = stamp.checked_sub(self.start_stamp);
+            let since = timestamp.checked_sub(self.start_timestamp);
             if let Some(time) = since.and_then(|s| self.start_time.checked_add(s)) {
                 return time;
             }
         }
-        let since = self.since_start(stamp, i128::from(FILETIME_PER_SECOND));
+        let since = self.since_start(timestamp, i128::from(FILETIME_PER_SECOND));
         saturate(i128::from(self.start_time) + since)
     }
 
     /// Nanoseconds since the Unix epoch, keeping what the raw clock knows below 100 ns.
     #[must_use]
-    pub fn unix_nanos(&self, stamp: i64) -> i128 {
+    pub fn unix_nanos(&self, timestamp: i64) -> i128 {
         let start = (i128::from(self.start_time) - i128::from(FILETIME_UNIX_EPOCH)) * 100;
-        start + self.since_start(stamp, 1_000_000_000)
+        start + self.since_start(timestamp, 1_000_000_000)
     }
 
     /// Nanoseconds since the session's start, saturating; negative before it.
     #[must_use]
-    pub fn nanos_since_start(&self, stamp: i64) -> i64 {
-        saturate(self.since_start(stamp, 1_000_000_000))
+    pub fn nanos_since_start(&self, timestamp: i64) -> i64 {
+        saturate(self.since_start(timestamp, 1_000_000_000))
     }
 
-    /// The first raw stamp whose FILETIME is not before `filetime`: the inverse of
-    /// [`Clock::filetime`], for turning a time range into stamps once.
+    /// The first raw timestamp whose FILETIME is not before `filetime`: the inverse of
+    /// [`Clock::filetime`], for turning a time range into timestamps once.
     #[must_use]
-    pub fn stamp_at(&self, filetime: i64) -> i64 {
+    pub fn timestamp_at(&self, filetime: i64) -> i64 {
         let since = i128::from(filetime) - i128::from(self.start_time);
         let per_second = i128::from(FILETIME_PER_SECOND);
         let ticks = since * i128::from(self.frequency);
         // Round up: the smallest tick count that floors to `since` or more.
         let ticks =
             ticks.div_euclid(per_second) + i128::from(u8::from(ticks.rem_euclid(per_second) != 0));
-        saturate(i128::from(self.start_stamp) + ticks)
+        saturate(i128::from(self.start_timestamp) + ticks)
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(at(ClockType::CPU_CYCLE, 1, 2_000).filetime(50 + 2_000), 1_010);
         assert_eq!(at(ClockType::RAW, 0, 0).frequency, 1);
         assert_eq!(at(ClockType::QPC, -5, 0).frequency, 1);
-        // Stamps before the start floor towards the past.
+        // Timestamps before the start floor towards the past.
         assert_eq!(at(ClockType::QPC, 3, 0).filetime(49), 1_000 - 3_333_334);
     }
 
@@ -167,22 +167,22 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics_and_keeps_order(
-            start_time: i64, start_stamp: i64, freq: i64, a: i64, b: i64, kind in 0u32..5, mhz: u32,
+            start_time: i64, start_timestamp: i64, freq: i64, a: i64, b: i64, kind in 0u32..5, mhz: u32,
         ) {
-            let clock = Clock::new(ClockType(kind), start_time, start_stamp, freq, mhz);
+            let clock = Clock::new(ClockType(kind), start_time, start_timestamp, freq, mhz);
             let (low, high) = (a.min(b), a.max(b));
             prop_assert!(clock.filetime(low) <= clock.filetime(high));
             prop_assert!(clock.unix_nanos(low) <= clock.unix_nanos(high));
         }
 
         #[test]
-        fn stamp_at_is_the_first_at_or_after(
-            start_stamp in -1_000_000_000i64..1_000_000_000, freq in 1i64..20_000_000, offset in -1_000_000_000i64..1_000_000_000,
+        fn timestamp_at_is_the_first_at_or_after(
+            start_timestamp in -1_000_000_000i64..1_000_000_000, freq in 1i64..20_000_000, offset in -1_000_000_000i64..1_000_000_000,
         ) {
-            let clock = Clock::new(ClockType::QPC, 0, start_stamp, freq, 0);
-            let stamp = clock.stamp_at(offset);
-            prop_assert!(clock.filetime(stamp) >= offset);
-            prop_assert!(clock.filetime(stamp - 1) < offset);
+            let clock = Clock::new(ClockType::QPC, 0, start_timestamp, freq, 0);
+            let timestamp = clock.timestamp_at(offset);
+            prop_assert!(clock.filetime(timestamp) >= offset);
+            prop_assert!(clock.filetime(timestamp - 1) < offset);
         }
     }
 }

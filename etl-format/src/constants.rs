@@ -151,7 +151,7 @@ tags! {
     ///
     /// The names are those of the JSON contract of `etlkit info`.
     RecordKind: u8 {
-        /// Kernel event with thread, process, stamp and CPU times, 32-bit payload.
+        /// Kernel event with thread, process, timestamp and CPU times, 32-bit payload.
         SYSTEM32 = 0x01, "SYSTEM32";
         /// The same, 64-bit payload.
         SYSTEM64 = 0x02, "SYSTEM64";
@@ -171,7 +171,7 @@ tags! {
         WNODE = 0x0e, "WNODE";
         /// A WPP message. On disk its marker is usually `0x90` in the fourth byte instead.
         MESSAGE = 0x0f, "MESSAGE";
-        /// Kernel event with a stamp only, 32-bit payload.
+        /// Kernel event with a timestamp only, 32-bit payload.
         PERFINFO32 = 0x10, "PERFINFO32";
         /// The same, 64-bit payload.
         PERFINFO64 = 0x11, "PERFINFO64";
@@ -339,7 +339,7 @@ bits! {
 }
 
 tags! {
-    /// The clock that stamps a session's records: `ReservedFlags` of the header event.
+    /// The clock that timestamps a session's records: `ReservedFlags` of the header event.
     ClockType: u32 {
         /// Not said.
         RAW = 0, "raw";
@@ -443,9 +443,9 @@ bits! {
         GUID = 0x2, "GUID";
         /// A 32-bit component id (then no GUID).
         COMPONENT_ID = 0x4, "COMPONENT_ID";
-        /// A stamp of the session's clock.
+        /// A timestamp of the session's clock.
         TIMESTAMP = 0x8, "TIMESTAMP";
-        /// The stamp is of the performance counter.
+        /// The timestamp is of the performance counter.
         PERFORMANCE_TIMESTAMP = 0x10, "PERFORMANCE_TIMESTAMP";
         /// Thread and process id.
         SYSTEMINFO = 0x20, "SYSTEMINFO";
@@ -485,7 +485,7 @@ pub mod hook {
     pub const RUNDOWN_END: u16 = 0x0031;
     /// PDB identity (GUID and age) of a provider's binary.
     pub const DBGID_RSDS: u16 = 0x0040;
-    /// PDB identity (stamp and age) of a provider's binary.
+    /// PDB identity (timestamp and age) of a provider's binary.
     pub const DBGID_NB10: u16 = 0x0041;
     /// Build string of the system.
     pub const BUILD_LAB: u16 = 0x0042;

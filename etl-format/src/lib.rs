@@ -20,7 +20,7 @@
 //! let clock = trace.clock();
 //! let mut records = trace.ordered()?;
 //! while let Some(record) = records.next_record()? {
-//!     println!("{} {}", clock.filetime(record.stamp()), record.kind());
+//!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
 //! }
 //! assert_eq!(records.records(), 1, "nobody wrote an event: there is the header's alone");
 //! # Ok::<(), etl_format::Error>(())
@@ -43,6 +43,7 @@ pub mod cursor;
 pub mod error;
 pub mod guid;
 pub mod read;
+pub mod rewrite;
 pub mod write;
 
 pub use clock::Clock;

@@ -18,7 +18,8 @@ use proptest::sample::Index;
 fn motley() -> File {
     let data = [7u8; 24];
     let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &data[..])).collect();
-    let made = Event { stamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
+    let made =
+        Event { timestamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
     let records = [
         system(true, 0x0301, 1000, b"payload"),
         compact(false, 0x0501, 1001, b"pay"),

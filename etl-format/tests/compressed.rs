@@ -27,7 +27,7 @@ fn offsets(bytes: &[u8]) -> Vec<usize> {
 
 /// What does not depend on where buffers stand, behind the header event.
 fn content(outcome: &Outcome) -> Vec<(u32, u16, i64, Vec<u8>)> {
-    outcome.records.iter().skip(1).map(|r| (r.at, r.cpu, r.stamp, r.bytes.clone())).collect()
+    outcome.records.iter().skip(1).map(|r| (r.at, r.cpu, r.timestamp, r.bytes.clone())).collect()
 }
 
 #[test]

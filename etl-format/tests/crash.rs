@@ -12,7 +12,7 @@ use std::rc::Rc;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Trace};
-use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig};
 use proptest::prelude::*;
 use writing::{START, event};
 
@@ -47,7 +47,7 @@ impl Seek for Disk {
 
 fn config(mode: LogFileMode) -> SessionConfig {
     SessionConfig::new(LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: START,
         buffer_size: 0x400,
         processors: 2,
@@ -64,8 +64,8 @@ fn config(mode: LogFileMode) -> SessionConfig {
 fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<File<Disk>>> {
     let medium = File::new(disk);
     if mode.has(LogFileMode::COMPRESSED) {
-        let packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Fast)?;
-        Session::create_packed(medium, config(mode), Box::new(packer))
+        let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast)?;
+        Session::create_compressed(medium, config(mode), compressor)
     } else {
         Session::create(medium, config(mode))
     }

@@ -34,7 +34,7 @@ fn all_fields_of_both_widths() {
             ..HeaderEvent::default()
         });
         assert_eq!(h.pointer_size, if wide { PointerSize::P8 } else { PointerSize::P4 });
-        assert_eq!((h.thread_id, h.process_id, h.stamp), (0x1234, 0x5678, 900));
+        assert_eq!((h.thread_id, h.process_id, h.timestamp), (0x1234, 0x5678, 900));
         assert_eq!((h.kernel_time, h.user_time), (21, 22));
         assert_eq!((h.buffer_size, h.os_major, h.os_minor), (0x1000, 10, 0));
         assert_eq!((h.log_major, h.log_minor, h.build, h.processors), (1, 5, 22631, 4));
@@ -186,7 +186,7 @@ fn the_header_event_is_the_first_record() {
         let mut reader = FileOrder::open(bytes.as_slice(), &Options::default()).unwrap();
         let first = reader.next_record().unwrap().unwrap();
         assert_eq!(first.bytes(), &bytes[0x48..0x48 + first.bytes().len()]);
-        assert_eq!((first.stamp(), first.hook()), (900, Some(0)));
+        assert_eq!((first.timestamp(), first.hook()), (900, Some(0)));
         assert_eq!(FileHeader::parse(first.bytes(), 0x48).unwrap().wide(), wide);
     }
 }

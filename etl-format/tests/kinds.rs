@@ -1,4 +1,4 @@
-//! Every record kind: header fields, pointer size, stamp, ids, payload, identity.
+//! Every record kind: header fields, pointer size, timestamp, ids, payload, identity.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -31,9 +31,9 @@ fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
         let r = reader.next_record().unwrap().expect("the record");
         assert_eq!(r.bytes(), record);
         assert_eq!(r.processor(), 3);
-        assert_eq!(r.place().buffer_offset, size as u64);
-        assert_eq!(r.place().in_buffer, 0x48 + 0x28);
-        assert_eq!(r.place().sequence_number, 1);
+        assert_eq!(r.location().buffer_offset, size as u64);
+        assert_eq!(r.location().in_buffer, 0x48 + 0x28);
+        assert_eq!(r.location().sequence_number, 1);
         look(&r)
     };
     assert_eq!(reader.next_record().unwrap().expect("the one after").payload(), b"after");
@@ -74,7 +74,7 @@ fn system_and_compact() {
                     pick(wide, RecordKind::SYSTEM32, RecordKind::SYSTEM64)
                 };
                 assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-                assert_eq!((r.stamp(), r.has_own_stamp()), (2000, true));
+                assert_eq!((r.timestamp(), r.has_own_timestamp()), (2000, true));
                 assert_eq!((r.thread_id(), r.process_id()), (Some(0x11), Some(0x22)));
                 assert_eq!(r.payload(), payload);
                 assert_eq!((r.hook(), r.is_kernel(), r.is_event()), (Some(0x0501), true, false));
@@ -84,7 +84,7 @@ fn system_and_compact() {
                 let Header::System(h) = r.header() else { panic!("{:?}", r.header()) };
                 assert_eq!((h.version, h.hook, h.thread_id, h.process_id), (5, 0x0501, 0x11, 0x22));
                 let times = if is_compact { (None, None) } else { (Some(3), Some(4)) };
-                assert_eq!((h.kernel_time, h.user_time, h.stamp), (times.0, times.1, 2000));
+                assert_eq!((h.kernel_time, h.user_time, h.timestamp), (times.0, times.1, 2000));
                 let expected = Identity {
                     provider: group_guid(5).unwrap(),
                     hook: Some(0x0501),
@@ -119,10 +119,10 @@ fn perfinfo_with_counters() {
                 let kind = pick(wide, RecordKind::PERFINFO32, RecordKind::PERFINFO64);
                 assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
                 assert_eq!((r.thread_id(), r.process_id()), (None, None));
-                assert_eq!((r.stamp(), r.hook()), (2000, Some(0x0f2e)));
+                assert_eq!((r.timestamp(), r.hook()), (2000, Some(0x0f2e)));
                 assert_eq!(r.payload(), payload);
                 let Header::PerfInfo(h) = r.header() else { panic!("{:?}", r.header()) };
-                assert_eq!((h.version(), h.hook, h.stamp), (2, 0x0f2e, 2000));
+                assert_eq!((h.version(), h.hook, h.timestamp), (2, 0x0f2e, 2000));
                 assert_eq!(h.version_word >> 8 & 7, count as u16);
                 assert_eq!(h.pebs_index, index);
                 assert_eq!(h.counters().collect::<Vec<_>>(), counters);
@@ -162,7 +162,7 @@ fn full_and_instance() {
                 pick(wide, RecordKind::FULL32, RecordKind::FULL64)
             };
             assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-            assert_eq!((r.stamp(), r.hook(), r.is_kernel()), (2000, None, false));
+            assert_eq!((r.timestamp(), r.hook(), r.is_kernel()), (2000, None, false));
             assert_eq!((r.thread_id(), r.process_id()), (Some(0x33), Some(0x44)));
             assert_eq!(r.payload(), b"mof data");
             assert_eq!(r.provider(), Some(Guid::from_bytes(GUID_A)));
@@ -176,7 +176,7 @@ fn full_and_instance() {
                 other => panic!("{other:?}"),
             };
             assert_eq!((h.opcode, h.level, h.version), (32, 4, 6));
-            assert_eq!((h.thread_id, h.process_id, h.stamp), (0x33, 0x44, 2000));
+            assert_eq!((h.thread_id, h.process_id, h.timestamp), (0x33, 0x44, 2000));
             assert_eq!((h.class, h.kernel_time, h.user_time), (Guid::from_bytes(GUID_A), 7, 8));
             let expected = Identity {
                 provider: Guid::from_bytes(GUID_A),
@@ -198,16 +198,16 @@ fn messages_with_every_combination_of_flags() {
             with_record(&message(marker, flags, 2000, payload), |r| {
                 let on = |bit: u16| flags & bit != 0;
                 assert_eq!(r.kind(), RecordKind::MESSAGE, "{marker:#x} {flags:#x}");
-                let stamped = on(0x18);
-                assert_eq!(r.has_own_stamp(), stamped, "{flags:#x}");
-                assert_eq!(r.stamp(), if stamped { 2000 } else { 1000 }, "{flags:#x}");
+                let timestamped = on(0x18);
+                assert_eq!(r.has_own_timestamp(), timestamped, "{flags:#x}");
+                assert_eq!(r.timestamp(), if timestamped { 2000 } else { 1000 }, "{flags:#x}");
                 let Header::Message(h) = r.header() else { panic!("{:?}", r.header()) };
                 assert_eq!((h.number, h.flags.0), (0x77, flags));
                 assert_eq!(h.sequence, on(1).then_some(1));
                 assert_eq!(h.component_id, on(4).then_some(2));
                 let guid = (on(2) && !on(4)).then_some(Guid::from_bytes(GUID_A));
                 assert_eq!((h.guid, r.provider()), (guid, guid), "{flags:#x}");
-                assert_eq!(h.stamp, stamped.then_some(2000));
+                assert_eq!(h.timestamp, timestamped.then_some(2000));
                 let ids = on(0x20).then_some((3, 4));
                 assert_eq!(h.thread_id.zip(h.process_id), ids);
                 assert_eq!(r.thread_id().zip(r.process_id()), ids);
@@ -233,8 +233,8 @@ fn a_message_too_short_for_its_flags_is_still_a_message() {
             let Header::Message(h) = r.header() else { panic!("{:?}", r.header()) };
             assert_eq!(h.sequence.is_some(), len >= 12);
             assert_eq!(h.guid.is_some(), len >= 28);
-            assert_eq!(h.stamp.is_some(), len >= 36);
-            assert_eq!(r.has_own_stamp(), len >= 36);
+            assert_eq!(h.timestamp.is_some(), len >= 36);
+            assert_eq!(r.has_own_timestamp(), len >= 36);
             assert_eq!(r.payload(), b"");
         });
     }
@@ -243,17 +243,25 @@ fn a_message_too_short_for_its_flags_is_still_a_message() {
 #[test]
 fn events_have_every_field_in_its_place() {
     for wide in [false, true] {
-        let made =
-            Event { wide, stamp: 2000, properties: 8, payload: b"user".into(), ..Event::default() };
+        let made = Event {
+            wide,
+            timestamp: 2000,
+            properties: 8,
+            payload: b"user".into(),
+            ..Event::default()
+        };
         with_record(&made.bytes(), |r| {
             let kind = pick(wide, RecordKind::EVENT32, RecordKind::EVENT64);
             assert_eq!((r.kind(), r.pointer_size()), (kind, width(wide)));
-            assert_eq!((r.stamp(), r.thread_id(), r.process_id()), (2000, Some(0x55), Some(0x66)));
+            assert_eq!(
+                (r.timestamp(), r.thread_id(), r.process_id()),
+                (2000, Some(0x55), Some(0x66))
+            );
             assert_eq!((r.payload(), r.extended().count()), (&b"user"[..], 0));
             let Header::Event(h) = r.header() else { panic!("{:?}", r.header()) };
             assert_eq!(r.event(), Some(h));
             assert_eq!(r.descriptor(), Some(h.descriptor));
-            assert_eq!((h.flags.0, h.properties.0, h.stamp), (0, 8, 2000));
+            assert_eq!((h.flags.0, h.properties.0, h.timestamp), (0, 8, 2000));
             assert_eq!((h.thread_id, h.process_id), (0x55, 0x66));
             assert_eq!(
                 (h.provider, h.activity),
@@ -280,7 +288,7 @@ fn events_have_every_field_in_its_place() {
 
 /// The items of an event whose chain is `items`, and its payload.
 fn items_of(items: Vec<u8>, look: impl FnOnce(Vec<ExtendedItem<'_>>, &[u8], bool)) {
-    let made = Event { stamp: 2000, items, payload: b"payload".into(), ..Event::default() };
+    let made = Event { timestamp: 2000, items, payload: b"payload".into(), ..Event::default() };
     with_record(&made.bytes(), |r| {
         let mut walk = r.extended();
         let found: Vec<_> = walk.by_ref().collect();
@@ -373,7 +381,7 @@ fn unknown_kinds_come_through_opaque() {
 
 fn check_opaque(r: &Record<'_>, kind: RecordKind) {
     assert_eq!(r.kind(), kind);
-    assert_eq!((r.stamp(), r.has_own_stamp()), (1000, false), "taken over");
+    assert_eq!((r.timestamp(), r.has_own_timestamp()), (1000, false), "taken over");
     assert_eq!((r.thread_id(), r.process_id(), r.pointer_size()), (None, None, None));
     assert_eq!((r.hook(), r.provider(), r.event()), (None, None, None));
     assert_eq!(r.header(), Header::Opaque);
@@ -438,7 +446,7 @@ fn spare_bits_of_the_marker_do_not_hide_a_known_kind() {
             let mut record = record.clone();
             record[3] = 0xc0 | spare;
             with_record(&record, |r| {
-                assert_eq!((r.kind(), r.stamp(), r.payload()), (kind, 2000, &b"p"[..]));
+                assert_eq!((r.kind(), r.timestamp(), r.payload()), (kind, 2000, &b"p"[..]));
             });
         }
     }

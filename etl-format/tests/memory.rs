@@ -9,8 +9,8 @@ use std::io;
 use common::packed::xpress;
 use common::{File, run, system};
 use etl_format::read::{Options, OrderCheck, Source, Trace};
-use etl_format::write::Medium;
-use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::write::Output;
 
 thread_local! {
     static LIVE: Cell<usize> = const { Cell::new(0) };
@@ -91,7 +91,8 @@ fn a_small_buffer_does_not_keep_the_memory_of_a_large_one() {
         let mut record = large.clone();
         record[0x10..0x18].copy_from_slice(&(1000 + i * 10).to_le_bytes());
         file = file.buffer(i as u16 * 2, &vec![record; 8]);
-        let small = [1005 + i * 10, 1_000_000].map(|stamp| system(true, 0x0f01, stamp, b""));
+        let small =
+            [1005 + i * 10, 1_000_000].map(|timestamp| system(true, 0x0f01, timestamp, b""));
         file = file.buffer(i as u16 * 2 + 1, &small);
     }
     let bytes = file.compressed(3, xpress).bytes();
@@ -103,13 +104,13 @@ fn a_small_buffer_does_not_keep_the_memory_of_a_large_one() {
 /// Takes what is written and keeps nothing of it.
 struct Nowhere(u64);
 
-impl Medium for Nowhere {
+impl Output for Nowhere {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
         self.0 = self.0.max(at + bytes.len() as u64);
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         true
     }
 

@@ -8,7 +8,7 @@ use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{ClockType, CompressionFormat, EventFlags, LogFileMode, PointerSize};
 use etl_format::read::{ExtendedItem, Note, Options, Trace};
-use etl_format::write::merge::{
+use etl_format::rewrite::merge::{
     Allow, MergeError, MergeOptions, MergeReport, Reason, Relation, merge,
 };
 use etl_format::write::record::{Event, Extended, PerfInfo};
@@ -18,7 +18,7 @@ use writing::{START, bytes, event, memory};
 
 fn header() -> LogFileHeader {
     LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: START,
         end_time: START + 10,
         boot_time: START - 1_000_000_000,
@@ -51,7 +51,7 @@ fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, MergeReport) 
     (bytes(file), report)
 }
 
-/// Stamp, processor and bytes of all records but the header event.
+/// Timestamp, processor and bytes of all records but the header event.
 fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let lost = |note: &Note| {
@@ -63,7 +63,7 @@ fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() != Some(0) {
-            out.push((record.stamp(), record.processor(), record.bytes().to_vec()));
+            out.push((record.timestamp(), record.processor(), record.bytes().to_vec()));
         }
     }
     assert!(records.report().was_in_order());
@@ -90,9 +90,9 @@ proptest! {
         let mut files = Vec::new();
         let mut expected = Vec::new();
         for (index, input) in inputs.iter().enumerate() {
-            let mut stamp = 1_000 + 7 * index as i64;
+            let mut timestamp = 1_000 + 7 * index as i64;
             let header = LogFileHeader {
-                stamp,
+                timestamp,
                 start_time: START + 7 * index as i64,
                 events_lost: losses[index].0,
                 buffers_lost: losses[index].1,
@@ -103,20 +103,20 @@ proptest! {
                 .iter()
                 .enumerate()
                 .map(|(number, (processor, ticks, len))| {
-                    stamp += ticks;
-                    (*processor, event((index * 100 + number) as u32, stamp, &payload[..*len]))
+                    timestamp += ticks;
+                    (*processor, event((index * 100 + number) as u32, timestamp, &payload[..*len]))
                 })
                 .collect();
             for (processor, event) in &events {
                 let mut bytes = Vec::new();
                 event.encode(&mut bytes).unwrap();
-                expected.push((event.stamp, *processor, bytes));
+                expected.push((event.timestamp, *processor, bytes));
             }
             let given: Vec<_> = events.iter().map(|(p, e)| (*p, e as &dyn Record)).collect();
             files.push(trace(header, &given));
         }
-        // Equal stamps: by processor, on a processor by input, in an input as it was.
-        expected.sort_by_key(|(stamp, processor, _)| (*stamp, *processor));
+        // Equal timestamps: by processor, on a processor by input, in an input as it was.
+        expected.sort_by_key(|(timestamp, processor, _)| (*timestamp, *processor));
         let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Fast));
         let (file, report) = merged(&files, &MergeOptions { compression, ..MergeOptions::default() });
         prop_assert_eq!(records(&file), expected);
@@ -126,7 +126,7 @@ proptest! {
         let lost = &losses[..inputs.len()];
         prop_assert_eq!(trace.header().events_lost, lost.iter().map(|l| l.0).sum::<u32>());
         prop_assert_eq!(trace.header().buffers_lost, lost.iter().map(|l| l.1).sum::<u32>());
-        prop_assert_eq!(trace.header().stamp, 1_000);
+        prop_assert_eq!(trace.header().timestamp, 1_000);
         prop_assert_eq!(trace.header().start_time, START);
     }
 
@@ -141,20 +141,20 @@ proptest! {
     ) {
         let mut files = Vec::new();
         let mut made = Vec::new();
-        for (index, &(kind, freq, stamp, began, mhz)) in clocks.iter().enumerate() {
+        for (index, &(kind, freq, timestamp, began, mhz)) in clocks.iter().enumerate() {
             let mut header = LogFileHeader {
-                stamp,
+                timestamp,
                 start_time: START + began,
                 clock_type: ClockType(kind + 1),
                 perf_freq: freq,
                 ..header()
             };
             if header.clock_type == ClockType::SYSTEM_TIME {
-                header.stamp = header.start_time;
+                header.timestamp = header.start_time;
             }
             header.cpu_mhz = if header.clock_type == ClockType::CPU_CYCLE { mhz } else { 0 };
             let clock = etl_format::Clock::new(
-                header.clock_type, header.start_time, header.stamp, freq, header.cpu_mhz);
+                header.clock_type, header.start_time, header.timestamp, freq, header.cpu_mhz);
             let mut events: Vec<_> = instants
                 .iter()
                 .enumerate()
@@ -162,10 +162,10 @@ proptest! {
                 .map(|(number, (_, since))| {
                     let time = header.start_time + since;
                     made.push((time, number as u32, 10_000_000 / clock.frequency + 2));
-                    event(number as u32, clock.stamp_at(time), &[])
+                    event(number as u32, clock.timestamp_at(time), &[])
                 })
                 .collect();
-            events.sort_by_key(|e| e.stamp);
+            events.sort_by_key(|e| e.timestamp);
             let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
             files.push(trace(header, &given));
         }
@@ -176,7 +176,7 @@ proptest! {
         made.sort();
         let told: Vec<_> = records(&file)
             .iter()
-            .map(|(stamp, _, b)| (clock.filetime(*stamp), u32::from_le_bytes(b[8..12].try_into().unwrap())))
+            .map(|(timestamp, _, b)| (clock.filetime(*timestamp), u32::from_le_bytes(b[8..12].try_into().unwrap())))
             .collect();
         prop_assert_eq!(told.len(), made.len());
         for (time, number, tick) in made {
@@ -190,17 +190,22 @@ proptest! {
 
 /// A second counter of 3 MHz, started a second later, whose records fall between those of the first.
 fn slower() -> LogFileHeader {
-    LogFileHeader { stamp: 5_000, start_time: START + 10_000_000, perf_freq: 3_000_000, ..header() }
+    LogFileHeader {
+        timestamp: 5_000,
+        start_time: START + 10_000_000,
+        perf_freq: 3_000_000,
+        ..header()
+    }
 }
 
 #[test]
-fn payload_stamps_go_with_their_records() {
+fn payload_timestamps_go_with_their_records() {
     let addresses = [7u8; 16];
     let sample = PerfInfo {
         pointer_size: PointerSize::P8,
         version: 2,
         hook: 0x0f2e,
-        stamp: 5_000 + 300,
+        timestamp: 5_000 + 300,
         pebs_index: None,
         counters: &[],
         payload: &addresses,
@@ -208,40 +213,40 @@ fn payload_stamps_go_with_their_records() {
     let mut stack = 5_300_i64.to_le_bytes().to_vec();
     stack.extend([0; 8]);
     stack.extend(addresses);
-    let walk = PerfInfo { hook: 0x1820, stamp: 5_330, payload: &stack, ..sample };
-    let isr = PerfInfo { hook: 0x0f43, stamp: 5_360, payload: &stack, ..sample };
+    let walk = PerfInfo { hook: 0x1820, timestamp: 5_330, payload: &stack, ..sample };
+    let isr = PerfInfo { hook: 0x0f43, timestamp: 5_360, payload: &stack, ..sample };
     let mut disk = vec![0; 24 + 16];
     disk.extend(300_i64.to_le_bytes());
     disk.extend([0; 4]);
-    let read = PerfInfo { hook: 0x010a, stamp: 5_390, payload: &disk, ..sample };
-    let other = PerfInfo { hook: 0x0524, stamp: 5_400, payload: &stack, ..sample };
+    let read = PerfInfo { hook: 0x010a, timestamp: 5_390, payload: &disk, ..sample };
+    let other = PerfInfo { hook: 0x0524, timestamp: 5_400, payload: &stack, ..sample };
     let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
     let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
     let (file, report) = merged(&[first, second], &MergeOptions::default());
     assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
     let found = records(&file);
-    let stamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
+    let timestamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
     // 300 ticks of 3 MHz are 1000 of 10 MHz, a second after 1000.
     let base = 10_001_000;
     assert_eq!(
-        stamps,
+        timestamps,
         [2_000, base + 1_000, 10_002_040, base + 1_100, base + 1_200, base + 1_300, base + 1_333]
     );
     let word = |i: usize, at: usize| i64::from_le_bytes(found[i].2[at..at + 8].try_into().unwrap());
     assert_eq!(word(3, 0x10), base + 1_000, "the stack tells its event");
     assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
     assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
-    assert_eq!(word(6, 0x10), 5_300, "what is no stamp stays");
+    assert_eq!(word(6, 0x10), 5_300, "what is no timestamp stays");
 }
 
-/// Distances of the performance counter are in its ticks, whatever clock stamps the records.
+/// Distances of the performance counter are in its ticks, whatever clock timestamps the records.
 #[test]
 fn distances_of_the_counter_are_converted() {
     let delta = [Extended::TerminalSession(1), Extended::QpcDelta(-600)];
-    let with_delta = |number, stamp| Event {
+    let with_delta = |number, timestamp| Event {
         flags: EventFlags(1),
         extended: &delta,
-        ..event(number, stamp, &[])
+        ..event(number, timestamp, &[])
     };
     let told = |file: &[u8]| -> Vec<i64> {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
@@ -263,8 +268,8 @@ fn distances_of_the_counter_are_converted() {
         (ClockType::SYSTEM_TIME, 0, -600),
     ] {
         let slower = LogFileHeader { clock_type, perf_freq, ..slower() };
-        let stamp = slower.stamp + 3_000;
-        let second = trace(slower, &[(1, &with_delta(2, stamp))]);
+        let timestamp = slower.timestamp + 3_000;
+        let second = trace(slower, &[(1, &with_delta(2, timestamp))]);
         let (file, report) = merged(&[first.clone(), second], &MergeOptions::default());
         assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
         assert_eq!(told(&file), [-600, expected], "{clock_type:?} {perf_freq}");
@@ -275,13 +280,13 @@ fn distances_of_the_counter_are_converted() {
 fn losses_of_buffers_are_told_where_they_were() {
     let lossy = |events: &[(u16, u32, i64)], lossy: u16, buffer: bool| {
         let mut session = Session::create(memory(), SessionConfig::new(header())).unwrap();
-        for (processor, number, stamp) in events {
+        for (processor, number, timestamp) in events {
             if *processor == lossy && buffer {
                 session.lose_buffer(lossy).unwrap();
             } else if *processor == lossy {
                 session.lose_events(lossy, 2).unwrap();
             }
-            session.write(*processor, &event(*number, *stamp, &[0; 200])).unwrap();
+            session.write(*processor, &event(*number, *timestamp, &[0; 200])).unwrap();
         }
         bytes(session.close(Some(START + 9)).unwrap().0)
     };
@@ -303,8 +308,12 @@ fn losses_of_buffers_are_told_where_they_were() {
 
 #[test]
 fn the_header_is_that_of_a_merger() {
-    let late =
-        LogFileHeader { stamp: 9_000, start_time: START + 8_000, end_time: START + 99, ..header() };
+    let late = LogFileHeader {
+        timestamp: 9_000,
+        start_time: START + 8_000,
+        end_time: START + 99,
+        ..header()
+    };
     let first = trace(header(), &[(2, &event(1, 2_000, &[]))]);
     let second = trace(late, &[(0, &event(2, 9_010, &[])), (0, &event(3, 9_500, &[]))]);
     // The order of the inputs does not matter for who began first.
@@ -312,7 +321,7 @@ fn the_header_is_that_of_a_merger() {
         let (file, _) = merged(&inputs, &MergeOptions::default());
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let h = trace.header();
-        assert_eq!((h.stamp, h.start_time, h.end_time), (1_000, START, START + 99));
+        assert_eq!((h.timestamp, h.start_time, h.end_time), (1_000, START, START + 99));
         assert_eq!(h.mode, LogFileMode::RELOG | LogFileMode::SEQUENTIAL);
         assert_eq!((h.log_major, h.log_minor, h.buffer_size, h.processors), (1, 5, 0x1_0000, 4));
         assert_eq!(
@@ -340,7 +349,7 @@ fn header_records_come_along() {
     for group in &groups {
         let mut payload = Vec::new();
         group.encode(&mut payload);
-        config.add_extra(&group.record(&payload, PointerSize::P8, 1_000, 4, 8)).unwrap();
+        config.add_header_record(&group.record(&payload, PointerSize::P8, 1_000, 4, 8)).unwrap();
     }
     let kernel = trace_of(config, START + 5, &[(1, &event(1, 1_500, &[]))]);
     let hooks = |file: &[u8], zero: bool| {
@@ -348,7 +357,7 @@ fn header_records_come_along() {
         let mut records = trace.ordered().unwrap();
         let mut out = Vec::new();
         while let Some(record) = records.next_record().unwrap() {
-            if (record.place().buffer_offset == 0) == zero {
+            if (record.location().buffer_offset == 0) == zero {
                 out.extend(record.hook());
             }
         }
@@ -366,8 +375,8 @@ fn header_records_come_along() {
 
 fn refused(inputs: [LogFileHeader; 2]) -> (Reason, Result<MergeReport, MergeError>) {
     let files = inputs.map(|header| {
-        let stamp = header.stamp + 5;
-        trace(header, &[(0, &event(1, stamp, &[]))])
+        let timestamp = header.timestamp + 5;
+        trace(header, &[(0, &event(1, timestamp, &[]))])
     });
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
@@ -413,7 +422,7 @@ fn strangers_are_refused_and_can_be_allowed() {
 
 #[test]
 fn a_wall_clock_that_was_set_a_little_changes_nothing() {
-    let set = LogFileHeader { stamp: 40_000_000, start_time: START + 90_000_000, ..header() };
+    let set = LogFileHeader { timestamp: 40_000_000, start_time: START + 90_000_000, ..header() };
     let first =
         trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
     let second = trace(set, &[(0, &event(2, 40_000_000, &[]))]);

@@ -14,14 +14,14 @@ use etl_format::read::{Batch, Mode, Options, Trace};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Stamp of the header event: what records take that have nothing else.
+/// Timestamp of the header event: what records take that have nothing else.
 const START: i64 = 3;
 
-/// A buffer to be: its processor, and the stamps of its records where they have one.
+/// A buffer to be: its processor, and the timestamps of its records where they have one.
 #[derive(Clone, Debug)]
 struct Plan {
     cpu: u16,
-    stamps: Vec<Option<i64>>,
+    timestamps: Vec<Option<i64>>,
 }
 
 /// How the buffers stand in the file.
@@ -33,16 +33,16 @@ enum Layout {
     Shuffled(Vec<Index>),
 }
 
-/// Buffers whose stamps begin anywhere, are often equal, and are in order where `ordered` says so.
+/// Buffers whose timestamps begin anywhere, are often equal, and are in order where `ordered` says so.
 fn plan(ordered: bool) -> impl Strategy<Value = Plan> {
-    let stamps = prop::collection::vec(prop::option::weighted(0.85, START..30i64), 0..9);
-    (0..4u16, stamps).prop_map(move |(cpu, mut stamps)| {
+    let timestamps = prop::collection::vec(prop::option::weighted(0.85, START..30i64), 0..9);
+    (0..4u16, timestamps).prop_map(move |(cpu, mut timestamps)| {
         if ordered {
-            let mut own: Vec<_> = stamps.iter().flatten().copied().collect();
+            let mut own: Vec<_> = timestamps.iter().flatten().copied().collect();
             own.sort_unstable_by(|a, b| b.cmp(a));
-            stamps.iter_mut().flatten().for_each(|stamp| *stamp = own.pop().unwrap());
+            timestamps.iter_mut().flatten().for_each(|timestamp| *timestamp = own.pop().unwrap());
         }
-        Plan { cpu, stamps }
+        Plan { cpu, timestamps }
     })
 }
 
@@ -54,9 +54,9 @@ fn layout() -> impl Strategy<Value = Layout> {
     ]
 }
 
-fn record(stamp: Option<i64>, id: usize) -> Vec<u8> {
-    match stamp {
-        Some(stamp) => perfinfo(true, 0x0f2e, stamp, None, &[], &id.to_le_bytes()),
+fn record(timestamp: Option<i64>, id: usize) -> Vec<u8> {
+    match timestamp {
+        Some(timestamp) => perfinfo(true, 0x0f2e, timestamp, None, &[], &id.to_le_bytes()),
         None => message(MESSAGE, 1, 0, &id.to_le_bytes()),
     }
 }
@@ -65,23 +65,23 @@ fn record(stamp: Option<i64>, id: usize) -> Vec<u8> {
 /// due, made by sorting.
 fn make(plans: &[Plan], layout: &Layout, packed: bool) -> (Vec<u8>, Vec<(i64, usize)>) {
     let mut file = File::new(0x400);
-    file.event.stamp = START;
+    file.event.timestamp = START;
     file.extras = vec![record(Some(START + 4), usize::MAX)];
-    // Stamp, stream, sequence number, position, number.
+    // Timestamp, stream, sequence number, position, number.
     let mut due = vec![(START, 0, 0, 0, 0), (START + 4, 0, 0, 1, usize::MAX)];
     let mut number = 0;
     for (plan, seq) in plans.iter().zip(1..) {
         let mut records = Vec::new();
-        let mut taken = plan.stamps.iter().flatten().next().copied().unwrap_or(START);
-        for (&stamp, position) in plan.stamps.iter().zip(0..) {
+        let mut taken = plan.timestamps.iter().flatten().next().copied().unwrap_or(START);
+        for (&timestamp, position) in plan.timestamps.iter().zip(0..) {
             number += 1;
-            taken = stamp.unwrap_or(taken);
-            records.push(record(stamp, number));
+            taken = timestamp.unwrap_or(taken);
+            records.push(record(timestamp, number));
             due.push((taken, plan.cpu + 1, seq, position, number));
         }
         file = file.buffer(plan.cpu, &records);
     }
-    due.sort_by_key(|&(stamp, stream, seq, position, _)| (stamp, stream, seq, position));
+    due.sort_by_key(|&(timestamp, stream, seq, position, _)| (timestamp, stream, seq, position));
     match layout {
         Layout::Sequence => {}
         Layout::Wrapped(by) if !plans.is_empty() => {
@@ -95,14 +95,14 @@ fn make(plans: &[Plan], layout: &Layout, packed: bool) -> (Vec<u8>, Vec<(i64, us
         }
     }
     let file = if packed { file.compressed(3, xpress) } else { file };
-    (file.bytes(), due.into_iter().map(|(stamp, .., number)| (stamp, number)).collect())
+    (file.bytes(), due.into_iter().map(|(timestamp, .., number)| (timestamp, number)).collect())
 }
 
-/// Stamp and number of each record.
+/// Timestamp and number of each record.
 fn numbers(records: &[common::reading::Seen]) -> Vec<(i64, usize)> {
     let number = |bytes: &[u8]| usize::from_le_bytes(*bytes.last_chunk().unwrap());
     let of = |r: &common::reading::Seen| if r.bytes[6..8] == [0, 0] { 0 } else { number(&r.bytes) };
-    records.iter().map(|r| (r.stamp, of(r))).collect()
+    records.iter().map(|r| (r.timestamp, of(r))).collect()
 }
 
 /// As many cases as a quick run can have, or `PROPTEST_CASES`. No file of regressions: a failure
@@ -153,11 +153,11 @@ proptest! {
     ) {
         // Whatever the buffers are like inside: none reaches back behind the whole one before it.
         let mut plans = plans;
-        plans.retain(|p| p.stamps.first().is_some_and(Option::is_some));
-        plans.sort_by_key(|p| p.stamps.first().copied());
+        plans.retain(|p| p.timestamps.first().is_some_and(Option::is_some));
+        plans.sort_by_key(|p| p.timestamps.first().copied());
         let mut reached = [i64::MIN; 4];
         plans.retain(|p| {
-            let least = p.stamps.iter().flatten().min().copied().unwrap();
+            let least = p.timestamps.iter().flatten().min().copied().unwrap();
             let reached = &mut reached[usize::from(p.cpu)];
             let fits = least >= *reached;
             *reached = least.max(*reached);
@@ -180,12 +180,12 @@ proptest! {
         let (bytes, mut due) = make(&plans, &layout, false);
         let outcome = time_order(bytes.as_slice(), &heads(strict()));
         let mut given = numbers(&outcome.records);
-        let sorted = given.is_sorted_by_key(|&(stamp, _)| stamp);
+        let sorted = given.is_sorted_by_key(|&(timestamp, _)| timestamp);
         prop_assert_eq!(outcome.order.late == 0, sorted);
         let mut latest = i64::MIN;
-        let late = given.iter().filter(|&&(stamp, _)| {
-            let late = stamp < latest;
-            latest = latest.max(stamp);
+        let late = given.iter().filter(|&&(timestamp, _)| {
+            let late = timestamp < latest;
+            latest = latest.max(timestamp);
             late
         });
         prop_assert_eq!(outcome.order.late, late.count() as u64);
@@ -205,15 +205,15 @@ proptest! {
             let mut own: Vec<_> = plans
                 .iter()
                 .filter(|p| p.cpu == cpu)
-                .flat_map(|p| p.stamps.iter().flatten().copied())
+                .flat_map(|p| p.timestamps.iter().flatten().copied())
                 .collect();
             own.sort_unstable_by(|a, b| b.cmp(a));
             for plan in plans.iter_mut().filter(|p| p.cpu == cpu) {
-                plan.stamps.retain(Option::is_some);
-                plan.stamps.iter_mut().flatten().for_each(|s| *s = own.pop().unwrap());
+                plan.timestamps.retain(Option::is_some);
+                plan.timestamps.iter_mut().flatten().for_each(|s| *s = own.pop().unwrap());
             }
         }
-        plans.retain(|p| !p.stamps.is_empty());
+        plans.retain(|p| !p.timestamps.is_empty());
         let (bytes, due) = make(&plans, &Layout::Sequence, packed);
         for options in [strict(), heads(strict())] {
             let outcome = time_order(bytes.as_slice(), &options);
@@ -402,7 +402,7 @@ fn the_report_counts_what_had_to_be_done() {
     records.swap(1, 3);
     file = file.buffer(1, &records);
     let outcome = time_order(file.bytes().as_slice(), &strict());
-    assert!(outcome.stamps().is_sorted());
+    assert!(outcome.timestamps().is_sorted());
     let order = outcome.order;
     let held = |buffers: u64, records: u64| buffers * 0x400 + records * 24;
     // The header's buffer is closed when the others are opened.
@@ -422,19 +422,22 @@ fn the_report_counts_what_had_to_be_done() {
 }
 
 #[test]
-fn buffers_without_any_stamp_stand_at_the_start_of_the_session() {
-    let unstamped = |n: u64| message(MESSAGE, 1, 0, &n.to_le_bytes());
+fn buffers_without_any_timestamp_stand_at_the_start_of_the_session() {
+    let without_own_timestamp = |n: u64| message(MESSAGE, 1, 0, &n.to_le_bytes());
     let bytes = File::new(0x400)
         .buffer(0, &run(1000, 2))
-        .buffer(0, &[unstamped(1), unstamped(2)])
-        .buffer(0, &[unstamped(3), system(true, 0x0f01, 1005, b""), unstamped(4)])
+        .buffer(0, &[without_own_timestamp(1), without_own_timestamp(2)])
+        .buffer(
+            0,
+            &[without_own_timestamp(3), system(true, 0x0f01, 1005, b""), without_own_timestamp(4)],
+        )
         .bytes();
     let expected = [900, 900, 900, 1000, 1001, 1005, 1005, 1005];
     for options in [strict(), heads(strict())] {
-        assert_eq!(time_order(bytes.as_slice(), &options).stamps(), expected);
+        assert_eq!(time_order(bytes.as_slice(), &options).timestamps(), expected);
     }
     let expected = [900, 1000, 1001, 900, 900, 1005, 1005, 1005];
-    assert_eq!(file_order(bytes.as_slice(), &strict()).stamps(), expected);
+    assert_eq!(file_order(bytes.as_slice(), &strict()).timestamps(), expected);
 }
 
 #[test]
@@ -448,7 +451,7 @@ fn a_session_over_all_processors_is_one_stream() {
     file = file.buffer(0, &mixed).buffer(0, &run(1003, 6));
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert_eq!(outcome.records.len(), 13);
-    assert!(outcome.stamps().is_sorted());
+    assert!(outcome.timestamps().is_sorted());
 }
 
 #[test]
@@ -461,21 +464,21 @@ fn many_processors() {
     }
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert_eq!(outcome.records.len(), 1 + 3 * 2048 * 2);
-    assert!(outcome.records[1..].is_sorted_by_key(|r| (r.stamp, r.cpu)));
+    assert!(outcome.records[1..].is_sorted_by_key(|r| (r.timestamp, r.cpu)));
     assert_eq!(outcome.order.held, 2048 * (0x200 + 2 * 24));
     assert!(outcome.order.was_in_order());
 }
 
 #[test]
-fn extreme_stamps_are_put_in_order_too() {
-    let stamps = [i64::MAX, i64::MIN, 0, -1, i64::MIN, i64::MAX];
+fn extreme_timestamps_are_put_in_order_too() {
+    let timestamps = [i64::MAX, i64::MIN, 0, -1, i64::MIN, i64::MAX];
     let mut file = File::new(0x400);
-    for (cpu, stamp) in (0..).zip(stamps) {
-        file = file.buffer(cpu / 2, &[system(true, 0x0f01, stamp, b"")]);
+    for (cpu, timestamp) in (0..).zip(timestamps) {
+        file = file.buffer(cpu / 2, &[system(true, 0x0f01, timestamp, b"")]);
     }
     let outcome = time_order(file.bytes().as_slice(), &strict());
     let expected = [i64::MIN, i64::MIN, -1, 0, 900, i64::MAX, i64::MAX];
-    assert_eq!(outcome.stamps(), expected);
+    assert_eq!(outcome.timestamps(), expected);
     assert_eq!(outcome.order.late, 0);
 }
 
@@ -489,7 +492,7 @@ fn a_broken_first_record_does_not_tell_when_its_buffer_is_due() {
         let bytes = File::new(0x400).buffer(0, &records).buffer(1, &run(1000, 3)).bytes();
         for options in [Options::salvage(), heads(Options::salvage())] {
             let outcome = time_order(bytes.as_slice(), &options);
-            assert_eq!(outcome.stamps(), [900, 1000, 1000, 1001, 1001, 1002], "{size:#x}");
+            assert_eq!(outcome.timestamps(), [900, 1000, 1000, 1001, 1001, 1002], "{size:#x}");
             assert_eq!((outcome.order.late, outcome.damage.len()), (0, 1));
         }
     }

@@ -11,18 +11,20 @@ use std::rc::Rc;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, PipeSource, Trace};
-use etl_format::write::merge::{MergeOptions, merge};
-use etl_format::write::repack::{Repacked, compress, decompress};
-use etl_format::write::repair::{RepairOptions, repair_with};
-use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig, Summary};
+use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::rewrite::repack::{Repacked, compress, decompress};
+use etl_format::rewrite::repair::{RepairOptions, repair_with};
+use etl_format::write::{
+    BufferCompressor, File, LogFileHeader, Session, SessionConfig, SessionSummary,
+};
 use proptest::prelude::*;
 use writing::{START, bytes, event, memory};
 
 const FORMATS: [CompressionFormat; 3] =
     [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
 
-fn packer(format: CompressionFormat, threads: usize) -> BufferPacker {
-    BufferPacker::new(format, Effort::Default).unwrap().with_threads(threads)
+fn compressor(format: CompressionFormat, threads: usize) -> BufferCompressor {
+    BufferCompressor::new(format, Effort::Default).unwrap().with_threads(threads)
 }
 
 /// Events: processor, ticks since the one before, length, whether it is noise.
@@ -42,7 +44,7 @@ fn payload(len: usize, noise: bool, state: &mut u32) -> Vec<u8> {
 
 fn config(mode: LogFileMode, most: u32) -> SessionConfig {
     SessionConfig::new(LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: START,
         buffer_size: 0x400,
         processors: 3,
@@ -59,13 +61,13 @@ fn session(
     events: &Events,
     threads: usize,
     crash: bool,
-) -> (Vec<Vec<u8>>, Summary) {
+) -> (Vec<Vec<u8>>, SessionSummary) {
     let mut session = match threads {
         0 => Session::create(memory(), config(mode, most)).unwrap(),
         _ => {
-            let packer = Box::new(packer(CompressionFormat::XPRESS, threads));
+            let compressor = compressor(CompressionFormat::XPRESS, threads);
             let config = config(mode | LogFileMode::COMPRESSED, most);
-            Session::create_packed(memory(), config, packer).unwrap()
+            Session::create_compressed(memory(), config, compressor).unwrap()
         }
     };
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
@@ -76,11 +78,11 @@ fn session(
             Ok(())
         }));
     }
-    let (mut stamp, mut state) = (1_000, 1);
+    let (mut timestamp, mut state) = (1_000, 1);
     for (number, &(processor, ticks, len, noise)) in events.iter().enumerate() {
-        stamp += ticks;
+        timestamp += ticks;
         let payload = payload(len, noise, &mut state);
-        session.write(processor, &event(number as u32, stamp, &payload)).unwrap();
+        session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
     }
     let (last, summary) = if crash { session.abandon() } else { session.close(None) }.unwrap();
     files.borrow_mut().push(bytes(last));
@@ -93,7 +95,7 @@ fn compressed(
     format: CompressionFormat,
     threads: usize,
 ) -> etl_format::Result<Repacked> {
-    compress(file, out, &mut packer(format, threads), &Options::default(), |_| {})
+    compress(file, out, &compressor(format, threads), &Options::default(), |_| {})
 }
 
 fn decompressed(file: &[u8], out: &mut impl Write, options: Options) -> Outcome {
@@ -319,8 +321,8 @@ fn a_medium_that_fails_ends_a_session_whatever_the_threads() {
     for threads in [1, 2, 5] {
         let medium = File::new(Short(Cursor::default(), 9_000));
         let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
-        let packer = Box::new(packer(CompressionFormat::XPRESS, threads));
-        let mut session = Session::create_packed(medium, config(mode, 0), packer).unwrap();
+        let compressor = compressor(CompressionFormat::XPRESS, threads);
+        let mut session = Session::create_compressed(medium, config(mode, 0), compressor).unwrap();
         let mut state = 1;
         let mut write = |session: &mut Session<_>, number: u32| {
             let payload = payload(700, true, &mut state);

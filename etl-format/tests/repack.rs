@@ -8,15 +8,15 @@ use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Limits, Mode, Note, Options, PipeSource, Trace};
-use etl_format::write::repack::{compress, decompress};
-use etl_format::write::repair::{ASSUMED_FREQUENCY, RepairReport, repair};
-use etl_format::write::{BufferPacker, LogFileHeader, Session, SessionConfig, Style};
+use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, repair};
+use etl_format::write::{BufferCompressor, LogFileHeader, Session, SessionConfig, Style};
 use proptest::prelude::*;
 use writing::{START, bytes, event, memory};
 
 fn config(style: Style) -> SessionConfig {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: START,
         buffer_size: 0x1000,
         processors: 3,
@@ -35,26 +35,26 @@ fn config(style: Style) -> SessionConfig {
 /// A closed session with these events: processor, ticks since the one before, length, noise.
 fn session(style: Style, events: &[(u16, i64, usize, bool)]) -> Vec<u8> {
     let mut session = Session::create(memory(), config(style)).unwrap();
-    let mut stamp = 1_000;
+    let mut timestamp = 1_000;
     let mut state = 1u32;
     for (number, &(processor, ticks, len, noise)) in events.iter().enumerate() {
-        stamp += ticks;
+        timestamp += ticks;
         let payload: Vec<u8> = (0..len)
             .map(|i| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 if noise { (state >> 24) as u8 } else { i as u8 & 7 }
             })
             .collect();
-        session.write(processor, &event(number as u32, stamp, &payload)).unwrap();
+        session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
     }
     bytes(session.close(None).unwrap().0)
 }
 
 fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
-    let mut packer = BufferPacker::new(format, Effort::Default).unwrap();
+    let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
     let mut out = Vec::new();
     let mut told = 0;
-    let done = compress(file, &mut out, &mut packer, &Options::default(), |b| told += b).unwrap();
+    let done = compress(file, &mut out, &compressor, &Options::default(), |b| told += b).unwrap();
     assert_eq!((done.bytes_in, done.bytes_out), (file.len() as u64, out.len() as u64));
     assert_eq!(told, done.bytes_in);
     out
@@ -138,7 +138,7 @@ proptest! {
         after.sort();
         let differs = (0..before.len().max(after.len())).find(|&i| before.get(i) != after.get(i));
         let of = |all: &[(i64, Vec<u8>)]| {
-            differs.and_then(|i| all.get(i).map(|(stamp, b)| (*stamp, b.len(), b[..8].to_vec())))
+            differs.and_then(|i| all.get(i).map(|(timestamp, b)| (*timestamp, b.len(), b[..8].to_vec())))
         };
         prop_assert_eq!(of(&after), of(&before), "of {} and {}", after.len(), before.len());
         prop_assert!(differs.is_none());
@@ -160,11 +160,11 @@ fn read_with(file: &[u8], options: &Options) -> Vec<(i64, Vec<u8>)> {
     let mut records = trace.ordered().unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        let place = record.place();
+        let place = record.location();
         if record.hook() != Some(0) && (place.buffer_offset, place.in_buffer) != (0, 0x48) {
-            // A record without a stamp takes over that of the one before it, and harm makes such.
-            let stamp = if record.has_own_stamp() { record.stamp() } else { 0 };
-            out.push((stamp, record.bytes().to_vec()));
+            // A record without a timestamp takes over that of the one before it, and harm makes such.
+            let timestamp = if record.has_own_timestamp() { record.timestamp() } else { 0 };
+            out.push((timestamp, record.bytes().to_vec()));
         }
     }
     out
@@ -178,7 +178,7 @@ fn some() -> Vec<u8> {
 #[test]
 fn a_sound_trace_needs_no_repair() {
     let (sound, report) = repaired(&some()).unwrap();
-    assert!(report.was_sound() && report.header && report.closed);
+    assert!(report.was_intact() && report.header && report.closed);
     assert_eq!(report.summary.events_written, 40);
     assert_eq!(read(&sound), read(&some()));
 }
@@ -191,7 +191,7 @@ fn an_unclosed_trace_is_closed() {
     }
     let file = session.abandon().unwrap().0.into_inner().into_inner();
     let (sound, report) = repaired(&file).unwrap();
-    assert!(!report.closed && !report.was_sound() && report.damage.is_empty());
+    assert!(!report.closed && !report.was_intact() && report.damage.is_empty());
     assert_eq!(report.notes, [Note::Unclosed]);
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     let last = read(&file).last().unwrap().0;
@@ -204,10 +204,10 @@ fn a_lost_header_is_made_up_and_told() {
     let mut file = some();
     file[0x48..0x200].fill(0xee);
     let (sound, report) = repaired(&file).unwrap();
-    assert!(!report.header && !report.was_sound());
+    assert!(!report.header && !report.was_intact());
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     assert_eq!(trace.header().perf_freq, ASSUMED_FREQUENCY);
-    assert_eq!(trace.header().stamp, read(&sound)[0].0);
+    assert_eq!(trace.header().timestamp, read(&sound)[0].0);
     assert_eq!(trace.header().build, 0, "what is not known is not made up");
     assert_eq!(read(&sound).len(), 40);
 }
@@ -229,10 +229,10 @@ fn damage_is_told_by_its_place() {
 #[test]
 fn faults_of_the_buffers_end_compressing() {
     let file = some();
-    let mut packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
+    let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
     let mut out = Vec::new();
     let cut = &file[..file.len() - 5];
-    let told = compress(cut, &mut out, &mut packer, &Options::default(), |_| {}).unwrap_err();
+    let told = compress(cut, &mut out, &compressor, &Options::default(), |_| {}).unwrap_err();
     assert_eq!(told.code(), "truncated");
     let mut small = packed(&file, CompressionFormat::XPRESS);
     let at = Trace::open(&small[..], &Options::default()).unwrap().buffers()[1];

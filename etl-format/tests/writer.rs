@@ -13,8 +13,8 @@ use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, PointerSize};
 use etl_format::read::{HeaderGroupEvent, Options, Trace};
 use etl_format::write::{
-    BufferPacker, File, HeaderGroup, LogFileHeader, Medium, Pipe, Resume, Session, SessionConfig,
-    Style,
+    BufferCompressor, File, HeaderGroup, LogFileHeader, Output, Pipe, Resume, Session,
+    SessionConfig, Style,
 };
 use proptest::prelude::*;
 use writing::naive::{self, Found, buffers, i64_at, u32_at};
@@ -22,7 +22,7 @@ use writing::{START, bytes, event, memory};
 
 fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> LogFileHeader {
     LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: START,
         buffer_size,
         processors,
@@ -40,7 +40,7 @@ fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {
-            out.push((record.stamp(), record.processor(), record.thread_id().unwrap()));
+            out.push((record.timestamp(), record.processor(), record.thread_id().unwrap()));
         }
     }
     out
@@ -143,7 +143,7 @@ proptest! {
                 .collect();
             let got: Vec<_> = lane
                 .iter()
-                .map(|r| (r.stamp, u32_at(&r.bytes, 8), r.bytes.len() - 0x50))
+                .map(|r| (r.timestamp, u32_at(&r.bytes, 8), r.bytes.len() - 0x50))
                 .collect();
             prop_assert_eq!(&got, kept);
         }
@@ -155,10 +155,10 @@ proptest! {
             losses |= b.flags & 6;
             prop_assert!(i == 0 || !b.records.is_empty(), "an empty buffer was written");
             if i > 1 {
-                prop_assert!(b.stamp >= found[i - 1].stamp);
+                prop_assert!(b.timestamp >= found[i - 1].timestamp);
                 prop_assert!(b.sequence > found[i - 1].sequence);
             }
-            prop_assert!(i == 0 || b.records.iter().all(|r| r.stamp <= b.stamp));
+            prop_assert!(i == 0 || b.records.iter().all(|r| r.timestamp <= b.timestamp));
         }
         if losses & BufferFlags::BUFFER_LOST.0 != 0 {
             prop_assert!(buffers_lost > 0);
@@ -167,15 +167,15 @@ proptest! {
         let mut expected: Vec<_> = kept
             .iter()
             .enumerate()
-            .flat_map(|(cpu, k)| k.iter().map(move |(stamp, n, _)| (*stamp, cpu as u16, *n)))
+            .flat_map(|(cpu, k)| k.iter().map(move |(timestamp, n, _)| (*timestamp, cpu as u16, *n)))
             .collect();
-        expected.sort_by_key(|(stamp, cpu, _)| (*stamp, *cpu));
+        expected.sort_by_key(|(timestamp, cpu, _)| (*timestamp, *cpu));
         prop_assert_eq!(ordered(&file), expected);
     }
 }
 
 /// Fills a session of one processor with events of 0x1a8 bytes, two to a buffer of 1 KB.
-fn fill<M: Medium>(session: &mut Session<M>, events: std::ops::Range<u32>) {
+fn fill<O: Output>(session: &mut Session<O>, events: std::ops::Range<u32>) {
     for number in events {
         session.write(0, &event(number, 1_000 + i64::from(number), &[7; 0x158])).unwrap();
     }
@@ -282,7 +282,7 @@ fn an_appended_session_goes_on_behind_the_old_one() {
         at: old.len() as u64,
         buffers: 3,
         next_sequence: last.sequence + 1,
-        last_flush: last.stamp,
+        last_flush: last.timestamp,
     };
     let mut session = Session::append(File::new(Cursor::new(old)), config, resume).unwrap();
     session.lose_events(0, 1).unwrap();
@@ -375,7 +375,7 @@ fn header_group_events_follow_the_header() {
     for group in &groups {
         let mut payload = Vec::new();
         group.encode(&mut payload);
-        config.add_extra(&group.record(&payload, PointerSize::P8, 1_000, 4, 8)).unwrap();
+        config.add_header_record(&group.record(&payload, PointerSize::P8, 1_000, 4, 8)).unwrap();
     }
     let file = bytes(Session::create(memory(), config).unwrap().close(None).unwrap().0);
     let found = buffers(&file);
@@ -416,9 +416,9 @@ fn a_buffer_that_does_not_shrink_stays_plain() {
     for format in [CompressionFormat::XPRESS, CompressionFormat::LZNT1] {
         let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
         let header = LogFileHeader { log_major: 2, log_minor: 0, ..header(0x1_0000, 1, mode) };
-        let packer = BufferPacker::new(format, Effort::Default).unwrap();
+        let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
         let config = SessionConfig::new(header);
-        let mut session = Session::create_packed(memory(), config, Box::new(packer)).unwrap();
+        let mut session = Session::create_compressed(memory(), config, compressor).unwrap();
         // Noise but for the headers of two records; then all the same.
         session.write(0, &event(0, 2_000, &noise(0x7fff, 1))).unwrap();
         session.write(0, &event(1, 2_001, &noise(0x7000, 2))).unwrap();
@@ -433,8 +433,8 @@ fn a_buffer_that_does_not_shrink_stays_plain() {
         assert_eq!(trace.compression(), format);
         assert_eq!(numbers(&file), [0, 1, 2]);
     }
-    assert!(BufferPacker::new(CompressionFormat::NONE, Effort::Fast).is_err());
-    assert!(BufferPacker::new(CompressionFormat(9), Effort::Fast).is_err());
+    assert!(BufferCompressor::new(CompressionFormat::NONE, Effort::Fast).is_err());
+    assert!(BufferCompressor::new(CompressionFormat(9), Effort::Fast).is_err());
 }
 
 proptest! {
@@ -468,8 +468,8 @@ proptest! {
         config.flush_ticks = flush_ticks;
         config.style = if legacy { Style::LegacyKernel } else { Style::Kernel };
         let mut session = if mode.has(LogFileMode::COMPRESSED) {
-            let packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
-            Session::create_packed(memory(), config, Box::new(packer)).unwrap()
+            let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
+            Session::create_compressed(memory(), config, compressor).unwrap()
         } else {
             Session::create(memory(), config).unwrap()
         };
@@ -500,10 +500,10 @@ proptest! {
             prop_assert!(trace.buffers().iter().all(|b| b.fill <= buffer * 1024));
             prop_assert!(trace.header().is_closed());
             prop_assert_eq!(trace.clock().kind, ClockType(clock));
-            let (mut stamp, mut counts) = (i64::MIN, 0);
+            let (mut timestamp, mut counts) = (i64::MIN, 0);
             for (at, processor, number) in ordered(file) {
-                prop_assert!(at >= stamp);
-                stamp = at;
+                prop_assert!(at >= timestamp);
+                timestamp = at;
                 found[usize::from(processor)].push(number);
                 counts += 1;
             }
@@ -556,7 +556,7 @@ proptest! {
                             at: old.len() as u64,
                             buffers: trace.header().buffers_written,
                             next_sequence: last.sequence + 1,
-                            last_flush: last.stamp,
+                            last_flush: last.timestamp,
                         };
                         (resume, trace.header().events_lost)
                     };
@@ -576,7 +576,7 @@ proptest! {
             file = Some(bytes(session.close(None).unwrap().0));
         }
         let file = file.unwrap();
-        given.sort_by_key(|(stamp, processor, _)| (*stamp, *processor));
+        given.sort_by_key(|(timestamp, processor, _)| (*timestamp, *processor));
         prop_assert_eq!(ordered(&file), given);
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         prop_assert_eq!(u64::from(trace.header().events_lost), lost);

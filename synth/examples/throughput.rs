@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::time::Instant;
 
-use etl_format::write::Medium;
+use etl_format::write::Output;
 use etl_synth::scenario::{Settings, parse_with};
 use etl_synth::truth::Witness;
 use etl_synth::{BufferReport, Counted, Reading, SessionReport, Store, simulate};
@@ -16,7 +16,7 @@ use etl_synth::{BufferReport, Counted, Reading, SessionReport, Store, simulate};
 struct One(String);
 
 impl Store for One {
-    fn create(&mut self, _: &str) -> io::Result<Box<dyn Medium>> {
+    fn create(&mut self, _: &str) -> io::Result<Box<dyn Output>> {
         Ok(Box::new(etl_format::write::File::new(File::create(&self.0)?)))
     }
 

@@ -62,12 +62,12 @@ impl Witness for InFlight {
 /// Throws away what it is given.
 struct Nowhere;
 
-impl etl_format::write::Medium for Nowhere {
+impl etl_format::write::Output for Nowhere {
     fn write_at(&mut self, _: u64, _: &[u8]) -> etl_format::Result<()> {
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         true
     }
 
@@ -77,7 +77,7 @@ impl etl_format::write::Medium for Nowhere {
 }
 
 impl Store for Nowhere {
-    fn create(&mut self, _: &str) -> std::io::Result<Box<dyn etl_format::write::Medium>> {
+    fn create(&mut self, _: &str) -> std::io::Result<Box<dyn etl_format::write::Output>> {
         Ok(Box::new(Nowhere))
     }
 

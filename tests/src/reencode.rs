@@ -23,7 +23,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
         version: h.version,
         thread_id: h.thread_id,
         process_id: h.process_id,
-        stamp: h.stamp,
+        timestamp: h.timestamp,
         class: h.class,
         kernel_time: h.kernel_time,
         user_time: h.user_time,
@@ -37,7 +37,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
                 hook: h.hook,
                 thread_id: h.thread_id,
                 process_id: h.process_id,
-                stamp: h.stamp,
+                timestamp: h.timestamp,
                 kernel_time,
                 user_time,
                 payload,
@@ -49,7 +49,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
                 hook: h.hook,
                 thread_id: h.thread_id,
                 process_id: h.process_id,
-                stamp: h.stamp,
+                timestamp: h.timestamp,
                 payload,
             }
             .encode(out),
@@ -58,7 +58,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
             pointer_size,
             version: h.version(),
             hook: h.hook,
-            stamp: h.stamp,
+            timestamp: h.timestamp,
             pebs_index: h.pebs_index,
             counters: &h.counters().collect::<Vec<_>>(),
             payload,
@@ -81,7 +81,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
                 sequence: h.sequence.unwrap_or(0),
                 component_id: h.component_id.unwrap_or(0),
                 guid: h.guid.unwrap_or(Guid::ZERO),
-                stamp: h.stamp.unwrap_or(0),
+                timestamp: h.timestamp.unwrap_or(0),
                 thread_id: h.thread_id.unwrap_or(0),
                 process_id: h.process_id.unwrap_or(0),
                 payload,
@@ -89,7 +89,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
             .encode(out)
         }
         Header::Event(h) => event(record, &h, pointer_size, out),
-        _ => Raw { bytes: record.bytes(), stamp: None }.encode(out),
+        _ => Raw { bytes: record.bytes(), timestamp: None }.encode(out),
     };
     done.expect("the write half takes what was read");
 }
@@ -164,7 +164,7 @@ fn event(
         properties: h.properties,
         thread_id: h.thread_id,
         process_id: h.process_id,
-        stamp: h.stamp,
+        timestamp: h.timestamp,
         provider: h.provider,
         descriptor: h.descriptor.into(),
         kernel_time: h.kernel_time,

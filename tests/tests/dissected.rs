@@ -12,11 +12,12 @@ use etl_format::constants::{
     ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
 };
 use etl_format::read::{Options, Trace};
-use etl_format::write::merge::{Allow, MergeOptions, merge};
+use etl_format::rewrite::merge::{Allow, MergeOptions, merge};
+use etl_format::rewrite::repack;
+use etl_format::rewrite::repair::{RepairOptions, repair_with};
 use etl_format::write::record::{Descriptor, Event};
-use etl_format::write::repair::{RepairOptions, repair_with};
 use etl_format::write::{
-    BufferPacker, File, LogFileHeader, Packer, Resume, Session, SessionConfig, Style, repack,
+    BufferCompressor, File, LogFileHeader, Resume, Session, SessionConfig, Style,
 };
 use etl_tests::foreign;
 use etl_tools::scrub::{self, Lengths, Mask, Policy, scrub};
@@ -32,8 +33,8 @@ fn bytes(file: Memory) -> Vec<u8> {
     file.into_inner().into_inner()
 }
 
-fn packer() -> Box<dyn Packer> {
-    Box::new(BufferPacker::new(CompressionFormat::XPRESS, Effort::Default).unwrap())
+fn compressor() -> BufferCompressor {
+    BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap()
 }
 
 /// Records of a trace, and those of them that stand behind buffer 0.
@@ -43,7 +44,7 @@ fn counts(file: &[u8]) -> (u64, u64) {
     let (mut all, mut behind) = (0, 0);
     while let Some(record) = records.next_record().unwrap() {
         all += 1;
-        behind += u64::from(record.place().buffer_offset != 0);
+        behind += u64::from(record.location().buffer_offset != 0);
     }
     (all, behind)
 }
@@ -89,15 +90,16 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         let mut add = |name: &str, file: Vec<u8>| {
             out.push((format!("{name}-{}", if compress { "packed" } else { "plain" }), file));
         };
-        let packer = || compress.then(packer);
+        let compressor = || compress.then(compressor);
         let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
         for keep_state in [true, false] {
             let options = slice::Options { keep_state };
-            let start = open().clock().start_stamp;
+            let start = open().clock().start_timestamp;
             let select = |record: &etl_format::read::Record<'_>, _: &slice::Subject| {
-                record.stamp().wrapping_sub(start) % 3 != 1
+                record.timestamp().wrapping_sub(start) % 3 != 1
             };
-            let cut = slice(&mut open(), select, options, memory(), packer(), |_| {}).unwrap().0;
+            let cut =
+                slice(&mut open(), select, options, memory(), compressor(), |_| {}).unwrap().0;
             add(if keep_state { "sliced" } else { "cut" }, bytes(cut));
         }
         for lengths in [Lengths::Keep, Lengths::Free] {
@@ -107,7 +109,7 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 mask: Mask::new(b"salt"),
                 lengths,
             };
-            let made = scrub(&mut open(), &options, memory(), packer(), |_| {}).unwrap().0;
+            let made = scrub(&mut open(), &options, memory(), compressor(), |_| {}).unwrap().0;
             add(&format!("scrubbed-{lengths:?}"), bytes(made));
         }
         let options = MergeOptions { allow: Allow::ALL, compression, ..MergeOptions::default() };
@@ -122,8 +124,8 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         add("repaired", bytes(mended));
         let mut repacked = Vec::new();
         if compress {
-            let mut packer = packer().unwrap();
-            repack::compress(file, &mut repacked, packer.as_mut(), &Options::default(), |_| {})
+            let compressor = compressor().unwrap();
+            repack::compress(file, &mut repacked, &compressor, &Options::default(), |_| {})
         } else {
             repack::decompress(file, &mut repacked, &Options::default(), |_| {})
         }
@@ -145,14 +147,14 @@ fn what_every_tool_makes_of_a_compressed_trace() {
     both_read("dissected-packed", outputs(&std::fs::read(path).unwrap()));
 }
 
-fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
+fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
     Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0),
         properties: EventProperties(0),
         thread_id: number,
         process_id: 4,
-        stamp,
+        timestamp,
         provider: Guid::new(1, 2, 3, [4; 8]),
         descriptor: Descriptor { id: 1, ..Descriptor::default() },
         kernel_time: 0,
@@ -166,7 +168,7 @@ fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
 /// The files of a session of some mode; several for NEWFILE.
 fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         buffer_size: 0x1000,
         processors: 3,
@@ -185,7 +187,7 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     config.style = style;
     config.flush_ticks = 700;
     let begin = |config: SessionConfig| match mode.has(LogFileMode::COMPRESSED) {
-        true => Session::create_packed(memory(), config, packer()).unwrap(),
+        true => Session::create_compressed(memory(), config, compressor()).unwrap(),
         false => Session::create(memory(), config).unwrap(),
     };
     let feed = |session: &mut Session<Memory>, from: u32| {

@@ -7,8 +7,8 @@ use std::process::Command;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{Options, Trace};
-use etl_format::write::BufferPacker;
-use etl_format::write::repack::compress;
+use etl_format::rewrite::repack::compress;
+use etl_format::write::BufferCompressor;
 use etl_synth::scenario::{Settings, parse_with};
 use etl_tests::{all_traces, python, root};
 
@@ -30,7 +30,7 @@ fn ours(bytes: &[u8]) -> Vec<String> {
     let mut records = trace.ordered().unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        let (time, len) = (clock.filetime(record.stamp()), record.bytes().len());
+        let (time, len) = (clock.filetime(record.timestamp()), record.bytes().len());
         out.push(format!("{time} {} {len}", record.kind()));
     }
     out
@@ -99,9 +99,10 @@ fn its_reader_reads_what_no_real_trace_has() {
             std::fs::write(&path, &bytes).unwrap();
             assert!(hold(&python, &reader, &path) > 0);
             let mut packed = Vec::new();
-            let mut packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
+            let compressor =
+                BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
             let options = Options::default();
-            compress(bytes.as_slice(), &mut packed, &mut packer, &options, |_| {}).unwrap();
+            compress(bytes.as_slice(), &mut packed, &compressor, &options, |_| {}).unwrap();
             std::fs::write(&path, &packed).unwrap();
             hold(&python, &reader, &path);
         }

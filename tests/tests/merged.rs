@@ -6,11 +6,11 @@ use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Limits, Options, PipeSource, Record, Trace};
-use etl_format::write::merge::{Allow, MergeOptions, Relation, merge};
+use etl_format::rewrite::merge::{Allow, MergeOptions, Relation, merge};
+use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::rewrite::repair::repair;
 use etl_format::write::record::Raw;
-use etl_format::write::repack::{compress, decompress};
-use etl_format::write::repair::repair;
-use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig, fill};
+use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, fill};
 use etl_tests::{all_traces, foreign, trace};
 
 const MERGED: &str = "perfview/net.4.5.2.x64.etl";
@@ -29,16 +29,16 @@ fn origin(record: &Record<'_>) -> usize {
 }
 
 /// One of the three sessions, as the kernel would have written it. Its clock ticks `faster` times
-/// as fast as the original's, and its stamps begin elsewhere then.
+/// as fast as the original's, and its timestamps begin elsewhere then.
 fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut header = LogFileHeader::from(trace.header());
     header.mode = LogFileMode::SEQUENTIAL;
     header.set_log_version();
     header.logger_name = format!("session {which}").encode_utf16().collect();
-    let start = header.stamp;
-    let stamp = |old: i64| if faster == 1 { old } else { (old - start) * faster + 77 };
-    header.stamp = stamp(start);
+    let start = header.timestamp;
+    let timestamp = |old: i64| if faster == 1 { old } else { (old - start) * faster + 77 };
+    header.timestamp = timestamp(start);
     header.perf_freq *= faster;
     let end = header.end_time;
     let config = SessionConfig::new(header);
@@ -52,33 +52,33 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
         bytes.clear();
         bytes.extend_from_slice(record.bytes());
         if faster != 1 {
-            assert!(record.is_event(), "only these have no stamps in their payloads");
-            let new = stamp(bytes.i64_at(0x10).unwrap());
+            assert!(record.is_event(), "only these have no timestamps in their payloads");
+            let new = timestamp(bytes.i64_at(0x10).unwrap());
             bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
         }
-        let raw = Raw { bytes: &bytes, stamp: Some(stamp(record.stamp())) };
+        let raw = Raw { bytes: &bytes, timestamp: Some(timestamp(record.timestamp())) };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().0.into_inner().into_inner()
 }
 
 /// FILETIME, processor and bytes of every record behind the header event, in time order; those of
-/// one processor with equal stamps by their bytes, since nothing tells their order. Stamps in the bytes
+/// one processor with equal timestamps by their bytes, since nothing tells their order. Timestamps in the bytes
 /// are left out.
-fn stream(file: &[u8], stamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
+fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let clock = trace.clock();
     let mut records = trace.ordered().unwrap();
     let mut out = Vec::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
-        assert!(record.stamp() >= last, "time order");
-        last = record.stamp();
+        assert!(record.timestamp() >= last, "time order");
+        last = record.timestamp();
         if record.hook() == Some(0) {
             continue;
         }
         let mut bytes = record.bytes().to_vec();
-        if !stamps {
+        if !timestamps {
             let at = if record.is_kernel() && record.thread_id().is_none() { 8 } else { 0x10 };
             bytes[at..at + 8].fill(0);
             // What payloads hold of the clock: the event that a stack belongs to, when interrupts and
@@ -94,7 +94,7 @@ fn stream(file: &[u8], stamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
                 bytes[at..at + 8].fill(0);
             }
         }
-        out.push((clock.filetime(record.stamp()), record.processor(), bytes));
+        out.push((clock.filetime(record.timestamp()), record.processor(), bytes));
     }
     assert!(records.report().was_in_order());
     out.sort();
@@ -130,8 +130,8 @@ fn the_real_merge_taken_apart_and_merged_again() {
     assert_eq!((new.logger_name(), new.log_file_name()), (old.logger_name(), old.log_file_name()));
     assert_eq!((new.mode, new.log_major, new.log_minor), (old.mode, old.log_major, old.log_minor));
     assert_eq!(
-        (new.stamp, new.start_time, new.perf_freq),
-        (old.stamp, old.start_time, old.perf_freq)
+        (new.timestamp, new.start_time, new.perf_freq),
+        (old.timestamp, old.start_time, old.perf_freq)
     );
     assert_eq!(
         (new.processors, new.buffer_size, new.build),
@@ -153,7 +153,7 @@ fn a_session_on_another_clock_comes_to_its_place() {
     let (again, relations) = merged(&parts, &MergeOptions::default());
     let converted = |r: &Relation| matches!(r, Relation::Converted { .. });
     assert_eq!(relations.iter().map(converted).collect::<Vec<_>>(), [true, true, false]);
-    assert!(stream(&again, false) == stream(&file, false), "every record, stamps aside");
+    assert!(stream(&again, false) == stream(&file, false), "every record, timestamps aside");
     let old: serde_json::Value = serde_json::from_str(&judgement(&file)).unwrap();
     let new: serde_json::Value = serde_json::from_str(&judgement(&again)).unwrap();
     assert_eq!(new, old);
@@ -194,7 +194,7 @@ fn partitions(inputs: &[Vec<u8>], file: &[u8]) -> usize {
         let mut records = trace.file_order().unwrap();
         let mut count = 0;
         while let Some(record) = records.next_record().unwrap() {
-            let zero = record.place().buffer_offset == 0;
+            let zero = record.location().buffer_offset == 0;
             count += usize::from(zero && record.hook() == Some(0x50));
         }
         count
@@ -220,9 +220,9 @@ fn real_traces_compress_and_come_back() {
             assert!(plain == file, "{}", path.display());
         }
         let format = if packed { was } else { CompressionFormat::XPRESS };
-        let mut packer = BufferPacker::new(format, Effort::default()).unwrap();
+        let compressor = BufferCompressor::new(format, Effort::default()).unwrap();
         let mut small = Vec::new();
-        compress(&plain[..], &mut small, &mut packer, &Options::default(), |_| {}).unwrap();
+        compress(&plain[..], &mut small, &compressor, &Options::default(), |_| {}).unwrap();
         let mut again = Vec::new();
         decompress(&small[..], &mut again, &Options::default(), |_| {}).unwrap();
         assert!(again == plain, "{}", path.display());
@@ -243,7 +243,7 @@ fn a_real_trace_cut_anywhere_is_repaired() {
     let (sound, report) =
         repair(&file[..], File::new(Cursor::new(Vec::new())), Limits::default(), |_| {}).unwrap();
     let sound = sound.into_inner().into_inner();
-    assert!(!report.was_sound() && !report.damage.is_empty());
+    assert!(!report.was_intact() && !report.damage.is_empty());
     let left = stream(&sound, true);
     assert!(
         left.len() < whole && left.len() as u64 == report.summary.events_written + 1,

@@ -23,8 +23,8 @@ impl Counts {
         self.records += 1;
         let mut hasher = crc32fast::Hasher::new_with_initial(self.digest);
         hasher.update(&[record.kind().0]);
-        let stamp = if record.has_own_stamp() { record.stamp() } else { -1 };
-        hasher.update(&stamp.to_le_bytes());
+        let timestamp = if record.has_own_timestamp() { record.timestamp() } else { -1 };
+        hasher.update(&timestamp.to_le_bytes());
         hasher.update(&(record.bytes().len() as i64).to_le_bytes());
         self.digest = hasher.finalize();
     }
@@ -60,7 +60,7 @@ fn map(value: &serde_json::Value) -> BTreeMap<String, u64> {
     value.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.as_u64().unwrap())).collect()
 }
 
-/// Kinds, identities and the whole stream of kinds, stamps and sizes equal what dissect.etl sees.
+/// Kinds, identities and the whole stream of kinds, timestamps and sizes equal what dissect.etl sees.
 #[test]
 fn dissect_counts_the_same() {
     let traces = all_traces();
@@ -93,11 +93,11 @@ fn time_order_is_a_stable_sort() {
             let mut all = Vec::new();
             while let Some(r) = records.next_record().unwrap() {
                 assert!(r.kind().name().is_some(), "{}: {}", path.display(), r.kind());
-                let place = r.place();
+                let place = r.location();
                 // Buffer 0 comes before all processors.
                 let stream = (place.sequence_number != 0, place.processor);
                 all.push((
-                    r.stamp(),
+                    r.timestamp(),
                     stream,
                     place.sequence_number,
                     place.in_buffer,
@@ -113,10 +113,10 @@ fn time_order_is_a_stable_sort() {
             let mut records = trace.ordered().unwrap();
             let mut by_time = Vec::new();
             while let Some(r) = records.next_record().unwrap() {
-                let place = r.place();
+                let place = r.location();
                 let stream = (place.sequence_number != 0, place.processor);
                 by_time.push((
-                    r.stamp(),
+                    r.timestamp(),
                     stream,
                     place.sequence_number,
                     place.in_buffer,

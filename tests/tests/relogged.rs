@@ -4,15 +4,16 @@ use std::io::Cursor;
 use std::path::Path;
 
 use etl_format::read::{Options, Trace};
-use etl_format::write::{File, Relog, RelogPlan};
+use etl_format::rewrite::{RelogPlan, Relogger};
+use etl_format::write::File;
 
-/// Every record in time order: its bytes, its stamp, and its processor.
+/// Every record in time order: its bytes, its timestamp, and its processor.
 fn records(file: &[u8]) -> Vec<(Vec<u8>, i64, u16)> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut records = trace.ordered().unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        all.push((record.bytes().to_vec(), record.stamp(), record.processor()));
+        all.push((record.bytes().to_vec(), record.timestamp(), record.processor()));
     }
     all
 }
@@ -20,7 +21,7 @@ fn records(file: &[u8]) -> Vec<(Vec<u8>, i64, u16)> {
 fn relogged(file: &[u8]) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let plan = RelogPlan::copying(&mut trace).unwrap();
-    let mut relog = Relog::begin(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
+    let mut relog = Relogger::start(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
     let mut records = trace.ordered().unwrap();
     while let Some(record) = records.next_record().unwrap() {
         relog.copy(&record).unwrap();

@@ -6,7 +6,8 @@ use std::io::Cursor;
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Record, Trace};
-use etl_format::write::{File, repack};
+use etl_format::rewrite::repack;
+use etl_format::write::File;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 use etl_tools::scrub::{self, Lengths, Mask, Policy, Summary, scrub};
@@ -31,7 +32,7 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     facts.processes.iter().map(|p| (p.pid, p.tallies)).collect()
 }
 
-/// Every record: stamp, header but for its size, and its fields by name: texts, SIDs and IP addresses by name only.
+/// Every record: timestamp, header but for its size, and its fields by name: texts, SIDs and IP addresses by name only.
 fn told(file: &[u8]) -> Vec<(i64, String)> {
     let mut store = SchemaStore::default();
     for_each(file, |record| store.learn(record));
@@ -58,7 +59,7 @@ fn told(file: &[u8]) -> Vec<(i64, String)> {
         }
         // The header event stays as it is but for what a relogger says in it.
         if record.hook() != Some(0) {
-            all.push((record.stamp(), line));
+            all.push((record.timestamp(), line));
         }
     });
     all

@@ -40,7 +40,7 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
 type Id = (i64, u16, Vec<u8>);
 
 fn id(record: &Record<'_>) -> Id {
-    (record.stamp(), record.processor(), record.bytes().to_vec())
+    (record.timestamp(), record.processor(), record.bytes().to_vec())
 }
 
 /// Whether verification looks addresses up in this record.
@@ -107,7 +107,7 @@ fn resolves_alike(file: &[u8], select: Select) -> usize {
 fn what_resolved_before_the_cut_resolves_after_it() {
     let Some(path) = etl_tests::trace("perfview/net.4.5.2.x64.etl") else { return };
     let file = std::fs::read(path).unwrap();
-    let start = Trace::open(file.as_slice(), &Options::salvage()).unwrap().clock().start_stamp;
+    let start = Trace::open(file.as_slice(), &Options::salvage()).unwrap().clock().start_timestamp;
     assert_eq!(start, START, "the times below count from here");
     let cases: [(&str, Select, usize); 7] = [
         ("a second and a half", |r, _| within(r, 3.0, 4.5), 5_000),
@@ -128,11 +128,11 @@ fn what_resolved_before_the_cut_resolves_after_it() {
     }
 }
 
-/// The raw stamp at which the merged trace starts.
+/// The raw timestamp at which the merged trace starts.
 const START: i64 = 1_942_608_875;
 
 fn within(record: &Record<'_>, from: f64, to: f64) -> bool {
-    let seconds = (record.stamp() - START) as f64 / 1e7;
+    let seconds = (record.timestamp() - START) as f64 / 1e7;
     (from..to).contains(&seconds)
 }
 
@@ -174,7 +174,7 @@ fn decodes_alike(path: &Path, selections: &[Select]) {
 #[test]
 fn what_decoded_before_the_cut_decodes_after_it() {
     let cases: [Select; 3] = [
-        |r, _| r.stamp() % 3 == 0,
+        |r, _| r.timestamp() % 3 == 0,
         |r, _| r.descriptor().is_some_and(|d| d.id % 2 == 0 && d.id < 1_000),
         |_, s| s.processes().any(|p| p % 8 == 0),
     ];

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{FileOrder, Options};
-use etl_format::write::BufferPacker;
-use etl_format::write::repack::{compress, decompress};
+use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::write::BufferCompressor;
 use etl_synth::scenario::parse;
 use etl_tests::{root, trace};
 
@@ -69,8 +69,8 @@ impl Statistics {
         found.buffers = entries.buffers().len() as u64;
         found.used = entries.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut packed = Vec::new();
-        let mut packer = BufferPacker::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
-        compress(bytes, &mut packed, &mut packer, &options, |_| {}).unwrap();
+        let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
+        compress(bytes, &mut packed, &compressor, &options, |_| {}).unwrap();
         found.packed = packed.len() as u64;
         found
     }

@@ -29,7 +29,7 @@ fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, Gathered) {
     (files.into_files(), truth)
 }
 
-/// Stamps of the events that the truth says are in a file, by processor, in order.
+/// Timestamps of the events that the truth says are in a file, by processor, in order.
 fn told(truth: &Gathered, file: &str) -> BTreeMap<u16, Vec<i64>> {
     // The last word on a buffer is what counts.
     let mut last: BTreeMap<(usize, i64), &BufferReport> = BTreeMap::new();
@@ -45,14 +45,14 @@ fn told(truth: &Gathered, file: &str) -> BTreeMap<u16, Vec<i64>> {
         let events = truth.events[range].iter().filter(|e| {
             e.processor == buffer.processor && e.outcomes.contains(&(session, Outcome::Recorded))
         });
-        let stamps: Vec<i64> = events.map(|e| e.stamp).collect();
-        assert_eq!(stamps.len() as u64, buffer.events, "{file}: {buffer:?}");
-        of.entry(buffer.processor).or_default().extend(stamps);
+        let timestamps: Vec<i64> = events.map(|e| e.timestamp).collect();
+        assert_eq!(timestamps.len() as u64, buffer.events, "{file}: {buffer:?}");
+        of.entry(buffer.processor).or_default().extend(timestamps);
     }
     of
 }
 
-/// Stamps of the records of a file, but for those that describe the file: SYSTEM records of the header's
+/// Timestamps of the records of a file, but for those that describe the file: SYSTEM records of the header's
 /// group. The kernel's masks and the end of its rundown come again as events of its session.
 fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
@@ -62,7 +62,7 @@ fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     while let Some(record) = records.next_record().unwrap() {
         let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
         if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
-            of.entry(record.processor()).or_default().push(record.stamp());
+            of.entry(record.processor()).or_default().push(record.timestamp());
         }
     }
     of

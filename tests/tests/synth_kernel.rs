@@ -15,7 +15,7 @@ use etl_tests::{foreign, root};
 #[derive(Clone, Debug)]
 struct Decoded {
     cpu: u16,
-    stamp: i64,
+    timestamp: i64,
     /// Of kernel records; `None` of others.
     hook: Option<u16>,
     class: String,
@@ -64,12 +64,12 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
         };
         all.push(Decoded {
             cpu: record.processor(),
-            stamp: record.stamp(),
+            timestamp: record.timestamp(),
             hook: record.hook(),
             class: record.provider().unwrap_or_default().to_string(),
             opcode: record.identity().opcode,
             tid,
-            in_buffer_0: record.place().buffer_offset == 0,
+            in_buffer_0: record.location().buffer_offset == 0,
             numbers,
             texts,
         });
@@ -112,7 +112,7 @@ fn each_run_is_one_switch_there_and_one_back_and_takes_as_long_as_the_script_say
     "#;
     let (files, _) = files(&parse("runs", script).unwrap());
     let all = decoded(&files["k.etl"]);
-    let start = all[0].stamp;
+    let start = all[0].timestamp;
     let work: BTreeSet<u64> = all
         .iter()
         .filter(|e| e.is(0x0503) && e.number("ProcessId") == 2000)
@@ -125,25 +125,27 @@ fn each_run_is_one_switch_there_and_one_back_and_takes_as_long_as_the_script_say
     assert_eq!(switches.iter().filter(comes).count(), 40);
     assert_eq!(switches.iter().filter(goes).count(), 40);
     // Each of them at its moment, with its stack behind it; the thread is away 3 ms later.
-    let mut starts: Vec<i64> = switches.iter().filter(comes).map(|e| e.stamp - start).collect();
+    let mut starts: Vec<i64> = switches.iter().filter(comes).map(|e| e.timestamp - start).collect();
     starts.sort_unstable();
     assert_eq!(starts, (0..40).map(|n| (100 + 10 * n) * MS).collect::<Vec<_>>());
     for come in switches.iter().filter(comes) {
         let tid = come.number("NewThreadId");
         let go = switches
             .iter()
-            .filter(|e| e.number("OldThreadId") == tid && e.stamp >= come.stamp)
-            .min_by_key(|e| e.stamp)
+            .filter(|e| e.number("OldThreadId") == tid && e.timestamp >= come.timestamp)
+            .min_by_key(|e| e.timestamp)
             .unwrap();
-        assert_eq!((go.stamp - come.stamp, go.cpu), (3 * MS, come.cpu));
+        assert_eq!((go.timestamp - come.timestamp, go.cpu), (3 * MS, come.cpu));
         // It waits in user mode, for something that it asked for.
         assert_eq!((go.number("OldThreadState"), go.number("OldThreadWaitReason")), (5, 6));
     }
     assert_eq!(all.iter().filter(|e| e.is(READY)).count(), 40);
     for (n, event) in all.iter().enumerate().filter(|(_, e)| e.is(STACK)) {
         let before = &all[n - 1];
-        assert!(before.is(CSWITCH) && before.cpu == event.cpu && before.stamp == event.stamp);
-        assert_eq!(event.number("EventTimeStamp"), before.stamp.cast_unsigned());
+        assert!(
+            before.is(CSWITCH) && before.cpu == event.cpu && before.timestamp == event.timestamp
+        );
+        assert_eq!(event.number("EventTimeStamp"), before.timestamp.cast_unsigned());
         assert_eq!(event.number("StackThread"), before.number("NewThreadId"));
         assert_eq!(event.number("StackProcess"), 2000);
     }
@@ -161,7 +163,7 @@ fn a_thread_that_is_interrupted_goes_on_when_the_other_one_is_through() {
     "#;
     let (files, _) = files(&parse("interrupted", script).unwrap());
     let all = decoded(&files["k.etl"]);
-    let start = all[0].stamp;
+    let start = all[0].timestamp;
     // Of each process the first thread works.
     let first = |pid: u64| {
         let of = |e: &&Decoded| e.is(0x0503) && e.number("ProcessId") == pid;
@@ -170,11 +172,11 @@ fn a_thread_that_is_interrupted_goes_on_when_the_other_one_is_through() {
     let (long, other) = (first(2100), first(2200));
     let seen: Vec<(i64, u64, u64, u64, u64)> = all
         .iter()
-        .filter(|e| e.is(CSWITCH) && e.stamp > start && e.stamp < start + 1000 * MS)
+        .filter(|e| e.is(CSWITCH) && e.timestamp > start && e.timestamp < start + 1000 * MS)
         .map(|e| {
             let n = |name| e.number(name);
             let (old, new) = (n("OldThreadId"), n("NewThreadId"));
-            (e.stamp - start, old, new, n("OldThreadWaitReason"), n("OldThreadState"))
+            (e.timestamp - start, old, new, n("OldThreadWaitReason"), n("OldThreadState"))
         })
         .collect();
     let expected = [
@@ -208,7 +210,7 @@ fn every_record_is_of_the_thread_that_has_the_processor() {
             }
             if e.is(CSWITCH) {
                 let (old, new) = (e.number("OldThreadId"), e.number("NewThreadId"));
-                let was = running.insert(e.cpu, (e.stamp, old, new));
+                let was = running.insert(e.cpu, (e.timestamp, old, new));
                 assert!(was.is_none_or(|was| was.2 == old), "seed {seed}: {e:?}");
                 continue;
             }
@@ -220,7 +222,7 @@ fn every_record_is_of_the_thread_that_has_the_processor() {
                 samples += 1;
             } else if let Some(tid) = e.tid.filter(|_| !born) {
                 // In the tick of a switch the merge cannot tell what was before it.
-                let fits = u64::from(tid) == now || e.stamp == since && u64::from(tid) == old;
+                let fits = u64::from(tid) == now || e.timestamp == since && u64::from(tid) == old;
                 assert!(fits, "seed {seed}: {e:?}, while {now} runs");
                 checked += 1;
             }
@@ -311,10 +313,10 @@ fn flags_that_are_changed_hold_from_that_moment() {
     ];
     for (file, masks) in masks {
         let all = decoded(&files[file]);
-        let begin = all[0].stamp;
+        let begin = all[0].timestamp;
         let at = |second: i64| begin + second * 1000 * MS;
         // A record in front of all others of a moment counts to that which begins there.
-        let second = |e: &Decoded| (e.stamp - begin) / (1000 * MS);
+        let second = |e: &Decoded| (e.timestamp - begin) / (1000 * MS);
         let own: Vec<(u16, [u64; 2])> = all
             .iter()
             .filter(|e| matches!(e.hook, Some(0x05 | 0x08 | 0x20)))
@@ -340,7 +342,8 @@ fn flags_that_are_changed_hold_from_that_moment() {
         ];
         for (hook, word, bit) in kinds {
             for (n, in_force) in (0i64..).zip(masks) {
-                let within = |e: &&Decoded| e.is(hook) && e.stamp > at(n) && e.stamp < at(n + 1);
+                let within =
+                    |e: &&Decoded| e.is(hook) && e.timestamp > at(n) && e.timestamp < at(n + 1);
                 let found = all.iter().filter(within).count();
                 let logged = in_force[word] & bit != 0;
                 assert_eq!(found > 0, logged, "{file}, second {n}: {hook:#x} {found} times");
@@ -369,10 +372,10 @@ fn flags_that_are_changed_hold_from_that_moment() {
     // The sampling of one session is every millisecond, of the other every second one.
     let samples = |file: &str| {
         let all = decoded(&files[file]);
-        let mut stamps: Vec<i64> =
-            all.iter().filter(|e| e.is(SAMPLE)).map(|e| e.stamp - all[0].stamp).collect();
-        stamps.dedup();
-        stamps
+        let mut timestamps: Vec<i64> =
+            all.iter().filter(|e| e.is(SAMPLE)).map(|e| e.timestamp - all[0].timestamp).collect();
+        timestamps.dedup();
+        timestamps
     };
     let (each, every_other) = (samples("k1.etl"), samples("k3.etl"));
     assert!(each.len() > every_other.len() && every_other.iter().all(|at| at % (2 * MS) == 0));
@@ -473,7 +476,8 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
     let mut told = BTreeMap::new();
     for (n, e) in merged.iter().enumerate().filter(|(_, e)| e.class == IMAGE_ID && e.opcode == 0) {
         let (id, event) = (&merged[n + 1], &merged[n + 2]);
-        let place = |e: &Decoded| (e.number("ProcessId"), e.number("ImageBase"), e.stamp, e.cpu);
+        let place =
+            |e: &Decoded| (e.number("ProcessId"), e.number("ImageBase"), e.timestamp, e.cpu);
         assert!(place(e) == place(id) && place(e) == place(event), "{e:?} {id:?} {event:?}");
         let path = &event.texts["FileName"];
         assert!(path.ends_with(&e.texts["OriginalFileName"]), "{path}");
@@ -535,7 +539,7 @@ fn a_merge_tells_the_version_of_each_file_once() {
         }
         let next = &merged[n + 1];
         assert!(next.class == IMAGE_ID && next.opcode == 0, "{next:?}");
-        assert_eq!((e.stamp, e.cpu), (next.stamp, next.cpu));
+        assert_eq!((e.timestamp, e.cpu), (next.timestamp, next.cpu));
         for same in ["TimeDateStamp", "ImageSize"] {
             assert_eq!(e.number(same), next.number(same));
         }
@@ -559,7 +563,7 @@ fn a_merge_tells_the_version_of_each_file_once() {
             let v = i.version.clone()?;
             let file = i.path.rsplit('\\').next().unwrap().to_owned();
             let says = [v.version, v.description, v.company, v.product, v.language.to_string()];
-            Some(((file, u64::from(i.time_stamp), i.size), says))
+            Some(((file, u64::from(i.link_time), i.size), says))
         })
         .collect();
     assert_eq!(told, known);

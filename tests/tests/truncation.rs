@@ -22,7 +22,7 @@ fn records(bytes: &[u8], mode: Mode) -> etl_format::Result<Vec<Whole>> {
     let mut reader = FileOrder::open(bytes, &Options { mode, ..Options::default() })?;
     let mut found = Vec::new();
     while let Some(r) = reader.next_record()? {
-        let (buffer, at) = (r.place().buffer_offset, r.place().in_buffer);
+        let (buffer, at) = (r.location().buffer_offset, r.location().in_buffer);
         found.push(Whole { buffer, at, len: r.bytes().len() });
     }
     if mode == Mode::Salvage {
@@ -108,8 +108,8 @@ fn a_cut_compressed_trace_gives_all_whole_buffers() {
         let mut ordered = trace.ordered().unwrap();
         let (mut last, mut count) = (i64::MIN, 0);
         while let Some(r) = ordered.next_record().unwrap() {
-            assert!(r.stamp() >= last);
-            last = r.stamp();
+            assert!(r.timestamp() >= last);
+            last = r.timestamp();
             count += 1;
         }
         assert_eq!(count, saved.len());

@@ -177,8 +177,8 @@ fn the_merged_trace_of_two_dotnet_processes() {
             let clock = *clock.get_or_insert_with(|| {
                 Trace::open(bytes.as_slice(), &Options::default()).unwrap().clock()
             });
-            let time = etl_format::clock::iso_utc(clock.filetime(r.stamp()));
-            let place = r.place();
+            let time = etl_format::clock::iso_utc(clock.filetime(r.timestamp()));
+            let place = r.location();
             there |= finding.timestamp.as_ref() == Some(&time)
                 && (finding.offset, finding.processor)
                     == (Some(place.buffer_offset), Some(place.processor));

@@ -14,7 +14,7 @@ use etl_format::write::record::{
     Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
     Record, System,
 };
-use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig, Style};
+use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, Style};
 use etl_tests::{all_traces, foreign, reencode};
 
 /// Each kernel-written trace is decoded, encoded anew, and compared byte by byte. What may differ
@@ -39,10 +39,10 @@ fn kernel_written_traces_come_back_byte_by_byte() {
             let header = BufferHeader::parse(&file[at..], entry.offset).unwrap();
             etl_format::write::BufferHeader::from(&header).encode(&mut out);
             while let Some(record) = buffers.next_record().unwrap() {
-                if record.place().buffer_offset != entry.offset {
+                if record.location().buffer_offset != entry.offset {
                     break;
                 }
-                let start = at + record.place().in_buffer as usize;
+                let start = at + record.location().in_buffer as usize;
                 undefined.push(out.len()..start);
                 out.resize(start, 0);
                 if record.hook() == Some(0) {
@@ -80,7 +80,7 @@ fn kernel_written_traces_come_back_byte_by_byte() {
     assert!(rewritten > 3 || all_traces().is_empty());
 }
 
-/// Stamp, processor and bytes of every record behind the header event, in time order.
+/// Timestamp, processor and bytes of every record behind the header event, in time order.
 fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut records = trace.ordered().unwrap();
@@ -90,7 +90,7 @@ fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
             // Encoded anew, so that undefined padding inside a record does not count.
             let mut bytes = Vec::new();
             reencode::record(&record, &mut bytes);
-            out.push((record.stamp(), record.processor(), bytes));
+            out.push((record.timestamp(), record.processor(), bytes));
         }
     }
     out
@@ -118,8 +118,8 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
     let mut session = match format {
         None => Session::create(medium, config).unwrap(),
         Some(format) => {
-            let packer = BufferPacker::new(format, Effort::Default).unwrap();
-            Session::create_packed(medium, config, Box::new(packer)).unwrap()
+            let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
+            Session::create_compressed(medium, config, compressor).unwrap()
         }
     };
     let mut records = trace.ordered().unwrap();
@@ -130,7 +130,7 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         }
         bytes.clear();
         reencode::record(&record, &mut bytes);
-        let raw = Raw { bytes: &bytes, stamp: Some(record.stamp()) };
+        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().0.into_inner().into_inner()
@@ -153,7 +153,7 @@ fn relogged_real_traces_keep_every_record() {
         let relogged = relog(&file, None);
         let (before, mut after) = (stream(&file), stream(&relogged));
         assert_eq!(before.len(), after.len(), "{}", path.display());
-        // Records of buffer 0 come into a buffer of processor 0, so equal stamps may change places.
+        // Records of buffer 0 come into a buffer of processor 0, so equal timestamps may change places.
         let mut before = before;
         before.sort();
         after.sort();
@@ -226,7 +226,7 @@ fn real_traces_come_back_from_every_compression() {
 /// A session with every kind of record, some hundred of each over four processors.
 fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         buffer_size: 0x1000,
         processors: 4,
@@ -251,7 +251,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 | RecordKind::EVENT64
         );
         let pointer_size = if wide { PointerSize::P8 } else { PointerSize::P4 };
-        let (stamp, thread_id, process_id) = (2_000 + round * 3, 8, 4);
+        let (timestamp, thread_id, process_id) = (2_000 + round * 3, 8, 4);
         let payload = &payload[..round as usize % 64];
         let full = Full {
             pointer_size,
@@ -260,7 +260,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
             version: 2,
             thread_id,
             process_id,
-            stamp,
+            timestamp,
             class,
             kernel_time: 0,
             user_time: 0,
@@ -275,21 +275,21 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 hook,
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 kernel_time: 0,
                 user_time: 0,
                 payload,
             }
             .encode(&mut bytes),
             RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
-                Compact { pointer_size, version, hook, thread_id, process_id, stamp, payload }
+                Compact { pointer_size, version, hook, thread_id, process_id, timestamp, payload }
                     .encode(&mut bytes)
             }
             RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => PerfInfo {
                 pointer_size,
                 version: 2,
                 hook: 0x0f2e,
-                stamp,
+                timestamp,
                 pebs_index: None,
                 counters: &[],
                 payload,
@@ -307,7 +307,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 sequence: 1,
                 component_id: 0,
                 guid: class,
-                stamp,
+                timestamp,
                 thread_id,
                 process_id,
                 payload,
@@ -319,7 +319,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 properties: EventProperties(0),
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 provider: class,
                 descriptor: Descriptor { id: 1, version: 2, level: 4, ..Descriptor::default() },
                 kernel_time: 0,
@@ -338,7 +338,9 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
             .encode(&mut bytes),
         }
         .unwrap();
-        session.write((round % 4) as u16, &Raw { bytes: &bytes, stamp: Some(stamp) }).unwrap();
+        session
+            .write((round % 4) as u16, &Raw { bytes: &bytes, timestamp: Some(timestamp) })
+            .unwrap();
     }
     let (file, summary) = session.close(None).unwrap();
     (file.into_inner().into_inner(), summary.events_written)

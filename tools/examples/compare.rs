@@ -48,7 +48,7 @@ fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::E
 /// A trace with events of these ids and levels, a millisecond apart by their ids.
 fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
         ..LogFileHeader::new()
@@ -62,7 +62,7 @@ fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
             properties: EventProperties(0),
             thread_id: 8,
             process_id: 4,
-            stamp: 1_000 + i64::from(id) * 10_000,
+            timestamp: 1_000 + i64::from(id) * 10_000,
             provider: Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, *b"examples"),
             descriptor: Descriptor { id, level, ..Descriptor::default() },
             kernel_time: 0,

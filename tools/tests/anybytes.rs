@@ -87,7 +87,7 @@ proptest! {
         }
         let kept = slice(
             &mut trace,
-            |record, _| record.stamp() % 2 == 0,
+            |record, _| record.timestamp() % 2 == 0,
             slice::Options::default(),
             medium(),
             None,

@@ -80,7 +80,7 @@ fn everything_that_can_be_ignored() {
         trace(&events)
     };
     for (ignored, changed, said) in [
-        ("time", change(&|e| e.stamp += 7), "time"),
+        ("time", change(&|e| e.timestamp += 7), "time"),
         ("ids", change(&|e| e.process += 4), "process"),
         ("processor", change(&|e| e.processor = 1), "processor"),
         ("addresses", change(&|e| e.stack = vec![1, 2]), "flags,stack"),
@@ -120,12 +120,12 @@ fn a_named_field_is_ignored_where_its_event_is_known() {
 fn events() -> impl Strategy<Value = Vec<Made>> {
     let one = (0i64..40, 1u16..4, 0u16..2, 0u8..3);
     proptest::collection::vec(one, 1..60).prop_map(|steps| {
-        let mut stamp = 2_000;
+        let mut timestamp = 2_000;
         let made = steps.into_iter().enumerate().map(|(number, (step, id, processor, payload))| {
             // No two events at one time: their order would be that of processors. And no two that
             // are the same but for their time: which of them is missing could not be told.
-            stamp += step + 1;
-            Made { processor, ..Made::new(stamp, id, &[payload, number as u8]) }
+            timestamp += step + 1;
+            Made { processor, ..Made::new(timestamp, id, &[payload, number as u8]) }
         });
         made.collect()
     })

@@ -366,10 +366,10 @@ proptest! {
             prop_assert!(!holds(&freed, secret), "{} survived with free lengths", secret);
         }
         prop_assert_eq!(fields(&freed).len(), fields(&file).len());
-        let stamps = |file: &[u8]| records(file, |r| (r.stamp(), r.process_id(), r.kind()));
-        prop_assert_eq!(stamps(&freed).len(), stamps(&file).len());
+        let timestamps = |file: &[u8]| records(file, |r| (r.timestamp(), r.process_id(), r.kind()));
+        prop_assert_eq!(timestamps(&freed).len(), timestamps(&file).len());
         // The trace is as it was but for the texts.
-        let lens = |file: &[u8]| records(file, |r| (r.stamp(), r.bytes().len(), r.payload().len()));
+        let lens = |file: &[u8]| records(file, |r| (r.timestamp(), r.bytes().len(), r.payload().len()));
         prop_assert_eq!(lens(&file), lens(&out));
     }
 

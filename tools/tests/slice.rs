@@ -23,13 +23,13 @@ fn cut(
     (medium.into_inner().into_inner(), summary)
 }
 
-/// Stamps of all records but the header event.
-fn stamps(file: &[u8]) -> Vec<i64> {
+/// Timestamps of all records but the header event.
+fn timestamps(file: &[u8]) -> Vec<i64> {
     let mut trace = open(file);
     let mut records = trace.ordered().unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        all.push(record.stamp());
+        all.push(record.timestamp());
     }
     all.split_off(1)
 }
@@ -43,44 +43,48 @@ fn halves(halves: &[u32]) -> Vec<u8> {
 }
 
 /// Kernel events of process `process` and its thread.
-fn process(stamp: i64, kind: u16, process: u32) -> Made {
-    Made::kernel(stamp, 0x0300 | kind, &[words(&[0]), halves(&[process, 1, 0, 0])].concat())
+fn process(timestamp: i64, kind: u16, process: u32) -> Made {
+    Made::kernel(timestamp, 0x0300 | kind, &[words(&[0]), halves(&[process, 1, 0, 0])].concat())
 }
 
-fn thread(stamp: i64, kind: u16, process: u32, thread: u32) -> Made {
-    Made::kernel(stamp, 0x0500 | kind, &halves(&[process, thread, 0, 0]))
+fn thread(timestamp: i64, kind: u16, process: u32, thread: u32) -> Made {
+    Made::kernel(timestamp, 0x0500 | kind, &halves(&[process, thread, 0, 0]))
 }
 
-fn image(stamp: i64, kind: u16, process: u32) -> Made {
-    Made::kernel(stamp, 0x1400 | kind, &[words(&[0x10_0000, 0x1000]), halves(&[process])].concat())
+fn image(timestamp: i64, kind: u16, process: u32) -> Made {
+    Made::kernel(
+        timestamp,
+        0x1400 | kind,
+        &[words(&[0x10_0000, 0x1000]), halves(&[process])].concat(),
+    )
 }
 
-fn sample(stamp: i64, thread: u32) -> Made {
-    Made::kernel(stamp, 0x0f2e, &[words(&[0x10_0010]), halves(&[thread, 1])].concat())
+fn sample(timestamp: i64, thread: u32) -> Made {
+    Made::kernel(timestamp, 0x0f2e, &[words(&[0x10_0010]), halves(&[thread, 1])].concat())
 }
 
-fn stack(stamp: i64, of: i64, process: u32, thread: u32) -> Made {
+fn stack(timestamp: i64, of: i64, process: u32, thread: u32) -> Made {
     let payload = [of.to_le_bytes().to_vec(), halves(&[process, thread]), words(&[0x10_0010])];
-    Made::kernel(stamp, 0x1820, &payload.concat())
+    Made::kernel(timestamp, 0x1820, &payload.concat())
 }
 
-fn stack_key(stamp: i64, of: i64, process: u32, thread: u32, key: u64) -> Made {
+fn stack_key(timestamp: i64, of: i64, process: u32, thread: u32, key: u64) -> Made {
     let payload = [of.to_le_bytes().to_vec(), halves(&[process, thread]), words(&[key])];
-    Made::kernel(stamp, 0x1826, &payload.concat())
+    Made::kernel(timestamp, 0x1826, &payload.concat())
 }
 
-fn key(stamp: i64, key: u64) -> Made {
-    Made::kernel(stamp, 0x1824, &words(&[key, 0x10_0010]))
+fn key(timestamp: i64, key: u64) -> Made {
+    Made::kernel(timestamp, 0x1824, &words(&[key, 0x10_0010]))
 }
 
-fn clr(stamp: i64, rundown: bool, id: u16, process: u32, thread: u32) -> Made {
+fn clr(timestamp: i64, rundown: bool, id: u16, process: u32, thread: u32) -> Made {
     let guid = if rundown {
         "a669021c-c450-4609-a035-5af59af4df18"
     } else {
         "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"
     };
     let provider: Guid = guid.parse().unwrap();
-    Made { provider, process, thread, ..Made::new(stamp, id, &[0; 40]) }
+    Made { provider, process, thread, ..Made::new(timestamp, id, &[0; 40]) }
 }
 
 #[test]
@@ -111,14 +115,14 @@ fn a_process_with_all_it_needs() {
     let (slice, summary) = cut(&file, of_process, true);
     // Everything of process 100, the system's image, and the key of its stack.
     assert_eq!(
-        stamps(&slice),
+        timestamps(&slice),
         [2_001, 2_003, 2_005, 2_007, 2_010, 2_012, 2_020, 2_022, 2_030, 2_032, 2_040]
     );
     assert_eq!((summary.selected, summary.state()), (9, 2));
     assert_eq!(summary.state[Why::StackKey as usize], 1);
     // One event by time only: what its process, its stack and its addresses need comes along.
-    let (slice, summary) = cut(&file, |r, _| r.stamp() == 2_020, true);
-    assert_eq!(stamps(&slice), [2_001, 2_003, 2_005, 2_007, 2_020, 2_022, 2_030, 2_032, 2_040]);
+    let (slice, summary) = cut(&file, |r, _| r.timestamp() == 2_020, true);
+    assert_eq!(timestamps(&slice), [2_001, 2_003, 2_005, 2_007, 2_020, 2_022, 2_030, 2_032, 2_040]);
     assert_eq!(summary.selected, 2);
     let state: Vec<_> = Why::ALL.iter().map(|w| w.name()).zip(summary.state).collect();
     assert_eq!(
@@ -134,8 +138,8 @@ fn a_process_with_all_it_needs() {
             ("names", 0)
         ]
     );
-    let (slice, _) = cut(&file, |r, _| r.stamp() == 2_020, false);
-    assert_eq!(stamps(&slice), [2_020, 2_022]);
+    let (slice, _) = cut(&file, |r, _| r.timestamp() == 2_020, false);
+    assert_eq!(timestamps(&slice), [2_020, 2_022]);
 }
 
 #[test]
@@ -150,7 +154,7 @@ fn a_stack_of_the_clr_goes_with_the_event_before_it() {
     ]);
     let thrown = |r: &Record<'_>, _: &Subject| r.event().is_some_and(|h| h.descriptor.id == 80);
     let (slice, summary) = cut(&file, thrown, true);
-    assert_eq!(stamps(&slice), [2_002, 2_004]);
+    assert_eq!(timestamps(&slice), [2_002, 2_004]);
     assert_eq!((summary.records, summary.selected), (6, 2));
 }
 
@@ -165,7 +169,7 @@ fn a_thread_that_only_an_event_tells_of() {
         sample(2_011, 999),
     ]);
     let (slice, summary) = cut(&file, |r, _| r.hook() == Some(0x0f2e), true);
-    assert_eq!(stamps(&slice), [2_001, 2_003, 2_010, 2_011]);
+    assert_eq!(timestamps(&slice), [2_001, 2_003, 2_010, 2_011]);
     assert_eq!(summary.state[Why::Thread as usize], 1);
     // The same, where a thread event told before.
     let file = trace(&[
@@ -174,7 +178,7 @@ fn a_thread_that_only_an_event_tells_of() {
         sample(2_010, 101),
     ]);
     let (slice, _) = cut(&file, |r, _| r.hook() == Some(0x0f2e), true);
-    assert_eq!(stamps(&slice), [2_000, 2_010]);
+    assert_eq!(timestamps(&slice), [2_000, 2_010]);
 }
 
 #[test]
@@ -187,7 +191,7 @@ fn manifests_of_what_is_kept_and_no_others() {
         Made { provider: other, ..Made::new(2_004, 6, b"event") },
     ]);
     let five = |r: &Record<'_>, _: &Subject| r.event().is_some_and(|h| h.descriptor.id == 5);
-    assert_eq!(stamps(&cut(&file, five, true).0), [2_001, 2_003]);
+    assert_eq!(timestamps(&cut(&file, five, true).0), [2_001, 2_003]);
 }
 
 #[test]
@@ -198,8 +202,8 @@ fn names_of_files_go_with_what_uses_them() {
         Made::kernel(2_003, 0x010a, &words(&[0, 0, 0, 1, 0, 0])),
         Made { thread: 7, ..Made::new(2_004, 5, b"event") },
     ]);
-    assert_eq!(stamps(&cut(&file, |r, _| r.stamp() == 2_003, true).0), [2_001, 2_003]);
-    assert_eq!(stamps(&cut(&file, |r, _| r.stamp() == 2_004, true).0), [2_004]);
+    assert_eq!(timestamps(&cut(&file, |r, _| r.timestamp() == 2_003, true).0), [2_001, 2_003]);
+    assert_eq!(timestamps(&cut(&file, |r, _| r.timestamp() == 2_004, true).0), [2_004]);
 }
 
 #[test]
@@ -212,27 +216,27 @@ fn the_header_is_that_of_a_relogged_trace_and_keeps_the_losses() {
     assert_eq!(made.header().events_lost, 7);
     assert!(made.header().mode.has(LogFileMode::RELOG));
     assert_eq!(made.header().end_time, header().end_time);
-    assert_eq!((summary.selected, stamps(&slice).len()), (0, 0));
+    assert_eq!((summary.selected, timestamps(&slice).len()), (0, 0));
 }
 
 fn events() -> impl Strategy<Value = Vec<Made>> {
     let one = (0u8..12, 0u32..4, 0u32..4, 0i64..6, 0u64..3);
     proptest::collection::vec(one, 0..80).prop_map(|steps| {
         let made = steps.into_iter().enumerate().map(|(number, (kind, p, t, back, k))| {
-            let (pid, tid, stamp) = (100 * p, 100 * p + t, 2_000 + number as i64);
+            let (pid, tid, timestamp) = (100 * p, 100 * p + t, 2_000 + number as i64);
             let made = match kind {
-                0 => process(stamp, 3, pid),
-                1 => thread(stamp, 3, pid, tid),
-                2 => image(stamp, 3, pid),
-                3 => sample(stamp, tid),
-                4 => stack(stamp, stamp - back, pid, tid),
-                5 => stack_key(stamp, stamp - back, pid, tid, k),
-                6 => key(stamp, k),
-                7 => clr(stamp, false, 143, pid, tid),
-                8 => clr(stamp, false, 82, pid, tid),
-                9 => clr(stamp, true, 144, pid, tid),
-                10 => Made { process: pid, thread: tid, ..Made::new(stamp, 0xfffe, b"m") },
-                _ => Made { process: pid, thread: tid, ..Made::new(stamp, 7, b"x") },
+                0 => process(timestamp, 3, pid),
+                1 => thread(timestamp, 3, pid, tid),
+                2 => image(timestamp, 3, pid),
+                3 => sample(timestamp, tid),
+                4 => stack(timestamp, timestamp - back, pid, tid),
+                5 => stack_key(timestamp, timestamp - back, pid, tid, k),
+                6 => key(timestamp, k),
+                7 => clr(timestamp, false, 143, pid, tid),
+                8 => clr(timestamp, false, 82, pid, tid),
+                9 => clr(timestamp, true, 144, pid, tid),
+                10 => Made { process: pid, thread: tid, ..Made::new(timestamp, 0xfffe, b"m") },
+                _ => Made { process: pid, thread: tid, ..Made::new(timestamp, 7, b"x") },
             };
             Made { processor: (number % 2) as u16, ..made }
         });
@@ -248,24 +252,24 @@ proptest! {
     #[test]
     fn laws(events in events(), from in 0i64..80, len in 0i64..80) {
         let file = trace(&events);
-        let all = stamps(&file);
-        prop_assert_eq!(&stamps(&cut(&file, |_, _| true, true).0), &all);
+        let all = timestamps(&file);
+        prop_assert_eq!(&timestamps(&cut(&file, |_, _| true, true).0), &all);
         let within = |r: &Record<'_>, _: &Subject| {
-            (2_000 + from..2_000 + from + len).contains(&r.stamp())
+            (2_000 + from..2_000 + from + len).contains(&r.timestamp())
         };
         let (slice, summary) = cut(&file, within, true);
-        let kept = stamps(&slice);
+        let kept = timestamps(&slice);
         prop_assert!(kept.is_sorted());
         prop_assert_eq!(kept.len() as u64, summary.selected + summary.state());
         prop_assert_eq!(summary.records as usize, all.len());
-        for stamp in &all {
-            if (2_000 + from..2_000 + from + len).contains(stamp) {
-                prop_assert!(kept.contains(stamp));
+        for timestamp in &all {
+            if (2_000 + from..2_000 + from + len).contains(timestamp) {
+                prop_assert!(kept.contains(timestamp));
             }
         }
         let (bare, _) = cut(&file, within, false);
-        prop_assert!(stamps(&bare).iter().all(|stamp| kept.contains(stamp)));
+        prop_assert!(timestamps(&bare).iter().all(|timestamp| kept.contains(timestamp)));
         let (again, _) = cut(&slice, within, true);
-        prop_assert_eq!(stamps(&again), kept);
+        prop_assert_eq!(timestamps(&again), kept);
     }
 }

@@ -21,7 +21,7 @@ fn walk(path: &str, threads: usize) -> Outcome {
     records.with_threads(threads, |records| {
         let mut sum = 0u64;
         while let Some(record) = records.next_record()? {
-            sum ^= record.stamp().cast_unsigned() ^ record.bytes().len() as u64;
+            sum ^= record.timestamp().cast_unsigned() ^ record.bytes().len() as u64;
         }
         Ok(sum)
     })

@@ -46,7 +46,7 @@ fn places(bytes: &[u8]) -> etl_format::Result<Vec<(String, u64)>> {
             _ => (None, None),
         };
         if let (Some(pid), Some(address)) = (pid, frame) {
-            let symbol = index.at(pid, address, record.stamp());
+            let symbol = index.at(pid, address, record.timestamp());
             let name = symbol.map_or_else(|| format!("{address:#x}"), |s| s.to_string());
             *places.entry(format!("{pid} {name}")).or_default() += 1;
         }

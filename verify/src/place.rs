@@ -42,8 +42,8 @@ pub(crate) fn find<S: Source>(
     for finding in findings.iter().filter(|f| f.offset.is_none()) {
         // The gravest come first.
         let most = if finding.severity > Severity::Note { MOMENTS } else { NOTED };
-        if let (Some(stamp), true) = (finding.stamp, wanted.len() < most) {
-            wanted.entry(stamp).or_insert(finding.pid);
+        if let (Some(timestamp), true) = (finding.ticks, wanted.len() < most) {
+            wanted.entry(timestamp).or_insert(finding.pid);
         }
     }
     if wanted.is_empty() {
@@ -56,7 +56,9 @@ pub(crate) fn find<S: Source>(
         look.through(trace, &mut left, &mut spots).map_err(|e| (index, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
-        let Some(spots) = finding.stamp.and_then(|stamp| spots.get(&stamp)) else { continue };
+        let Some(spots) = finding.ticks.and_then(|timestamp| spots.get(&timestamp)) else {
+            continue;
+        };
         let own = spots.iter().find(|s| s.pid.is_some() && s.pid == finding.pid);
         let Some(spot) = own.or(spots.first()) else { continue };
         finding.file = traces.get(spot.source).map(|(_, name)| (*name).to_owned());
@@ -80,8 +82,8 @@ impl Look<'_> {
         spots: &mut BTreeMap<i64, Vec<Spot>>,
     ) -> etl_format::Result<()> {
         let streams = self.streams(trace.buffers());
-        for (&stamp, &pid) in self.wanted {
-            for (_, offset, odd) in covering(&streams, stamp) {
+        for (&timestamp, &pid) in self.wanted {
+            for (_, offset, odd) in covering(&streams, timestamp) {
                 if *left == 0 {
                     return Ok(());
                 }
@@ -89,12 +91,12 @@ impl Look<'_> {
                 let mut records = trace.of_buffers(|b| b.offset == offset);
                 let mut found = false;
                 while let Some(record) = records.next_record()? {
-                    if self.timeline.stamp(self.index, record.stamp()) != stamp {
+                    if self.timeline.timestamp(self.index, record.timestamp()) != timestamp {
                         continue;
                     }
                     let spot = self.spot(&record, odd);
                     found |= pid.is_none() || spot.pid.is_none() || spot.pid == pid;
-                    let here = spots.entry(stamp).or_default();
+                    let here = spots.entry(timestamp).or_default();
                     // More than a few at one moment are of a file that was made to have them.
                     if here.len() < 64 {
                         here.push(spot);
@@ -109,7 +111,7 @@ impl Look<'_> {
     }
 
     fn spot(&self, record: &Record<'_>, odd: Odd) -> Spot {
-        let place = record.place();
+        let place = record.location();
         let inside = if odd.compressed { 0 } else { u64::from(place.in_buffer) };
         Spot {
             source: self.index,
@@ -119,11 +121,11 @@ impl Look<'_> {
         }
     }
 
-    /// The buffers of each processor in the order of their first stamps.
+    /// The buffers of each processor in the order of their first timestamps.
     fn streams(&self, buffers: &[BufferEntry]) -> Vec<Vec<Candidate>> {
         let mut streams: BTreeMap<u16, Vec<Candidate>> = BTreeMap::new();
         for b in buffers {
-            let first = self.timeline.stamp(self.index, b.first_stamp);
+            let first = self.timeline.timestamp(self.index, b.first_timestamp);
             let odd = Odd { compressed: b.compressed, rebuilt: b.rebuilt };
             streams.entry(b.processor).or_default().push((first, b.offset, odd));
         }
@@ -133,7 +135,7 @@ impl Look<'_> {
     }
 }
 
-/// A buffer: its first stamp and its offset.
+/// A buffer: its first timestamp and its offset.
 type Candidate = (i64, u64, Odd);
 
 /// What makes places in a buffer differ: in a compressed one records have no place of their own in the file, and of one
@@ -146,11 +148,11 @@ struct Odd {
 
 /// The buffers that may hold a record of a moment, the likeliest first: on each processor the last one that begins before
 /// it, and those that begin with it.
-fn covering(streams: &[Vec<Candidate>], stamp: i64) -> Vec<Candidate> {
+fn covering(streams: &[Vec<Candidate>], timestamp: i64) -> Vec<Candidate> {
     let mut out = Vec::new();
     for stream in streams {
-        let before = stream.partition_point(|(first, ..)| *first < stamp);
-        let with = stream.partition_point(|(first, ..)| *first <= stamp);
+        let before = stream.partition_point(|(first, ..)| *first < timestamp);
+        let with = stream.partition_point(|(first, ..)| *first <= timestamp);
         // As many at one moment as are ever read.
         let all = stream.get(before.saturating_sub(1)..with).unwrap_or_default();
         out.extend(all.iter().take(BUFFERS));

@@ -146,7 +146,7 @@ fn attempt<S: Source>(
                     Err(error) => return Err((0, error)),
                 };
                 watch(&record);
-                seen.record(&record, timeline.stamp(0, record.stamp()), &mut follow);
+                seen.record(&record, timeline.timestamp(0, record.timestamp()), &mut follow);
             }
             facts.give_back(seen);
         }
@@ -163,7 +163,7 @@ fn attempt<S: Source>(
             file.disordered = reader.report().sorted_buffers;
         }
         for damage in reader.damage() {
-            let at = |raw| timeline.stamp(source, raw);
+            let at = |raw| timeline.timestamp(source, raw);
             let loss = loss::of_damage(damage, buffers, source, at);
             let processor = loss.processor;
             facts.losses.push(loss);
@@ -215,7 +215,7 @@ fn side_by_side<S: Source>(
         let mut steps = Steps::default();
         while let Some(record) = reader.next_record()? {
             watch(&record);
-            seen.record(&record, timeline.stamp(0, record.stamp()), &mut steps);
+            seen.record(&record, timeline.timestamp(0, record.timestamp()), &mut steps);
             if steps.bytes() >= BATCH {
                 let next = free.try_recv().unwrap_or_default();
                 // The other thread only goes when it panics; then the scope does so, too.
@@ -249,13 +249,12 @@ fn in_step<S: Source>(
 ) -> std::result::Result<(), (usize, etl_format::Error)> {
     let mut due = Vec::new();
     for (index, reader) in readers.iter_mut().enumerate() {
-        due.push(reader.next_stamp().map_err(|e| (index, e))?);
+        due.push(reader.next_timestamp().map_err(|e| (index, e))?);
     }
     loop {
-        let next = due
-            .iter()
-            .enumerate()
-            .filter_map(|(index, stamp)| Some((timeline.stamp(index, (*stamp)?), index)));
+        let next = due.iter().enumerate().filter_map(|(index, timestamp)| {
+            Some((timeline.timestamp(index, (*timestamp)?), index))
+        });
         let Some((_, index)) = next.min() else { return Ok(()) };
         let (Some(reader), Some(due)) = (readers.get_mut(index), due.get_mut(index)) else {
             return Ok(());
@@ -263,6 +262,6 @@ fn in_step<S: Source>(
         if let Some(record) = reader.next_record().map_err(|e| (index, e))? {
             take(&record, index);
         }
-        *due = reader.next_stamp().map_err(|e| (index, e))?;
+        *due = reader.next_timestamp().map_err(|e| (index, e))?;
     }
 }

@@ -126,7 +126,7 @@ impl Snapshot {
             renderer.store.learn(&record);
             if renderer.wants(&record) {
                 rendered += 1;
-                let at = clock.filetime(record.stamp());
+                let at = clock.filetime(record.timestamp());
                 renderer.record(&mut out, &record, rendered, at);
             }
         }
@@ -341,7 +341,7 @@ pub fn example() -> Vec<u8> {
         properties: EventProperties(0),
         thread_id: 8,
         process_id: 4,
-        stamp: 2_000,
+        timestamp: 2_000,
         provider: crate::facts::clr::RUNTIME,
         descriptor: Descriptor {
             id: 156,
@@ -358,8 +358,11 @@ pub fn example() -> Vec<u8> {
         extended: &[],
         payload: &payload,
     };
-    let header =
-        LogFileHeader { stamp: 1_000, start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+    let header = LogFileHeader {
+        timestamp: 1_000,
+        start_time: 132_000_000_000_000_000,
+        ..LogFileHeader::new()
+    };
     let written = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))
         .and_then(|mut session| {
             session.write(0, &event)?;

@@ -15,7 +15,7 @@
 //! let file = std::fs::File::open("trace.etl")?;
 //! let symbols = Symbols::read(etl_format::read::FileSource::new(file)?)?;
 //! let index = symbols.index();
-//! // A process id, an address, and the raw stamp of the record that names it.
+//! // A process id, an address, and the raw timestamp of the record that names it.
 //! match index.at(4312, 0x7ffd_1234_5678, 15_223_344) {
 //!     Some(Symbol::Method(method)) => {
 //!         let module = method.module.map_or("?", |m| m.path);
@@ -81,9 +81,9 @@ pub struct Method<'a> {
     pub start: u64,
     /// Address behind its last one.
     pub end: u64,
-    /// Stamp of its load; `None` where an enumeration alone tells of it.
+    /// Timestamp of its load; `None` where an enumeration alone tells of it.
     pub from: Option<i64>,
-    /// Stamp of its unload; `None` where it was there to the end.
+    /// Timestamp of its unload; `None` where it was there to the end.
     pub to: Option<i64>,
     /// Its module; `None` for helpers of the runtime, and where no event tells of the module.
     pub module: Option<Module<'a>>,
@@ -155,7 +155,7 @@ impl Symbols {
         Self::read_together(vec![source]).map_err(|(_, error)| error)
     }
 
-    /// Reads several files as one recording: the runtime session's and the rundown's, say. Stamps are
+    /// Reads several files as one recording: the runtime session's and the rundown's, say. Timestamps are
     /// then those of [`Symbols::clock`].
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Symbols {
         Ok(Symbols { facts })
     }
 
-    /// The clock of the stamps: raw stamps where all files have the same clock, else FILETIMEs.
+    /// The clock of the timestamps: raw timestamps where all files have the same clock, else FILETIMEs.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.facts.clock
@@ -205,30 +205,30 @@ pub struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// What was at an address of a process when the clock stood at `stamp`; `None` for what the trace
+    /// What was at an address of a process when the clock stood at `timestamp`; `None` for what the trace
     /// tells nothing of.
     #[must_use]
-    pub fn at(&self, pid: u32, address: u64, stamp: i64) -> Option<Symbol<'a>> {
-        let process = self.process(pid, stamp);
+    pub fn at(&self, pid: u32, address: u64, timestamp: i64) -> Option<Symbol<'a>> {
+        let process = self.process(pid, timestamp);
         let space = process.and_then(|index| Some((index, self.spaces.get(index)?)));
         if let Some((index, (code, images))) = space {
-            if let Some(range) = code.range(address, stamp, stamp) {
-                return Some(Symbol::Method(self.method(index, &range, stamp)?));
+            if let Some(range) = code.range(address, timestamp, timestamp) {
+                return Some(Symbol::Method(self.method(index, &range, timestamp)?));
             }
-            if let Some(range) = images.range(address, stamp, stamp) {
+            if let Some(range) = images.range(address, timestamp, timestamp) {
                 return Some(Symbol::Image(self.image(address, &range)));
             }
         }
-        let range = self.kernel.range(address, stamp, stamp)?;
+        let range = self.kernel.range(address, timestamp, timestamp)?;
         Some(Symbol::Image(self.image(address, &range)))
     }
 
     /// The process that had an id at a time.
-    fn process(&self, pid: u32, stamp: i64) -> Option<usize> {
+    fn process(&self, pid: u32, timestamp: i64) -> Option<usize> {
         let indices = self.by_pid.get(&pid)?;
         let had = |index: &&usize| {
             let process = self.facts.processes.get(**index);
-            process.and_then(|p| p.started).is_none_or(|started| started <= stamp)
+            process.and_then(|p| p.started).is_none_or(|started| started <= timestamp)
         };
         indices.iter().rev().find(had).or(indices.first()).copied()
     }
@@ -237,7 +237,7 @@ impl<'a> Index<'a> {
         self.facts.told.as_ref()
     }
 
-    fn method(&self, process: usize, range: &Range, stamp: i64) -> Option<Method<'a>> {
+    fn method(&self, process: usize, range: &Range, timestamp: i64) -> Option<Method<'a>> {
         let told = self.told()?;
         let clr = (process, range.tag.instance);
         let method = told.method_at(range.tag.id)?;
@@ -256,13 +256,13 @@ impl<'a> Index<'a> {
             end: range.end,
             from: range.from,
             to: range.to,
-            module: self.module(clr, method.module, stamp),
+            module: self.module(clr, method.module, timestamp),
         })
     }
 
-    fn module(&self, clr: ClrKey, id: u64, stamp: i64) -> Option<Module<'a>> {
+    fn module(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<Module<'a>> {
         let told = self.told()?;
-        let module = told.module_at(clr, id, stamp)?;
+        let module = told.module_at(clr, id, timestamp)?;
         let [path, native_path] = told.paths_of(module);
         let (assembly, domain) = told.assembly(clr, module.assembly).unwrap_or_default();
         Some(Module {

@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{Options, PipeSource, Source};
-use etl_format::write::repack::{self, Repacked};
-use etl_format::write::{BufferPacker, Packer};
+use etl_format::rewrite::repack::{self, Repacked};
+use etl_format::write::BufferCompressor;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -102,11 +102,11 @@ impl CompressArgs {
     }
 
     /// A compressor for the new trace, if the user wants one.
-    pub fn packer(&self, threads: &ThreadArgs) -> Option<Box<dyn Packer>> {
+    pub fn compressor(&self, threads: &ThreadArgs) -> Option<BufferCompressor> {
         let (format, effort) = self.chosen()?;
         // All formats that can be named are known to the library.
-        let packer = BufferPacker::new(format, effort).ok()?;
-        Some(Box::new(packer.with_threads(threads.count())))
+        let compressor = BufferCompressor::new(format, effort).ok()?;
+        Some(compressor.with_threads(threads.count()))
     }
 }
 
@@ -154,9 +154,10 @@ enum Work {
 
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let (format, effort) = (args.algorithm.format(), args.effort.effort());
-    let packer = BufferPacker::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
-    let mut packer = packer.with_threads(args.threads.count());
-    run(&args.file, &args.input, &args.sink, args.report, How::Pack(&mut packer))
+    let compressor =
+        BufferCompressor::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
+    let compressor = compressor.with_threads(args.threads.count());
+    run(&args.file, &args.input, &args.sink, args.report, How::Pack(&compressor))
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
@@ -166,7 +167,7 @@ pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
 
 /// What is done to the buffers.
 enum How<'a> {
-    Pack(&'a mut BufferPacker),
+    Pack(&'a BufferCompressor),
     Unpack { threads: usize },
 }
 
@@ -226,9 +227,8 @@ fn repacked<S: Source>(
     let watch = |bytes: u64| progress.pass(usize::try_from(bytes).unwrap_or(usize::MAX));
     let mut out = Watched { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
     let done = match how {
-        How::Pack(packer) => {
-            let packer: &mut dyn Packer = packer;
-            repack::compress(source, &mut out, packer, &Options::default(), watch)
+        How::Pack(compressor) => {
+            repack::compress(source, &mut out, compressor, &Options::default(), watch)
         }
         How::Unpack { threads } => {
             let options = Options { threads, ..Options::default() };

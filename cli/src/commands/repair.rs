@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use etl_format::read::{Mode, Options, OrderCheck, Source, Trace};
+use etl_format::rewrite::repair::{self, RepairOptions, RepairReport};
 use etl_format::write::File;
-use etl_format::write::repair::{self, RepairOptions, RepairReport};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let source = Input::open(&args.file, &args.input)?;
     let done = source.with(Repair { args, name: &name, sink: &mut sink })?;
     check(&mut sink, &done, args.threads.count())?;
-    let outcome = if done.was_sound() { Outcome::Fine } else { Outcome::Findings };
+    let outcome = if done.was_intact() { Outcome::Fine } else { Outcome::Findings };
     let report = Report::new(&name, sink.name(), &done).render(args.report);
     sink.finish(&report)?;
     Ok(outcome)
@@ -129,7 +129,7 @@ struct Report<'a> {
     schema_version: u32,
     input: &'a str,
     output: &'a str,
-    was_sound: bool,
+    was_intact: bool,
     records: u64,
     buffers: u64,
     header: bool,
@@ -146,7 +146,7 @@ impl<'a> Report<'a> {
             schema_version: SCHEMA_VERSION,
             input,
             output,
-            was_sound: done.was_sound(),
+            was_intact: done.was_intact(),
             records: done.summary.events_written,
             buffers: done.summary.buffers_written,
             header: done.header,
@@ -162,7 +162,7 @@ impl<'a> Report<'a> {
             return output::json(self);
         }
         let mut out = String::new();
-        let was = match (self.was_sound, self.problems.is_empty()) {
+        let was = match (self.was_intact, self.problems.is_empty()) {
             (true, true) => "was sound",
             (true, false) => "has nothing to repair; notes:",
             (false, _) => "was not sound",

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etl_format::write::Medium;
+use etl_format::write::Output;
 use etl_schema::render::acts;
 use etl_synth::model::Scenario;
 use etl_synth::scenario::{self, Mistake, Mistakes, Settings};
@@ -291,7 +291,7 @@ impl Directory {
 }
 
 impl Store for Directory {
-    fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
         let file = fs::File::create(self.inside(name)?)?;
         if !self.files.iter().any(|f| f == name) {
             self.files.push(name.to_owned());

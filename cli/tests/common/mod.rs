@@ -172,22 +172,22 @@ pub fn header_event(buffers: u32) -> Vec<u8> {
     aligned(out)
 }
 
-pub fn perfinfo(stamp: i64, hook: u16) -> Vec<u8> {
+pub fn perfinfo(timestamp: i64, hook: u16) -> Vec<u8> {
     let mut out = vec![2, 0, 0x11, 0xc0];
     out.extend(0x20u16.to_le_bytes());
     out.extend(hook.to_le_bytes());
-    out.extend(stamp.to_le_bytes());
+    out.extend(timestamp.to_le_bytes());
     out.extend([0x11; 16]);
     out
 }
 
-pub fn event(stamp: i64, id: u16, level: u8, keyword: u64, traits: Option<&[u8]>) -> Vec<u8> {
+pub fn event(timestamp: i64, id: u16, level: u8, keyword: u64, traits: Option<&[u8]>) -> Vec<u8> {
     let mut out = vec![0u8; 0x50];
     let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
     put(0x02, &[0x13, 0xc0, u8::from(traits.is_some())]);
     put(0x08, &101u32.to_le_bytes());
     put(0x0c, &100u32.to_le_bytes());
-    put(0x10, &stamp.to_le_bytes());
+    put(0x10, &timestamp.to_le_bytes());
     put(0x18, &[0x5a; 16]);
     put(0x28, &id.to_le_bytes());
     put(0x2c, &[level]);
@@ -206,21 +206,21 @@ pub fn event(stamp: i64, id: u16, level: u8, keyword: u64, traits: Option<&[u8]>
     aligned(out)
 }
 
-fn full(stamp: i64) -> Vec<u8> {
+fn full(timestamp: i64) -> Vec<u8> {
     let mut out = vec![0x34, 0, 0x14, 0xc0, 7, 3, 1, 0];
     out.extend(201u32.to_le_bytes());
     out.extend(200u32.to_le_bytes());
-    out.extend(stamp.to_le_bytes());
+    out.extend(timestamp.to_le_bytes());
     out.extend([0xc1; 16]);
     out.extend([0; 8]);
     out.extend([1, 2, 3, 4]);
     aligned(out)
 }
 
-fn message(stamp: i64) -> Vec<u8> {
+fn message(timestamp: i64) -> Vec<u8> {
     let mut out = vec![0, 0, 0, 0x90, 12, 0, 0x2a | 0x80, 0];
     out.extend([0xd0; 16]);
-    out.extend(stamp.to_le_bytes());
+    out.extend(timestamp.to_le_bytes());
     out.extend(301u32.to_le_bytes());
     out.extend(300u32.to_le_bytes());
     out.extend([5; 4]);

@@ -22,7 +22,7 @@ pub fn trace() -> etl_format::Result<Vec<u8>> {
         processors: 2,
         buffer_size: 0x4000,
         perf_freq: 10_000_000,
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         ..LogFileHeader::new()
     };
@@ -35,7 +35,7 @@ pub fn trace() -> etl_format::Result<Vec<u8>> {
             properties: EventProperties(0),
             thread_id: 8,
             process_id: 4,
-            stamp: 2_000 + i64::from(number) * 10_000,
+            timestamp: 2_000 + i64::from(number) * 10_000,
             provider: PROVIDER,
             descriptor: Descriptor { id: 7, level: 4, ..Descriptor::default() },
             kernel_time: 0,

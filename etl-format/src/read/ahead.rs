@@ -24,7 +24,7 @@ use super::source::Source;
 const WINDOW: usize = 16;
 
 /// Larger buffers are not read ahead, so that a few that claim much do not take much.
-const MOST: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// A buffer on its way.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) fn make_ready<B: AsRef<[u8]>>(
     loaded.set(entry, layout, log)?;
     let ordered = loaded.spots(records, log);
     if !ordered && sort {
-        records.sort_by_key(|spot| spot.stamp);
+        records.sort_by_key(|spot| spot.timestamp);
     }
     Ok(!ordered)
 }
@@ -290,7 +290,7 @@ impl<B: AsRef<[u8]> + Default> Ahead<B> {
             else {
                 continue;
             };
-            let large = u64::from(entry.stored) + u64::from(entry.fill) > MOST;
+            let large = u64::from(entry.stored) + u64::from(entry.fill) > MAX_BYTES;
             if *begun || large || !(entry.compressed || self.plain) {
                 continue;
             }

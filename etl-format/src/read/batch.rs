@@ -1,19 +1,19 @@
 //! Records kept for a while, or handed to another thread.
 
-use super::record::{Place, Record};
+use super::record::{Record, RecordLocation};
 use crate::constants::RecordKind;
 
 /// What is kept of a record besides its bytes: small, since records are small, too.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    stamp: i64,
+    timestamp: i64,
     /// Bytes of the record; there are no longer ones.
     len: u32,
     /// Index of its buffer in the batch.
     buffer: u32,
     in_buffer: u32,
     kind: RecordKind,
-    own_stamp: bool,
+    own_timestamp: bool,
 }
 
 /// Copies of records, one behind the other.
@@ -47,27 +47,29 @@ pub struct Batch {
     bytes: Vec<u8>,
     records: Vec<Kept>,
     /// Where the first record stands of each run of records from the same buffer.
-    buffers: Vec<Place>,
+    buffers: Vec<RecordLocation>,
 }
 
 impl Batch {
     /// Adds a copy of a record.
     #[inline]
     pub fn push(&mut self, record: &Record<'_>) {
-        let place = record.place();
-        let same = |last: &Place| Place { in_buffer: place.in_buffer, ..*last } == place;
+        let location = record.location();
+        let same = |last: &RecordLocation| {
+            RecordLocation { in_buffer: location.in_buffer, ..*last } == location
+        };
         if !self.buffers.last().is_some_and(same) {
-            self.buffers.push(place);
+            self.buffers.push(location);
         }
         self.bytes.extend_from_slice(record.bytes());
         self.records.push(Kept {
-            stamp: record.stamp(),
+            timestamp: record.timestamp(),
             len: record.bytes().len() as u32,
             // No memory holds so many.
             buffer: (self.buffers.len() - 1) as u32,
-            in_buffer: place.in_buffer,
+            in_buffer: location.in_buffer,
             kind: record.kind(),
-            own_stamp: record.has_own_stamp(),
+            own_timestamp: record.has_own_timestamp(),
         });
     }
 
@@ -79,8 +81,8 @@ impl Batch {
             let (bytes, behind) = rest.split_at_checked(kept.len as usize)?;
             rest = behind;
             let buffer = *self.buffers.get(kept.buffer as usize)?;
-            let place = Place { in_buffer: kept.in_buffer, ..buffer };
-            Some(Record::from_parts(bytes, kept.kind, kept.own_stamp, kept.stamp, place))
+            let location = RecordLocation { in_buffer: kept.in_buffer, ..buffer };
+            Some(Record::from_parts(bytes, kept.kind, kept.own_timestamp, kept.timestamp, location))
         })
     }
 

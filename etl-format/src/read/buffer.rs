@@ -22,7 +22,7 @@ pub struct BufferHeader {
     /// Writers inside the buffer; 0 on disk.
     pub reference_count: i32,
     /// When the buffer was flushed: session clock (kernel-written) or FILETIME (relogged).
-    pub time_stamp: i64,
+    pub timestamp: i64,
     /// Number of the buffer within its session, 0 for buffer 0.
     pub sequence_number: i64,
     /// Clock type and frequency of debugger buffers; elsewhere stale.
@@ -69,7 +69,7 @@ impl BufferHeader {
             saved_offset: b.u32_at(0x04)?,
             current_offset: b.u32_at(0x08)?,
             reference_count: b.u32_at(0x0c)?.cast_signed(),
-            time_stamp: b.i64_at(0x10)?,
+            timestamp: b.i64_at(0x10)?,
             sequence_number: b.i64_at(0x18)?,
             clock: b.u64_at(0x20)?,
             processor_field: b.u16_at(0x28)?,

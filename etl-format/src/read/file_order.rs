@@ -46,7 +46,7 @@ impl<S: Source> FileOrder<S> {
         &self.header
     }
 
-    /// The clock of the trace's stamps.
+    /// The clock of the trace's timestamps.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.header.clock()
@@ -61,8 +61,8 @@ impl<S: Source> FileOrder<S> {
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         loop {
             if self.in_buffer {
-                if let Some((found, stamp)) = self.loaded.next(&mut self.log) {
-                    return Ok(Some(self.loaded.record(found, stamp)));
+                if let Some((found, timestamp)) = self.loaded.next(&mut self.log) {
+                    return Ok(Some(self.loaded.record(found, timestamp)));
                 }
                 self.log.check()?;
                 self.in_buffer = false;
@@ -81,7 +81,8 @@ impl<S: Source> FileOrder<S> {
     pub fn next_buffer(&mut self) -> Result<Option<&BufferEntry>> {
         let Some(entry) = self.walk()? else { return Ok(None) };
         self.loaded.set(entry, &self.walk.layout, &mut self.log)?;
-        self.loaded.entry.first_stamp = self.loaded.first_stamp().unwrap_or(self.header.stamp);
+        self.loaded.entry.first_timestamp =
+            self.loaded.first_timestamp().unwrap_or(self.header.timestamp);
         self.in_buffer = true;
         Ok(Some(&self.loaded.entry))
     }
@@ -106,7 +107,7 @@ impl<S: Source> FileOrder<S> {
     }
 
     /// Whether there may be something to decompress.
-    pub(crate) fn is_packed(&self) -> bool {
+    pub(crate) fn is_compressed(&self) -> bool {
         self.walk.layout.packed
     }
 

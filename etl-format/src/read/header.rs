@@ -21,8 +21,8 @@ pub struct FileHeader {
     pub thread_id: u32,
     /// Process that started the session; 0 on Vista.
     pub process_id: u32,
-    /// Raw stamp of the header event: the session clock at [`FileHeader::start_time`].
-    pub stamp: i64,
+    /// Raw timestamp of the header event: the session clock at [`FileHeader::start_time`].
+    pub timestamp: i64,
     /// Kernel time of the starting thread, in timer ticks.
     pub kernel_time: u32,
     /// User time of the starting thread, in timer ticks.
@@ -73,7 +73,7 @@ pub struct FileHeader {
     pub perf_freq: i64,
     /// When the session started.
     pub start_time: i64,
-    /// The clock of the session's stamps.
+    /// The clock of the session's timestamps.
     pub clock_type: ClockType,
     /// Buffers lost.
     pub buffers_lost: u32,
@@ -195,7 +195,7 @@ impl FileHeader {
     fn fields(record: &[u8], pointer_size: PointerSize) -> Option<Self> {
         let mut c = Cursor::new(record);
         c.take(8)?;
-        let (thread_id, process_id, stamp) = (c.u32()?, c.u32()?, c.i64()?);
+        let (thread_id, process_id, timestamp) = (c.u32()?, c.u32()?, c.i64()?);
         let (kernel_time, user_time) = (c.u32()?, c.u32()?);
         let pointer = |c: &mut Cursor<'_>| match pointer_size {
             PointerSize::P4 => c.u32().map(u64::from),
@@ -205,7 +205,7 @@ impl FileHeader {
             pointer_size,
             thread_id,
             process_id,
-            stamp,
+            timestamp,
             kernel_time,
             user_time,
             buffer_size: c.u32()?,
@@ -242,14 +242,14 @@ impl FileHeader {
     }
 
     /// What stands in for the header event of a trace whose own cannot be read: nothing is known,
-    /// stamps stay raw.
+    /// timestamps stay raw.
     #[must_use]
     pub fn unknown(buffer_size: u32) -> Self {
         FileHeader {
             pointer_size: PointerSize::P8,
             thread_id: 0,
             process_id: 0,
-            stamp: 0,
+            timestamp: 0,
             kernel_time: 0,
             user_time: 0,
             buffer_size,
@@ -288,10 +288,10 @@ impl FileHeader {
         *self != FileHeader { mode: self.mode, ..FileHeader::unknown(self.buffer_size) }
     }
 
-    /// The clock of the trace's stamps.
+    /// The clock of the trace's timestamps.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock::new(self.clock_type, self.start_time, self.stamp, self.perf_freq, self.cpu_mhz)
+        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
     }
 
     /// Name of the session, unpaired surrogates replaced.

@@ -21,8 +21,8 @@ pub struct BufferEntry {
     pub offset: u64,
     /// Its sequence number.
     pub sequence_number: i64,
-    /// Raw stamp of its first stamped record; the session's start when it has none.
-    pub first_stamp: i64,
+    /// Raw timestamp of its first timestamped record; the session's start when it has none.
+    pub first_timestamp: i64,
     /// Bytes that it takes in the file.
     pub stored: u32,
     /// Bytes in use when decompressed, the header included.
@@ -53,7 +53,7 @@ impl BufferEntry {
         BufferEntry {
             offset,
             sequence_number: header.sequence_number,
-            first_stamp: i64::MIN,
+            first_timestamp: i64::MIN,
             stored: header.buffer_size,
             fill: header.fill(),
             processor: header.processor(),
@@ -85,7 +85,7 @@ pub(crate) struct Layout {
     pub packed: bool,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
-    /// Raw stamp of the session's start, which records take that have none.
+    /// Raw timestamp of the session's start, which records take that have none.
     pub start: i64,
 }
 
@@ -123,7 +123,7 @@ impl BufferWalk {
             packed,
             mode: header.mode,
             stated_buffers: header.buffers_written,
-            start: header.stamp,
+            start: header.timestamp,
         };
         BufferWalk {
             layout,
@@ -248,7 +248,7 @@ impl BufferWalk {
         Ok(within(entry, limits))
     }
 
-    /// Cut buffers and the first stamp.
+    /// Cut buffers and the first timestamp.
     fn measure<S: Source>(
         &mut self,
         entry: &mut BufferEntry,
@@ -277,7 +277,7 @@ impl BufferWalk {
         if entry.compressed {
             entry.format = self.layout.format;
         }
-        entry.first_stamp = first_stamp(entry, block.as_ref());
+        entry.first_timestamp = first_timestamp(entry, block.as_ref());
         self.note(entry);
         Ok(())
     }
@@ -345,8 +345,8 @@ fn beyond_limit(entry: &BufferEntry, limits: &Limits) -> Error {
     Error::new(entry.offset, kind)
 }
 
-/// Raw stamp of the first record, from what was read of the buffer.
-fn first_stamp(entry: &BufferEntry, bytes: &[u8]) -> i64 {
+/// Raw timestamp of the first record, from what was read of the buffer.
+fn first_timestamp(entry: &BufferEntry, bytes: &[u8]) -> i64 {
     if !entry.compressed {
         let fill = (entry.fill as usize).min(entry.stored as usize);
         return walk::record_at_head(bytes, fill).unwrap_or(i64::MIN);

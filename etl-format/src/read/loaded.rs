@@ -7,17 +7,17 @@ use crate::error::{Error, ErrorKind, Result};
 use super::damage::Log;
 use super::index::{BufferEntry, Layout};
 use super::limits::EXPANSION;
-use super::record::{Place, Record};
+use super::record::{Record, RecordLocation};
 use super::walk::{self, Found, Stop};
 
 /// Where a record of a buffer stands, and when it was written: 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
-    pub stamp: i64,
+    pub timestamp: i64,
     at: u32,
     len: u32,
     kind: RecordKind,
-    own_stamp: bool,
+    own_timestamp: bool,
 }
 
 impl Spot {
@@ -40,9 +40,9 @@ pub(crate) struct Loaded<B> {
     fill: usize,
     /// Where the next record begins.
     at: usize,
-    /// The stamp that an unstamped record takes over.
-    stamp: i64,
-    /// The stamp of those that have none to take over: the session's start.
+    /// The timestamp that a record without its own takes over.
+    timestamp: i64,
+    /// The timestamp of those that have none to take over: the session's start.
     start: i64,
     /// Records given so far.
     passed: u64,
@@ -75,7 +75,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             // Behind the cut there is nothing: what is left of the buffer is all of it.
             self.fill = self.fill.min(self.raw.as_ref().len());
         }
-        self.stamp = self.first_stamp().unwrap_or(self.start);
+        self.timestamp = self.first_timestamp().unwrap_or(self.start);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Ok(())
     }
 
-    /// The next record and its (perhaps taken over) stamp; moves behind it. At the end of the
+    /// The next record and its (perhaps taken over) timestamp; moves behind it. At the end of the
     /// records [`Log::check`] tells whether it was a fault that ended them.
     #[inline(always)]
     pub fn next(&mut self, log: &mut Log) -> Option<(Found, i64)> {
@@ -134,21 +134,21 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     fn pass(&mut self, found: Found) -> (Found, i64) {
         self.at = walk::next_at(found.at, found.len);
         self.passed += 1;
-        if let Some(stamp) = found.stamp {
-            self.stamp = stamp;
+        if let Some(timestamp) = found.timestamp {
+            self.timestamp = timestamp;
         }
-        (found, self.stamp)
+        (found, self.timestamp)
     }
 
     /// The spots of all records that are left, into `spots`; whether they are in time order.
     pub fn spots(&mut self, spots: &mut Vec<Spot>, log: &mut Log) -> bool {
         spots.clear();
         let (mut last, mut ordered) = (i64::MIN, true);
-        while let Some((found, stamp)) = self.next(log) {
-            ordered &= last <= stamp;
-            last = stamp;
-            let Found { at, len, kind, stamp: own } = found;
-            spots.push(Spot { stamp, at, len, kind, own_stamp: own.is_some() });
+        while let Some((found, timestamp)) = self.next(log) {
+            ordered &= last <= timestamp;
+            last = timestamp;
+            let Found { at, len, kind, timestamp: own } = found;
+            spots.push(Spot { timestamp, at, len, kind, own_timestamp: own.is_some() });
         }
         ordered
     }
@@ -156,8 +156,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     /// Makes the view of a record that was found here.
     #[inline(always)]
     pub fn record_at(&self, spot: Spot) -> Record<'_> {
-        let Spot { stamp, at, len, kind, own_stamp } = spot;
-        self.record(Found { at, len, kind, stamp: own_stamp.then_some(stamp) }, stamp)
+        let Spot { timestamp, at, len, kind, own_timestamp } = spot;
+        self.record(
+            Found { at, len, kind, timestamp: own_timestamp.then_some(timestamp) },
+            timestamp,
+        )
     }
 
     /// Goes on behind a fault: at the next sound record of the buffer, if there is one.
@@ -172,7 +175,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
         let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
         self.tail = Some(tail);
-        let next = walk::resync(self.data(), self.at + 8, self.fill, self.stamp, tail);
+        let next = walk::resync(self.data(), self.at + 8, self.fill, self.timestamp, tail);
         let end = next.unwrap_or(self.fill);
         let known = short && next.is_none();
         let range = self.range(self.at, end);
@@ -188,9 +191,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Some(self.pass(found))
     }
 
-    /// The stamp that the first record has or takes over, if there is one before any fault.
-    pub fn first_stamp(&self) -> Option<i64> {
-        walk::first_stamp(self.data(), self.fill)
+    /// The timestamp that the first record has or takes over, if there is one before any fault.
+    pub fn first_timestamp(&self) -> Option<i64> {
+        walk::first_timestamp(self.data(), self.fill)
     }
 
     /// Records given so far.
@@ -233,13 +236,13 @@ impl<B: AsRef<[u8]>> Loaded<B> {
 
     /// Makes the view of a record that was found here.
     #[inline(always)]
-    pub fn record(&self, found: Found, stamp: i64) -> Record<'_> {
-        let place = Place {
+    pub fn record(&self, found: Found, timestamp: i64) -> Record<'_> {
+        let location = RecordLocation {
             buffer_offset: self.entry.offset,
             sequence_number: self.entry.sequence_number,
             processor: self.entry.processor,
             in_buffer: found.at,
         };
-        Record::new(self.data(), found, stamp, place)
+        Record::new(self.data(), found, timestamp, location)
     }
 }

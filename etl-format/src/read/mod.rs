@@ -10,7 +10,7 @@
 //! let clock = trace.clock();
 //! let mut records = trace.ordered()?;
 //! while let Some(record) = records.next_record()? {
-//!     println!("{} {}", clock.filetime(record.stamp()), record.kind());
+//!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
 //! }
 //! # Ok(())
 //! # }
@@ -62,8 +62,8 @@ pub use kinds::{
 };
 pub use limits::Limits;
 pub use ordered::{OrderCheck, OrderReport, Ordered};
-pub use record::{Identity, Place, Record};
+pub use record::{Identity, Record, RecordLocation};
 pub use source::{FileSource, PipeSource, Reused, Source, Spooled};
 pub(crate) use stored::Stored;
 pub use trace::{Options, Trace};
-pub(crate) use walk::stamp_place;
+pub(crate) use walk::timestamp_place;

@@ -20,7 +20,7 @@ impl BufferWalk {
     ) -> Result<(Self, FileHeader)> {
         let mut block = S::Block::default();
         // The header event is at most 64 KB long, since its size has 16 bits.
-        source.read(0, BUFFER_0_MOST, &mut block)?;
+        source.read(0, MAX_BUFFER_0, &mut block)?;
         match open_buffer_0(block.as_ref(), limits, log.mode) {
             Ok((buffer, header)) => {
                 let (format, note) = compression(&header, &buffer);
@@ -71,7 +71,7 @@ impl BufferWalk {
         limits: &Limits,
     ) -> Result<()> {
         let at = self.at;
-        let len = BUFFER_0_MOST.min(buffer.buffer_size as usize);
+        let len = MAX_BUFFER_0.min(buffer.buffer_size as usize);
         source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
         let event = block.as_ref().get(BUFFER_HEADER_SIZE..).unwrap_or_default();
         let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
@@ -90,7 +90,7 @@ impl BufferWalk {
 }
 
 /// Bytes of a buffer 0 that holds no more than a header event: the event's size has 16 bits.
-pub(super) const BUFFER_0_MOST: usize = BUFFER_HEADER_SIZE + 0x1_0000;
+pub(super) const MAX_BUFFER_0: usize = BUFFER_HEADER_SIZE + 0x1_0000;
 
 /// Buffer 0 and the header event in it. In salvage mode the event is enough.
 fn open_buffer_0(bytes: &[u8], limits: &Limits, mode: Mode) -> Result<(BufferHeader, FileHeader)> {

@@ -17,7 +17,7 @@
 //!
 //! Where memory counts most, [`OrderCheck::Heads`] does without the second buffer.
 //!
-//! With nothing late this is a stable sort of the whole trace by stamp; equal stamps come in the order
+//! With nothing late this is a stable sort of the whole trace by timestamp; equal timestamps come in the order
 //! of processors, and on one processor in that of sequence numbers and of places in the buffer. The
 //! file's header buffer counts as a processor before all others.
 
@@ -75,10 +75,10 @@ impl OrderReport {
     }
 }
 
-/// Place of a run in the order of equal stamps: stream, then buffer within it.
+/// Place of a run in the order of equal timestamps: stream, then buffer within it.
 type Rank = (u32, u32);
 
-/// When something is due: stamp, then rank.
+/// When something is due: timestamp, then rank.
 type Due = (i64, Rank);
 
 /// Nothing is due later.
@@ -106,7 +106,7 @@ struct Run<B> {
 impl<B> Run<B> {
     /// When the next record is due.
     fn due(&self) -> Option<Due> {
-        self.records.get(self.given).map(|next| (next.stamp, self.rank))
+        self.records.get(self.given).map(|next| (next.timestamp, self.rank))
     }
 }
 
@@ -122,7 +122,7 @@ enum Waiting {
 /// Reads a trace in time order, or, from [`super::Trace::in_file_order`], as it stands.
 ///
 /// Holds two buffers per processor, and more where the trace makes it necessary. The order is that of
-/// a stable sort of the whole trace by stamp: equal stamps come in the order of processors (the
+/// a stable sort of the whole trace by timestamp: equal timestamps come in the order of processors (the
 /// file's header buffer before all), and on one processor in that of sequence numbers and of places
 /// in the buffer. How sure that is says [`OrderCheck`].
 #[derive(Debug)]
@@ -151,7 +151,7 @@ pub struct Ordered<S: Source> {
     bound: Due,
     last: i64,
     held: u64,
-    /// Latest stamp of each stream's buffers opened so far.
+    /// Latest timestamp of each stream's buffers opened so far.
     ends: Vec<i64>,
     report: OrderReport,
     /// Buffers that other threads make ready.
@@ -159,7 +159,7 @@ pub struct Ordered<S: Source> {
 }
 
 /// Threads beyond these would only wait for the one that merges.
-const MOST_THREADS: usize = 63;
+const MAX_THREADS: usize = 63;
 
 /// Ends the other threads whichever way the work with the reader ends.
 struct Alone<'a, S: Source>(&'a mut Ordered<S>);
@@ -181,7 +181,7 @@ impl<S: Source> Ordered<S> {
         // Time within a stream comes first, so that a wrapped or shuffled file is put in order by
         // what its records say.
         entries.sort_by_key(|e| {
-            (!e.is_header(), e.processor, e.first_stamp, e.sequence_number, e.offset)
+            (!e.is_header(), e.processor, e.first_timestamp, e.sequence_number, e.offset)
         });
         let ranks = ranks(&entries);
         Self::begin(source, entries, ranks, layout, options, damage, false)
@@ -243,14 +243,14 @@ impl<S: Source> Ordered<S> {
         ordered
     }
 
-    /// Puts a buffer in line: at the stamp of its earliest record where that is known for sure, else
+    /// Puts a buffer in line: at the timestamp of its earliest record where that is known for sure, else
     /// at `ahead`.
     fn wait_for(&mut self, index: usize, ahead: i64) {
         if let (Some(entry), Some(&rank)) = (self.entries.get(index), self.ranks.get(index)) {
             let due = match self.order {
                 // Not before the last record of the one that is being read.
                 _ if self.as_it_stands => NEVER,
-                OrderCheck::Full | OrderCheck::Heads => (entry.first_stamp, rank),
+                OrderCheck::Full | OrderCheck::Heads => (entry.first_timestamp, rank),
                 // Before the record that is due then.
                 OrderCheck::Ahead => (ahead, (0, 0)),
             };
@@ -309,7 +309,7 @@ impl<S: Source> Ordered<S> {
     where
         S::Block: 'scope,
     {
-        let (order, others) = (self.likely_order(), others.min(MOST_THREADS));
+        let (order, others) = (self.likely_order(), others.min(MAX_THREADS));
         self.ahead =
             Some(Ahead::start(scope, others, order, &self.layout, self.mode, !self.as_it_stands));
     }
@@ -334,7 +334,7 @@ impl<S: Source> Ordered<S> {
                 OrderCheck::Full | OrderCheck::Heads => Some(index),
                 OrderCheck::Ahead => before,
             };
-            at.and_then(|at| self.entries.get(at)).map_or(i64::MIN, |entry| entry.first_stamp)
+            at.and_then(|at| self.entries.get(at)).map_or(i64::MIN, |entry| entry.first_timestamp)
         };
         let mut order: Vec<_> = (0..self.entries.len()).collect();
         order.sort_by_key(|&index| due(index));
@@ -355,26 +355,26 @@ impl<S: Source> Ordered<S> {
         let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
         let Some(&spot) = run.records.get(run.given) else { return Ok(None) };
         run.given += 1;
-        if spot.stamp < self.last {
+        if spot.timestamp < self.last {
             self.report.late += 1;
         } else {
-            self.last = spot.stamp;
+            self.last = spot.timestamp;
         }
         self.records += 1;
         Ok(Some(run.loaded.record_at(spot)))
     }
 
-    /// The stamp of the record that [`Ordered::next_record`] is going to give, or `None` at the end
+    /// The timestamp of the record that [`Ordered::next_record`] is going to give, or `None` at the end
     /// of the trace: for merging several traces.
     ///
     /// # Errors
     /// As [`Ordered::next_record`].
     #[inline]
-    pub fn next_stamp(&mut self) -> Result<Option<i64>> {
+    pub fn next_timestamp(&mut self) -> Result<Option<i64>> {
         if let Err(error) = self.ready() {
             return Err(self.fail(error));
         }
-        Ok(self.runs.get(self.current).and_then(Run::due).map(|(stamp, _)| stamp))
+        Ok(self.runs.get(self.current).and_then(Run::due).map(|(timestamp, _)| timestamp))
     }
 
     /// Sees to it that the next record of the current run is the one due next; at the end there is
@@ -527,8 +527,8 @@ impl<S: Source> Ordered<S> {
         if let (Some(first), Some(last), Some(end)) =
             (run.records.first(), run.records.last(), self.ends.get_mut(rank.0 as usize))
         {
-            self.report.overlaps += u64::from(first.stamp < *end);
-            *end = last.stamp.max(*end);
+            self.report.overlaps += u64::from(first.timestamp < *end);
+            *end = last.timestamp.max(*end);
         }
         let spots = run.records.len() as u64 * Spot::COST;
         run.held += spots;
@@ -584,7 +584,7 @@ impl<S: Source> Ordered<S> {
     }
 }
 
-/// Place of each buffer in the order of equal stamps: its stream, and its place there by sequence
+/// Place of each buffer in the order of equal timestamps: its stream, and its place there by sequence
 /// number; and how many streams there are.
 fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
     let mut order: Vec<_> = (0..entries.len()).zip(entries).collect();
@@ -607,7 +607,7 @@ fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
     (ranks, stream as usize + 1)
 }
 
-/// Sets the first stamp of those buffers that are `asked` for to the earliest of all their records,
+/// Sets the first timestamp of those buffers that are `asked` for to the earliest of all their records,
 /// and finds those that are not in order inside. Up to `threads - 1` other threads decompress.
 pub(crate) fn measure<S: Source>(
     source: &mut S,
@@ -617,7 +617,7 @@ pub(crate) fn measure<S: Source>(
     threads: usize,
     asked: impl Fn(&BufferEntry) -> bool,
 ) -> Result<()> {
-    let others = threads.saturating_sub(1).min(MOST_THREADS);
+    let others = threads.saturating_sub(1).min(MAX_THREADS);
     let packed = entries.iter().filter(|entry| entry.compressed && asked(entry)).count();
     if others == 0 || packed < Ordered::<S>::WORTH_IT {
         return measure_alone(source, entries, layout, mode, asked);
@@ -637,8 +637,8 @@ pub(crate) fn measure<S: Source>(
                     piece.log.check()?;
                     if let Some(entry) = entries.get_mut(index) {
                         entry.unordered = unordered;
-                        let least = piece.records.iter().map(|spot| spot.stamp).min();
-                        entry.first_stamp = least.unwrap_or(layout.start);
+                        let least = piece.records.iter().map(|spot| spot.timestamp).min();
+                        entry.first_timestamp = least.unwrap_or(layout.start);
                     }
                     ahead.give_back((piece.loaded, piece.records));
                 }
@@ -670,15 +670,15 @@ fn measure_alone<S: Source>(
             loaded.set(*entry, layout, &mut log)?;
             let mut last = i64::MIN;
             let mut unordered = false;
-            while let Some((_, stamp)) = loaded.next(&mut log) {
-                least = Some(least.map_or(stamp, |least: i64| least.min(stamp)));
-                unordered |= stamp < last;
-                last = stamp;
+            while let Some((_, timestamp)) = loaded.next(&mut log) {
+                least = Some(least.map_or(timestamp, |least: i64| least.min(timestamp)));
+                unordered |= timestamp < last;
+                last = timestamp;
             }
             log.check()?;
             entry.unordered = unordered;
         }
-        entry.first_stamp = least.unwrap_or(layout.start);
+        entry.first_timestamp = least.unwrap_or(layout.start);
     }
     Ok(())
 }

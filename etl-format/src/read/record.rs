@@ -13,7 +13,7 @@ use super::walk::Found;
 
 /// Where a record stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordLocation {
     /// File offset of its buffer.
     pub buffer_offset: u64,
     /// Sequence number of its buffer.
@@ -31,9 +31,9 @@ pub struct Place {
 pub struct Record<'a> {
     bytes: &'a [u8],
     kind: RecordKind,
-    stamped: bool,
-    stamp: i64,
-    place: Place,
+    timestamped: bool,
+    timestamp: i64,
+    location: RecordLocation,
 }
 
 /// What makes two records the same kind of event, for counting.
@@ -62,14 +62,19 @@ pub struct Identity {
 impl<'a> Record<'a> {
     /// `found` must have been found in `data`.
     #[inline(always)]
-    pub(crate) fn new(data: &'a [u8], found: Found, stamp: i64, place: Place) -> Self {
+    pub(crate) fn new(
+        data: &'a [u8],
+        found: Found,
+        timestamp: i64,
+        location: RecordLocation,
+    ) -> Self {
         let at = found.at as usize;
         Record {
             bytes: data.get(at..at + found.len as usize).unwrap_or_default(),
             kind: found.kind,
-            stamped: found.stamp.is_some(),
-            stamp,
-            place,
+            timestamped: found.timestamp.is_some(),
+            timestamp,
+            location,
         }
     }
 
@@ -78,11 +83,11 @@ impl<'a> Record<'a> {
     pub(crate) fn from_parts(
         bytes: &'a [u8],
         kind: RecordKind,
-        stamped: bool,
-        stamp: i64,
-        place: Place,
+        timestamped: bool,
+        timestamp: i64,
+        location: RecordLocation,
     ) -> Self {
-        Record { bytes, kind, stamped, stamp, place }
+        Record { bytes, kind, timestamped, timestamp, location }
     }
 
     /// The whole record: header, extended items, payload; without the alignment gap behind it.
@@ -99,33 +104,33 @@ impl<'a> Record<'a> {
         self.kind
     }
 
-    /// The raw stamp. A record without a stamp of its own takes over that of the one before it in
+    /// The raw timestamp. A record without a timestamp of its own takes over that of the one before it in
     /// its buffer.
     #[must_use]
     #[inline]
-    pub fn stamp(&self) -> i64 {
-        self.stamp
+    pub fn timestamp(&self) -> i64 {
+        self.timestamp
     }
 
-    /// Whether the stamp is the record's own.
+    /// Whether the timestamp is the record's own.
     #[must_use]
     #[inline]
-    pub fn has_own_stamp(&self) -> bool {
-        self.stamped
+    pub fn has_own_timestamp(&self) -> bool {
+        self.timestamped
     }
 
     /// Where the record stands.
     #[must_use]
     #[inline]
-    pub fn place(&self) -> Place {
-        self.place
+    pub fn location(&self) -> RecordLocation {
+        self.location
     }
 
     /// The processor on which the record was written.
     #[must_use]
     #[inline]
     pub fn processor(&self) -> u16 {
-        self.place.processor
+        self.location.processor
     }
 
     /// Width of pointers in the payload, where the record tells.

@@ -7,7 +7,7 @@ use super::buffer::BufferHeader;
 use super::damage::{Log, Mode, Note};
 use super::index::{BufferEntry, BufferWalk};
 use super::limits::Limits;
-use super::opening::BUFFER_0_MOST;
+use super::opening::MAX_BUFFER_0;
 use super::scan::{self, Scan};
 use super::source::Source;
 use super::walk;
@@ -118,7 +118,7 @@ impl BufferWalk {
                 let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
                 return Ok(Some(BufferEntry {
                     offset: at,
-                    first_stamp: i64::MIN,
+                    first_timestamp: i64::MIN,
                     stored: len as u32,
                     fill: len as u32,
                     buffer_type,
@@ -141,7 +141,7 @@ impl BufferWalk {
     /// to the next one, where that is known.
     pub(super) fn near(&self, limits: &Limits) -> usize {
         let packed_buffer_0 = self.at == 0 && self.layout.spacing == 0;
-        let len = if packed_buffer_0 { BUFFER_0_MOST as u32 } else { self.layout.spacing };
+        let len = if packed_buffer_0 { MAX_BUFFER_0 as u32 } else { self.layout.spacing };
         len.min(limits.buffer) as usize
     }
 

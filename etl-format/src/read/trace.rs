@@ -25,7 +25,7 @@ pub struct Options {
     pub limits: Limits,
     /// Threads that decompress buffers when [`OrderCheck::Full`] looks at every record beforehand, the
     /// caller's own among them; 0 is 1. What is read is the same for any number. For the reading
-    /// itself there is [`Ordered::with_threads`]. Those too on which [`crate::write::repack::decompress`]
+    /// itself there is [`Ordered::with_threads`]. Those too on which [`crate::rewrite::repack::decompress`]
     /// works.
     pub threads: usize,
 }
@@ -69,7 +69,7 @@ impl<S: Source> Trace<S> {
         }
         let BufferWalk { layout, mut notes, .. } = walk;
         // Where a buffer's first record tells no time, the ones behind it have to.
-        let unknown = |e: &BufferEntry| e.first_stamp == i64::MIN;
+        let unknown = |e: &BufferEntry| e.first_timestamp == i64::MIN;
         measure(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
         let (options, damage) = (*options, log.damage);
@@ -94,7 +94,7 @@ impl<S: Source> Trace<S> {
         &self.header
     }
 
-    /// The clock of the trace's stamps. Where the header event is lost ([`FileHeader::is_known`]), times count from
+    /// The clock of the trace's timestamps. Where the header event is lost ([`FileHeader::is_known`]), times count from
     /// the first record, by [`Clock::assumed`].
     #[must_use]
     pub fn clock(&self) -> Clock {
@@ -102,7 +102,7 @@ impl<S: Source> Trace<S> {
             return self.header.clock();
         }
         let data = self.buffers.iter().filter(|b| !b.is_header());
-        let first = data.map(|b| b.first_stamp).filter(|stamp| *stamp > i64::MIN).min();
+        let first = data.map(|b| b.first_timestamp).filter(|timestamp| *timestamp > i64::MIN).min();
         Clock::assumed(first.unwrap_or(0))
     }
 

@@ -1,6 +1,6 @@
 //! Finding the records inside one buffer: the hot loop of every reader.
 //!
-//! The first word of a record tells its kind; the kind tells where its size and its stamp stand.
+//! The first word of a record tells its kind; the kind tells where its size and its timestamp stand.
 //! Nothing else is looked at here.
 
 use crate::constants::{
@@ -9,18 +9,18 @@ use crate::constants::{
 };
 use crate::cursor::Bytes;
 
-/// Where a kind keeps its size and stamp, and how short its header may be.
+/// Where a kind keeps its size and timestamp, and how short its header may be.
 #[derive(Clone, Copy)]
 struct Shape {
     /// Offset of the 16-bit size: 0 or 4.
     size_at: u8,
-    /// Offset of the 64-bit stamp; 0 for none at a fixed place.
-    stamp_at: u8,
+    /// Offset of the 64-bit timestamp; 0 for none at a fixed place.
+    timestamp_at: u8,
     /// Bytes of the fixed header.
     header: u8,
 }
 
-const UNKNOWN_SHAPE: Shape = Shape { size_at: 0, stamp_at: 0, header: 8 };
+const UNKNOWN_SHAPE: Shape = Shape { size_at: 0, timestamp_at: 0, header: 8 };
 
 /// The shapes by kind byte. Kinds up to SYSTEM/COMPACT and PERFINFO keep the hook id in the second
 /// half of the second word and the size in the first half.
@@ -33,22 +33,22 @@ const SHAPES: [Shape; 256] = {
         let shape = &mut shapes[kind];
         *shape = match RecordKind(kind as u8) {
             RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
-                Shape { size_at: 4, stamp_at: 0x10, header: 0x20 }
+                Shape { size_at: 4, timestamp_at: 0x10, header: 0x20 }
             }
             RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
-                Shape { size_at: 4, stamp_at: 0x10, header: 0x18 }
+                Shape { size_at: 4, timestamp_at: 0x10, header: 0x18 }
             }
             RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
-                Shape { size_at: 4, stamp_at: 0x08, header: 0x10 }
+                Shape { size_at: 4, timestamp_at: 0x08, header: 0x10 }
             }
             RecordKind::FULL32 | RecordKind::FULL64 => {
-                Shape { size_at: 0, stamp_at: 0x10, header: 0x30 }
+                Shape { size_at: 0, timestamp_at: 0x10, header: 0x30 }
             }
             RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
-                Shape { size_at: 0, stamp_at: 0x10, header: 0x48 }
+                Shape { size_at: 0, timestamp_at: 0x10, header: 0x48 }
             }
             RecordKind::EVENT32 | RecordKind::EVENT64 => {
-                Shape { size_at: 0, stamp_at: 0x10, header: 0x50 }
+                Shape { size_at: 0, timestamp_at: 0x10, header: 0x50 }
             }
             _ => UNKNOWN_SHAPE,
         };
@@ -62,11 +62,11 @@ pub(crate) fn header_len(kind: RecordKind) -> usize {
     shape(kind).header.into()
 }
 
-/// Where the stamp of a whole record stands in it, if it has one.
-pub(crate) fn stamp_place(kind: RecordKind, record: &[u8]) -> Option<usize> {
-    match shape(kind).stamp_at {
+/// Where the timestamp of a whole record stands in it, if it has one.
+pub(crate) fn timestamp_place(kind: RecordKind, record: &[u8]) -> Option<usize> {
+    match shape(kind).timestamp_at {
         0 if kind == RecordKind::MESSAGE => {
-            let place = message_stamp_at(MessageFlags(record.u16_at(6)?))?;
+            let place = message_timestamp_at(MessageFlags(record.u16_at(6)?))?;
             (place + 8 <= record.len()).then_some(place)
         }
         0 => None,
@@ -88,8 +88,8 @@ pub(crate) struct Found {
     pub len: u32,
     /// Kind.
     pub kind: RecordKind,
-    /// Its own stamp, when it has one.
-    pub stamp: Option<i64>,
+    /// Its own timestamp, when it has one.
+    pub timestamp: Option<i64>,
 }
 
 /// Why there is no further record at a place.
@@ -127,25 +127,30 @@ pub(crate) fn record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, St
         if w3 == 0xc0 {
             let kind = RecordKind(w2);
             let s = shape(kind);
-            // The stamp and size places are known per kind, so these are constants in disguise.
-            let (size, stamp) = match (s.size_at, s.stamp_at) {
-                (0, 0x10) => (u16::from_le_bytes([w0, w1]), stamp_in(head, 0x10)),
-                (4, 0x10) => (u16::from_le_bytes([w4, w5]), stamp_in(head, 0x10)),
-                (4, 0x08) => (u16::from_le_bytes([w4, w5]), stamp_in(head, 0x08)),
+            // The timestamp and size places are known per kind, so these are constants in disguise.
+            let (size, timestamp) = match (s.size_at, s.timestamp_at) {
+                (0, 0x10) => (u16::from_le_bytes([w0, w1]), timestamp_in(head, 0x10)),
+                (4, 0x10) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x10)),
+                (4, 0x08) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x08)),
                 _ => return slow_record_at(data, at, fill),
             };
             let size = usize::from(size);
             if size >= usize::from(s.header) && size <= end - at {
-                return Ok(Found { at: at as u32, len: size as u32, kind, stamp: Some(stamp) });
+                return Ok(Found {
+                    at: at as u32,
+                    len: size as u32,
+                    kind,
+                    timestamp: Some(timestamp),
+                });
             }
         }
     }
     slow_record_at(data, at, fill)
 }
 
-/// The stamp at `at`; the compiler sees that both places lie inside.
+/// The timestamp at `at`; the compiler sees that both places lie inside.
 #[inline(always)]
-fn stamp_in(head: &[u8; 0x18], at: usize) -> i64 {
+fn timestamp_in(head: &[u8; 0x18], at: usize) -> i64 {
     head.as_slice().i64_at(at).unwrap_or(0)
 }
 
@@ -179,12 +184,12 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     if size > left {
         return Err(cut(size));
     }
-    let stamp = match s.stamp_at {
-        0 if kind == RecordKind::MESSAGE => message_stamp(data, at, size),
+    let timestamp = match s.timestamp_at {
+        0 if kind == RecordKind::MESSAGE => message_timestamp(data, at, size),
         0 => None,
         place => data.i64_at(at + usize::from(place)),
     };
-    Ok(Found { at: here, len: size as u32, kind, stamp })
+    Ok(Found { at: here, len: size as u32, kind, timestamp })
 }
 
 /// Bytes of a WNODE's header.
@@ -228,7 +233,7 @@ fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
         // header is known are believed when they are set.
         let kind = RecordKind((word >> 16) as u8);
         let s = shape(kind);
-        let known = s.stamp_at != 0 || kind == RecordKind::MESSAGE;
+        let known = s.timestamp_at != 0 || kind == RecordKind::MESSAGE;
         let size = data.u16_at(at + usize::from(s.size_at))?;
         return (top == 0xc0 || known).then_some((kind, size.into()));
     }
@@ -248,14 +253,14 @@ fn end_or_fault(data: &[u8], at: usize, fill: usize, word: u32) -> Stop {
     if same(rest) { Stop::End } else { Stop::NoRecord { at: at as u32, word } }
 }
 
-/// The stamp of a WPP message: behind the optional fields that stand before it, not aligned.
-fn message_stamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
-    let place = message_stamp_at(MessageFlags(data.u16_at(at + 6)?))?;
+/// The timestamp of a WPP message: behind the optional fields that stand before it, not aligned.
+fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
+    let place = message_timestamp_at(MessageFlags(data.u16_at(at + 6)?))?;
     if place + 8 <= size { data.i64_at(at + place) } else { None }
 }
 
-/// Offset of the stamp in a WPP message with these flags.
-pub(crate) fn message_stamp_at(flags: MessageFlags) -> Option<usize> {
+/// Offset of the timestamp in a WPP message with these flags.
+pub(crate) fn message_timestamp_at(flags: MessageFlags) -> Option<usize> {
     let sequence = if flags.has(MessageFlags::SEQUENCE) { 4 } else { 0 };
     let name = if flags.has(MessageFlags::COMPONENT_ID) {
         4
@@ -264,8 +269,8 @@ pub(crate) fn message_stamp_at(flags: MessageFlags) -> Option<usize> {
     } else {
         0
     };
-    let stamped = flags.0 & (MessageFlags::TIMESTAMP.0 | MessageFlags::PERFORMANCE_TIMESTAMP.0);
-    (stamped != 0).then_some(8 + sequence + name)
+    let timestamped = flags.0 & (MessageFlags::TIMESTAMP.0 | MessageFlags::PERFORMANCE_TIMESTAMP.0);
+    (timestamped != 0).then_some(8 + sequence + name)
 }
 
 /// Where the record after one at `at` of `len` bytes begins.
@@ -309,36 +314,36 @@ pub(crate) fn resync(
 /// and yet a window that random bytes hit once in sixteen million.
 const NEAR: i64 = 1 << 40;
 
-/// Whether what looks like a record at `at` is one: its stamp is close behind `floor`, or it leads
-/// to the end of the records, or to another sound record (two, when the stamps jump back, since
+/// Whether what looks like a record at `at` is one: its timestamp is close behind `floor`, or it leads
+/// to the end of the records, or to another sound record (two, when the timestamps jump back, since
 /// `floor` itself may be what was damaged).
 fn believable(data: &[u8], at: usize, fill: usize, floor: i64, tail: usize) -> bool {
-    let Some((stamp, behind)) = sound(data, at, fill) else { return false };
+    let Some((timestamp, behind)) = sound(data, at, fill) else { return false };
     let is_end = |at: usize| at >= tail || at + 8 > fill.min(data.len());
-    if is_end(behind) || stamp.checked_sub(floor).is_some_and(|d| (0..=NEAR).contains(&d)) {
+    if is_end(behind) || timestamp.checked_sub(floor).is_some_and(|d| (0..=NEAR).contains(&d)) {
         return true;
     }
     match sound(data, behind, fill) {
-        Some((second, _)) if second >= stamp && stamp >= floor => true,
-        Some((second, behind)) if second >= stamp => {
+        Some((second, _)) if second >= timestamp && timestamp >= floor => true,
+        Some((second, behind)) if second >= timestamp => {
             is_end(behind) || sound(data, behind, fill).is_some_and(|(third, _)| third >= second)
         }
         _ => false,
     }
 }
 
-/// Stamp of a whole record of a known kind at `at`, and the place behind it.
+/// Timestamp of a whole record of a known kind at `at`, and the place behind it.
 fn sound(data: &[u8], at: usize, fill: usize) -> Option<(i64, usize)> {
     if !matches!(data.u8_at(at + 3)?, 0xc0 | 0x90) {
         return None;
     }
     let found = record_at(data, at, fill).ok()?;
     found.kind.name()?;
-    Some((found.stamp?, next_at(found.at, found.len)))
+    Some((found.timestamp?, next_at(found.at, found.len)))
 }
 
-/// The stamp of the first record of a buffer of which only the beginning is at hand: the record
-/// need not be whole. `None` when it has no stamp or cannot be read.
+/// The timestamp of the first record of a buffer of which only the beginning is at hand: the record
+/// need not be whole. `None` when it has no timestamp or cannot be read.
 pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
     let at = BUFFER_HEADER_SIZE;
     if at + 8 > fill {
@@ -349,19 +354,19 @@ pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
     if size < usize::from(s.header) || at + size > fill {
         return None;
     }
-    match s.stamp_at {
-        0 => message_stamp(head, at, size).filter(|_| kind == RecordKind::MESSAGE),
+    match s.timestamp_at {
+        0 => message_timestamp(head, at, size).filter(|_| kind == RecordKind::MESSAGE),
         place => head.i64_at(at + usize::from(place)),
     }
 }
 
-/// The stamp of the first stamped record, which the unstamped ones before it take over.
-pub(crate) fn first_stamp(data: &[u8], fill: usize) -> Option<i64> {
+/// The first timestamp of a record; records before it that have none take it over.
+pub(crate) fn first_timestamp(data: &[u8], fill: usize) -> Option<i64> {
     let mut at = BUFFER_HEADER_SIZE;
     loop {
         let found = record_at(data, at, fill).ok()?;
-        if found.stamp.is_some() {
-            return found.stamp;
+        if found.timestamp.is_some() {
+            return found.timestamp;
         }
         at = next_at(found.at, found.len);
     }
@@ -371,11 +376,11 @@ pub(crate) fn first_stamp(data: &[u8], fill: usize) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn perfinfo(size: u16, stamp: i64) -> Vec<u8> {
+    fn perfinfo(size: u16, timestamp: i64) -> Vec<u8> {
         let mut r = vec![2, 0, 0x11, 0xc0];
         r.extend(size.to_le_bytes());
         r.extend([0x2e, 0x0f]);
-        r.extend(stamp.to_le_bytes());
+        r.extend(timestamp.to_le_bytes());
         r.resize(usize::from(size).next_multiple_of(8), 0);
         r
     }
@@ -384,7 +389,7 @@ mod tests {
     fn the_last_record_may_be_shorter_than_the_quick_look() {
         let data = perfinfo(16, 7);
         let found = record_at(&data, 0, data.len()).unwrap();
-        assert_eq!((found.len, found.kind, found.stamp), (16, RecordKind::PERFINFO64, Some(7)));
+        assert_eq!((found.len, found.kind, found.timestamp), (16, RecordKind::PERFINFO64, Some(7)));
         assert_eq!(record_at(&data, 16, data.len()), Err(Stop::End));
     }
 
@@ -405,15 +410,15 @@ mod tests {
 
     #[test]
     fn message_fields_stand_in_their_order() {
-        assert_eq!(message_stamp_at(MessageFlags(0x02)), None);
-        assert_eq!(message_stamp_at(MessageFlags(0x08)), Some(8));
-        assert_eq!(message_stamp_at(MessageFlags(0x0b)), Some(28));
+        assert_eq!(message_timestamp_at(MessageFlags(0x02)), None);
+        assert_eq!(message_timestamp_at(MessageFlags(0x08)), Some(8));
+        assert_eq!(message_timestamp_at(MessageFlags(0x0b)), Some(28));
         assert_eq!(
-            message_stamp_at(MessageFlags(0x0f)),
+            message_timestamp_at(MessageFlags(0x0f)),
             Some(16),
             "a component id displaces the GUID"
         );
-        assert_eq!(message_stamp_at(MessageFlags(0x12)), Some(24));
+        assert_eq!(message_timestamp_at(MessageFlags(0x12)), Some(24));
     }
 
     fn resync_plain(data: &[u8], from: usize, floor: i64) -> Option<usize> {
@@ -423,15 +428,15 @@ mod tests {
     #[test]
     fn resync_believes_what_leads_on() {
         let mut data = vec![0xab; 24];
-        for stamp in [10, 11, 12] {
-            data.extend(perfinfo(24, stamp));
+        for timestamp in [10, 11, 12] {
+            data.extend(perfinfo(24, timestamp));
         }
         data.extend([0xab; 16]);
         assert_eq!(resync_plain(&data, 8, i64::MIN), Some(24), "two records in order");
         assert_eq!(resync_plain(&data, 8, 1 << 50), Some(24), "three, though far in the past");
         assert_eq!(resync_plain(&data, 32, 1 << 50), None, "two are not enough for that");
         assert_eq!(resync_plain(&data, 56, i64::MIN), None, "nor is one");
-        assert_eq!(resync_plain(&data, 56, 5), Some(72), "but for one whose stamp fits");
+        assert_eq!(resync_plain(&data, 56, 5), Some(72), "but for one whose timestamp fits");
         let data = &data[..96];
         assert_eq!(resync_plain(data, 56, 1 << 50), Some(72), "or that ends where all ends");
     }

@@ -36,7 +36,7 @@ impl Processor {
 /// | 04 | u32 saved offset | 2a | u16 logger id |
 /// | 08 | u32 current offset | 2c | u32 state |
 /// | 0c | i32 references | 30 | u32 offset |
-/// | 10 | i64 flush stamp | 34 | u16 flags |
+/// | 10 | i64 flush timestamp | 34 | u16 flags |
 /// | 18 | i64 sequence number | 36 | u16 type |
 /// | 20 | u64 clock | 38 | 16 bytes |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct BufferHeader {
     /// Writers inside the buffer; 0 on disk.
     pub reference_count: i32,
     /// When the buffer was flushed: session clock (kernel) or FILETIME (relogger).
-    pub time_stamp: i64,
+    pub timestamp: i64,
     /// Number of the buffer within its session.
     pub sequence_number: i64,
     /// Clock type and frequency of debugger buffers; 0 in a fresh header.
@@ -80,7 +80,7 @@ impl BufferHeader {
             saved_offset: 0,
             current_offset: 0,
             reference_count: 0,
-            time_stamp: 0,
+            timestamp: 0,
             sequence_number: 0,
             clock: 0,
             processor: Processor::Index(0),
@@ -99,7 +99,7 @@ impl BufferHeader {
         out.put_u32(self.saved_offset);
         out.put_u32(self.current_offset);
         out.put_u32(self.reference_count.cast_unsigned());
-        out.put_i64(self.time_stamp);
+        out.put_i64(self.timestamp);
         out.put_i64(self.sequence_number);
         out.put_u64(self.clock);
         match self.processor {

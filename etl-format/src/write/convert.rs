@@ -30,7 +30,7 @@ impl From<&read::FileHeader> for LogFileHeader {
             pointer_size: h.pointer_size,
             thread_id: h.thread_id,
             process_id: h.process_id,
-            stamp: h.stamp,
+            timestamp: h.timestamp,
             kernel_time: h.kernel_time,
             user_time: h.user_time,
             buffer_size: h.buffer_size,
@@ -72,7 +72,7 @@ impl From<&read::BufferHeader> for BufferHeader {
             saved_offset: h.saved_offset,
             current_offset: h.current_offset,
             reference_count: h.reference_count,
-            time_stamp: h.time_stamp,
+            timestamp: h.timestamp,
             sequence_number: h.sequence_number,
             clock: h.clock,
             processor: if h.flags.has(BufferFlags::PROC_INDEX) {

@@ -18,13 +18,13 @@ use super::put::unwritable;
 const WINDOW: usize = 8;
 
 /// Most bytes that those take, for each thread, unless a single piece is larger.
-const MOST: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// The first pieces are worked on on the spot: few are not worth a thread.
 const WORTH_IT: u64 = 4;
 
 /// What is done to a piece.
-pub(super) trait Work {
+pub(crate) trait Work {
     /// Everything that is needed for it, and what becomes of it.
     type Piece: Send + 'static;
 
@@ -99,7 +99,7 @@ impl<J> Drop for Told<'_, J> {
 }
 
 /// The pieces under way, and the threads that work on them: `W` here, an `O` on each of the others.
-pub(super) struct Crew<W: Work, O, T> {
+pub(crate) struct Crew<W: Work, O, T> {
     worker: W,
     shared: Arc<Shared<W::Piece>>,
     threads: Vec<JoinHandle<()>>,
@@ -162,7 +162,7 @@ impl<W: Work, O: Work<Piece = W::Piece> + Send + 'static, T> Crew<W, O, T> {
     /// Whether so much is under way that the oldest has to be waited for.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= self.window()
-            || self.bytes > MOST.saturating_mul(self.threads.len() + 1)
+            || self.bytes > MAX_BYTES.saturating_mul(self.threads.len() + 1)
     }
 
     /// Most pieces that are under way at once.
@@ -278,7 +278,7 @@ mod tests {
         for number in 0..20 {
             crew.push(number % 5, 3 << 20, ());
             while crew.pop(crew.is_full()).unwrap().is_some() {}
-            assert!(crew.bytes <= 2 * MOST);
+            assert!(crew.bytes <= 2 * MAX_BYTES);
         }
     }
 

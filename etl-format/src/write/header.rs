@@ -18,8 +18,8 @@ pub struct LogFileHeader {
     pub thread_id: u32,
     /// Process that started the session.
     pub process_id: u32,
-    /// Raw stamp: the session clock at `start_time`; not later than any record.
-    pub stamp: i64,
+    /// Raw timestamp: the session clock at `start_time`; not later than any record.
+    pub timestamp: i64,
     /// Kernel time of the starting thread in timer ticks.
     pub kernel_time: u32,
     /// User time of the starting thread in timer ticks.
@@ -70,7 +70,7 @@ pub struct LogFileHeader {
     pub perf_freq: i64,
     /// When the session started.
     pub start_time: i64,
-    /// The clock of the session's stamps.
+    /// The clock of the session's timestamps.
     pub clock_type: ClockType,
     /// Buffers lost.
     pub buffers_lost: u32,
@@ -120,7 +120,7 @@ impl LogFileHeader {
             pointer_size: PointerSize::P8,
             thread_id: 0,
             process_id: 0,
-            stamp: 0,
+            timestamp: 0,
             kernel_time: 0,
             user_time: 0,
             buffer_size: 0x1_0000,
@@ -217,7 +217,7 @@ impl Record for LogFileHeader {
             hook: hook::HEADER,
             thread_id: self.thread_id,
             process_id: self.process_id,
-            stamp: self.stamp,
+            timestamp: self.timestamp,
             kernel_time: self.kernel_time,
             user_time: self.user_time,
             payload: &self.payload(),
@@ -225,7 +225,7 @@ impl Record for LogFileHeader {
         .encode(out)
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }

@@ -117,7 +117,7 @@ impl HeaderGroup<'_> {
         &self,
         payload: &'p [u8],
         pointer_size: PointerSize,
-        stamp: i64,
+        timestamp: i64,
         process_id: u32,
         thread_id: u32,
     ) -> System<'p> {
@@ -127,7 +127,7 @@ impl HeaderGroup<'_> {
             hook: self.hook(),
             thread_id,
             process_id,
-            stamp,
+            timestamp,
             kernel_time: 0,
             user_time: 0,
             payload,

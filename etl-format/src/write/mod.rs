@@ -11,7 +11,7 @@
 //! use etl_format::Guid;
 //!
 //! # fn main() -> etl_format::Result<()> {
-//! let header = LogFileHeader { stamp: 1_000, start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let header = LogFileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
 //! let mut session = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))?;
 //! session.write(0, &Event {
 //!     pointer_size: PointerSize::P8,
@@ -19,7 +19,7 @@
 //!     properties: EventProperties(0),
 //!     thread_id: 8,
 //!     process_id: 4,
-//!     stamp: 2_000,
+//!     timestamp: 2_000,
 //!     provider: Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]),
 //!     descriptor: Descriptor { id: 1, level: 4, ..Descriptor::default() },
 //!     kernel_time: 0,
@@ -36,26 +36,22 @@
 //! ```
 
 mod buffer;
+mod compressor;
 mod convert;
-mod crew;
+pub(crate) mod crew;
 mod header;
 mod header_group;
-mod medium;
-pub mod merge;
-mod pack;
-mod packing;
-mod put;
+mod output;
+pub(crate) mod packing;
+pub(crate) mod put;
 pub mod record;
-mod relog;
-pub mod repack;
-pub mod repair;
 mod session;
 
 pub use buffer::{BufferHeader, Processor, fill};
+pub use compressor::BufferCompressor;
+pub(crate) use compressor::MAX_THREADS;
 pub use header::{LogFileHeader, TimeZone};
 pub use header_group::HeaderGroup;
-pub use medium::{File, Medium, Pipe};
-pub use pack::{BufferPacker, Packer};
+pub use output::{File, Output, Pipe};
 pub use record::Record;
-pub use relog::{Relog, RelogPlan};
-pub use session::{NextFile, Resume, Session, SessionConfig, Style, Summary};
+pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

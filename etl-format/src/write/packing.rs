@@ -5,12 +5,12 @@ use core::fmt;
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::Result;
 
+use super::compressor::BufferCompressor;
 use super::crew::{Crew, Work};
-use super::pack::Packer;
 
 /// A buffer, and what became of it.
 #[derive(Debug)]
-pub(super) struct Packed<T> {
+pub(crate) struct Packed<T> {
     /// Room for the header, then the records as they came.
     pub plain: Vec<u8>,
     /// Room for the header, then the records packed.
@@ -19,42 +19,42 @@ pub(super) struct Packed<T> {
     pub with: T,
 }
 
-/// A packer at work.
-struct Press<P>(P);
+/// A compressor at work.
+struct CompressWork(BufferCompressor);
 
-impl<P: Packer> Work for Press<P> {
+impl Work for CompressWork {
     /// The buffer as it came, and packed.
     type Piece = (Vec<u8>, Vec<u8>);
 
     fn work(&mut self, (plain, packed): &mut Self::Piece) {
         packed.clear();
         packed.resize(BUFFER_HEADER_SIZE, 0);
-        self.0.pack(plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), packed);
+        self.0.compress(plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), packed);
     }
 }
 
 /// The buffers under way, and memory for more of them.
-pub(super) struct Packing<P: Packer, T> {
-    crew: Crew<Press<P>, Press<Box<dyn Packer + Send>>, T>,
+pub(crate) struct Packing<T> {
+    crew: Crew<CompressWork, CompressWork, T>,
     spare: Vec<Vec<u8>>,
 }
 
-impl<P: Packer, T> fmt::Debug for Packing<P, T> {
+impl<T> fmt::Debug for Packing<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Packing")
-            .field("format", &self.packer().format())
+            .field("format", &self.compressor().format())
             .field("crew", &self.crew)
             .finish_non_exhaustive()
     }
 }
 
-impl<P: Packer, T> Packing<P, T> {
-    pub fn new(packer: P) -> Self {
-        let others = packer.others().into_iter().map(Press).collect();
-        Packing { crew: Crew::new(Press(packer), others), spare: Vec::new() }
+impl<T> Packing<T> {
+    pub fn new(compressor: BufferCompressor) -> Self {
+        let others = (1..compressor.threads()).map(|_| CompressWork(compressor.clone())).collect();
+        Packing { crew: Crew::new(CompressWork(compressor), others), spare: Vec::new() }
     }
 
-    pub fn packer(&self) -> &P {
+    pub fn compressor(&self) -> &BufferCompressor {
         &self.crew.worker().0
     }
 
@@ -86,7 +86,7 @@ impl<P: Packer, T> Packing<P, T> {
     /// The oldest buffer under way, as [`Crew::pop`] gives it.
     ///
     /// # Errors
-    /// When a packer on another thread has panicked.
+    /// When a compressor on another thread has panicked.
     pub fn pop(&mut self, wait: bool) -> Result<Option<Packed<T>>> {
         let done = self.crew.pop(wait)?;
         Ok(done.map(|((plain, packed), with)| Packed { plain, packed, with }))
@@ -96,29 +96,15 @@ impl<P: Packer, T> Packing<P, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compress::{Effort, decompress};
     use crate::constants::CompressionFormat;
 
-    /// Packs a buffer into its length.
-    struct Lengths(usize);
-
-    impl Packer for Lengths {
-        fn format(&self) -> CompressionFormat {
-            CompressionFormat::XPRESS
-        }
-
-        fn pack(&mut self, input: &[u8], out: &mut Vec<u8>) {
-            out.push(input.len() as u8);
-        }
-
-        fn others(&self) -> Vec<Box<dyn Packer + Send>> {
-            (0..self.0).map(|_| Box::new(Lengths(0)) as Box<dyn Packer + Send>).collect()
-        }
-    }
-
     #[test]
-    fn buffers_are_packed_behind_room_for_their_headers() {
-        for others in [0, 2] {
-            let mut packing = Packing::new(Lengths(others));
+    fn buffers_come_back_compressed_and_in_order() {
+        for threads in [1, 3] {
+            let format = CompressionFormat::XPRESS;
+            let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();
+            let mut packing = Packing::new(compressor.with_threads(threads));
             let mut number = 0;
             for records in 0..100 {
                 let mut plain = packing.memory();
@@ -127,10 +113,11 @@ mod tests {
                 while let Some(done) = packing.pop(packing.is_full() || records == 99).unwrap() {
                     assert_eq!(done.with, number);
                     assert_eq!(done.plain.len(), BUFFER_HEADER_SIZE + number);
-                    assert_eq!(
-                        done.packed,
-                        [vec![0; BUFFER_HEADER_SIZE], vec![number as u8]].concat()
-                    );
+                    let (header, records) = done.packed.split_at(BUFFER_HEADER_SIZE);
+                    assert_eq!(header, [0; BUFFER_HEADER_SIZE]);
+                    let mut plain = vec![0; number];
+                    decompress(format, records, &mut plain).unwrap();
+                    assert_eq!(plain, vec![7; number]);
                     packing.give_back(done.plain);
                     packing.give_back(done.packed);
                     number += 1;

@@ -11,7 +11,7 @@ pub struct Event {
     pub properties: u16,
     pub thread: u32,
     pub process: u32,
-    pub stamp: i64,
+    pub timestamp: i64,
     pub provider: [u8; 16],
     pub id: u16,
     pub version: u8,
@@ -35,7 +35,7 @@ impl Default for Event {
             properties: 0,
             thread: 0x55,
             process: 0x66,
-            stamp: 0,
+            timestamp: 0,
             provider: GUID_A,
             id: 1,
             version: 2,
@@ -63,7 +63,7 @@ impl Event {
             .u16(self.properties)
             .u32(self.thread)
             .u32(self.process)
-            .i64(self.stamp)
+            .i64(self.timestamp)
             .bytes(&self.provider)
             .u16(self.id)
             .u8(self.version)

@@ -10,7 +10,7 @@ pub struct HeaderEvent {
     pub hook: u16,
     pub thread: u32,
     pub process: u32,
-    pub stamp: i64,
+    pub timestamp: i64,
     pub buffer_size: u32,
     pub os: (u8, u8),
     pub log: (u8, u8),
@@ -47,7 +47,7 @@ impl Default for HeaderEvent {
             hook: 0,
             thread: 0x1234,
             process: 0x5678,
-            stamp: 900,
+            timestamp: 900,
             buffer_size: 0x1000,
             os: (10, 0),
             log: (1, 5),
@@ -132,7 +132,7 @@ impl HeaderEvent {
             .u16(self.hook)
             .u32(self.thread)
             .u32(self.process)
-            .i64(self.stamp)
+            .i64(self.timestamp)
             .u32(21)
             .u32(22)
             .bytes(&body)

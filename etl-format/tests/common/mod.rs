@@ -70,7 +70,7 @@ pub struct Buffer {
     pub state: u32,
     pub flags: u16,
     pub kind: u16,
-    pub stamp: i64,
+    pub timestamp: i64,
     /// Overrides both fill fields.
     pub fill: Option<u32>,
     /// Whether the records are stored compressed, and the bytes that they then are.
@@ -88,7 +88,7 @@ impl Buffer {
             state: 3,
             flags: 0x20,
             kind: 0,
-            stamp: 0,
+            timestamp: 0,
             fill: None,
             packed: None,
             records: lay(records),
@@ -120,7 +120,7 @@ impl Buffer {
             .u32(fill)
             .u32(size.wrapping_add(fill))
             .u32(0)
-            .i64(self.stamp)
+            .i64(self.timestamp)
             .i64(self.seq)
             .u64(0)
             .u16(self.cpu)
@@ -194,7 +194,7 @@ impl File {
     }
 }
 
-/// `count` small records with stamps from `first` on, told apart by their payloads.
+/// `count` small records with timestamps from `first` on, told apart by their payloads.
 pub fn run(first: i64, count: usize) -> Vec<Vec<u8>> {
     (0..count as i64).map(|i| system(true, 0x0f01, first + i, &(first + i).to_le_bytes())).collect()
 }

@@ -16,7 +16,7 @@ pub struct Seen {
     pub buffer: u64,
     pub at: u32,
     pub cpu: u16,
-    pub stamp: i64,
+    pub timestamp: i64,
     pub own: bool,
     pub kind: RecordKind,
     pub bytes: Vec<u8>,
@@ -24,22 +24,25 @@ pub struct Seen {
 
 impl fmt::Debug for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Seen { buffer, at, cpu, stamp, own, kind, bytes } = self;
+        let Seen { buffer, at, cpu, timestamp, own, kind, bytes } = self;
         let len = bytes.len();
-        write!(f, "{kind} at {buffer:#x}+{at:#x} ({len} bytes) cpu {cpu} stamp {stamp} own {own}")
+        write!(
+            f,
+            "{kind} at {buffer:#x}+{at:#x} ({len} bytes) cpu {cpu} timestamp {timestamp} own {own}"
+        )
     }
 }
 
 impl Seen {
     pub fn of(r: &Record<'_>) -> Self {
-        let place = r.place();
+        let place = r.location();
         assert_eq!(place.processor, r.processor());
         Seen {
             buffer: place.buffer_offset,
             at: place.in_buffer,
             cpu: place.processor,
-            stamp: r.stamp(),
-            own: r.has_own_stamp(),
+            timestamp: r.timestamp(),
+            own: r.has_own_timestamp(),
             kind: r.kind(),
             bytes: r.bytes().to_vec(),
         }
@@ -77,8 +80,8 @@ impl Outcome {
         }
     }
 
-    pub fn stamps(&self) -> Vec<i64> {
-        self.records.iter().map(|r| r.stamp).collect()
+    pub fn timestamps(&self) -> Vec<i64> {
+        self.records.iter().map(|r| r.timestamp).collect()
     }
 
     /// Everything but the error, which cannot be compared.
@@ -241,7 +244,7 @@ pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
         }
     }
     let sorted = |records: &[Seen]| {
-        let mut places: Vec<_> = records.iter().map(|r| (r.buffer, r.at, r.stamp)).collect();
+        let mut places: Vec<_> = records.iter().map(|r| (r.buffer, r.at, r.timestamp)).collect();
         places.sort_unstable();
         places
     };

@@ -12,7 +12,7 @@ fn pick(wide: bool, narrow_kind: u8, wide_kind: u8) -> u8 {
 }
 
 /// SYSTEM: thread 0x11, process 0x22, kernel time 3, user time 4, version 5.
-pub fn system(wide: bool, hook: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
+pub fn system(wide: bool, hook: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
     let size = 0x20 + payload.len();
     Out::default()
         .u16(5)
@@ -22,7 +22,7 @@ pub fn system(wide: bool, hook: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
         .u16(hook)
         .u32(0x11)
         .u32(0x22)
-        .i64(stamp)
+        .i64(timestamp)
         .u32(3)
         .u32(4)
         .bytes(payload)
@@ -30,7 +30,7 @@ pub fn system(wide: bool, hook: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// COMPACT: as SYSTEM without the times.
-pub fn compact(wide: bool, hook: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
+pub fn compact(wide: bool, hook: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
     Out::default()
         .u16(5)
         .u8(pick(wide, 3, 4))
@@ -39,7 +39,7 @@ pub fn compact(wide: bool, hook: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
         .u16(hook)
         .u32(0x11)
         .u32(0x22)
-        .i64(stamp)
+        .i64(timestamp)
         .bytes(payload)
         .0
 }
@@ -48,7 +48,7 @@ pub fn compact(wide: bool, hook: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
 pub fn perfinfo(
     wide: bool,
     hook: u16,
-    stamp: i64,
+    timestamp: i64,
     pebs: Option<u64>,
     counters: &[u64],
     payload: &[u8],
@@ -65,12 +65,12 @@ pub fn perfinfo(
         .u8(0xc0)
         .u16((0x10 + body.len()) as u16)
         .u16(hook)
-        .i64(stamp)
+        .i64(timestamp)
         .bytes(&body)
         .0
 }
 
-fn classic(kind: u8, size: usize, opcode: u8, stamp: i64) -> Out {
+fn classic(kind: u8, size: usize, opcode: u8, timestamp: i64) -> Out {
     Out::default()
         .u16(size as u16)
         .u8(kind)
@@ -80,20 +80,20 @@ fn classic(kind: u8, size: usize, opcode: u8, stamp: i64) -> Out {
         .u16(6)
         .u32(0x33)
         .u32(0x44)
-        .i64(stamp)
+        .i64(timestamp)
         .bytes(&GUID_A)
         .u32(7)
         .u32(8)
 }
 
 /// FULL: class A, level 4, version 6, thread 0x33, process 0x44, times 7 and 8.
-pub fn full(wide: bool, opcode: u8, stamp: i64, payload: &[u8]) -> Vec<u8> {
-    classic(pick(wide, 0x0a, 0x14), 0x30 + payload.len(), opcode, stamp).bytes(payload).0
+pub fn full(wide: bool, opcode: u8, timestamp: i64, payload: &[u8]) -> Vec<u8> {
+    classic(pick(wide, 0x0a, 0x14), 0x30 + payload.len(), opcode, timestamp).bytes(payload).0
 }
 
 /// INSTANCE: a FULL one of instance 9 with parent 10 of class B.
-pub fn instance(wide: bool, opcode: u8, stamp: i64, payload: &[u8]) -> Vec<u8> {
-    classic(pick(wide, 0x0b, 0x15), 0x48 + payload.len(), opcode, stamp)
+pub fn instance(wide: bool, opcode: u8, timestamp: i64, payload: &[u8]) -> Vec<u8> {
+    classic(pick(wide, 0x0b, 0x15), 0x48 + payload.len(), opcode, timestamp)
         .u32(9)
         .u32(10)
         .bytes(&GUID_B)
@@ -102,8 +102,8 @@ pub fn instance(wide: bool, opcode: u8, stamp: i64, payload: &[u8]) -> Vec<u8> {
 }
 
 /// MESSAGE number 0x77 with the fields that its flags promise: sequence 1, component 2 or GUID A,
-/// the stamp, thread 3 and process 4. `marker` is the upper half of the first word.
-pub fn message(marker: u16, flags: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
+/// the timestamp, thread 3 and process 4. `marker` is the upper half of the first word.
+pub fn message(marker: u16, flags: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
     let mut body = Out::default();
     if flags & 0x01 != 0 {
         body = body.u32(1);
@@ -114,7 +114,7 @@ pub fn message(marker: u16, flags: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
         body = body.bytes(&GUID_A);
     }
     if flags & 0x18 != 0 {
-        body = body.i64(stamp);
+        body = body.i64(timestamp);
     }
     if flags & 0x20 != 0 {
         body = body.u32(3).u32(4);
@@ -127,8 +127,9 @@ pub fn message(marker: u16, flags: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
 pub const MESSAGE: u16 = 0x9000;
 
 /// EVENT without extended items; see [`super::event::Event`] for one with everything.
-pub fn event(wide: bool, id: u16, stamp: i64, payload: &[u8]) -> Vec<u8> {
-    super::event::Event { wide, id, stamp, payload: payload.to_vec(), ..Default::default() }.bytes()
+pub fn event(wide: bool, id: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
+    super::event::Event { wide, id, timestamp, payload: payload.to_vec(), ..Default::default() }
+        .bytes()
 }
 
 /// Any record of which nothing but kind byte and size are known: size first, 8 bytes of header.

@@ -15,7 +15,7 @@ fn bytes_gone_missing_from_the_records() {
             records.iter().filter(|r| r.buffer != 0xc00).map(|r| r.bytes.clone()).collect()
         };
         assert_eq!(others(&outcome.records), others(&sound(&whole)), "though nothing is aligned");
-        assert!(outcome.stamps().contains(&1020), "before the gap");
+        assert!(outcome.timestamps().contains(&1020), "before the gap");
         let end = (4 * SIZE - gone) as u64;
         let last = outcome.damage.last().unwrap();
         assert!(
@@ -52,7 +52,7 @@ fn bytes_too_many_inside_a_buffer() {
     let bytes = broken(|b| drop(b.splice(at(3, 1)..at(3, 1), vec![0x5a; 5])));
     let outcome = salvage(&bytes);
     let mut lost = lost(&outcome, &small().bytes());
-    lost.retain(|stamp| !(1021..=1023).contains(stamp));
+    lost.retain(|timestamp| !(1021..=1023).contains(timestamp));
     assert_eq!(lost, []);
 }
 
@@ -90,6 +90,6 @@ fn buffers_that_are_shuffled() {
     let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let codes: Vec<_> = trace.notes().iter().map(|n| n.code()).collect();
     assert_eq!(codes, ["reordered"]);
-    let stamps = time_order(bytes.as_slice(), &strict()).stamps();
-    assert!(stamps.is_sorted(), "{stamps:?}");
+    let timestamps = time_order(bytes.as_slice(), &strict()).timestamps();
+    assert!(timestamps.is_sorted(), "{timestamps:?}");
 }

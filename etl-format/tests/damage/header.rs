@@ -6,7 +6,7 @@ use crate::{SIZE, broken, lost, strict_fault};
 use etl_format::read::{Options, Trace};
 
 #[test]
-fn a_damaged_header_event_leaves_the_rest_with_raw_stamps() {
+fn a_damaged_header_event_leaves_the_rest_with_raw_timestamps() {
     let mut file = small();
     file.extras = vec![system(true, 0x0050, 901, b"extra of some length")];
     let whole = file.bytes();
@@ -23,7 +23,7 @@ fn a_damaged_header_event_leaves_the_rest_with_raw_stamps() {
         assert_eq!((outcome.damage[0].2, outcome.damage[0].3), (0, 25));
         let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
         let header = trace.header();
-        assert_eq!((header.start_time, header.stamp, header.clock_type.0), (0, 0, 0));
+        assert_eq!((header.start_time, header.timestamp, header.clock_type.0), (0, 0, 0));
     }
 }
 
@@ -75,7 +75,10 @@ fn a_wiped_header_of_buffer_0_keeps_the_header_event() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[..0x48].fill(byte));
         let outcome = salvage(&bytes);
-        assert_eq!((lost(&outcome, &small().bytes()).len(), outcome.records[0].stamp), (0, 900));
+        assert_eq!(
+            (lost(&outcome, &small().bytes()).len(), outcome.records[0].timestamp),
+            (0, 900)
+        );
         assert_eq!(outcome.damage, [(0..0x48, "invalid", 0, 25)]);
         let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
         assert_eq!(trace.header().perf_freq, 10_000_000);

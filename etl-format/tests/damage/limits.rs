@@ -41,7 +41,7 @@ fn a_huge_buffer_size_in_a_packed_file_costs_that_buffer() {
         }
     }
     let outcome = salvage(&bytes);
-    assert_eq!(outcome.stamps(), [900, 1010, 1011, 1012, 1013]);
+    assert_eq!(outcome.timestamps(), [900, 1010, 1011, 1012, 1013]);
     assert_eq!(outcome.damage.len(), 1);
 }
 

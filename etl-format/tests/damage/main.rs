@@ -29,10 +29,10 @@ fn at(buffer: usize, record: usize) -> usize {
 /// The records that were read, and that all others of the undamaged trace were not.
 fn lost(outcome: &Outcome, whole: &[u8]) -> Vec<i64> {
     outcome.end.as_ref().expect("salvage goes on to the end");
-    let stamps = outcome.stamps();
+    let timestamps = outcome.timestamps();
     let all = sound(whole);
-    assert!(stamps.iter().all(|s| all.iter().any(|r| r.stamp == *s)), "nothing is made up");
-    all.iter().map(|r| r.stamp).filter(|s| !stamps.contains(s)).collect()
+    assert!(timestamps.iter().all(|s| all.iter().any(|r| r.timestamp == *s)), "nothing is made up");
+    all.iter().map(|r| r.timestamp).filter(|s| !timestamps.contains(s)).collect()
 }
 
 /// What strict mode says: offset, code, and what was needed and there.

@@ -68,7 +68,7 @@ fn every_second_record_is_damaged() {
 }
 
 #[test]
-fn a_stamp_in_the_far_future_does_not_hide_what_follows_damage() {
+fn a_timestamp_in_the_far_future_does_not_hide_what_follows_damage() {
     let bytes = broken(|b| {
         patch(b, at(2, 0) + 0x10, &(i64::MAX - 1).to_le_bytes());
         patch(b, at(2, 1), &[1, 1, 1, 1]);
@@ -80,7 +80,7 @@ fn a_stamp_in_the_far_future_does_not_hide_what_follows_damage() {
 
 /// An event whose chain of items is these bytes.
 fn with_chain<R>(items: Vec<u8>, look: impl FnOnce(&Record<'_>) -> R) -> R {
-    let event = Event { stamp: 1000, items, payload: b"payload".into(), ..Event::default() };
+    let event = Event { timestamp: 1000, items, payload: b"payload".into(), ..Event::default() };
     let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
     let mut reader = FileOrder::open(bytes.as_slice(), &strict()).unwrap();
     reader.next_record().unwrap();
@@ -109,7 +109,7 @@ fn chains_of_extended_items_that_lead_nowhere() {
         assert_eq!(r.payload(), b"payload");
     });
     // No item at all, though the flag says so.
-    let event = Event { flags: 1, stamp: 1000, ..Event::default() };
+    let event = Event { flags: 1, timestamp: 1000, ..Event::default() };
     let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
     let mut reader = FileOrder::open(bytes.as_slice(), &strict()).unwrap();
     reader.next_record().unwrap();

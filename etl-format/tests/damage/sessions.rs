@@ -88,7 +88,7 @@ fn a_further_file_of_a_session_starts_at_any_number() {
 #[test]
 fn a_trace_appended_to_a_trace() {
     let (first, mut second) = (small(), small());
-    second.event.stamp += 5000;
+    second.event.timestamp += 5000;
     second
         .buffers
         .iter_mut()
@@ -107,7 +107,7 @@ fn a_trace_appended_to_a_trace() {
 fn a_trace_appended_with_other_buffer_sizes() {
     for size in [0x800u32, 0x1000] {
         let mut second = File::new(size).buffer(0, &run(7000, 4)).buffer(1, &run(7000, 4));
-        second.event.stamp = 6999;
+        second.event.timestamp = 6999;
         let mut bytes = small().bytes();
         bytes.extend(second.bytes());
         let outcome = salvage(&bytes);
@@ -119,7 +119,7 @@ fn a_trace_appended_with_other_buffer_sizes() {
 fn a_compressed_trace_appended_to_one_of_another_format() {
     use crate::common::packed::{lznt1, xpress};
     let (first, mut second) = (small().compressed(3, xpress), small().compressed(2, lznt1));
-    second.event.stamp += 5000;
+    second.event.timestamp += 5000;
     let bytes = [first.bytes(), second.bytes(), small().bytes()].concat();
     let outcome = salvage(&bytes);
     assert_eq!((outcome.records.len(), outcome.damage.len()), (75, 0));

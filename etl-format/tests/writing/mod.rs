@@ -15,14 +15,14 @@ use etl_format::write::record::{Descriptor, Event};
 pub const START: i64 = 132_000_000_000_000_000;
 
 /// An event whose thread numbers it.
-pub fn event(number: u32, stamp: i64, payload: &[u8]) -> Event<'_> {
+pub fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
     Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0),
         properties: EventProperties(0),
         thread_id: number,
         process_id: 4,
-        stamp,
+        timestamp,
         provider: Guid::new(1, 2, 3, [4; 8]),
         descriptor: Descriptor { id: 1, ..Descriptor::default() },
         kernel_time: 0,

@@ -16,7 +16,7 @@ pub fn i64_at(b: &[u8], at: usize) -> i64 {
 #[derive(Debug)]
 pub struct Buffer {
     pub size: usize,
-    pub stamp: i64,
+    pub timestamp: i64,
     pub sequence: i64,
     pub processor: u16,
     pub flags: u16,
@@ -25,7 +25,7 @@ pub struct Buffer {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    pub stamp: i64,
+    pub timestamp: i64,
     pub bytes: Vec<u8>,
 }
 
@@ -48,13 +48,13 @@ pub fn buffers(file: &[u8]) -> Vec<Buffer> {
             };
             let end = p + usize::from(len);
             assert!(end <= fill, "a record crosses its buffer's fill");
-            records.push(Found { stamp: i64_at(b, p + 0x10), bytes: b[p..end].to_vec() });
+            records.push(Found { timestamp: i64_at(b, p + 0x10), bytes: b[p..end].to_vec() });
             p = end.next_multiple_of(8);
         }
         assert!(fill == p, "the fill is the end of the last record");
         out.push(Buffer {
             size,
-            stamp: i64_at(b, 0x10),
+            timestamp: i64_at(b, 0x10),
             sequence: i64_at(b, 0x18),
             processor: u16_at(b, 0x28),
             flags: u16_at(b, 0x34),

@@ -26,7 +26,7 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let verbose = Identity::Modern { id: 143, version: 1 };
     let event = Registry::builtin().event(runtime.guid, verbose).ok_or("so is its event 143")?;
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
         ..LogFileHeader::new()
@@ -50,7 +50,7 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
                 properties: EventProperties(0),
                 thread_id: 8,
                 process_id: 4,
-                stamp: 1_000 + i64::from(number) * 10_000,
+                timestamp: 1_000 + i64::from(number) * 10_000,
                 provider: runtime.guid,
                 descriptor: event.schema.descriptor().into(),
                 kernel_time: 0,

@@ -149,7 +149,7 @@ pub struct Session {
     pub max_file: Option<u32>,
     /// Seconds after which buffers are flushed.
     pub flush_seconds: Option<u32>,
-    /// Where its time stamps come from.
+    /// Where its timestamps come from.
     pub clock: Option<ClockType>,
     /// Further modes that the line turns on (real time, paged memory, sequence numbers ...).
     pub modes: LogFileMode,
@@ -248,7 +248,7 @@ impl FileMode {
     }
 }
 
-/// Where time stamps come from.
+/// Where timestamps come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockType {
     /// The performance counter.

@@ -94,7 +94,7 @@ impl Clr {
             base: found.image,
             size,
             checksum: size as u32 ^ 0x1_0000,
-            time_stamp: 0x6000_0000 + module as u32,
+            link_time: 0x6000_0000 + module as u32,
             pdb: (pdb.age > 0).then_some((pdb.signature, pdb.age)),
             about,
         });

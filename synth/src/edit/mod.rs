@@ -79,7 +79,7 @@ impl Records {
         let mut records = trace.ordered().map_err(text)?;
         while let Some(record) = records.next_record().map_err(text)? {
             // The header's buffer is written anew with the header.
-            if record.place().buffer_offset == 0 {
+            if record.location().buffer_offset == 0 {
                 continue;
             }
             store.learn(&record);
@@ -96,7 +96,7 @@ impl Records {
         let medium = File::new(Cursor::new(Vec::new()));
         let mut session = Session::create(medium, SessionConfig::new(header)).map_err(text)?;
         for record in &self.all {
-            let raw = Raw { bytes: record.bytes(), stamp: Some(record.stamp()) };
+            let raw = Raw { bytes: record.bytes(), timestamp: Some(record.timestamp()) };
             session.write(record.processor, &raw).map_err(text)?;
         }
         let (file, _) = session.close((end != 0).then_some(end)).map_err(text)?;
@@ -245,7 +245,7 @@ impl Records {
             .all
             .iter()
             .take(at)
-            .rposition(|r| r.processor == one.processor && r.stamp() < one.stamp());
+            .rposition(|r| r.processor == one.processor && r.timestamp() < one.timestamp());
         let Some(earlier) = earlier else {
             return Err(format!("nothing stands before {} on its processor", one.name()));
         };

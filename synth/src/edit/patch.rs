@@ -61,7 +61,7 @@ pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
         let mut trace = open(bytes)?;
         let mut records = trace.file_order().map_err(|e| e.to_string())?;
         while let Some(record) = records.next_record().map_err(|e| e.to_string())? {
-            let place = record.place();
+            let place = record.location();
             if usize::try_from(place.buffer_offset) == Ok(start) {
                 let offset = place.buffer_offset.saturating_add(place.in_buffer.into());
                 last = Some((offset, record.is_kernel()));

@@ -27,8 +27,8 @@ enum Form {
 mod place {
     pub const THREAD: usize = 8;
     pub const PROCESS: usize = 0x0c;
-    pub const STAMP: usize = 0x10;
-    pub const PERFINFO_STAMP: usize = 8;
+    pub const TIMESTAMP: usize = 0x10;
+    pub const PERFINFO_TIMESTAMP: usize = 8;
     pub const PROVIDER: usize = 0x18;
     pub const ID: usize = 0x28;
     pub const VERSION: usize = 0x2a;
@@ -123,12 +123,12 @@ impl Rec {
         self.tid
     }
 
-    fn stamp_at(&self) -> usize {
-        if self.form == Form::PerfInfo { place::PERFINFO_STAMP } else { place::STAMP }
+    fn timestamp_at(&self) -> usize {
+        if self.form == Form::PerfInfo { place::PERFINFO_TIMESTAMP } else { place::TIMESTAMP }
     }
 
-    pub fn stamp(&self) -> i64 {
-        self.bytes.i64_at(self.stamp_at()).unwrap_or(0)
+    pub fn timestamp(&self) -> i64 {
+        self.bytes.i64_at(self.timestamp_at()).unwrap_or(0)
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -139,8 +139,8 @@ impl Rec {
 
     /// It happens when and where another one does.
     pub fn take_moment(&mut self, other: &Rec) {
-        let stamp = other.stamp();
-        self.put(self.stamp_at(), &stamp.to_le_bytes());
+        let timestamp = other.timestamp();
+        self.put(self.timestamp_at(), &timestamp.to_le_bytes());
         self.processor = other.processor;
     }
 
@@ -202,8 +202,8 @@ impl Rec {
             new.put(place::HOOK, &hook.to_le_bytes());
         }
         new.processor = changes.processor.unwrap_or(self.processor);
-        let stamp = self.stamp().wrapping_add(changes.shift);
-        new.put(new.stamp_at(), &stamp.to_le_bytes());
+        let timestamp = self.timestamp().wrapping_add(changes.shift);
+        new.put(new.timestamp_at(), &timestamp.to_le_bytes());
         let mut payload = self.bytes.get(self.payload_at..).unwrap_or_default().to_vec();
         if !fields.is_empty() {
             payload = new.encoded(fields)?;

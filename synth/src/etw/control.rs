@@ -345,9 +345,9 @@ impl Etw<'_> {
     pub fn flush(&mut self, name: &str, file: Option<&str>, at: Nanos) -> Result<()> {
         let filetime = self.clock.filetime(at);
         for index in self.asked_of(name, "flush", at)? {
-            let stamp = self.stamp(index, at);
+            let timestamp = self.timestamp(index, at);
             let Some(session) = self.sessions.get_mut(index) else { continue };
-            if !session.flush_now(stamp, filetime, file, self.store)? {
+            if !session.flush_now(timestamp, filetime, file, self.store)? {
                 let why = "what is in memory needs a file to be written to".to_owned();
                 self.refuse(name, "flush", Code::InvalidParameter, why, at)?;
             }

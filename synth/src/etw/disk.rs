@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use etl_format::write::Medium;
+use etl_format::write::Output;
 
 /// What was written to a file that is not there yet: offsets and bytes.
 type Written = Vec<(u64, Vec<u8>)>;
 
 #[derive(Default)]
 struct Files {
-    current: Option<Box<dyn Medium>>,
+    current: Option<Box<dyn Output>>,
     /// Files that the writer has gone on to, and that nobody has made so far.
     waiting: Vec<Written>,
 }
@@ -21,7 +21,7 @@ struct Files {
 pub(super) struct Disk(Rc<RefCell<Files>>);
 
 impl Disk {
-    pub fn new(medium: Box<dyn Medium>) -> Self {
+    pub fn new(medium: Box<dyn Output>) -> Self {
         Disk(Rc::new(RefCell::new(Files { current: Some(medium), waiting: Vec::new() })))
     }
 
@@ -33,7 +33,7 @@ impl Disk {
     /// Makes the files that the writer has gone on to, one after the other by `make`.
     pub fn catch_up(
         &self,
-        mut make: impl FnMut() -> io::Result<Box<dyn Medium>>,
+        mut make: impl FnMut() -> io::Result<Box<dyn Output>>,
     ) -> io::Result<()> {
         let mut files = self.0.borrow_mut();
         for written in std::mem::take(&mut files.waiting) {
@@ -47,7 +47,7 @@ impl Disk {
     }
 }
 
-impl Medium for Disk {
+impl Output for Disk {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
         let mut files = self.0.borrow_mut();
         let files = &mut *files;
@@ -59,9 +59,9 @@ impl Medium for Disk {
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         let files = self.0.borrow();
-        !files.waiting.is_empty() || files.current.as_ref().is_none_or(|m| m.can_go_back())
+        !files.waiting.is_empty() || files.current.as_ref().is_none_or(|m| m.is_seekable())
     }
 
     fn flush(&mut self) -> etl_format::Result<()> {

@@ -94,7 +94,7 @@ pub struct Raised<'a> {
     /// When.
     pub at: Nanos,
     /// The performance counter then.
-    pub stamp: i64,
+    pub timestamp: i64,
     /// On which processor.
     pub processor: u16,
     /// In which process.

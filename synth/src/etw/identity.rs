@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
-use etl_format::write::merge::Added;
+use etl_format::rewrite::merge::Added;
 use etl_format::write::record::Full;
 use etl_schema::Identity;
 use etl_schema::encode::{OwnedValue, encode_into};
@@ -40,7 +40,7 @@ struct OnDisk {
     version: Option<FileVersion>,
 }
 
-/// A file by its path, in lower case, and what its header says: time stamp and size.
+/// A file by its path, in lower case, and what its header says: link time and size.
 type Key = (String, u32, u64);
 
 /// An image of which a merge has told what it is.
@@ -53,7 +53,7 @@ pub struct ImageIdentity {
     /// Bytes.
     pub size: u64,
     /// When it was linked, as its header says.
-    pub time_stamp: u32,
+    pub link_time: u32,
     /// Path, as the kernel tells it.
     pub path: String,
     /// Signature and age of its PDB; `None` where it has none.
@@ -72,7 +72,7 @@ impl Files {
         let path = image.kernel_path().to_lowercase();
         let version = image.about.of(&image.path, self.os);
         let file = OnDisk { pdb: image.pdb, version };
-        self.known.insert((path, image.time_stamp, image.size), file);
+        self.known.insert((path, image.link_time, image.size), file);
     }
 }
 
@@ -104,7 +104,7 @@ impl<'f> Identifier<'f> {
     pub fn identify(
         &mut self,
         record: &Record<'_>,
-        stamp: i64,
+        timestamp: i64,
         added: &mut Added,
     ) -> etl_format::Result<()> {
         if !record.hook().is_some_and(|hook| IMAGES.contains(&hook)) {
@@ -113,7 +113,7 @@ impl<'f> Identifier<'f> {
         let Some(image) = self.image(record) else { return Ok(()) };
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
         let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();
-        let ImageIdentity { pid, base, size, time_stamp, .. } = image;
+        let ImageIdentity { pid, base, size, link_time, .. } = image;
         let mut push = |opcode: u8, version: u16, values: &[OwnedValue]| {
             let mut payload = Vec::new();
             let class = Registry::classic();
@@ -130,7 +130,7 @@ impl<'f> Identifier<'f> {
                 version,
                 thread_id: NOBODY,
                 process_id: pid,
-                stamp,
+                timestamp,
                 class: IMAGE_ID,
                 kernel_time: 0,
                 user_time: 0,
@@ -138,12 +138,12 @@ impl<'f> Identifier<'f> {
             })
         };
         // A file is told of once, with the first image that is made of it.
-        let key = (image.path.to_lowercase(), time_stamp, size);
+        let key = (image.path.to_lowercase(), link_time, size);
         if let Some(version) = image.version.as_ref().filter(|_| self.versions.insert(key)) {
-            push(64, 0, &version_of(version, &file, size, time_stamp))?;
+            push(64, 0, &version_of(version, &file, size, link_time))?;
         }
         let (at, bytes) = (OwnedValue::Pointer(base), OwnedValue::Pointer(size));
-        push(0, 2, &values![at.clone(), bytes, pid, time_stamp, file.as_str()])?;
+        push(0, 2, &values![at.clone(), bytes, pid, link_time, file.as_str()])?;
         match image.pdb {
             Some((signature, age)) => {
                 let pdb = OwnedValue::Text(pdb_name(&file));
@@ -174,15 +174,15 @@ impl<'f> Identifier<'f> {
         }
         let file = self.files.known.get(&(path.to_lowercase(), time, size))?;
         let (pdb, version) = (file.pdb, file.version.clone());
-        Some(ImageIdentity { pid, base, size, time_stamp: time, path, pdb, version })
+        Some(ImageIdentity { pid, base, size, link_time: time, path, pdb, version })
     }
 }
 
 /// What a file says of itself, as its record has it.
-fn version_of(v: &FileVersion, file: &str, size: u64, time_stamp: u32) -> [OwnedValue; 12] {
+fn version_of(v: &FileVersion, file: &str, size: u64, link_time: u32) -> [OwnedValue; 12] {
     values![
         u32::try_from(size).unwrap_or(u32::MAX),
-        time_stamp,
+        link_time,
         file,
         v.description.as_str(),
         v.version.as_str(),

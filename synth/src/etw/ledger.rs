@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use etl_format::read::BufferHeader;
-use etl_format::write::Medium;
+use etl_format::write::Output;
 
 /// What became of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,12 +99,12 @@ type Seen = Rc<RefCell<Vec<Placed>>>;
 
 /// A medium that tells the ledger which buffer was put where.
 pub(super) struct Watched {
-    medium: Box<dyn Medium>,
+    medium: Box<dyn Output>,
     file: Arc<str>,
     seen: Seen,
 }
 
-impl Medium for Watched {
+impl Output for Watched {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
         // What is no buffer is the last byte of a preallocated file.
         if let Ok(header) = BufferHeader::parse(bytes, at)
@@ -118,8 +118,8 @@ impl Medium for Watched {
         self.medium.write_at(at, bytes)
     }
 
-    fn can_go_back(&self) -> bool {
-        self.medium.can_go_back()
+    fn is_seekable(&self) -> bool {
+        self.medium.is_seekable()
     }
 
     fn flush(&mut self) -> etl_format::Result<()> {
@@ -183,7 +183,7 @@ impl Ledger {
     }
 
     /// A medium that this ledger watches.
-    pub fn watch(&self, file: &str, medium: Box<dyn Medium>) -> Watched {
+    pub fn watch(&self, file: &str, medium: Box<dyn Output>) -> Watched {
         Watched { medium, file: file.into(), seen: Rc::clone(&self.seen) }
     }
 

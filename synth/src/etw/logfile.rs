@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Options, Trace};
 use etl_format::write::record::Record;
-use etl_format::write::{LogFileHeader, Resume, Session as Writer, SessionConfig, Summary};
+use etl_format::write::{LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
 
 use super::disk::Disk;
 use super::ledger::Ledger;
@@ -86,7 +86,7 @@ impl LogFile {
 
     /// Bytes free in the current buffer of a processor.
     pub fn room(&self, processor: u16) -> usize {
-        self.writer.room(processor)
+        self.writer.free_bytes(processor)
     }
 
     /// Buffers that hold something.
@@ -109,7 +109,7 @@ impl LogFile {
         lose: impl FnOnce() -> bool,
     ) -> etl_format::Result<bool> {
         let lane = self.lane(processor);
-        let full = len > self.writer.room(processor);
+        let full = len > self.writer.free_bytes(processor);
         if full && lose() {
             self.writer.lose_buffer(processor)?;
             self.ledger.lose(lane);
@@ -131,9 +131,9 @@ impl LogFile {
     }
 
     /// The disk has taken the buffer that was sealed first; `false` when there is none.
-    pub fn flush_one(&mut self, stamp: i64, store: &mut dyn Store) -> etl_format::Result<bool> {
+    pub fn flush_one(&mut self, timestamp: i64, store: &mut dyn Store) -> etl_format::Result<bool> {
         let lost = self.writer.summary().buffers_lost;
-        let any = self.writer.flush_one(stamp)?;
+        let any = self.writer.flush_one(timestamp)?;
         if any {
             self.catch_up(store)?;
             self.ledger.flushed(self.writer.summary().buffers_lost == lost);
@@ -153,22 +153,22 @@ impl LogFile {
     }
 
     /// Writes all that is there.
-    pub fn flush(&mut self, stamp: i64, store: &mut dyn Store) -> etl_format::Result<()> {
+    pub fn flush(&mut self, timestamp: i64, store: &mut dyn Store) -> etl_format::Result<()> {
         self.seal_all();
-        while self.flush_one(stamp, store)? {}
+        while self.flush_one(timestamp, store)? {}
         Ok(())
     }
 
-    /// Ends the file at a stamp and a time, or leaves it as the loss of power does when there is
+    /// Ends the file at a timestamp and a time, or leaves it as the loss of power does when there is
     /// none. What the writer counted, the files, and what became of their buffers.
     pub fn close(
         mut self,
         end: Option<(i64, i64)>,
         store: &mut dyn Store,
-    ) -> etl_format::Result<(Summary, Vec<String>, Ledger)> {
+    ) -> etl_format::Result<(SessionSummary, Vec<String>, Ledger)> {
         let (_, summary) = match end {
-            Some((stamp, filetime)) => {
-                self.flush(stamp, store)?;
+            Some((timestamp, filetime)) => {
+                self.flush(timestamp, store)?;
                 self.writer.close(Some(filetime))?
             }
             None => self.writer.abandon()?,
@@ -189,7 +189,7 @@ pub(super) fn bytes_of(name: &str, store: &mut dyn Store) -> Option<Vec<u8>> {
 fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(SessionConfig, Resume)> {
     let trace = Trace::open(old, &Options::default())?;
     let new = std::mem::replace(&mut config.header, LogFileHeader::from(trace.header()));
-    // Stamps are told from where the file begins; the mode is the new session's.
+    // Timestamps are told from where the file begins; the mode is the new session's.
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();
@@ -198,16 +198,16 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
         at: old.len() as u64,
         buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
         next_sequence: last.map_or(1, |b| b.sequence_number.saturating_add(1)),
-        last_flush: last.map_or(new.stamp, |b| flushed_at(old, b.offset)),
+        last_flush: last.map_or(new.timestamp, |b| flushed_at(old, b.offset)),
     };
     Ok((config, resume))
 }
 
-/// The flush stamp in the header of a buffer.
+/// The flush timestamp in the header of a buffer.
 fn flushed_at(file: &[u8], buffer: u64) -> i64 {
     let at = usize::try_from(buffer).unwrap_or(usize::MAX).saturating_add(0x10);
-    let stamp = file.get(at..at.saturating_add(8)).and_then(|bytes| bytes.try_into().ok());
-    stamp.map_or(0, i64::from_le_bytes)
+    let timestamp = file.get(at..at.saturating_add(8)).and_then(|bytes| bytes.try_into().ok());
+    timestamp.map_or(0, i64::from_le_bytes)
 }
 
 /// Whether a session can go on in a file: its buffers, clock and processors must be those of the

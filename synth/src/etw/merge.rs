@@ -3,7 +3,7 @@
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::FileSource;
-use etl_format::write::merge::{MergeOptions, merge_adding};
+use etl_format::rewrite::merge::{MergeOptions, merge_adding};
 use etl_schema::EventSchema;
 
 use super::disk::Disk;
@@ -50,9 +50,9 @@ impl Etw<'_> {
         let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
         let now = Some(self.clock.filetime(at));
         let options = MergeOptions { now, compression, ..MergeOptions::default() };
-        merge_adding(files, Disk::new(medium), &options, |record, stamp, added| {
+        merge_adding(files, Disk::new(medium), &options, |record, timestamp, added| {
             match &mut identifier {
-                Some(identifier) => identifier.identify(record, stamp, added),
+                Some(identifier) => identifier.identify(record, timestamp, added),
                 None => Ok(()),
             }
         })

@@ -240,16 +240,16 @@ impl<'s> Etw<'s> {
                 self.keep_writing(index, at);
             }
             Duty::Written(index) => {
-                let stamp = self.stamp(index, at);
+                let timestamp = self.timestamp(index, at);
                 if let Some(session) = self.sessions.get_mut(index) {
-                    session.written(stamp, self.store)?;
+                    session.written(timestamp, self.store)?;
                 }
                 self.keep_writing(index, at);
             }
             Duty::Delivered(index) => {
-                let stamp = self.stamp(index, at);
+                let timestamp = self.timestamp(index, at);
                 if let Some(session) = self.sessions.get_mut(index) {
-                    session.delivered(stamp)?;
+                    session.delivered(timestamp)?;
                 }
                 self.tell_buffers(index)?;
                 self.keep_writing(index, at);
@@ -281,9 +281,9 @@ impl<'s> Etw<'s> {
         }
     }
 
-    /// The raw stamp of a moment in a session.
-    pub fn stamp(&self, session: usize, at: Nanos) -> i64 {
-        self.sessions.get(session).map_or(0, |s| s.stamp(&self.clock, at))
+    /// The raw timestamp of a moment in a session.
+    pub fn timestamp(&self, session: usize, at: Nanos) -> i64 {
+        self.sessions.get(session).map_or(0, |s| s.timestamp(&self.clock, at))
     }
 
     /// Who watches.

@@ -14,21 +14,21 @@ use super::ledger::{Fate, Ledger};
 pub(super) struct Held {
     processor: u16,
     bytes: Vec<u8>,
-    /// End and stamp of each record.
+    /// End and timestamp of each record.
     marks: Vec<(usize, Option<i64>)>,
 }
 
 impl Held {
     /// Puts its records into a trace, as a buffer of their own.
-    pub fn put(&self, writer: &mut Writer<Disk>, stamp: i64) -> etl_format::Result<()> {
+    pub fn put(&self, writer: &mut Writer<Disk>, timestamp: i64) -> etl_format::Result<()> {
         let mut from = 0;
-        for &(end, stamp) in &self.marks {
+        for &(end, timestamp) in &self.marks {
             let bytes = self.bytes.get(from..end).unwrap_or_default();
-            writer.write(self.processor, &Raw { bytes, stamp })?;
+            writer.write(self.processor, &Raw { bytes, timestamp })?;
             from = end.next_multiple_of(8);
         }
         writer.seal(self.processor)?;
-        writer.flush(stamp)
+        writer.flush(timestamp)
     }
 }
 
@@ -118,7 +118,7 @@ impl Pool {
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(full) };
         lane.processor = processor;
         record.encode(&mut lane.bytes)?;
-        lane.marks.push((lane.bytes.len(), record.stamp()));
+        lane.marks.push((lane.bytes.len(), record.timestamp()));
         let aligned = lane.bytes.len().next_multiple_of(8);
         lane.bytes.resize(aligned, 0);
         self.ledger.event(u16::try_from(index).unwrap_or(u16::MAX), number);
@@ -144,24 +144,28 @@ impl Pool {
     }
 
     /// Writes everything into a trace, oldest first: how many events that were.
-    pub fn write_all(&mut self, into: &mut Writer<Disk>, stamp: i64) -> etl_format::Result<u64> {
+    pub fn write_all(
+        &mut self,
+        into: &mut Writer<Disk>,
+        timestamp: i64,
+    ) -> etl_format::Result<u64> {
         self.seal_all();
         let mut events = 0;
         while let Some(held) = self.sealed.pop_front() {
             events += held.marks.len() as u64;
-            held.put(into, stamp)?;
+            held.put(into, timestamp)?;
             self.ledger.flushed(true);
         }
         Ok(events)
     }
 
     /// The consumer gets the oldest buffer.
-    pub fn deliver(&mut self, stamp: i64) -> etl_format::Result<()> {
+    pub fn deliver(&mut self, timestamp: i64) -> etl_format::Result<()> {
         let Some(consumer) = &mut self.consumer else { return Ok(()) };
         let Some(held) = self.sealed.pop_front() else { return Ok(()) };
         match &mut consumer.copy {
             Some(copy) => {
-                held.put(copy, stamp)?;
+                held.put(copy, timestamp)?;
                 self.ledger.flushed(true);
                 self.kept += held.marks.len() as u64;
             }
@@ -172,10 +176,10 @@ impl Pool {
     }
 
     /// The session is over: what the consumer has not got it gets now, or nobody does.
-    pub fn end(&mut self, stamp: i64, filetime: i64) -> etl_format::Result<()> {
+    pub fn end(&mut self, timestamp: i64, filetime: i64) -> etl_format::Result<()> {
         self.seal_all();
         while self.consumer.is_some() && self.has_sealed() {
-            self.deliver(stamp)?;
+            self.deliver(timestamp)?;
         }
         self.leave(filetime)?;
         self.sealed.clear();

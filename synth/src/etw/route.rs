@@ -219,12 +219,12 @@ impl Etw<'_> {
             let Some(target) = self.sessions.get_mut(session) else { continue };
             match outcome {
                 Outcome::Recorded if together || target.is_independent() => {
-                    let stamp = target.stamp(&self.clock, origin.at);
+                    let timestamp = target.timestamp(&self.clock, origin.at);
                     let size = len(items);
                     let payload = &self.payload;
                     let private = target.process.is_some();
                     let record =
-                        RecordOf { origin, event, provider, private, stamp, items, payload };
+                        RecordOf { origin, event, provider, private, timestamp, items, payload };
                     if target.write(origin.processor, self.raised, &record, size)? {
                         to_write.push(session);
                     }
@@ -242,7 +242,7 @@ impl Etw<'_> {
         let raised = Raised {
             number: self.raised,
             at: origin.at,
-            stamp: self.clock.stamp(etl_format::constants::ClockType::QPC, origin.at),
+            timestamp: self.clock.timestamp(etl_format::constants::ClockType::QPC, origin.at),
             processor: origin.processor,
             pid: origin.pid,
             tid: origin.tid,
@@ -313,7 +313,7 @@ struct RecordOf<'a> {
     event: &'a Event<'a>,
     provider: Guid,
     private: bool,
-    stamp: i64,
+    timestamp: i64,
     items: &'a [Extended<'a>],
     payload: &'a [u8],
 }
@@ -321,7 +321,7 @@ struct RecordOf<'a> {
 impl Record for RecordOf<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
         let (origin, event) = (self.origin, self.event);
-        let (pointer_size, stamp) = (origin.pointer_size, self.stamp);
+        let (pointer_size, timestamp) = (origin.pointer_size, self.timestamp);
         let (process_id, thread_id) = (origin.pid, origin.tid);
         let d = event.descriptor;
         let payload = self.payload;
@@ -332,7 +332,7 @@ impl Record for RecordOf<'_> {
                 properties: EventProperties(0),
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 provider: self.provider,
                 descriptor: d,
                 kernel_time: 0,
@@ -349,7 +349,7 @@ impl Record for RecordOf<'_> {
                 version: d.version.into(),
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 class: self.provider,
                 kernel_time: 0,
                 user_time: origin.user_time,
@@ -362,7 +362,7 @@ impl Record for RecordOf<'_> {
                 hook,
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 kernel_time: 0,
                 user_time: origin.user_time,
                 payload,
@@ -375,7 +375,7 @@ impl Record for RecordOf<'_> {
                 sequence: 0,
                 component_id: 0,
                 guid: self.provider,
-                stamp,
+                timestamp,
                 thread_id,
                 process_id,
                 payload,
@@ -385,7 +385,7 @@ impl Record for RecordOf<'_> {
                 pointer_size,
                 version: d.version,
                 hook,
-                stamp,
+                timestamp,
                 pebs_index: None,
                 counters: &[],
                 payload,
@@ -394,7 +394,7 @@ impl Record for RecordOf<'_> {
         }
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }

@@ -5,7 +5,7 @@ use core::fmt;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_format::write::record::Record;
 use etl_format::write::{
-    HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, Summary, TimeZone,
+    HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
 };
 use etl_schema::controller::GroupMasks;
 
@@ -42,7 +42,7 @@ pub(crate) struct Session {
     file: Option<LogFile>,
     pool: Option<Pool>,
     config: SessionConfig,
-    summary: Summary,
+    summary: SessionSummary,
     /// The files that it wrote.
     pub files: Vec<String>,
     /// What became of the buffers of the file, when the session is over.
@@ -83,9 +83,9 @@ pub struct SessionReport {
     pub started: Nanos,
     /// When it was stopped; `None` when nobody did.
     pub stopped: Option<Nanos>,
-    /// The clock of its stamps.
+    /// The clock of its timestamps.
     pub clock: ClockType,
-    /// Ticks by which its stamps run ahead of that clock.
+    /// Ticks by which its timestamps run ahead of that clock.
     pub skew: i64,
     /// Events put into its buffers.
     pub recorded: u64,
@@ -153,7 +153,7 @@ impl Session {
             file,
             pool,
             config,
-            summary: Summary::default(),
+            summary: SessionSummary::default(),
             files: Vec::new(),
             closed: None,
             recorded: 0,
@@ -196,9 +196,9 @@ impl Session {
         self.file.as_ref().is_some_and(|file| file.files.iter().any(|f| f == name))
     }
 
-    /// The raw stamp of a moment in this session.
-    pub fn stamp(&self, clock: &Clock, at: Nanos) -> i64 {
-        clock.stamp(self.plan.clock, at).saturating_add(skew(&self.plan))
+    /// The raw timestamp of a moment in this session.
+    pub fn timestamp(&self, clock: &Clock, at: Nanos) -> i64 {
+        clock.timestamp(self.plan.clock, at).saturating_add(skew(&self.plan))
     }
 
     /// Whether a record of this length finds room, in the current buffer of its processor or in a
@@ -293,18 +293,18 @@ impl Session {
     }
 
     /// The disk has taken a buffer.
-    pub fn written(&mut self, stamp: i64, store: &mut dyn Store) -> Result<()> {
+    pub fn written(&mut self, timestamp: i64, store: &mut dyn Store) -> Result<()> {
         self.disk_busy = false;
         let Some(file) = &mut self.file else { return Ok(()) };
-        file.flush_one(stamp, store).map_err(|source| failed(&self.plan, source))?;
+        file.flush_one(timestamp, store).map_err(|source| failed(&self.plan, source))?;
         Ok(())
     }
 
     /// The consumer has taken a buffer.
-    pub fn delivered(&mut self, stamp: i64) -> Result<()> {
+    pub fn delivered(&mut self, timestamp: i64) -> Result<()> {
         self.consumer_busy = false;
         let Some(pool) = &mut self.pool else { return Ok(()) };
-        pool.deliver(stamp).map_err(|source| failed(&self.plan, source))
+        pool.deliver(timestamp).map_err(|source| failed(&self.plan, source))
     }
 
     /// Somebody reads the session from now on, and keeps a file of it if one is named.
@@ -342,13 +342,13 @@ impl Session {
     /// there was a place to write it to.
     pub fn flush_now(
         &mut self,
-        stamp: i64,
+        timestamp: i64,
         filetime: i64,
         to: Option<&str>,
         store: &mut dyn Store,
     ) -> Result<bool> {
         if let Some(file) = &mut self.file {
-            file.flush(stamp, store).map_err(|source| failed(&self.plan, source))?;
+            file.flush(timestamp, store).map_err(|source| failed(&self.plan, source))?;
             self.seal_all();
             return Ok(true);
         }
@@ -363,7 +363,7 @@ impl Session {
         let mut run = || {
             pool.seal_all();
             let mut copy = copy(&self.config, &name, self.lost, &pool.ledger, store)?;
-            self.flushed += pool.write_all(&mut copy, stamp)?;
+            self.flushed += pool.write_all(&mut copy, timestamp)?;
             let (_, summary) = copy.close(Some(filetime))?;
             pool.ledger.look();
             self.summary.buffers_written += summary.buffers_written;
@@ -404,14 +404,14 @@ impl Session {
         if !std::mem::take(&mut self.running) {
             return Ok(());
         }
-        let (stamp, filetime) = (self.stamp(clock, at), clock.filetime(at));
+        let (timestamp, filetime) = (self.timestamp(clock, at), clock.filetime(at));
         let mut run = || {
             if let Some(pool) = &mut self.pool {
-                pool.end(stamp, filetime)?;
+                pool.end(timestamp, filetime)?;
                 (self.delivered, self.kept) = (pool.delivered, pool.kept);
             }
             if let Some(file) = self.file.take() {
-                let end = (!abandon).then_some((stamp, filetime));
+                let end = (!abandon).then_some((timestamp, filetime));
                 let (summary, files, ledger) = file.close(end, store)?;
                 self.summary = summary;
                 let copies = std::mem::replace(&mut self.files, files);
@@ -465,14 +465,18 @@ fn copy(
     header.maximum_file_size = 0;
     header.events_lost = u32::try_from(lost).unwrap_or(u32::MAX);
     header.log_file_name = format!("C:\\traces\\{name}").encode_utf16().collect();
-    let (size, stamp) = (header.buffer_size, header.stamp);
-    let resume =
-        Resume { at: size.into(), buffers: 1, next_sequence: ledger.oldest(), last_flush: stamp };
+    let (size, timestamp) = (header.buffer_size, header.timestamp);
+    let resume = Resume {
+        at: size.into(),
+        buffers: 1,
+        next_sequence: ledger.oldest(),
+        last_flush: timestamp,
+    };
     let medium = ledger.watch(name, store.create(name)?);
     Writer::append(Disk::new(Box::new(medium)), config, resume)
 }
 
-/// Ticks by which the stamps of a session run ahead.
+/// Ticks by which the timestamps of a session run ahead.
 fn skew(plan: &SessionPlan) -> i64 {
     plan.faults.iter().fold(0, |sum: i64, fault| match fault {
         Fault::Skew(ticks) => sum.saturating_add(*ticks),
@@ -512,7 +516,7 @@ pub(super) fn config(
         stated_pointer_size: width.bytes() as u32,
         thread_id: tid,
         process_id: pid,
-        stamp: clock.stamp(plan.clock, at).saturating_add(skew(plan)),
+        timestamp: clock.timestamp(plan.clock, at).saturating_add(skew(plan)),
         buffer_size: plan.buffer_size,
         os_major,
         os_minor,
@@ -538,7 +542,7 @@ pub(super) fn config(
         },
         ..LogFileHeader::new()
     };
-    let stamp = header.stamp;
+    let timestamp = header.timestamp;
     let mut config = SessionConfig::new(header);
     config.logger_id = id;
     config.hold_sealed = true;
@@ -550,7 +554,7 @@ pub(super) fn config(
         };
         let mut payload = Vec::new();
         partition.encode(&mut payload);
-        config.add_extra(&partition.record(&payload, width, stamp, pid, tid))?;
+        config.add_header_record(&partition.record(&payload, width, timestamp, pid, tid))?;
     }
     // The kernel's own sessions say that nothing is asked for yet.
     if !plan.kernel.is_empty() {
@@ -558,7 +562,7 @@ pub(super) fn config(
         let extension = HeaderGroup::Extension { masks: [0; 8], kernel_event_version };
         let mut payload = Vec::new();
         extension.encode(&mut payload);
-        config.add_extra(&extension.record(&payload, width, stamp, pid, tid))?;
+        config.add_header_record(&extension.record(&payload, width, timestamp, pid, tid))?;
     }
     Ok(config)
 }

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
-use etl_format::write::Medium;
+use etl_format::write::Output;
 
 /// A place for files.
 pub trait Store {
@@ -13,13 +13,13 @@ pub trait Store {
     ///
     /// # Errors
     /// Whatever the place reports.
-    fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>>;
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>>;
 
     /// A file that is there, to be gone on with. By default it is made once more with its bytes.
     ///
     /// # Errors
     /// Whatever the place reports, and when there is no such file.
-    fn reopen(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+    fn reopen(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
         let mut bytes = Vec::new();
         self.open(name)?.read_to_end(&mut bytes)?;
         let mut medium = self.create(name)?;
@@ -71,7 +71,7 @@ impl Memory {
 }
 
 impl Store for Memory {
-    fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
         let bytes = Rc::new(RefCell::new(Vec::new()));
         self.files.retain(|(n, _)| n != name);
         self.files.push((name.to_owned(), Rc::clone(&bytes)));
@@ -127,7 +127,7 @@ impl Seek for Shared {
 /// Bytes that grow as they are written.
 struct Growing(Rc<RefCell<Vec<u8>>>);
 
-impl Medium for Growing {
+impl Output for Growing {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
         let too_far = || io::Error::new(io::ErrorKind::OutOfMemory, "beyond the address space");
         let at = usize::try_from(at).map_err(|_| etl_format::Error::from(too_far()))?;
@@ -142,7 +142,7 @@ impl Medium for Growing {
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         true
     }
 
@@ -186,7 +186,7 @@ impl fmt::Debug for Counted {
 }
 
 impl Store for Counted {
-    fn create(&mut self, name: &str) -> io::Result<Box<dyn Medium>> {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
         let to = self.to.as_mut().map(|store| store.create(name)).transpose()?;
         Ok(Box::new(CountedFile { bytes: Rc::clone(&self.bytes), end: 0, to }))
     }
@@ -207,10 +207,10 @@ impl Store for Counted {
 struct CountedFile {
     bytes: Rc<Cell<u64>>,
     end: u64,
-    to: Option<Box<dyn Medium>>,
+    to: Option<Box<dyn Output>>,
 }
 
-impl Medium for CountedFile {
+impl Output for CountedFile {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
         // Nobody looks at them: they are written all the same.
         let bytes = core::hint::black_box(bytes);
@@ -220,7 +220,7 @@ impl Medium for CountedFile {
         self.to.as_mut().map_or(Ok(()), |file| file.write_at(at, bytes))
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         true
     }
 

@@ -239,7 +239,7 @@ pub(crate) fn image(
         OwnedValue::Pointer(image.size),
         pid,
         image.checksum,
-        image.time_stamp,
+        image.link_time,
         0u8,
         1u8,
         0u16,

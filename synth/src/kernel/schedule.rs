@@ -103,15 +103,15 @@ pub(crate) fn stack(
     Ok(())
 }
 
-/// A stack for one session: it names the event by the session's own stamp.
+/// A stack for one session: it names the event by the session's own timestamp.
 fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) -> Result<()> {
     if frames.is_empty() {
         return Ok(());
     }
     let table = layout(STACK_WALK, 32, 0)?;
-    let stamp = etw.stamp(session, origin.at);
+    let timestamp = etw.timestamp(session, origin.at);
     let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
-    let values = values![stamp.cast_unsigned(), origin.pid, origin.tid, addresses];
+    let values = values![timestamp.cast_unsigned(), origin.pid, origin.tid, addresses];
     let event = classic(table, Form::PerfInfo(0x1820), 32, 2, &values);
     tell_one(etw, session, origin, &event)
 }

@@ -1,4 +1,4 @@
-//! Simulated time, and the clocks that sessions stamp their events with.
+//! Simulated time, and the clocks that sessions timestamp their events with.
 
 use etl_format::constants::ClockType;
 
@@ -31,9 +31,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The raw stamp of a session whose clock is of this type.
+    /// The raw timestamp of a session whose clock is of this type.
     #[must_use]
-    pub fn stamp(&self, kind: ClockType, at: Nanos) -> i64 {
+    pub fn timestamp(&self, kind: ClockType, at: Nanos) -> i64 {
         let ticks = |frequency: u64| {
             // What most machines have: a division by a number that is known when this is compiled.
             if frequency == COMMON_FREQUENCY
@@ -88,11 +88,11 @@ mod tests {
     fn each_clock_counts_in_its_own_unit() {
         let clock =
             Clock { frequency: 3_000_000, cpu_mhz: 2_000, start: 1_000_000, uptime: 2 * SECOND };
-        assert_eq!(clock.stamp(ClockType::QPC, SECOND), 9_000_000);
-        assert_eq!(clock.stamp(ClockType::SYSTEM_TIME, SECOND), 11_000_000);
-        assert_eq!(clock.stamp(ClockType::CPU_CYCLE, 500), 4_000_001_000);
+        assert_eq!(clock.timestamp(ClockType::QPC, SECOND), 9_000_000);
+        assert_eq!(clock.timestamp(ClockType::SYSTEM_TIME, SECOND), 11_000_000);
+        assert_eq!(clock.timestamp(ClockType::CPU_CYCLE, 500), 4_000_001_000);
         assert_eq!(clock.boot(), 1_000_000 - 20_000_000);
         // A third of a nanosecond is not lost over a year.
-        assert_eq!(clock.stamp(ClockType::QPC, 31_536_000 * SECOND), 94_608_006_000_000);
+        assert_eq!(clock.timestamp(ClockType::QPC, 31_536_000 * SECOND), 94_608_006_000_000);
     }
 }

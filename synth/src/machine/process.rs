@@ -15,7 +15,7 @@ pub(crate) struct Image {
     pub base: u64,
     pub size: u64,
     pub checksum: u32,
-    pub time_stamp: u32,
+    pub link_time: u32,
     pub pdb: Option<(Guid, u32)>,
     /// What its file says of itself.
     pub about: About,

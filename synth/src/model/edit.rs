@@ -59,9 +59,9 @@ pub enum RecordAction {
     Alter(Box<Changes>),
     /// It is put before the first, or behind the last, of these; it takes over its moment.
     Move(Select, Side),
-    /// It changes places with the next event of its thread, stamps in order.
+    /// It changes places with the next event of its thread, timestamps in order.
     Swap,
-    /// It changes places with the record before it in its buffer, stamps out of order.
+    /// It changes places with the record before it in its buffer, timestamps out of order.
     Disorder,
 }
 
@@ -93,7 +93,7 @@ pub struct Changes {
     pub level: Option<u8>,
     /// Keywords of an event.
     pub keyword: Option<u64>,
-    /// Ticks that its stamp is moved by.
+    /// Ticks that its timestamp is moved by.
     pub shift: i64,
     /// Fields by name, with the values they get; of an array its first element.
     pub fields: Vec<(String, Given)>,

@@ -60,7 +60,7 @@ pub enum Fault {
     NotClosed,
     /// Every `n`-th buffer is lost on its way to the disk.
     LostBuffers(u32),
-    /// The stamps run ahead of those of other sessions by this many ticks.
+    /// The timestamps run ahead of those of other sessions by this many ticks.
     Skew(i64),
     /// Every `n`-th event is lost though there is room for it, and counted.
     LostEvents(u32),
@@ -125,7 +125,7 @@ pub struct SessionPlan {
     pub maximum_size: u32,
     /// Time after which what was logged is written though buffers are not full; 0: never.
     pub flush_timer: Nanos,
-    /// The clock of the stamps.
+    /// The clock of the timestamps.
     pub clock: ClockType,
     /// Providers enabled as soon as it runs.
     pub providers: Vec<EnablePlan>,

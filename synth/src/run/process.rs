@@ -67,7 +67,7 @@ impl Simulation<'_> {
                         base: kernel::address(width, *base),
                         size: *size,
                         checksum: *size as u32,
-                        time_stamp: 0x5f00_0000,
+                        link_time: 0x5f00_0000,
                         pdb: Some(Image::usual_pdb(path)),
                         about: About::default(),
                     })
@@ -245,7 +245,7 @@ impl Simulation<'_> {
                         base: process.space.image(size),
                         size,
                         checksum: plan.size ^ 0x1_0000,
-                        time_stamp: 0x5e00_0000 | plan.size >> 4,
+                        link_time: 0x5e00_0000 | plan.size >> 4,
                         pdb: (!plan.bare)
                             .then(|| plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path))),
                         path: plan.path,

@@ -21,7 +21,7 @@ pub struct KnownEvent {
     /// When.
     pub at: Nanos,
     /// The performance counter then.
-    pub stamp: i64,
+    pub timestamp: i64,
     /// On which processor.
     pub processor: u16,
     /// In which process.
@@ -114,7 +114,7 @@ impl Witness for Gathered {
         self.events.push(KnownEvent {
             number: e.number,
             at: e.at,
-            stamp: e.stamp,
+            timestamp: e.timestamp,
             processor: e.processor,
             pid: e.pid,
             tid: e.tid,

@@ -67,7 +67,7 @@ impl<W: Write> Witness for Lines<W> {
             Form::Message(_) => "message",
         };
         put(out, format_args!("{{\"kind\":\"event\",\"n\":{},\"at\":{}", e.number, e.at));
-        put(out, format_args!(",\"stamp\":{},\"cpu\":{}", e.stamp, e.processor));
+        put(out, format_args!(",\"stamp\":{},\"cpu\":{}", e.timestamp, e.processor));
         put(out, format_args!(",\"pid\":{},\"tid\":{}", e.pid, e.tid));
         put(out, format_args!(",\"form\":\"{form}\",\"provider\":\"{}\"", e.provider));
         if let Form::System(hook) | Form::PerfInfo(hook) = e.form {
@@ -266,9 +266,9 @@ impl<W: Write> Witness for Lines<W> {
         let out = &mut self.line;
         out.extend(b"{\"kind\":\"identity\",\"file\":");
         string(out, file);
-        let ImageIdentity { pid, base, size, time_stamp, path, pdb, version } = image;
+        let ImageIdentity { pid, base, size, link_time, path, pdb, version } = image;
         put(out, format_args!(",\"pid\":{pid},\"base\":{base},\"size\":{size}"));
-        put(out, format_args!(",\"timeStamp\":{time_stamp},\"path\":"));
+        put(out, format_args!(",\"timeStamp\":{link_time},\"path\":"));
         string(out, path);
         put_pdb(out, *pdb);
         if let Some(v) = version {

@@ -27,8 +27,8 @@ pub(super) fn file(data: &[u8]) {
     }
     assert!(reader.next_record().expect("the end stays").is_none());
     let clock = reader.header().clock();
-    for stamp in [i64::MIN, -1, 0, 1, i64::MAX] {
-        let _ = (clock.filetime(stamp), reader.header().logger_name());
+    for timestamp in [i64::MIN, -1, 0, 1, i64::MAX] {
+        let _ = (clock.filetime(timestamp), reader.header().logger_name());
     }
     if records < 1 << 16 {
         sane(&salvage_within(data, LIMITS), data);
@@ -75,8 +75,8 @@ pub(super) fn header(data: &[u8]) {
     if let Ok(header) = FileHeader::parse(data, 0x48) {
         let clock = header.clock();
         let _ = (header.is_closed(), header.logger_name(), header.log_file_name());
-        for stamp in [i64::MIN, 0, i64::MAX] {
-            let _ = clock.filetime(stamp);
+        for timestamp in [i64::MIN, 0, i64::MAX] {
+            let _ = clock.filetime(timestamp);
         }
         let copy = etl_format::write::LogFileHeader::from(&header);
         let _ = copy.maximum_bytes();

@@ -13,7 +13,7 @@ use etl_format::read::{Mode, Options, OrderCheck, Trace};
 use etl_format::write::record::{
     Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
-use etl_format::write::{BufferPacker, File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig};
 
 use super::{format, mutate};
 
@@ -26,8 +26,8 @@ pub(super) fn run(data: &[u8]) {
     let mut records = trace.ordered().expect("in time order");
     let (mut count, mut last) = (0, i64::MIN);
     while let Some(record) = records.next_record().expect("the writer writes no damage") {
-        assert!(record.stamp() >= last || record.place().buffer_offset == 0, "out of order");
-        last = if record.place().buffer_offset == 0 { last } else { record.stamp() };
+        assert!(record.timestamp() >= last || record.location().buffer_offset == 0, "out of order");
+        last = if record.location().buffer_offset == 0 { last } else { record.timestamp() };
         count += 1;
     }
     assert_eq!(count, written + 1, "records are missing, or made up");
@@ -53,7 +53,7 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
         buffer_size: *u.choose(&[0x400, 0x1000])?,
         processors: u.int_in_range(1..=4)?,
         perf_freq: 10_000_000,
-        stamp: u.arbitrary()?,
+        timestamp: u.arbitrary()?,
         start_time: 133_000_000_000_000_000,
         ..LogFileHeader::new()
     };
@@ -67,8 +67,8 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
     let session = match packing {
         None => Session::create(medium, config),
         Some(format) => {
-            let packer = BufferPacker::new(format, Effort::Fast).expect("a known format");
-            Session::create_packed(medium, config, Box::new(packer))
+            let compressor = BufferCompressor::new(format, Effort::Fast).expect("a known format");
+            Session::create_compressed(medium, config, compressor)
         }
     };
     let mut session = session.expect("a session that can be");
@@ -129,7 +129,7 @@ fn record(
 ) -> Result<etl_format::Result<()>> {
     let pointer_size = if u.arbitrary()? { PointerSize::P8 } else { PointerSize::P4 };
     // Small steps, or anything.
-    let stamp = if u.ratio(9, 10)? { i64::from(u.arbitrary::<u16>()?) } else { u.arbitrary()? };
+    let timestamp = if u.ratio(9, 10)? { i64::from(u.arbitrary::<u16>()?) } else { u.arbitrary()? };
     let (thread_id, process_id) = (u.arbitrary()?, u.arbitrary::<u8>()?.into());
     let (kernel_time, user_time) = (u.arbitrary::<u8>()?.into(), 0);
     let version: u8 = u.int_in_range(0..=5)?;
@@ -148,7 +148,7 @@ fn record(
         version: version.into(),
         thread_id,
         process_id,
-        stamp,
+        timestamp,
         class,
         kernel_time,
         user_time,
@@ -163,7 +163,7 @@ fn record(
                 hook,
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 kernel_time,
                 user_time,
                 payload,
@@ -177,7 +177,7 @@ fn record(
                 hook,
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 payload,
             },
         ),
@@ -187,7 +187,7 @@ fn record(
                 pointer_size,
                 version,
                 hook,
-                stamp,
+                timestamp,
                 pebs_index: (version > 3).then_some(numbers[0]),
                 counters: &numbers[..usize::from(version % 4)],
                 payload,
@@ -212,7 +212,7 @@ fn record(
                 sequence: thread_id,
                 component_id: process_id,
                 guid: class,
-                stamp,
+                timestamp,
                 thread_id,
                 process_id,
                 payload,
@@ -226,7 +226,7 @@ fn record(
                 properties: EventProperties(0),
                 thread_id,
                 process_id,
-                stamp,
+                timestamp,
                 provider: class,
                 descriptor: Descriptor {
                     id: if kind == 6 { hook & 0xff } else { 0xfffe },

@@ -3,7 +3,7 @@
 //! A fuzzer that changes bytes at random mostly breaks the header or hits filler. These changes keep
 //! most of a trace sound and lie in one place.
 
-/// Values at the edges of something: sizes, counts, kinds, stamps.
+/// Values at the edges of something: sizes, counts, kinds, timestamps.
 const EDGES: [u64; 26] = [
     0,
     1,
@@ -178,7 +178,7 @@ fn one(data: &mut Vec<u8>, most: usize, dice: &mut Dice) {
             let bytes = data[from.0..from.0 + from.1.min(len)].to_vec();
             data[at..at + bytes.len()].copy_from_slice(&bytes);
         }
-        // A stamp.
+        // A timestamp.
         (10, Some((at, _))) => {
             let value = dice.edge();
             put(data, at + 0x10, 8, value);

@@ -9,8 +9,9 @@ use std::path::Path;
 use etl_format::compress::{Effort, compress};
 use etl_format::constants::{CompressionFormat, ExtendedType};
 use etl_format::read::{Options, Trace};
+use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Raw;
-use etl_format::write::{BufferPacker, File, Packer, Relog, RelogPlan};
+use etl_format::write::{BufferCompressor, File};
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::tables::TABLES;
 use etl_synth::scenario::{Settings, parse_with};
@@ -87,8 +88,8 @@ impl Material {
                 if *count > OF_A_KIND || kept.len() >= IN_A_TRACE || record.bytes().len() > 3000 {
                     continue;
                 }
-                let stamp = record.has_own_stamp().then(|| record.stamp());
-                kept.push((record.processor(), record.bytes().to_vec(), stamp));
+                let timestamp = record.has_own_timestamp().then(|| record.timestamp());
+                kept.push((record.processor(), record.bytes().to_vec(), timestamp));
                 let all = seen.entry(format!("{kind:?}").into_bytes()).or_insert(0);
                 *all += 1;
                 if *all == 1 {
@@ -109,15 +110,15 @@ impl Material {
         for packing in packings {
             let mut plan = RelogPlan::copying(&mut trace).expect("a plan");
             plan.header.buffer_size = 0x1000;
-            let packer = packing.map(|format| -> Box<dyn Packer> {
-                Box::new(BufferPacker::new(format, Effort::Default).expect("a known format"))
+            let compressor = packing.map(|format| -> BufferCompressor {
+                BufferCompressor::new(format, Effort::Default).expect("a known format")
             });
             let medium = File::new(Cursor::new(Vec::new()));
-            let Ok(mut relog) = Relog::begin(plan, medium, packer) else { continue };
-            for (processor, bytes, stamp) in kept.iter().skip(1) {
-                let raw = Raw { bytes, stamp: *stamp };
+            let Ok(mut relog) = Relogger::start(plan, medium, compressor) else { continue };
+            for (processor, bytes, timestamp) in kept.iter().skip(1) {
+                let raw = Raw { bytes, timestamp: *timestamp };
                 // One that is too long for the small buffers stays out.
-                let _ = relog.add(*processor, &raw);
+                let _ = relog.insert(*processor, &raw);
             }
             let (file, _) = relog.finish().expect("memory takes everything");
             let form = if packing.is_some() { "packed" } else { "plain" };

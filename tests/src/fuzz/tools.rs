@@ -5,8 +5,9 @@ use std::io::Cursor;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{Limits, Mode, Options, OrderCheck, Trace};
-use etl_format::write::merge::{Allow, MergeOptions};
-use etl_format::write::{BufferPacker, File, repack as packing};
+use etl_format::rewrite::merge::{Allow, MergeOptions};
+use etl_format::rewrite::repack as packing;
+use etl_format::write::{BufferCompressor, File};
 use etl_tools::scrub::{Action, Category, Mask, Policy};
 use etl_verify::snapshot::Snapshot;
 
@@ -55,7 +56,7 @@ pub(super) fn merge(data: &[u8]) {
     let read = Options { order: OrderCheck::Full, ..options() };
     let compression = (way & 0x40 != 0).then_some((CompressionFormat::XPRESS, Effort::Fast));
     let options = MergeOptions { read, allow, compression, ..MergeOptions::default() };
-    match etl_format::write::merge::merge(inputs, medium(), &options) {
+    match etl_format::rewrite::merge::merge(inputs, medium(), &options) {
         Ok((file, report)) => assert!(sound(file) > report.records()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -66,7 +67,7 @@ pub(super) fn slice(data: &[u8]) {
     let Some(mut trace) = open(data) else { return };
     let options = etl_tools::slice::Options { keep_state: !data.len().is_multiple_of(3) };
     let select = |record: &etl_format::read::Record<'_>, subject: &etl_tools::slice::Subject| {
-        record.stamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
+        record.timestamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
     };
     match etl_tools::slice::slice(&mut trace, select, options, medium(), None, |_| {}) {
         Ok((file, summary)) => assert!(sound(file) >= summary.selected),
@@ -121,7 +122,7 @@ pub(super) fn diff(data: &[u8]) {
 }
 
 pub(super) fn repair(data: &[u8]) {
-    match etl_format::write::repair::repair(data, medium(), LIMITS, |_| {}) {
+    match etl_format::rewrite::repair::repair(data, medium(), LIMITS, |_| {}) {
         Ok((file, report)) => {
             assert!(sound(file) > 0);
             for damage in &report.damage {
@@ -138,9 +139,9 @@ pub(super) fn repack(data: &[u8]) {
     let format =
         [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
             [data.len() % 3];
-    let mut packer = BufferPacker::new(format, Effort::Fast).expect("a known format");
+    let compressor = BufferCompressor::new(format, Effort::Fast).expect("a known format");
     let mut packed = Vec::new();
-    if packing::compress(data, &mut packed, &mut packer, &strict, |_| {}).is_err() {
+    if packing::compress(data, &mut packed, &compressor, &strict, |_| {}).is_err() {
         let mut plain = Vec::new();
         let _ = packing::decompress(data, &mut plain, &strict, |_| {});
         return;
@@ -150,7 +151,7 @@ pub(super) fn repack(data: &[u8]) {
         // A buffer that is larger than the file header says has no place in a plain file.
         return;
     }
-    let stamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
+    let timestamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
         // Buffers are looked into at different times when they are packed, so only the exact order is the same.
         let exact = Options { order: OrderCheck::Full, ..options() };
         let mut trace = Trace::open(bytes, &exact).expect("a trace");
@@ -159,12 +160,12 @@ pub(super) fn repack(data: &[u8]) {
         while let Ok(Some(record)) = records.next_record() {
             // Header events say of the compression what is true of each file.
             if record.hook() != Some(etl_format::constants::hook::HEADER) {
-                out.push((record.stamp(), record.bytes().to_vec()));
+                out.push((record.timestamp(), record.bytes().to_vec()));
             }
         }
         out
     };
-    let (packed, plain) = (stamps(&packed), stamps(&plain));
+    let (packed, plain) = (timestamps(&packed), timestamps(&plain));
     assert_eq!(packed.len(), plain.len());
     for (number, (packed, plain)) in packed.iter().zip(&plain).enumerate() {
         assert_eq!(packed, plain, "record {number}");

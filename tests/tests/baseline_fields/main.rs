@@ -173,7 +173,7 @@ fn fields_are_those_of_the_baselines() {
         let mut records = trace.ordered().unwrap();
         while let Some(record) = records.next_record().unwrap() {
             store.learn(&record);
-            let since = clock.filetime(record.stamp()) - clock.start_time;
+            let since = clock.filetime(record.timestamp()) - clock.start_time;
             for &at in by_time.range((since - 10) / 10..=(since + 10) / 10).flat_map(|(_, at)| at) {
                 let line = &lines[at];
                 if (line.processor, line.length) != (record.processor(), record.payload().len()) {

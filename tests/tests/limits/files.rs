@@ -85,7 +85,8 @@ fn every_number_in_the_header_event() {
 #[test]
 fn every_size_of_every_kind_of_record() {
     let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &[7u8; 24][..])).collect();
-    let many = Event { stamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
+    let many =
+        Event { timestamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
     let records = [
         system(true, 0x0301, 1000, b"payload"),
         compact(false, 0x0501, 1001, b"pay"),
@@ -171,16 +172,17 @@ fn any_number_of_processors() {
 }
 
 #[test]
-fn stamps_at_the_edges() {
+fn timestamps_at_the_edges() {
     let edges = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
     let mut file = File::new(0x1000);
-    for (cpu, stamp) in edges.into_iter().enumerate() {
-        file = file.buffer(cpu as u16, &run(stamp.min(i64::MAX - 2), 2));
-        file = file.buffer(cpu as u16, &[event(true, 1, stamp, b""), full(true, 1, stamp, b"")]);
+    for (cpu, timestamp) in edges.into_iter().enumerate() {
+        file = file.buffer(cpu as u16, &run(timestamp.min(i64::MAX - 2), 2));
+        file = file
+            .buffer(cpu as u16, &[event(true, 1, timestamp, b""), full(true, 1, timestamp, b"")]);
     }
     for (start, freq) in [(0, 0), (i64::MAX, 1), (i64::MIN, i64::MAX), (1, -1), (-1, i64::MIN)] {
-        for stamp in edges {
-            file.event.stamp = stamp;
+        for timestamp in edges {
+            file.event.timestamp = timestamp;
             (file.event.start_time, file.event.perf_freq, file.event.end_time) =
                 (start, freq, start);
             file.event.boot_time = freq;
@@ -200,11 +202,11 @@ fn sessions_at_the_edges() {
     let edges = [i64::MIN, -1, 0, 133_000_000_000_000_000, i64::MAX];
     let far = |a: usize, b: usize, c: usize, d: usize| [a, b, c, d].map(|i| edges[i]);
     for n in 0..edges.len().pow(4) {
-        let [start, end, first, stamp] = far(n % 5, n / 5 % 5, n / 25 % 5, n / 125);
-        let mut file = File::new(0x400).buffer(0, &[event(true, 1, stamp, b"")]);
+        let [start, end, first, timestamp] = far(n % 5, n / 5 % 5, n / 25 % 5, n / 125);
+        let mut file = File::new(0x400).buffer(0, &[event(true, 1, timestamp, b"")]);
         (file.event.start_time, file.event.end_time) = (start, end);
-        (file.event.stamp, file.event.boot_time) = (first, start);
-        // Stamps are FILETIMEs themselves, or ticks of 100 ns.
+        (file.event.timestamp, file.event.boot_time) = (first, start);
+        // Timestamps are FILETIMEs themselves, or ticks of 100 ns.
         file.event.clock = 1 + n as u32 % 2;
         let bytes = file.bytes();
         let report = etl_verify::verify(bytes.as_slice(), "edges.etl").unwrap();

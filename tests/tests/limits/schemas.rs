@@ -121,7 +121,7 @@ fn metadata_of_ever_new_events() {
     let mut file = File::new(0x1_0000);
     for marker in 1..=40 {
         let data = metadata(20_000, marker);
-        let record = Event { items: chain(&[(0x0b, &data)]), stamp: 1000, ..Event::default() };
+        let record = Event { items: chain(&[(0x0b, &data)]), timestamp: 1000, ..Event::default() };
         file = file.buffer(0, &[record.bytes()]);
     }
     let bytes = file.bytes();

@@ -68,19 +68,19 @@ fn tell_growth(records: &[Vec<u8>]) {
 }
 
 /// An event of one of the CLR's providers.
-fn clr(rundown: bool, id: u16, process: u32, stamp: i64, payload: Vec<u8>) -> Vec<u8> {
+fn clr(rundown: bool, id: u16, process: u32, timestamp: i64, payload: Vec<u8>) -> Vec<u8> {
     let provider = if rundown {
         *b"\x1c\x02\x69\xa6\x50\xc4\x09\x46\xa0\x35\x5a\xf5\x9a\xf4\xdf\x18"
     } else {
         *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4"
     };
-    Event { provider, id, version: 1, level: 4, process, stamp, payload, ..Event::default() }
+    Event { provider, id, version: 1, level: 4, process, timestamp, payload, ..Event::default() }
         .bytes()
 }
 
 /// MethodLoad and its like of version 1: id, module, address, size, token, flags, instance.
-fn method(rundown: bool, id: u16, stamp: i64, number: u64, start: u64, size: u32) -> Vec<u8> {
-    method_of(0, rundown, id, stamp, (number, start, size))
+fn method(rundown: bool, id: u16, timestamp: i64, number: u64, start: u64, size: u32) -> Vec<u8> {
+    method_of(0, rundown, id, timestamp, (number, start, size))
 }
 
 /// The same of one CLR of the process.
@@ -88,17 +88,17 @@ fn method_of(
     instance: u16,
     rundown: bool,
     id: u16,
-    stamp: i64,
+    timestamp: i64,
     (number, start, size): (u64, u64, u32),
 ) -> Vec<u8> {
     let payload = Out::default().u64(number).u64(7).u64(start).u32(size).u32(0x0600_0001);
-    clr(rundown, id, 100, stamp, payload.u32(8).u16(instance).0)
+    clr(rundown, id, 100, timestamp, payload.u32(8).u16(instance).0)
 }
 
 /// A kernel image: base, size, process, and what stands before its name.
-fn image(stamp: i64, process: u32, base: u64) -> Vec<u8> {
+fn image(timestamp: i64, process: u32, base: u64) -> Vec<u8> {
     let payload = [words(&[base, 0x100, process.into(), 0, 0, 0, 0]), b"a\0\0\0".to_vec()].concat();
-    system(true, 0x1403, stamp, &payload)
+    system(true, 0x1403, timestamp, &payload)
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn rundowns_of_one_process_without_end() {
 fn one_place_that_ever_other_code_has() {
     let mut records = Vec::new();
     for i in 0..20_000u64 {
-        let stamp = 1000 + 10 * i as i64;
-        records.push(method(false, 141, stamp, i, 0x1_0000, 0x40));
-        records.push(method(false, 142, stamp + 5, i, 0x1_0000, 0x40));
+        let timestamp = 1000 + 10 * i as i64;
+        records.push(method(false, 141, timestamp, i, 0x1_0000, 0x40));
+        records.push(method(false, 142, timestamp + 5, i, 0x1_0000, 0x40));
         // Between two of them it is nobody's.
-        let frames = words(&[stamp as u64 + 7, 100 << 32 | 100, 0x1_0008 + 8 * (i % 4)]);
-        records.push(system(true, 0x1820, stamp + 7, &frames));
+        let frames = words(&[timestamp as u64 + 7, 100 << 32 | 100, 0x1_0008 + 8 * (i % 4)]);
+        records.push(system(true, 0x1820, timestamp + 7, &frames));
     }
     judged(&records, 60);
 }
@@ -216,14 +216,14 @@ fn what_is_told_again_and_again_takes_no_memory() {
     let judge = |stacks: u64| {
         let mut records = heads.clone();
         for i in 0..stacks {
-            let stamp = 2000 + i;
+            let timestamp = 2000 + i;
             // Some addresses are in methods, some in nothing.
             let frames = (0..8).map(|n| 0x1_0000 + 0x40 * (i * 7 + n * 11) % 0x1_f400);
-            let stack: Vec<u64> = [stamp, 100 << 32 | 100].into_iter().chain(frames).collect();
-            records.push(system(true, 0x1820, stamp as i64, &words(&stack)));
+            let stack: Vec<u64> = [timestamp, 100 << 32 | 100].into_iter().chain(frames).collect();
+            records.push(system(true, 0x1820, timestamp as i64, &words(&stack)));
             let address = words(&[0x1_0000 + 0x40 * (i % 2000), 100]);
-            records.push(perfinfo(true, 0x0f2e, stamp as i64, None, &[], &address));
-            records.push(event(true, (i % 16) as u16, stamp as i64, b""));
+            records.push(perfinfo(true, 0x0f2e, timestamp as i64, None, &[], &address));
+            records.push(event(true, (i % 16) as u16, timestamp as i64, b""));
         }
         let bytes = trace(&records);
         let (report, most) = peak(|| verify(bytes.as_slice(), "long.etl").unwrap());
@@ -247,25 +247,26 @@ fn many_runtimes_with_many_rundowns_and_many_methods() {
     const CLRS: u16 = 250;
     const METHODS: u64 = 200;
     let mut records = Vec::new();
-    let mut stamp = 1000;
+    let mut timestamp = 1000;
     let place = |clr: u16, i: u64| 0x10_0000 * u64::from(clr) + 64 * i;
     for clr in 1..=CLRS {
         for i in 0..METHODS {
-            stamp += 1;
+            timestamp += 1;
             let code = (u64::from(clr) << 32 | i, place(clr, i), 32);
-            records.push(method_of(clr, false, 141, stamp, code));
+            records.push(method_of(clr, false, 141, timestamp, code));
         }
     }
     for _ in 0..16 {
         for clr_instance in 1..=CLRS {
-            let marker = |id, stamp| clr(true, id, 100, stamp, clr_instance.to_le_bytes().to_vec());
-            records.push(marker(148, stamp + 1));
+            let marker =
+                |id, timestamp| clr(true, id, 100, timestamp, clr_instance.to_le_bytes().to_vec());
+            records.push(marker(148, timestamp + 1));
             for i in 0..8 {
                 let code = (u64::from(clr_instance) << 32 | i, place(clr_instance, i), 32);
-                records.push(method_of(clr_instance, true, 142, stamp + 2, code));
+                records.push(method_of(clr_instance, true, 142, timestamp + 2, code));
             }
-            records.push(marker(146, stamp + 3));
-            stamp += 3;
+            records.push(marker(146, timestamp + 3));
+            timestamp += 3;
         }
     }
     judged(&records, 40);

@@ -73,10 +73,10 @@ fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
         let clock = records.clock();
         let mut there = finding.rule == "file.damaged";
         while let Some(record) = records.next_record().unwrap() {
-            let place = record.place();
+            let place = record.location();
             let own = place.buffer_offset + u64::from(place.in_buffer);
             let stands = [place.buffer_offset, own].contains(&offset);
-            let time = etl_format::clock::iso_utc(clock.filetime(record.stamp()));
+            let time = etl_format::clock::iso_utc(clock.filetime(record.timestamp()));
             // Of files with different clocks the times are rounded once more.
             let files_differ = report.findings.iter().any(|f| f.rule == "merge.different-clocks");
             let timely = finding.timestamp.as_ref().is_none_or(|t| *t == time) || files_differ;

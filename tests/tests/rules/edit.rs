@@ -24,15 +24,15 @@ impl Rec {
         matches!(self.bytes[2], 0x12 | 0x13) && self.bytes[3] == 0xc0
     }
 
-    pub fn stamp(&self) -> i64 {
+    pub fn timestamp(&self) -> i64 {
         let perfinfo = matches!(self.bytes[2], 0x10 | 0x11) && self.bytes[3] == 0xc0;
         self.bytes.i64_at(if perfinfo { 8 } else { 16 }).unwrap()
     }
 
-    pub fn at(mut self, stamp: i64) -> Self {
+    pub fn at(mut self, timestamp: i64) -> Self {
         let perfinfo = matches!(self.bytes[2], 0x10 | 0x11);
         let place = if perfinfo { 8 } else { 16 };
-        self.bytes[place..place + 8].copy_from_slice(&stamp.to_le_bytes());
+        self.bytes[place..place + 8].copy_from_slice(&timestamp.to_le_bytes());
         self
     }
 
@@ -83,7 +83,7 @@ pub fn records(file: &[u8]) -> Vec<Rec> {
     let mut records = trace.ordered().unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        if record.place().buffer_offset == 0 {
+        if record.location().buffer_offset == 0 {
             continue;
         }
         store.learn(&record);
@@ -105,7 +105,7 @@ pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
     let mut session = Session::create(medium, SessionConfig::new(header)).unwrap();
     for record in records {
         let size = usize::from(record.size());
-        let raw = Raw { bytes: &record.bytes[..size], stamp: Some(record.stamp()) };
+        let raw = Raw { bytes: &record.bytes[..size], timestamp: Some(record.timestamp()) };
         session.write(record.processor, &raw).unwrap();
     }
     session.close(Some(end)).unwrap().0.into_inner().into_inner()

@@ -36,15 +36,15 @@ fn changed(all: &[Rec], at: usize, change: usize, by: u64) -> Option<Vec<Rec>> {
         }
         1 => out.insert(at, one),
         2 => {
-            // What they say changes places; the stamps stay in order.
+            // What they say changes places; the timestamps stay in order.
             let behind = all[at + 1..].iter().position(|r| r.is_event() && r.tid() == one.tid())?;
             let next = at + 1 + behind;
             let other = all[next].clone();
             if other.bytes[0x18..] == one.bytes[0x18..] {
                 return None;
             }
-            out[at] = other.clone().at(one.stamp());
-            out[next] = one.clone().at(other.stamp());
+            out[at] = other.clone().at(one.timestamp());
+            out[next] = one.clone().at(other.timestamp());
             (out[at].processor, out[next].processor) = (one.processor, other.processor);
         }
         3 => {

@@ -53,8 +53,8 @@ fn plain(value: &OwnedValue) -> Plain {
     }
 }
 
-/// The stamp that a session gives to a moment, in plain arithmetic.
-pub fn stamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64 {
+/// The timestamp that a session gives to a moment, in plain arithmetic.
+pub fn timestamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64 {
     ticks(machine, session.clock, at) + session.skew
 }
 
@@ -137,8 +137,8 @@ impl Frame<'_> {
 
     fn time(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
         let (machine, session) = (self.machine, self.session);
-        assert_eq!(event.stamp, ticks(machine, ClockType::QPC, event.at), "{place}");
-        assert_eq!(record.stamp(), stamp(machine, session, event.at), "{place}");
+        assert_eq!(event.timestamp, ticks(machine, ClockType::QPC, event.at), "{place}");
+        assert_eq!(record.timestamp(), timestamp(machine, session, event.at), "{place}");
         // The wall clock, to a tick of the clock and one of FILETIME on either side.
         let ticks = match session.clock {
             ClockType::SYSTEM_TIME => 10_000_000,
@@ -146,7 +146,7 @@ impl Frame<'_> {
             _ => i64::try_from(machine.frequency).unwrap(),
         };
         let wall = machine.start + i64::try_from(event.at / 100).unwrap();
-        let found = self.clock.filetime(record.stamp());
+        let found = self.clock.filetime(record.timestamp());
         let tolerance = 2 + 10_000_000 / ticks;
         assert!((found - wall).abs() <= tolerance, "{place}: {found} instead of {wall}");
     }

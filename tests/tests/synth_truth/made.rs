@@ -95,7 +95,7 @@ pub fn make(name: String, scenario: Scenario) -> Made {
     let Gathered { events, sessions, merges, faults, codes, present, identities, .. } = truth;
     let said = identities.iter().filter(|(_, i)| i.version.is_some());
     let versions =
-        said.map(|(file, i)| (file.clone(), i.path.to_lowercase(), i.time_stamp, i.size)).collect();
+        said.map(|(file, i)| (file.clone(), i.path.to_lowercase(), i.link_time, i.size)).collect();
     let identities =
         identities.into_iter().map(|(file, i)| ((file, i.pid, i.base), i.pdb)).collect();
     let truth = Truth {

@@ -8,7 +8,7 @@ mod tallies;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compare::{Frame, stamp};
+use compare::{Frame, timestamp};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{FileOrder, Header, Options, Record, Trace};
 use etl_schema::store::{SchemaStore, StoreLimits};
@@ -47,7 +47,7 @@ fn ends(bytes: &[u8]) -> BTreeMap<i64, Vec<u64>> {
     let mut records = FileOrder::open(bytes, &Options::default()).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         if !is_own(&record) {
-            let place = record.place();
+            let place = record.location();
             let end = u64::from(place.in_buffer) + record.bytes().len() as u64;
             ends.entry(place.sequence_number).or_default().push(end);
         }
@@ -148,7 +148,7 @@ fn session_file<'t>(
         if is_own(&record) && !damaged {
             continue;
         }
-        let sequence = record.place().sequence_number;
+        let sequence = record.location().sequence_number;
         let of = |s: &&etl_synth::SessionReport| {
             let buffer = truth.buffers.get(&(s.index, sequence));
             buffer.is_some_and(|b| b.file.as_deref() == Some(file))
@@ -226,7 +226,7 @@ fn sound(made: &Made, file: &str, buffer: &etl_synth::BufferReport, ends: &[u64]
 }
 
 /// Events of the files that were merged, as the merge has to hold them: by processor, in the order
-/// of their stamps; what has one stamp comes in the order of the files.
+/// of their timestamps; what has one timestamp comes in the order of the files.
 fn merged_events<'t>(
     made: &'t Made,
     inputs: &[String],
@@ -237,12 +237,12 @@ fn merged_events<'t>(
         let session = truth.writer_of(file).unwrap();
         for buffer in truth.whole_in(session.index, file) {
             for event in truth.events_of(session.index, buffer) {
-                let stamp = stamp(&made.scenario.machine, session, event.at);
-                known.entry(event.processor).or_default().push((stamp, session.index, event));
+                let timestamp = timestamp(&made.scenario.machine, session, event.at);
+                known.entry(event.processor).or_default().push((timestamp, session.index, event));
             }
         }
     }
-    known.values_mut().for_each(|events| events.sort_by_key(|(stamp, _, _)| *stamp));
+    known.values_mut().for_each(|events| events.sort_by_key(|(timestamp, _, _)| *timestamp));
     known
 }
 
@@ -292,8 +292,8 @@ fn whole_files_come_in_the_order_of_time() {
             let mut records = trace.ordered().unwrap();
             let mut last = i64::MIN;
             while let Some(record) = records.next_record().unwrap() {
-                assert!(record.stamp() >= last, "{}/{file}", made.name);
-                last = record.stamp();
+                assert!(record.timestamp() >= last, "{}/{file}", made.name);
+                last = record.timestamp();
             }
             assert_eq!(records.report().late, 0, "{}/{file}", made.name);
         }

@@ -11,7 +11,7 @@ use etl_synth::truth::{KnownCode, KnownEvent};
 use etl_verify::symbols::{Symbol, Symbols};
 use etl_verify::{Report, Settings, Verdict};
 
-use super::compare::stamp;
+use super::compare::timestamp;
 use super::made::{Made, corpus, make};
 
 /// Code of one method, from when it came to when it went.
@@ -162,7 +162,7 @@ fn hold(place: &str, made: &Made, file: &str, symbols: &Symbols, sum: &mut Compa
                 if !event.outcomes.contains(&(session.index, Outcome::Recorded)) {
                     continue;
                 }
-                let at = stamp(&made.scenario.machine, session, event.at);
+                let at = timestamp(&made.scenario.machine, session, event.at);
                 let (pid, addresses) = addresses(event);
                 for address in addresses {
                     let found = index.at(pid, address, at);
@@ -376,7 +376,7 @@ fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
             continue;
         }
         let at = from + (to - from) / 2;
-        let when = stamp(&made.scenario.machine, session, at);
+        let when = timestamp(&made.scenario.machine, session, at);
         let size = u64::from(life.code.size);
         for address in [0, size / 3, size - 1].map(|by| life.code.start + by) {
             let seen = format!("{address:#x} of {} at {at} ({when})", life.code.pid);

@@ -19,7 +19,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// Two processes, 100 and 200, load a module from the home directory of the same user, compile a method, and collect garbage twice.
 pub fn trace() -> Outcome<Vec<u8>> {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
         ..LogFileHeader::new()
@@ -45,12 +45,12 @@ pub fn trace() -> Outcome<Vec<u8>> {
             .encode(PointerSize::P8)?;
         session.write(0, &event(method, process, 3_000, &payload))?;
     }
-    for stamp in [4_000, 5_000] {
+    for timestamp in [4_000, 5_000] {
         for process in [100, 200] {
             let payload = PayloadBuilder::new(collection)
                 .set("ClrInstanceID", 9u16)
                 .encode(PointerSize::P8)?;
-            session.write(0, &event(collection, process, stamp, &payload))?;
+            session.write(0, &event(collection, process, timestamp, &payload))?;
         }
     }
     let (file, _) = session.close(None)?;
@@ -65,14 +65,14 @@ fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
 }
 
 /// An event of a process.
-fn event<'a>(of: &EventSchema, process_id: u32, stamp: i64, payload: &'a [u8]) -> Event<'a> {
+fn event<'a>(of: &EventSchema, process_id: u32, timestamp: i64, payload: &'a [u8]) -> Event<'a> {
     Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0x40),
         properties: EventProperties(0),
         thread_id: 8,
         process_id,
-        stamp,
+        timestamp,
         provider: RUNTIME,
         descriptor: of.descriptor().into(),
         kernel_time: 0,

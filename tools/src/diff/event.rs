@@ -79,8 +79,8 @@ pub struct Event {
 impl Event {
     pub(super) fn new(current: &Current<'_>) -> Self {
         let Current { record, store, clock, same_clock, ignore } = current;
-        let filetime = clock.filetime(record.stamp());
-        let moment = if *same_clock { record.stamp() } else { filetime };
+        let filetime = clock.filetime(record.timestamp());
+        let moment = if *same_clock { record.timestamp() } else { filetime };
         let mut parts = Parts(Vec::with_capacity(16));
         if !ignore.time {
             let time = iso_utc(filetime);

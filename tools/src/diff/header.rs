@@ -50,7 +50,7 @@ fn value(h: &FileHeader, name: &str) -> String {
         "buffers_lost" => h.buffers_lost.to_string(),
         "clock" => h.clock_type.to_string(),
         "perf_freq" => h.perf_freq.to_string(),
-        "start_stamp" => h.stamp.to_string(),
+        "start_stamp" => h.timestamp.to_string(),
         "start_time" => time(h.start_time),
         "end_time" => time(h.end_time),
         "boot_time" => time(h.boot_time),

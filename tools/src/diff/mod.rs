@@ -15,7 +15,7 @@
 //!    second).
 //!
 //! The identity is provider, id, opcode, kernel hook and, for TraceLogging, the name of the event.
-//! Times are compared as raw stamps where both traces have the same clock, and in units of 100 ns
+//! Times are compared as raw timestamps where both traces have the same clock, and in units of 100 ns
 //! otherwise. An event whose time changed so much that others lie between is missing at one place
 //! and extra at the other.
 //!

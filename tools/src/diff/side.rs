@@ -35,7 +35,7 @@ pub(super) struct Current<'a> {
     pub record: Record<'a>,
     pub store: &'a SchemaStore,
     pub clock: &'a Clock,
-    /// Whether raw stamps of both traces mean the same.
+    /// Whether raw timestamps of both traces mean the same.
     pub same_clock: bool,
     pub ignore: &'a Ignore,
 }
@@ -47,7 +47,7 @@ impl Current<'_> {
         let bytes = a.kind() == b.kind()
             && a.bytes() == b.bytes()
             && a.processor() == b.processor()
-            && a.stamp() == b.stamp()
+            && a.timestamp() == b.timestamp()
             && self.same_clock;
         bytes || self.keep().is_same(&other.keep())
     }
@@ -144,7 +144,7 @@ pub(super) fn event_name(record: &Record<'_>, store: &SchemaStore) -> Option<Str
 
 /// Whether this is the file's own header event, which is compared by itself.
 fn is_header_event(record: &Record<'_>) -> bool {
-    let place = record.place();
+    let place = record.location();
     record.hook() == Some(hook::HEADER)
         && place.buffer_offset == 0
         && place.in_buffer as usize == BUFFER_HEADER_SIZE

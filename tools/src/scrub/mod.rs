@@ -31,8 +31,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Damage, Record, Source, Trace};
+use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
-use etl_format::write::{LogFileHeader, Medium, Packer, Relog, RelogPlan};
+use etl_format::write::{BufferCompressor, LogFileHeader, Output};
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 
@@ -123,13 +124,13 @@ impl Summary {
 ///
 /// # Errors
 /// Whatever reading or writing reports.
-pub fn scrub<S: Source, M: Medium>(
+pub fn scrub<S: Source, O: Output>(
     trace: &mut Trace<S>,
     options: &Options,
-    medium: M,
-    packer: Option<Box<dyn Packer>>,
+    output: O,
+    compressor: Option<BufferCompressor>,
     mut watch: impl FnMut(&Record<'_>),
-) -> Result<(M, Summary), Failed> {
+) -> Result<(O, Summary), Failed> {
     let mut secrets = Needles::new();
     options.secrets.iter().for_each(|secret| secrets.add(secret, false));
     let (mut store, names) = learn(trace, &options.policy, &mut watch).map_err(Failed::Reading)?;
@@ -153,7 +154,7 @@ pub fn scrub<S: Source, M: Medium>(
         Lengths::Keep => scrubber,
         Lengths::Free => Scrubber { most: Some(room & !7), ..scrubber },
     };
-    let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
+    let mut relog = Relogger::start(plan, output, compressor).map_err(Failed::Writing)?;
     let threads = relog.reading_threads(trace.options().threads);
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut bytes = Vec::new();
@@ -166,7 +167,7 @@ pub fn scrub<S: Source, M: Medium>(
             store.learn(&record);
             bytes.clear();
             scrubber.record(&record, &store, &mut bytes, &mut summary);
-            relog.put(&record, &bytes).map_err(Failed::Writing)?;
+            relog.replace(&record, &bytes).map_err(Failed::Writing)?;
         }
         Ok::<_, Failed>(())
     })?;
@@ -174,8 +175,8 @@ pub fn scrub<S: Source, M: Medium>(
         summary.fields.pop_last();
     }
     summary.damage = records.damage().to_vec();
-    let (medium, _) = relog.finish().map_err(Failed::Writing)?;
-    Ok((medium, summary))
+    let (output, _) = relog.finish().map_err(Failed::Writing)?;
+    Ok((output, summary))
 }
 
 /// The first pass: schemas, and the names of users and machines.

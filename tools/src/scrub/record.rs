@@ -298,7 +298,7 @@ impl Scrubber<'_> {
         summary: &mut Summary,
     ) -> Vec<Range<usize>> {
         let mut hard = Vec::from([LAYOUT]);
-        hard.extend(stamp_of(record));
+        hard.extend(timestamp_of(record));
         let mut items = record.extended();
         let (mut at, mut more) = (EVENT_HEADER, record.is_event());
         while more && let Some((kind, data)) = items.next_raw() {
@@ -466,8 +466,8 @@ const LAYOUT: Range<usize> = 0..8;
 /// Bytes of the header of an EVENT record.
 const EVENT_HEADER: usize = 0x50;
 
-/// Where a record's stamp stands: changing it would change the order of the trace.
-fn stamp_of(record: &Record<'_>) -> Option<Range<usize>> {
+/// Where a record's timestamp stands: changing it would change the order of the trace.
+fn timestamp_of(record: &Record<'_>) -> Option<Range<usize>> {
     match record.kind() {
         RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => Some(8..16),
         _ if record.is_kernel() || record.is_event() => Some(0x10..0x18),

@@ -30,7 +30,8 @@ use std::collections::HashMap;
 
 use etl_format::constants::BUFFER_HEADER_SIZE;
 use etl_format::read::{Damage, Record, Source, Trace};
-use etl_format::write::{Medium, Packer, Relog, RelogPlan};
+use etl_format::rewrite::{RelogPlan, Relogger};
+use etl_format::write::{BufferCompressor, Output};
 
 use crate::Failed;
 use moments::Moments;
@@ -82,21 +83,21 @@ impl Summary {
 ///
 /// # Errors
 /// Whatever reading or writing reports.
-pub fn slice<S: Source, M: Medium>(
+pub fn slice<S: Source, O: Output>(
     trace: &mut Trace<S>,
     mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
     options: Options,
-    medium: M,
-    packer: Option<Box<dyn Packer>>,
+    output: O,
+    compressor: Option<BufferCompressor>,
     mut watch: impl FnMut(&Record<'_>),
-) -> Result<(M, Summary), Failed> {
+) -> Result<(O, Summary), Failed> {
     let needs = if options.keep_state {
         Some(gather(trace, &mut select, &mut watch).map_err(Failed::Reading)?)
     } else {
         None
     };
     let plan = RelogPlan::copying(trace).map_err(Failed::Reading)?;
-    let mut relog = Relog::begin(plan, medium, packer).map_err(Failed::Writing)?;
+    let mut relog = Relogger::start(plan, output, compressor).map_err(Failed::Writing)?;
     let threads = relog.reading_threads(trace.options().threads);
     let mut records = trace.ordered().map_err(Failed::Reading)?;
     let mut chooser = Chooser::default();
@@ -105,7 +106,8 @@ pub fn slice<S: Source, M: Medium>(
         while let Some(record) = records.next_record().map_err(Failed::Reading)? {
             watch(&record);
             // The header event is written from its fields, whatever is selected.
-            if relog.is_written(&record) && record.place().in_buffer as usize == BUFFER_HEADER_SIZE
+            if relog.is_written(&record)
+                && record.location().in_buffer as usize == BUFFER_HEADER_SIZE
             {
                 continue;
             }
@@ -119,7 +121,7 @@ pub fn slice<S: Source, M: Medium>(
                 // What stands beside the header event stays there.
                 let why = why.or(relog.is_written(&record).then_some(Why::System));
                 let Some(why) = why else {
-                    relog.pass(&record).map_err(Failed::Writing)?;
+                    relog.skip(&record).map_err(Failed::Writing)?;
                     continue;
                 };
                 if let Some(count) = summary.state.get_mut(why as usize) {
@@ -131,8 +133,8 @@ pub fn slice<S: Source, M: Medium>(
         Ok::<_, Failed>(())
     })?;
     summary.damage = records.damage().to_vec();
-    let (medium, _) = relog.finish().map_err(Failed::Writing)?;
-    Ok((medium, summary))
+    let (output, _) = relog.finish().map_err(Failed::Writing)?;
+    Ok((output, summary))
 }
 
 /// The first pass: what the selected events need.
@@ -149,7 +151,7 @@ fn gather<S: Source>(
             watch(&record);
             let chosen = chooser.look(&record, select);
             if let Some((thread, process)) = chosen.witness {
-                needs.witness(thread, process, record.place());
+                needs.witness(thread, process, record.location());
             }
             if let Some(kernel) = &chosen.kernel
                 && kernel.group() == 0x05
@@ -206,7 +208,7 @@ impl Chooser {
         let stack = kernel.as_ref().and_then(Kernel::stack_of);
         let clr_stack = is_clr_stack(record);
         let selected = select(record, &subject)
-            || stack.is_some_and(|(stamp, _, thread)| self.moments.kept(stamp, thread))
+            || stack.is_some_and(|(timestamp, _, thread)| self.moments.kept(timestamp, thread))
             || (clr_stack && record.thread_id().is_some_and(|t| self.clr.get(&t) == Some(&true)));
         if is_clr(record)
             && !clr_stack
@@ -216,7 +218,7 @@ impl Chooser {
             self.clr.insert(thread, selected);
         }
         if selected && stack.is_none() {
-            self.moments.keep(record.stamp(), subject.threads());
+            self.moments.keep(record.timestamp(), subject.threads());
         }
         Chosen { selected, kernel, subject, witness }
     }

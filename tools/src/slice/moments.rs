@@ -21,14 +21,14 @@ impl Moments {
     }
 
     /// An event of these threads was kept; of no thread, where it names none.
-    pub fn keep(&mut self, stamp: i64, threads: impl Iterator<Item = u32>) {
+    pub fn keep(&mut self, timestamp: i64, threads: impl Iterator<Item = u32>) {
         let mut any = true;
         for thread in threads {
             any = false;
-            self.add((stamp, thread));
+            self.add((timestamp, thread));
         }
         if any {
-            self.add((stamp, ANY));
+            self.add((timestamp, ANY));
         }
     }
 
@@ -47,10 +47,10 @@ impl Moments {
 
     /// Whether the event of a stack was kept. One that was so long ago that it may be forgotten
     /// counts as kept: a stack too many does no harm.
-    pub fn kept(&self, stamp: i64, thread: u32) -> bool {
-        stamp <= self.horizon
-            || self.known.contains(&(stamp, thread))
-            || self.known.contains(&(stamp, ANY))
+    pub fn kept(&self, timestamp: i64, thread: u32) -> bool {
+        timestamp <= self.horizon
+            || self.known.contains(&(timestamp, thread))
+            || self.known.contains(&(timestamp, ANY))
     }
 }
 

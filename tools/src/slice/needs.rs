@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
-use etl_format::read::{Header, Place, Record};
+use etl_format::read::{Header, Record, RecordLocation};
 
 use super::subject::{Kernel, Subject};
 
@@ -94,7 +94,7 @@ pub(super) struct Needs {
     /// All processes that a thread was ever said to be of.
     owners: HashMap<u32, Vec<u32>>,
     /// The record that first told whose a thread is, where that was an event's header.
-    witnesses: HashMap<u32, Place>,
+    witnesses: HashMap<u32, RecordLocation>,
 }
 
 /// A set that turns into "all" when it grows too large.
@@ -142,7 +142,7 @@ impl Default for Needs {
 
 impl Needs {
     /// An event's header was the first to tell whose a thread is.
-    pub fn witness(&mut self, thread: u32, process: u32, place: Place) {
+    pub fn witness(&mut self, thread: u32, process: u32, place: RecordLocation) {
         if self.witnesses.len() < MOST {
             self.witnesses.insert(thread, place);
         }
@@ -216,7 +216,7 @@ impl Needs {
         };
         why.or_else(|| {
             let thread = record.thread_id()?;
-            (self.witnesses.get(&thread) == Some(&record.place())).then_some(Why::Thread)
+            (self.witnesses.get(&thread) == Some(&record.location())).then_some(Why::Thread)
         })
     }
 
@@ -290,7 +290,7 @@ impl Needs {
                 let process = match header.opcode {
                     0 => record.payload().u32_at(2 * pointer),
                     32 | 36..=38 | 40 => record.payload().u32_at(pointer),
-                    // Versions of files are told by stamp and size of the file, which any process
+                    // Versions of files are told by timestamp and size of the file, which any process
                     // may have loaded.
                     _ => None,
                 };

@@ -16,7 +16,7 @@ pub const PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     pub processor: u16,
-    pub stamp: i64,
+    pub timestamp: i64,
     pub id: u16,
     pub process: u32,
     pub thread: u32,
@@ -30,10 +30,10 @@ pub struct Made {
 }
 
 impl Made {
-    pub fn new(stamp: i64, id: u16, payload: &[u8]) -> Self {
+    pub fn new(timestamp: i64, id: u16, payload: &[u8]) -> Self {
         Made {
             processor: 0,
-            stamp,
+            timestamp,
             id,
             process: 100,
             thread: 101,
@@ -46,14 +46,14 @@ impl Made {
         }
     }
 
-    pub fn kernel(stamp: i64, hook: u16, payload: &[u8]) -> Self {
-        Made { hook: Some(hook), ..Made::new(stamp, 0, payload) }
+    pub fn kernel(timestamp: i64, hook: u16, payload: &[u8]) -> Self {
+        Made { hook: Some(hook), ..Made::new(timestamp, 0, payload) }
     }
 }
 
 pub fn header() -> LogFileHeader {
     LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: 133_000_000_000_000_000,
         end_time: 133_000_000_010_000_000,
         processors: 2,
@@ -80,7 +80,7 @@ pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
                 hook,
                 thread_id: made.thread,
                 process_id: made.process,
-                stamp: made.stamp,
+                timestamp: made.timestamp,
                 kernel_time: 0,
                 user_time: 0,
                 payload: &made.payload,
@@ -95,7 +95,7 @@ pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
             properties: EventProperties(0),
             thread_id: made.thread,
             process_id: made.process,
-            stamp: made.stamp,
+            timestamp: made.timestamp,
             provider: made.provider,
             descriptor: Descriptor {
                 id: made.id,

@@ -22,7 +22,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// `Sort` has called, else in `Sort` itself.
 pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
     let header = LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
         ..LogFileHeader::new()
@@ -70,14 +70,14 @@ fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
 }
 
 /// An event of the process.
-fn event<'a>(of: &EventSchema, stamp: i64, payload: &'a [u8]) -> Event<'a> {
+fn event<'a>(of: &EventSchema, timestamp: i64, payload: &'a [u8]) -> Event<'a> {
     Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0x40),
         properties: EventProperties(0),
         thread_id: 8,
         process_id: 4,
-        stamp,
+        timestamp,
         provider: RUNTIME,
         descriptor: of.descriptor().into(),
         kernel_time: 0,

@@ -48,11 +48,11 @@ impl Activities {
 
     /// Takes in an event.
     #[inline]
-    pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, stamp: i64) {
+    pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, timestamp: i64) {
         // Most events have nothing to do with any.
         if header.activity != Guid::ZERO || related.is_some() {
             let task = (header.provider, header.descriptor.task);
-            self.active(header.activity, related, task, header.descriptor.opcode, stamp);
+            self.active(header.activity, related, task, header.descriptor.opcode, timestamp);
         }
     }
 
@@ -62,14 +62,14 @@ impl Activities {
         related: Option<Guid>,
         task: Task,
         opcode: u8,
-        stamp: i64,
+        timestamp: i64,
     ) {
         if self.seen.len() >= Self::KEPT || self.parents.len() >= Self::KEPT {
             self.overflowed = true;
             (self.seen, self.parents) = (HashSet::default(), HashMap::default());
         }
         if let Some(parent) = related.filter(|&p| p != Guid::ZERO && !self.overflowed) {
-            self.parents.entry(parent).or_insert(stamp);
+            self.parents.entry(parent).or_insert(timestamp);
         }
         if activity == Guid::ZERO {
             return;
@@ -85,7 +85,7 @@ impl Activities {
         let key = (activity, task);
         match opcode {
             START if self.open.len() < Self::KEPT => {
-                self.open.entry(key).or_insert((0, stamp)).0 += 1;
+                self.open.entry(key).or_insert((0, timestamp)).0 += 1;
             }
             STOP => {
                 let balance = self.balances.entry(task).or_default();
@@ -97,7 +97,7 @@ impl Activities {
                             self.open.remove(&key);
                         }
                     }
-                    None => balance.unstarted.add(stamp),
+                    None => balance.unstarted.add(timestamp),
                 }
             }
             _ => {}

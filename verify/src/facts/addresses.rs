@@ -10,27 +10,33 @@ use super::{Facts, KERNEL_SPACE, MOST_KEYED};
 
 impl Facts {
     /// Resolves the addresses of a stack, or puts them by.
-    pub(super) fn frames(&mut self, index: usize, origin: Origin, frames: Frames<'_>, stamp: i64) {
+    pub(super) fn frames(
+        &mut self,
+        index: usize,
+        origin: Origin,
+        frames: Frames<'_>,
+        timestamp: i64,
+    ) {
         match frames.wide() {
             Some(wide) if (2..=Repeats::MOST).contains(&wide.len()) => {
-                self.repeat(index, origin, wide, stamp);
+                self.repeat(index, origin, wide, timestamp);
             }
-            _ => self.stack(index, origin, frames.iter(), stamp),
+            _ => self.stack(index, origin, frames.iter(), timestamp),
         }
     }
 
     /// Resolves the addresses of a stack as a whole, if it was seen before.
-    fn repeat(&mut self, index: usize, origin: Origin, wide: &[Frame], stamp: i64) {
+    fn repeat(&mut self, index: usize, origin: Origin, wide: &[Frame], timestamp: i64) {
         let Some(process) = self.processes.get_mut(index) else { return };
         let (code, images) = (process.code.changes(), process.images.changes());
         let (by, space) = (Seen::by(index, origin), 1 + self.kernel.changes() + images + code);
-        match self.repeats.again(by, space, wide, stamp) {
+        match self.repeats.again(by, space, wide, timestamp) {
             Known::Counted => {
                 let tally = process.tally(origin);
                 (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
             }
             Known::Before => {
-                self.stack(index, origin, addresses(wide), stamp);
+                self.stack(index, origin, addresses(wide), timestamp);
                 let found = addresses(wide).map(|address| self.recent.found(by, address));
                 self.repeats.learn(by, wide, found);
             }
@@ -38,7 +44,7 @@ impl Facts {
                 if let Some(gone) = self.repeats.gone.take() {
                     count_all(&mut self.processes, &gone);
                 }
-                self.stack(index, origin, addresses(wide), stamp);
+                self.stack(index, origin, addresses(wide), timestamp);
             }
         }
     }
@@ -50,7 +56,7 @@ impl Facts {
         index: usize,
         origin: Origin,
         mut frames: impl Iterator<Item = u64>,
-        stamp: i64,
+        timestamp: i64,
     ) {
         let Facts { processes, kernel, recent, room, .. } = self;
         let by = Seen::by(index, origin);
@@ -62,10 +68,10 @@ impl Facts {
             let code = &process.code;
             let missed = frames.find(|&address| {
                 count += 1;
-                !recent.again(by, address, space + code.changes_at(address), stamp)
+                !recent.again(by, address, space + code.changes_at(address), timestamp)
             });
             let Some(address) = missed else { break };
-            resolve(processes, kernel, recent, room, (index, origin, address), stamp);
+            resolve(processes, kernel, recent, room, (index, origin, address), timestamp);
         }
         if let Some(process) = processes.get_mut(index) {
             let tally = process.tally(origin);
@@ -110,7 +116,7 @@ fn resolve(
     recent: &mut Recents,
     room: &mut usize,
     (index, origin, address): (usize, Origin, u64),
-    stamp: i64,
+    timestamp: i64,
 ) {
     if recent.is_small() {
         for seen in recent.grow() {
@@ -125,13 +131,13 @@ fn resolve(
         Whose::Method => (Owner::Method, None),
         Whose::Open { in_image } => {
             let place = recent.waiting(by, address).or_else(|| {
-                let sight = Sight { count: 1, first: stamp, last: stamp, in_image };
+                let sight = Sight { count: 1, first: timestamp, last: timestamp, in_image };
                 process.pending.place(address, sight, room)
             });
             (if in_image { Owner::Image } else { Owner::Nobody }, place)
         }
     };
-    if let Some(before) = recent.note((by, address), state, stamp, (owner, place)) {
+    if let Some(before) = recent.note((by, address), state, timestamp, (owner, place)) {
         count(processes, before);
     }
 }

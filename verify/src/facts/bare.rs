@@ -72,8 +72,8 @@ fn table(provider: etl_format::Guid) -> Vec<u32> {
 pub struct Waits {
     /// Of which kind it is.
     pub kind: Kind,
-    /// Its stamp.
-    pub stamp: i64,
+    /// Its timestamp.
+    pub timestamp: i64,
     /// Whether stacks came before on its thread.
     pub proven: bool,
 }
@@ -81,7 +81,7 @@ pub struct Waits {
 /// What is known of the stacks of a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Asked {
-    /// Stamp of the last one.
+    /// Timestamp of the last one.
     last: Option<i64>,
     /// Whether events without one came since.
     late: bool,
@@ -114,7 +114,7 @@ impl Bare {
 
     /// The stack of an event, or of none.
     #[inline]
-    pub fn stack(&mut self, process: usize, rundown: bool, of: Option<Waits>, stamp: i64) {
+    pub fn stack(&mut self, process: usize, rundown: bool, of: Option<Waits>, timestamp: i64) {
         if let Some(Waits { kind, .. }) = of
             && let Some(stacked) = self.stacked.get_mut(usize::from(kind.rundown))
         {
@@ -127,7 +127,7 @@ impl Bare {
             }
         }
         let Some(asked) = self.asked(process, rundown) else { return };
-        asked.last = Some(stamp);
+        asked.last = Some(timestamp);
         if std::mem::take(&mut asked.late) {
             let whole = |id| (process, Kind { rundown, id });
             let proven: Vec<_> =
@@ -147,7 +147,7 @@ impl Bare {
         }
         if let Some(asked) = self.asked(process, of.kind.rundown) {
             asked.late = true;
-            let counted = Counted { count: 1, first: Some(of.stamp) };
+            let counted = Counted { count: 1, first: Some(of.timestamp) };
             add(&mut self.late, (process, of.kind), counted);
         }
     }
@@ -174,8 +174,8 @@ impl Bare {
             let at = process * 2 + usize::from(of.kind.rundown);
             let last = self.asked.get(at).and_then(|asked| asked.last);
             let last = last.into_iter().chain(end(of.kind.rundown)).max();
-            if last.is_some_and(|last| of.stamp.saturating_add(soon) < last) {
-                add(&mut out, (process, of.kind), Counted { count: 1, first: Some(of.stamp) });
+            if last.is_some_and(|last| of.timestamp.saturating_add(soon) < last) {
+                add(&mut out, (process, of.kind), Counted { count: 1, first: Some(of.timestamp) });
             }
         }
         // A kind that is never seen with a stack has none in this runtime, whatever the tables say.
@@ -202,8 +202,8 @@ fn add(to: &mut ByKind, kind: (usize, Kind), counted: Counted) {
 mod tests {
     use super::*;
 
-    fn waits(id: u16, stamp: i64) -> Waits {
-        Waits { kind: Kind { rundown: false, id }, stamp, proven: true }
+    fn waits(id: u16, timestamp: i64) -> Waits {
+        Waits { kind: Kind { rundown: false, id }, timestamp, proven: true }
     }
 
     #[test]
@@ -231,9 +231,10 @@ mod tests {
         bare.stack(0, false, Some(waits(145, 30)), 31);
         assert_eq!((count(&bare, None), count(&bare, Some(30))), (1, 2));
         // The last event of a thread has its time.
-        let last = |stamp| bare.found(std::iter::once((0, waits(145, stamp))), 5, [None; 2]).len();
-        let sum = |stamp| {
-            bare.found(std::iter::once((0, waits(145, stamp))), 5, [None; 2])
+        let last =
+            |timestamp| bare.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2]).len();
+        let sum = |timestamp| {
+            bare.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2])
                 .values()
                 .map(|c| c.count)
                 .sum::<u64>()

@@ -55,7 +55,7 @@ pub struct Enabled {
     pub with: Option<Enablement>,
     /// How it is known.
     pub knowledge: Knowledge,
-    /// Since when, as a stamp of the trace, where it is known.
+    /// Since when, as a timestamp of the trace, where it is known.
     pub at: Option<i64>,
     /// Since when, as FILETIME, where somebody told it: a scenario's truth.
     pub since: Option<i64>,
@@ -185,7 +185,7 @@ impl Admission {
     pub fn new(told: &[Enabled], clock: &etl_format::Clock) -> Self {
         let mut enabled = told.to_vec();
         for told in &mut enabled {
-            told.at = told.since.map(|since| clock.stamp_at(since)).or(told.at);
+            told.at = told.since.map(|since| clock.timestamp_at(since)).or(told.at);
         }
         Admission {
             seen: Vec::new(),
@@ -219,9 +219,9 @@ impl Admission {
 
     /// Counts an event of the kind at a place.
     #[inline]
-    pub(super) fn count(&mut self, place: Option<u32>, stamp: i64) {
+    pub(super) fn count(&mut self, place: Option<u32>, timestamp: i64) {
         match place.and_then(|place| self.seen.get_mut(place as usize)) {
-            Some((_, counted)) => counted.add(stamp),
+            Some((_, counted)) => counted.add(timestamp),
             None => self.overflowed = true,
         }
     }
@@ -234,11 +234,11 @@ impl Admission {
 
     /// Takes in an event of those that tell what sessions were enabled with.
     #[cold]
-    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
         if header.provider == PERFVIEW {
-            self.perfview(header.descriptor.id, record.payload(), stamp);
+            self.perfview(header.descriptor.id, record.payload(), timestamp);
         } else {
-            self.event_tracing(record.payload(), stamp);
+            self.event_tracing(record.payload(), timestamp);
         }
     }
 
@@ -246,12 +246,12 @@ impl Admission {
         &mut self,
         provider: Guid,
         with: Option<(u8, u64)>,
-        stamp: i64,
+        timestamp: i64,
         session: Option<String>,
     ) {
         if self.enabled.len() < Self::ENABLED {
             let with = with.map(|(level, any)| Enablement::new(level, any));
-            let (knowledge, at) = (Knowledge::Recorded, Some(stamp));
+            let (knowledge, at) = (Knowledge::Recorded, Some(timestamp));
             let (since, limited) = (None, false);
             self.enabled.push(Enabled { provider, with, knowledge, at, since, limited, session });
         }
@@ -259,7 +259,7 @@ impl Admission {
 
     /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 what it turns the
     /// CLR on with, 14 what it turns another provider on with.
-    fn perfview(&mut self, id: u16, payload: &[u8], stamp: i64) {
+    fn perfview(&mut self, id: u16, payload: &[u8], timestamp: i64) {
         let mut c = Cursor::new(payload);
         match id {
             4 => self.rundown = true,
@@ -267,7 +267,7 @@ impl Admission {
                 if let Some(name) = c.utf16z()
                     && self.sessions.len() < Self::ENABLED
                 {
-                    self.sessions.push((stamp, text(name)));
+                    self.sessions.push((timestamp, text(name)));
                 }
             }
             13 => {
@@ -276,7 +276,7 @@ impl Admission {
                 self.push(
                     provider,
                     Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
-                    stamp,
+                    timestamp,
                     None,
                 );
             }
@@ -285,19 +285,24 @@ impl Admission {
                 let (Some(guid), Some(level), Some(any)) = (c.guid(), c.u32(), c.u64()) else {
                     return;
                 };
-                self.push(guid, Some((u8::try_from(level).unwrap_or(u8::MAX), any)), stamp, None);
+                self.push(
+                    guid,
+                    Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
+                    timestamp,
+                    None,
+                );
             }
             _ => {}
         }
     }
 
     /// A provider was enabled: its GUID and the session's name. Masks are not told.
-    fn event_tracing(&mut self, payload: &[u8], stamp: i64) {
+    fn event_tracing(&mut self, payload: &[u8], timestamp: i64) {
         let mut c = Cursor::new(payload);
         let Some(provider) = payload.guid_at(0) else { return };
         c.take(16);
         let session = c.utf16z().map(text);
-        self.push(provider, None, stamp, session);
+        self.push(provider, None, timestamp, session);
     }
 
     /// Providers that were seen, in the order of their GUIDs, with their events' kinds.

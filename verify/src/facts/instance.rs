@@ -18,9 +18,9 @@ pub struct Known {
     mark: u8,
     /// Ordinal of the bracket that listed a part of it last.
     parts: u8,
-    /// Stamp of the load, where it was seen.
+    /// Timestamp of the load, where it was seen.
     pub from: Option<i64>,
-    /// Stamp of the unload, where it was seen.
+    /// Timestamp of the unload, where it was seen.
     pub to: Option<i64>,
 }
 
@@ -88,7 +88,7 @@ impl Things {
     }
 
     /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
-    pub fn note(&mut self, via: Via, id: u64, stamp: i64, mark: u8) -> Listing {
+    pub fn note(&mut self, via: Via, id: u64, timestamp: i64, mark: u8) -> Listing {
         let known = self.known.entry(id).or_default();
         if !known.is_told() {
             known.bits |= TOLD;
@@ -99,13 +99,13 @@ impl Things {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
                 known.bits |= Tag::LOADED;
-                known.from = Some(stamp);
+                known.from = Some(timestamp);
                 known.to = None;
                 Listing { again, ..Listing::default() }
             }
             Via::Unload => {
                 self.unloaded += 1;
-                known.to = Some(stamp);
+                known.to = Some(timestamp);
                 Listing::default()
             }
             Via::Enumerated(kind) => {
@@ -279,23 +279,23 @@ pub struct Bracket {
     pub kind: Rundown,
     /// The CLR.
     pub instance: u16,
-    /// Stamp of Init, if there was one.
+    /// Timestamp of Init, if there was one.
     pub opened: Option<i64>,
-    /// Stamp of Complete, if there was one.
+    /// Timestamp of Complete, if there was one.
     pub closed: Option<i64>,
     /// Whether another bracket of its kind was open already.
     pub nested: bool,
     /// The thread of its first event.
     pub thread: u32,
-    /// Stamp of its last event.
+    /// Timestamp of its last event.
     pub last: i64,
     /// What it lists.
     pub listed: Counts,
     /// Things listed more than once.
     pub twice: u64,
-    /// Things out of order, and the first one's stamp.
+    /// Things out of order, and the first one's timestamp.
     pub disordered: u64,
-    /// Stamp of the first thing out of order.
+    /// Timestamp of the first thing out of order.
     pub first_disordered: Option<i64>,
     /// Events from another thread than the first one's.
     pub other_threads: u64,

@@ -62,7 +62,7 @@ pub enum KernelEvent<'a> {
     },
     /// A call stack.
     Stack {
-        /// Raw stamp of the event it was taken at.
+        /// Raw timestamp of the event it was taken at.
         at: i64,
         /// The process.
         pid: u32,
@@ -71,7 +71,7 @@ pub enum KernelEvent<'a> {
     },
     /// A call stack told by key.
     StackKey {
-        /// Raw stamp of the event it was taken at.
+        /// Raw timestamp of the event it was taken at.
         at: i64,
         /// The process.
         pid: u32,
@@ -183,7 +183,7 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
     })
 }
 
-/// The path behind an image's place: checksum, time stamp and a reserved word, the address it prefers,
+/// The path behind an image's place: checksum, timestamp and a reserved word, the address it prefers,
 /// and four reserved words come before it since version 2.
 fn image_path<'a>(c: &mut Cursor<'a>, version: u8, wide: bool) -> Option<&'a [u8]> {
     if version >= 2 {

@@ -18,12 +18,12 @@ pub(super) struct KeyUse {
 }
 
 impl KeyUse {
-    fn once(stamp: i64) -> Self {
-        KeyUse { count: 1, first: stamp, last: stamp }
+    fn once(timestamp: i64) -> Self {
+        KeyUse { count: 1, first: timestamp, last: timestamp }
     }
 
-    fn again(&mut self, stamp: i64) {
-        (self.count, self.last) = (self.count + 1, stamp);
+    fn again(&mut self, timestamp: i64) {
+        (self.count, self.last) = (self.count + 1, timestamp);
     }
 }
 
@@ -40,19 +40,19 @@ pub(super) struct Keys {
 
 impl Keys {
     /// A key is used in a process.
-    pub fn used(&mut self, key: u64, process: usize, stamp: i64) {
+    pub fn used(&mut self, key: u64, process: usize, timestamp: i64) {
         let room = self.first.len() + self.others.len() < MOST;
         match self.first.entry(key) {
             hash_map::Entry::Occupied(mut first) => {
                 let (of, key_use) = first.get_mut();
                 if *of == process {
-                    key_use.again(stamp);
+                    key_use.again(timestamp);
                     return;
                 }
             }
             hash_map::Entry::Vacant(new) => {
                 if room {
-                    new.insert((process, KeyUse::once(stamp)));
+                    new.insert((process, KeyUse::once(timestamp)));
                 } else {
                     self.beyond += 1;
                 }
@@ -60,9 +60,9 @@ impl Keys {
             }
         }
         match self.others.entry((key, process)) {
-            btree_map::Entry::Occupied(mut other) => other.get_mut().again(stamp),
+            btree_map::Entry::Occupied(mut other) => other.get_mut().again(timestamp),
             btree_map::Entry::Vacant(new) if room => {
-                new.insert(KeyUse::once(stamp));
+                new.insert(KeyUse::once(timestamp));
             }
             btree_map::Entry::Vacant(_) => self.beyond += 1,
         }
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn uses_are_kept_by_process_until_the_key_is_defined() {
         let mut keys = Keys::default();
-        for (key, process, stamp) in
+        for (key, process, timestamp) in
             [(1, 5, 10), (1, 4, 11), (1, 5, 12), (1, 3, 13), (2, 5, 14), (1, 4, 15)]
         {
-            keys.used(key, process, stamp);
+            keys.used(key, process, timestamp);
         }
         assert_eq!(keys.undefined(), 6);
         let uses: Vec<_> = std::iter::from_fn(|| keys.take(1)).collect();

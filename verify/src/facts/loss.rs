@@ -1,7 +1,7 @@
 //! What was lost, and where: which processor, which span of time.
 //!
 //! Whatever a rule misses may be among what was lost, and is then undecided. So each loss is placed as
-//! closely as the file allows: a flag on a buffer places it on a processor between two stamps; a
+//! closely as the file allows: a flag on a buffer places it on a processor between two timestamps; a
 //! header's count alone places it anywhere in the session.
 
 use std::collections::HashMap;
@@ -41,9 +41,9 @@ impl What {
 /// A loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
-    /// First stamp of the span it happened in; `None` for the beginning.
+    /// First timestamp of the span it happened in; `None` for the beginning.
     pub from: Option<i64>,
-    /// Last stamp of the span; `None` for the end.
+    /// Last timestamp of the span; `None` for the end.
     pub to: Option<i64>,
     /// The processor, where it is known.
     pub processor: Option<u16>,
@@ -65,12 +65,12 @@ impl Loss {
     }
 }
 
-/// The losses that a file tells of, with stamps as they are mapped by `at`.
+/// The losses that a file tells of, with timestamps as they are mapped by `at`.
 #[must_use]
 pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i64) -> Vec<Loss> {
     let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
-    streams.sort_by_key(|b| (b.processor, b.first_stamp, b.sequence_number));
-    let stamp = |b: &BufferEntry| Some(at(b.first_stamp));
+    streams.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
+    let timestamp = |b: &BufferEntry| Some(at(b.first_timestamp));
     let mut losses = Vec::new();
     let mut add = |what, processor, (from, to)| {
         losses.push(Loss { from, to, processor, what, source });
@@ -83,7 +83,7 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
         let processor = streams.get(index)?.processor;
         let neighbour = |by: isize| {
             let b = streams.get(index.checked_add_signed(by)?)?;
-            (b.processor == processor).then(|| stamp(b)).flatten()
+            (b.processor == processor).then(|| timestamp(b)).flatten()
         };
         Some((neighbour(first), neighbour(last)))
     };
@@ -101,7 +101,7 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
                 add(What::Buffers, Some(processor), around(offset, -1, 0).unwrap_or((None, None)));
             }
             Note::Unclosed => {
-                let last = streams.iter().map(|b| b.first_stamp).max().map(&at);
+                let last = streams.iter().map(|b| b.first_timestamp).max().map(&at);
                 add(What::Tail, None, (last, None));
             }
             _ => {}
@@ -120,7 +120,7 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             // They stand by processor and time: the first one of each is where what is left begins.
             if known != Some(b.processor) {
                 known = Some(b.processor);
-                add(What::Oldest, known, (None, Some(at(b.first_stamp).saturating_sub(1))));
+                add(What::Oldest, known, (None, Some(at(b.first_timestamp).saturating_sub(1))));
             }
         }
     }
@@ -161,7 +161,7 @@ pub fn overwritten<S: Source>(trace: &Trace<S>) -> Option<u64> {
 pub struct Surroundings {
     /// By offset.
     by_place: Vec<BufferEntry>,
-    /// Processors and first stamps of those that were not rebuilt, sorted.
+    /// Processors and first timestamps of those that were not rebuilt, sorted.
     by_time: Vec<(u16, i64)>,
 }
 
@@ -169,11 +169,11 @@ impl Surroundings {
     /// Sorts the buffers of a file.
     #[must_use]
     pub fn new(buffers: &[BufferEntry]) -> Self {
-        let stamped = buffers.iter().filter(|b| b.first_stamp != i64::MIN);
-        let mut by_place: Vec<_> = stamped.copied().collect();
+        let timestamped = buffers.iter().filter(|b| b.first_timestamp != i64::MIN);
+        let mut by_place: Vec<_> = timestamped.copied().collect();
         by_place.sort_by_key(|b| b.offset);
         let told = buffers.iter().filter(|b| !b.rebuilt);
-        let mut by_time: Vec<_> = told.map(|b| (b.processor, b.first_stamp)).collect();
+        let mut by_time: Vec<_> = told.map(|b| (b.processor, b.first_timestamp)).collect();
         by_time.sort_unstable();
         Surroundings { by_place, by_time }
     }
@@ -193,13 +193,13 @@ pub fn of_damage(
     let inside = index.checked_sub(1).and_then(|i| by_place.get(i));
     let within = inside.filter(|b| damage.range.start < b.offset + u64::from(b.stored));
     let processor = within.filter(|b| damage.range.end <= b.offset + u64::from(b.stored));
-    let from = within.map(|b| at(b.first_stamp));
+    let from = within.map(|b| at(b.first_timestamp));
     // Later buffers of the same processor bound it, where it is inside one.
     let to = processor.and_then(|own| {
-        let (processor, stamp) = (own.processor, own.first_stamp);
-        let later = by_time.partition_point(|&b| b <= (processor, stamp));
+        let (processor, timestamp) = (own.processor, own.first_timestamp);
+        let later = by_time.partition_point(|&b| b <= (processor, timestamp));
         let later = by_time.get(later).filter(|(other, _)| *other == processor);
-        later.map(|&(_, stamp)| at(stamp))
+        later.map(|&(_, timestamp)| at(timestamp))
     });
     Loss { from, to, processor: processor.map(|b| b.processor), what: What::Bytes, source }
 }

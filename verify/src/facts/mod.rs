@@ -91,7 +91,7 @@ const PROCESSES: usize = 1 << 16;
 /// The id under which processes count that are not told apart.
 const OTHERS: u32 = u32::MAX;
 
-/// Stamps of the first and the last of some records.
+/// Timestamps of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
 
 /// The kind of an event, if a stack should follow it.
@@ -100,10 +100,10 @@ fn kind_of(head: &ClrHead) -> Option<Kind> {
 }
 
 #[inline]
-fn widen(span: &mut Span, stamp: i64) {
+fn widen(span: &mut Span, timestamp: i64) {
     match span {
-        Some((first, last)) => (*first, *last) = (stamp.min(*first), stamp.max(*last)),
-        None => *span = Some((stamp, stamp)),
+        Some((first, last)) => (*first, *last) = (timestamp.min(*first), timestamp.max(*last)),
+        None => *span = Some((timestamp, timestamp)),
     }
 }
 
@@ -112,7 +112,7 @@ fn widen(span: &mut Span, stamp: i64) {
 pub struct Facts {
     /// The files.
     pub files: Vec<FileFacts>,
-    /// The clock of the stamps.
+    /// The clock of the timestamps.
     pub clock: Clock,
     /// What was lost.
     pub losses: Vec<Loss>,
@@ -120,13 +120,13 @@ pub struct Facts {
     pub processes: Vec<Process>,
     /// Records read.
     pub records: u64,
-    /// Stamps of the first and the last record.
+    /// Timestamps of the first and the last record.
     pub span: Span,
-    /// Stamps of the first and the last event of the runtime provider.
+    /// Timestamps of the first and the last event of the runtime provider.
     pub runtime_span: Span,
-    /// Stamps of the first and the last event of the rundown provider.
+    /// Timestamps of the first and the last event of the rundown provider.
     pub rundown_span: Span,
-    /// Stamps of the first and the last kernel record.
+    /// Timestamps of the first and the last kernel record.
     pub kernel_span: Span,
     /// Addresses that resolved to nothing, the most frequent first.
     pub offenders: Vec<Offender>,
@@ -235,19 +235,19 @@ impl Facts {
 
     /// Takes in the next record of a file.
     pub fn record(&mut self, record: &Record<'_>, source: usize) {
-        let stamp = self.timeline.stamp(source, record.stamp());
+        let timestamp = self.timeline.timestamp(source, record.timestamp());
         let mut seen = self.take_seen();
-        seen.record(record, stamp, &mut AtOnce { facts: self, source });
+        seen.record(record, timestamp, &mut AtOnce { facts: self, source });
         self.give_back(seen);
     }
 
     /// Takes in what a record says of who owns addresses, and which addresses it names.
-    fn owners(&mut self, record: &Record<'_>, stamp: i64, source: usize) {
+    fn owners(&mut self, record: &Record<'_>, timestamp: i64, source: usize) {
         if let Some(header) = record.event() {
-            self.event(record, &header, stamp);
+            self.event(record, &header, timestamp);
         } else if record.is_kernel() {
             if let Some(event) = kernel::decode(record) {
-                self.kernel_event(event, record, stamp);
+                self.kernel_event(event, record, timestamp);
             } else if record.hook() == Some(0) {
                 self.session(record, source);
             }
@@ -256,7 +256,7 @@ impl Facts {
         }
     }
 
-    fn event(&mut self, record: &Record<'_>, header: &EventHeader, stamp: i64) {
+    fn event(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
         let (pid, tid) = (header.process_id, header.thread_id);
         if self.last_thread != Some(tid) {
             self.threads.entry(tid).or_insert(pid);
@@ -274,33 +274,33 @@ impl Facts {
                 stacked: Kind::with_stack(rundown, id, version).is_some(),
                 wide: record.pointer_size() == Some(PointerSize::P8),
             };
-            self.clr_event(&head, record.payload(), Some(header), stamp);
+            self.clr_event(&head, record.payload(), Some(header), timestamp);
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             for item in record.extended() {
                 if let ExtendedItem::Stack(stack) = item {
                     let process = self.process(pid);
-                    self.stack(process, Origin::ExtendedStack, stack.addresses(), stamp);
+                    self.stack(process, Origin::ExtendedStack, stack.addresses(), timestamp);
                 }
             }
         }
     }
 
     /// Takes in an event of the CLR of which no field matters.
-    fn light(&mut self, Light { head, short }: Light, stamp: i64) {
+    fn light(&mut self, Light { head, short }: Light, timestamp: i64) {
         if !head.known {
             self.threads.entry(head.tid).or_insert(head.pid);
         }
         let ClrHead { pid, tid, rundown, .. } = head;
         if short {
-            self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, stamp);
+            self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, timestamp);
             return;
         }
         let process = self.process(pid);
-        widen(if rundown { &mut self.rundown_span } else { &mut self.runtime_span }, stamp);
-        self.stacks.event(Whose { tid, rundown, process }, kind_of(&head), stamp);
+        widen(if rundown { &mut self.rundown_span } else { &mut self.runtime_span }, timestamp);
+        self.stacks.event(Whose { tid, rundown, process }, kind_of(&head), timestamp);
         if let Some(process) = self.processes.get_mut(process) {
-            process.clr_seen(rundown, stamp);
+            process.clr_seen(rundown, timestamp);
         }
     }
 
@@ -310,64 +310,64 @@ impl Facts {
         head: &ClrHead,
         payload: &[u8],
         header: Option<&EventHeader>,
-        stamp: i64,
+        timestamp: i64,
     ) {
         let &ClrHead { pid, tid, rundown, .. } = head;
         let pointers = Some(head.pointers());
         let from = clr::decode_event(rundown, (head.id, head.version), payload, pointers);
         if header.is_none_or(sizes::is_plain) {
-            self.sizes.event(head, payload, from.is_some_and(|from| from.whole), stamp);
+            self.sizes.event(head, payload, from.is_some_and(|from| from.whole), timestamp);
         }
         let Some(from) = from else {
-            self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, stamp);
+            self.stacks.event(Whose { tid, rundown, process: usize::MAX }, None, timestamp);
             return;
         };
         let index = self.process(pid);
         let whose = Whose { tid, rundown, process: index };
         let span = if rundown { &mut self.rundown_span } else { &mut self.runtime_span };
-        widen(span, stamp);
-        let since = span.map_or(0, |(first, _)| stamp.saturating_sub(first));
+        widen(span, timestamp);
+        let since = span.map_or(0, |(first, _)| timestamp.saturating_sub(first));
         match from.event {
             ClrEvent::Stack(stated) => {
                 let frames = clr::stack_frames(payload, pointers);
-                self.frames(index, Origin::ClrStack, frames, stamp);
+                self.frames(index, Origin::ClrStack, frames, timestamp);
                 // A stack comes microseconds after its event.
                 let begun = since.unsigned_abs() <= self.clock.frequency / 100;
-                self.stacks.stack(whose, (stated, frames.len()), stamp, begun);
+                self.stacks.stack(whose, (stated, frames.len()), timestamp, begun);
             }
             ClrEvent::Exception(at) => {
-                self.stack(index, Origin::Exception, std::iter::once(at), stamp);
+                self.stack(index, Origin::Exception, std::iter::once(at), timestamp);
             }
             ClrEvent::EntryPoint(at) => {
-                self.stack(index, Origin::EntryPoint, std::iter::once(at), stamp);
+                self.stack(index, Origin::EntryPoint, std::iter::once(at), timestamp);
             }
             _ => {}
         }
         if !matches!(from.event, ClrEvent::Stack(_)) {
-            self.stacks.event(whose, kind_of(head), stamp);
+            self.stacks.event(whose, kind_of(head), timestamp);
         }
         if let Some(process) = self.processes.get_mut(index) {
             let mut code = None;
             if let (Some(told), Some(header)) = (&mut self.told, header) {
                 let clr = (index, process.instance_of(&from));
-                code = told.learn(clr, &from, header, payload, stamp);
+                code = told.learn(clr, &from, header, payload, timestamp);
             }
-            process.clr_event(&from, code, stamp, tid);
+            process.clr_event(&from, code, timestamp, tid);
         }
     }
 
-    fn kernel_event(&mut self, event: KernelEvent<'_>, record: &Record<'_>, stamp: i64) {
+    fn kernel_event(&mut self, event: KernelEvent<'_>, record: &Record<'_>, timestamp: i64) {
         match event {
-            KernelEvent::Sample { address, tid } => self.sample(address, tid, stamp),
+            KernelEvent::Sample { address, tid } => self.sample(address, tid, timestamp),
             KernelEvent::Stack { at, pid, frames } => {
-                self.stacks.kernel(at, record.stamp());
+                self.stacks.kernel(at, record.timestamp());
                 let process = self.process(pid);
-                self.frames(process, Origin::KernelStack, frames, stamp);
+                self.frames(process, Origin::KernelStack, frames, timestamp);
             }
             KernelEvent::StackKey { at, pid, key } => {
-                self.stacks.kernel(at, record.stamp());
+                self.stacks.kernel(at, record.timestamp());
                 let process = self.process(pid);
-                self.keys.used(key, process, stamp);
+                self.keys.used(key, process, timestamp);
                 if let Some(process) = self.processes.get_mut(process) {
                     process.tally(Origin::KernelStack).stacks += 1;
                 }
@@ -381,7 +381,7 @@ impl Facts {
                 }
             }
             KernelEvent::Image { change, pid, base, size, path } => {
-                self.image(change, (pid, base, size), path, stamp);
+                self.image(change, (pid, base, size), path, timestamp);
             }
             KernelEvent::Thread { change, pid, tid } => match change {
                 Change::End | Change::Start => {
@@ -394,7 +394,7 @@ impl Facts {
                 }
             },
             KernelEvent::Process { change, pid, name } => {
-                self.process_event(change, pid, name, stamp)
+                self.process_event(change, pid, name, timestamp)
             }
         }
     }
@@ -404,9 +404,9 @@ impl Facts {
         change: Change,
         (pid, base, size): (u32, u64, u64),
         path: &[u8],
-        stamp: i64,
+        timestamp: i64,
     ) {
-        let from = if change == Change::Start { Some(stamp) } else { None };
+        let from = if change == Change::Start { Some(timestamp) } else { None };
         let kernel = pid == 0 || pid == SYSTEM;
         let process = self.process(pid);
         // Told again, it is the image that it was.
@@ -425,14 +425,14 @@ impl Facts {
         let own = self.processes.get_mut(process).map(|p| &mut p.images);
         for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
             if change == Change::End {
-                ranges.remove(base, size, stamp, tag);
+                ranges.remove(base, size, timestamp, tag);
             } else {
                 ranges.add(base, size, from, tag);
             }
         }
     }
 
-    fn process_event(&mut self, change: Change, pid: u32, name: &[u8], stamp: i64) {
+    fn process_event(&mut self, change: Change, pid: u32, name: &[u8], timestamp: i64) {
         if change == Change::Start {
             // The id may have been another process's before.
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
@@ -448,11 +448,11 @@ impl Facts {
             process.name = String::from_utf8_lossy(name).into_owned();
         }
         match change {
-            Change::Start => process.started = Some(stamp),
+            Change::Start => process.started = Some(timestamp),
             Change::End => {
-                process.ended = Some(stamp);
-                process.code.clear(stamp);
-                process.images.clear(stamp);
+                process.ended = Some(timestamp);
+                process.code.clear(timestamp);
+                process.images.clear(timestamp);
             }
             Change::AtStart | Change::AtEnd => {}
         }

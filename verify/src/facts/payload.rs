@@ -58,7 +58,7 @@ impl Payloads {
         record: &Record<'_>,
         header: &EventHeader,
         kind: &Kind,
-        stamp: i64,
+        timestamp: i64,
     ) {
         self.store.learn_event(header, record);
         let (provider, d) = (header.provider, header.descriptor);
@@ -69,7 +69,7 @@ impl Payloads {
                 Some(decoder) => (decoder, self.is_misfit(provider, d, decoder)),
                 None => {
                     if kind.other_version {
-                        count(&mut self.unknown_version, id, stamp);
+                        count(&mut self.unknown_version, id, timestamp);
                     }
                     return;
                 }
@@ -77,7 +77,7 @@ impl Payloads {
         };
         self.checked += 1;
         if misfit {
-            count(&mut self.descriptor, id, stamp);
+            count(&mut self.descriptor, id, timestamp);
         }
         if kind.elsewhere && sizes::is_plain(header) {
             return;
@@ -95,7 +95,7 @@ impl Payloads {
         } else {
             &mut self.long
         };
-        count(list, id, stamp);
+        count(list, id, timestamp);
     }
 
     /// Whether payloads are compared with those of the shipped runtimes.
@@ -152,8 +152,8 @@ fn keyword(d: EventDescriptor) -> u64 {
     d.keyword & 0x0000_ffff_ffff_ffff
 }
 
-fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, stamp: i64) {
+fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, timestamp: i64) {
     if list.len() < Payloads::KINDS || list.contains_key(&id) {
-        list.entry(id).or_default().add(stamp);
+        list.entry(id).or_default().add(timestamp);
     }
 }

@@ -126,9 +126,9 @@ pub struct Pending {
     pub in_image: [u64; Origin::COUNT],
     /// How often it was seen outside all images, by origin.
     pub nowhere: [u64; Origin::COUNT],
-    /// Stamp of the first time.
+    /// Timestamp of the first time.
     pub first: i64,
-    /// Stamp of the last time.
+    /// Timestamp of the last time.
     pub last: i64,
 }
 
@@ -137,9 +137,9 @@ pub struct Pending {
 pub struct Sight {
     /// How often.
     pub count: u64,
-    /// Stamp of the first time.
+    /// Timestamp of the first time.
     pub first: i64,
-    /// Stamp of the last time.
+    /// Timestamp of the last time.
     pub last: i64,
     /// Whether an image covered it.
     pub in_image: bool,
@@ -150,15 +150,15 @@ pub struct Sight {
 pub struct Counted {
     /// How many.
     pub count: u64,
-    /// Stamp of the first.
+    /// Timestamp of the first.
     pub first: Option<i64>,
 }
 
 impl Counted {
     /// One more.
-    pub fn add(&mut self, stamp: i64) {
+    pub fn add(&mut self, timestamp: i64) {
         self.count += 1;
-        self.first.get_or_insert(stamp);
+        self.first.get_or_insert(timestamp);
     }
 }
 
@@ -186,9 +186,9 @@ pub struct Process {
     pub started: Option<i64>,
     /// When it ended, if that was inside the trace.
     pub ended: Option<i64>,
-    /// Stamps of its first and last event of the CLR's two providers.
+    /// Timestamps of its first and last event of the CLR's two providers.
     pub clr_span: Option<(i64, i64)>,
-    /// Stamp of its last event of the runtime provider.
+    /// Timestamp of its last event of the runtime provider.
     pub last_runtime: Option<i64>,
     /// Its CLRs, by instance.
     pub clrs: BTreeMap<u16, Clr>,
@@ -212,7 +212,7 @@ pub struct Process {
     pub methods_unloaded: u64,
     /// Distinct pieces of method code.
     pub methods: u64,
-    /// Method code that was told of where other code still was: the first one's stamp and address, and
+    /// Method code that was told of where other code still was: the first one's timestamp and address, and
     /// the address of what was there.
     pub overlap: Option<(i64, u64, u64)>,
     /// Loads of code that was there already.
@@ -223,7 +223,7 @@ pub struct Process {
     pub signs: MethodSigns,
     /// Methods being compiled, by CLR and id: since when and on which thread.
     pub jitting: HashMap<u64, (i64, u32)>,
-    /// Stamp of the last load of method code, by thread.
+    /// Timestamp of the last load of method code, by thread.
     pub last_load: HashMap<u32, i64>,
     /// Managed code by address.
     pub code: Ranges,
@@ -233,7 +233,7 @@ pub struct Process {
     pub tallies: Tallies,
     /// Why addresses did not resolve, by [`Cause`].
     pub causes: [u64; Cause::ALL.len()],
-    /// Stamps of the first and the last unresolved address.
+    /// Timestamps of the first and the last unresolved address.
     pub unresolved_span: Option<(i64, i64)>,
     /// Addresses in native images of managed modules that no method covers.
     pub precompiled: u64,
@@ -287,19 +287,19 @@ impl Process {
 
     /// Counts an event of the CLR.
     #[inline]
-    pub fn clr_seen(&mut self, rundown: bool, stamp: i64) {
+    pub fn clr_seen(&mut self, rundown: bool, timestamp: i64) {
         self.clr_events += 1;
-        let (first, _) = self.clr_span.unwrap_or((stamp, stamp));
-        self.clr_span = Some((first, stamp));
+        let (first, _) = self.clr_span.unwrap_or((timestamp, timestamp));
+        self.clr_span = Some((first, timestamp));
         if !rundown {
-            self.last_runtime = Some(stamp);
+            self.last_runtime = Some(timestamp);
         }
     }
 
     /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
     /// method's id.
-    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, stamp: i64, tid: u32) {
-        self.clr_seen(from.rundown, stamp);
+    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, timestamp: i64, tid: u32) {
+        self.clr_seen(from.rundown, timestamp);
         let instance = self.instance_of(from);
         let told =
             from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_));
@@ -312,69 +312,69 @@ impl Process {
         if let Some(via) = via_of(&from.event)
             && matches!(via, Via::Enumerated(_)) != from.rundown
         {
-            self.wrong_provider.add(stamp);
+            self.wrong_provider.add(timestamp);
         }
         match from.event {
             ClrEvent::Init(kind) => {
                 let nested = self.open_bracket(kind, instance).is_some();
-                self.push(kind, instance, (Some(stamp), None), nested, (stamp, tid));
+                self.push(kind, instance, (Some(timestamp), None), nested, (timestamp, tid));
             }
-            ClrEvent::Complete(kind) => self.complete(kind, instance, stamp, tid),
+            ClrEvent::Complete(kind) => self.complete(kind, instance, timestamp, tid),
             ClrEvent::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
                 // A rundown tells the same of a CLR that is there.
                 if !from.rundown {
-                    clr.started.get_or_insert(stamp);
+                    clr.started.get_or_insert(timestamp);
                 }
             }
             ClrEvent::Method(via, method) => {
                 let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
-                self.method(via, &method, tag, stamp, tid);
+                self.method(via, &method, tag, timestamp, tid);
             }
             ClrEvent::Module(via, module) => {
-                let mark = self.inside(via, instance, stamp, tid);
+                let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
                 clr.learn_module(&module);
-                let mut listing = clr.modules.note(via, module.id, stamp, mark);
+                let mut listing = clr.modules.note(via, module.id, timestamp, mark);
                 if module.assembly != 0 {
                     clr.module_assemblies.insert(module.assembly);
                 }
                 if let Via::Enumerated(kind) = via {
                     listing.disordered |= clr.assemblies.part_of(module.assembly, kind, mark);
                 }
-                self.again(listing, stamp);
-                self.list(mark, stamp, listing, |counts| &mut counts.modules);
+                self.again(listing, timestamp);
+                self.list(mark, timestamp, listing, |counts| &mut counts.modules);
             }
             ClrEvent::DomainModule(via, part) => {
-                self.inside(via, instance, stamp, tid);
+                self.inside(via, instance, timestamp, tid);
                 if part.module != 0 {
                     let clr = self.clrs.entry(instance).or_default();
                     clr.method_modules.insert(part.module);
                 }
             }
             ClrEvent::Assembly(via, assembly) => {
-                let mark = self.inside(via, instance, stamp, tid);
+                let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
-                let mut listing = clr.assemblies.note(via, assembly.id, stamp, mark);
+                let mut listing = clr.assemblies.note(via, assembly.id, timestamp, mark);
                 if assembly.domain != 0 {
                     clr.assembly_domains.insert(assembly.domain);
                 }
                 if let Via::Enumerated(kind) = via {
                     listing.disordered |= clr.domains.part_of(assembly.domain, kind, mark);
                 }
-                self.again(listing, stamp);
-                self.list(mark, stamp, listing, |counts| &mut counts.assemblies);
+                self.again(listing, timestamp);
+                self.list(mark, timestamp, listing, |counts| &mut counts.assemblies);
             }
             ClrEvent::AppDomain(via, domain) => {
-                let mark = self.inside(via, instance, stamp, tid);
+                let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
-                let listing = clr.domains.note(via, domain, stamp, mark);
-                self.again(listing, stamp);
-                self.list(mark, stamp, listing, |counts| &mut counts.domains);
+                let listing = clr.domains.note(via, domain, timestamp, mark);
+                self.again(listing, timestamp);
+                self.list(mark, timestamp, listing, |counts| &mut counts.domains);
             }
             ClrEvent::JitStart(id) => {
-                self.jitting.insert(id, (stamp, tid));
+                self.jitting.insert(id, (timestamp, tid));
             }
             ClrEvent::IlMap(_)
             | ClrEvent::Exception(_)
@@ -384,9 +384,9 @@ impl Process {
         }
     }
 
-    fn method(&mut self, via: Via, method: &Method, mut tag: Tag, stamp: i64, tid: u32) {
+    fn method(&mut self, via: Via, method: &Method, mut tag: Tag, timestamp: i64, tid: u32) {
         let instance = tag.instance;
-        let mark = self.inside(via, instance, stamp, tid);
+        let mark = self.inside(via, instance, timestamp, tid);
         tag.mark = mark;
         let mut set = |bit, on: bool| tag.bits |= if on { bit } else { 0 };
         set(Tag::NAMED, method.named);
@@ -412,17 +412,17 @@ impl Process {
                     &mut signs.precompiled_loads
                 } += 1;
                 self.jitting.remove(&method.id);
-                self.last_load.insert(tid, stamp);
+                self.last_load.insert(tid, timestamp);
                 tag.bits |= Tag::LOADED;
-                let added = self.code.add(start, size, Some(stamp), tag);
-                self.added(added, start, stamp);
+                let added = self.code.add(start, size, Some(timestamp), tag);
+                self.added(added, start, timestamp);
             }
             Via::Unload => {
                 self.methods_unloaded += 1;
                 let jitted = method.is_jitted() && !method.is_dynamic();
                 self.signs.jitted_unloads += u64::from(jitted);
-                if self.code.remove(start, size, stamp, tag).is_none() && size > 0 {
-                    self.unloads_unknown.add(stamp);
+                if self.code.remove(start, size, timestamp, tag).is_none() && size > 0 {
+                    self.unloads_unknown.add(timestamp);
                     self.methods += 1;
                 }
             }
@@ -430,29 +430,29 @@ impl Process {
                 self.methods_enumerated += 1;
                 tag.bits |= listed_by(kind);
                 let added = self.code.add(start, size, None, tag);
-                self.added(added, start, stamp);
+                self.added(added, start, timestamp);
                 let twice =
                     matches!(added, Added::Known(before) if mark != 0 && before.mark == mark);
                 let listing = Listing { twice, ..Listing::default() };
-                self.list(mark, stamp, listing, |counts| &mut counts.methods);
+                self.list(mark, timestamp, listing, |counts| &mut counts.methods);
             }
         }
     }
 
     /// Counts what is loaded though it was there.
-    fn again(&mut self, listing: Listing, stamp: i64) {
+    fn again(&mut self, listing: Listing, timestamp: i64) {
         if listing.again {
-            self.loaded_twice.add(stamp);
+            self.loaded_twice.add(timestamp);
         }
     }
 
-    fn added(&mut self, added: Added, start: u64, stamp: i64) {
+    fn added(&mut self, added: Added, start: u64, timestamp: i64) {
         match added {
             Added::New => self.methods += 1,
-            Added::Again => self.loaded_twice.add(stamp),
+            Added::Again => self.loaded_twice.add(timestamp),
             Added::Overlaps(other) => {
                 self.methods += u64::from(other != start);
-                self.overlap.get_or_insert((stamp, start, other));
+                self.overlap.get_or_insert((timestamp, start, other));
             }
             Added::Empty | Added::Known(_) => {}
         }
@@ -490,20 +490,20 @@ impl Process {
         });
     }
 
-    fn complete(&mut self, kind: Rundown, instance: u16, stamp: i64, tid: u32) {
+    fn complete(&mut self, kind: Rundown, instance: u16, timestamp: i64, tid: u32) {
         self.inside_of = None;
         if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
             if let Some(bracket) = self.brackets.get_mut(at) {
-                bracket.closed = Some(stamp);
-                bracket.last = stamp;
+                bracket.closed = Some(timestamp);
+                bracket.last = timestamp;
                 bracket.other_threads += u64::from(bracket.thread != tid);
             }
             return;
         }
         if self.open_bracket(other(kind), instance).is_some() {
-            self.confused.add(stamp);
+            self.confused.add(timestamp);
         }
-        self.push(kind, instance, (None, Some(stamp)), false, (stamp, tid));
+        self.push(kind, instance, (None, Some(timestamp)), false, (timestamp, tid));
     }
 
     /// Index of the open bracket of a kind: the last one opened.
@@ -513,22 +513,22 @@ impl Process {
 
     /// An enumerated thing should stand in a bracket: gives the bracket's ordinal as its low byte, 0
     /// for none.
-    fn inside(&mut self, via: Via, instance: u16, stamp: i64, tid: u32) -> u8 {
+    fn inside(&mut self, via: Via, instance: u16, timestamp: i64, tid: u32) -> u8 {
         let Via::Enumerated(kind) = via else { return 0 };
         let same = self.inside_of == Some((kind, instance));
         let at = if same { self.inside } else { self.open_bracket(kind, instance) };
         if let Some(at) = at
             && let Some(bracket) = self.brackets.get_mut(at)
         {
-            bracket.last = stamp;
+            bracket.last = timestamp;
             bracket.other_threads += u64::from(bracket.thread != tid);
             (self.inside, self.inside_of) = (Some(at), Some((kind, instance)));
             return u8::try_from(at % 255).map_or(1, |low| low + 1);
         }
         if self.open_bracket(other(kind), instance).is_some() {
-            self.confused.add(stamp);
+            self.confused.add(timestamp);
         } else if self.brackets_beyond == 0 {
-            self.outside.add(stamp);
+            self.outside.add(timestamp);
         }
         0
     }
@@ -537,7 +537,7 @@ impl Process {
     fn list(
         &mut self,
         mark: u8,
-        stamp: i64,
+        timestamp: i64,
         listing: Listing,
         count: fn(&mut super::instance::Counts) -> &mut u64,
     ) {
@@ -548,7 +548,7 @@ impl Process {
         bracket.twice += u64::from(listing.twice);
         if listing.disordered {
             bracket.disordered += 1;
-            bracket.first_disordered.get_or_insert(stamp);
+            bracket.first_disordered.get_or_insert(timestamp);
         }
     }
 

@@ -53,7 +53,7 @@ pub struct Range {
     pub start: u64,
     /// Address behind the last one.
     pub end: u64,
-    /// Since when, as a raw stamp; `None` for since before the trace.
+    /// Since when, as a raw timestamp; `None` for since before the trace.
     pub from: Option<i64>,
     /// Until when; `None` for to the end of the trace.
     pub to: Option<i64>,
@@ -538,12 +538,12 @@ mod tests {
             let mut ranges = Ranges::default();
             let addresses: Vec<_> = (0..0x200).map(|i| i * 0x100).collect();
             let mut found = vec![(0, 0, None); addresses.len()];
-            for (stamp, (place, size, gone, seen)) in steps.into_iter().enumerate() {
-                let (start, size, stamp) = (place * 0x200, 0x80u64 << size, stamp as i64);
+            for (timestamp, (place, size, gone, seen)) in steps.into_iter().enumerate() {
+                let (start, size, timestamp) = (place * 0x200, 0x80u64 << size, timestamp as i64);
                 if gone {
-                    ranges.remove(start, size, stamp, named(9));
+                    ranges.remove(start, size, timestamp, named(9));
                 } else {
-                    ranges.add(start, size, seen.then_some(stamp), named(stamp as u64));
+                    ranges.add(start, size, seen.then_some(timestamp), named(timestamp as u64));
                 }
                 for (&address, found) in addresses.iter().zip(&mut found) {
                     let now = (ranges.changes(), ranges.changes_at(address), ranges.now(address));

@@ -111,13 +111,13 @@ impl Recents {
 
     /// Counts an address, if it is known what it resolves to in this state; else it has to be resolved.
     #[inline]
-    pub fn again(&mut self, by: u32, address: u64, state: u64, stamp: i64) -> bool {
+    pub fn again(&mut self, by: u32, address: u64, state: u64, timestamp: i64) -> bool {
         let at = self.at(by, address);
         let Some(seen) = self.places.get_mut(at) else { return false };
         let same = seen.address == address && seen.by == by && seen.state == state;
         // What can be counted no further is put away, and begins anew.
         let Some(count) = seen.count.checked_add(1).filter(|_| same) else { return false };
-        (seen.count, seen.last) = (count, stamp);
+        (seen.count, seen.last) = (count, timestamp);
         true
     }
 
@@ -142,12 +142,12 @@ impl Recents {
         &mut self,
         (by, address): (u32, u64),
         state: u64,
-        stamp: i64,
+        timestamp: i64,
         (owner, place): (Owner, Option<usize>),
     ) -> Option<Seen> {
         let place = place.and_then(|place| u32::try_from(place).ok()).unwrap_or(NOWHERE);
         let at = self.at(by, address);
-        let seen = Seen { address, by, count: 1, last: stamp, state, place, owner };
+        let seen = Seen { address, by, count: 1, last: timestamp, state, place, owner };
         self.missed += 1;
         let before = std::mem::replace(self.places.get_mut(at)?, seen);
         (before.state != 0).then_some(before)

@@ -76,7 +76,7 @@ impl Repeats {
     /// Counts a stack if it is known what it resolves to in this state. What it may take the place of is in
     /// `gone` then.
     #[inline]
-    pub fn again(&mut self, by: u32, state: u64, frames: &[Frame], stamp: i64) -> Known {
+    pub fn again(&mut self, by: u32, state: u64, frames: &[Frame], timestamp: i64) -> Known {
         if self.places.is_empty() {
             self.places.resize(Self::PLACES, Repeat::default());
         }
@@ -85,7 +85,7 @@ impl Repeats {
             if place.found.is_empty() {
                 return Known::Before;
             }
-            (place.count, place.last) = (place.count + 1, stamp);
+            (place.count, place.last) = (place.count + 1, timestamp);
             return Known::Counted;
         }
         self.begin(by, state, frames);

@@ -48,18 +48,18 @@ impl Sampled {
 impl Facts {
     /// Takes in a sample.
     #[inline]
-    pub(super) fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
+    pub(super) fn sample(&mut self, address: u64, tid: u32, timestamp: i64) {
         match self.sampled.get(tid) {
             Some(process) => {
-                self.stack(process, Origin::Sample, std::iter::once(address), stamp);
+                self.stack(process, Origin::Sample, std::iter::once(address), timestamp);
             }
-            None => self.sample_anew(address, tid, stamp),
+            None => self.sample_anew(address, tid, timestamp),
         }
     }
 
     /// Takes in a sample of a thread that was not sampled a moment ago.
     #[inline(never)]
-    fn sample_anew(&mut self, address: u64, tid: u32, stamp: i64) {
+    fn sample_anew(&mut self, address: u64, tid: u32, timestamp: i64) {
         let pid = if tid == 0 { Some(0) } else { self.threads.get(&tid).copied() };
         let beyond = self.homeless.len() >= HOMELESS;
         match pid.or(beyond.then_some(0)) {
@@ -68,12 +68,12 @@ impl Facts {
                 if pid.is_some() {
                     self.sampled.put(tid, process);
                 }
-                self.stack(process, Origin::Sample, std::iter::once(address), stamp);
+                self.stack(process, Origin::Sample, std::iter::once(address), timestamp);
             }
             None => {
-                let sight = Sight { count: 0, first: stamp, last: stamp, in_image: false };
+                let sight = Sight { count: 0, first: timestamp, last: timestamp, in_image: false };
                 let sight = self.homeless.entry((tid, address)).or_insert(sight);
-                (sight.count, sight.last) = (sight.count + 1, stamp);
+                (sight.count, sight.last) = (sight.count + 1, timestamp);
             }
         }
     }

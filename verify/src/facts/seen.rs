@@ -68,26 +68,26 @@ impl Facts {
 impl Seen {
     /// Takes in a record, and gives what is to be done for it besides to who does it.
     #[inline(always)]
-    pub(crate) fn record(&mut self, record: &Record<'_>, stamp: i64, to: &mut impl Follow) {
+    pub(crate) fn record(&mut self, record: &Record<'_>, timestamp: i64, to: &mut impl Follow) {
         self.records += 1;
         if let Some(hook) = record.hook() {
-            widen(&mut self.kernel_span, stamp);
+            widen(&mut self.kernel_span, timestamp);
             if hook == kernel::SAMPLE {
                 if let Some((address, tid)) = kernel::sample(record) {
-                    to.sample(address, tid, stamp);
+                    to.sample(address, tid, timestamp);
                 }
             } else if hook == 0 || kernel::is_looked_at(hook) {
                 // A session's header is looked at as well.
-                to.record(record, stamp);
+                to.record(record, timestamp);
             }
         } else if let Some(header) = record.event() {
-            widen(&mut self.other_span, stamp);
-            self.event(record, &header, stamp, to);
+            widen(&mut self.other_span, timestamp);
+            self.event(record, &header, timestamp, to);
         } else {
-            widen(&mut self.other_span, stamp);
+            widen(&mut self.other_span, timestamp);
             if images::is_identity(record) {
                 // Nothing is learnt from it.
-                to.record(record, stamp);
+                to.record(record, timestamp);
             } else {
                 self.payloads.learn(record);
             }
@@ -99,22 +99,22 @@ impl Seen {
         &mut self,
         record: &Record<'_>,
         header: &EventHeader,
-        stamp: i64,
+        timestamp: i64,
         to: &mut impl Follow,
     ) {
         let Seen { kinds, admission, activities, payloads, threads, .. } = self;
         let plain = sizes::is_plain(header);
-        activities.event(header, if plain { None } else { related(record) }, stamp);
+        activities.event(header, if plain { None } else { related(record) }, timestamp);
         let (pid, tid) = (header.process_id, header.thread_id);
         let thread = threads.get_mut(tid as usize & (THREADS - 1));
         // Whose thread it is counts only once, but it does no harm to say it again.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(kind) = kinds.of(record, header, admission, payloads) else {
-            return to.record(record, stamp);
+            return to.record(record, timestamp);
         };
-        admission.count(kind.place, stamp);
+        admission.count(kind.place, timestamp);
         if kind.tells {
-            admission.learn(record, header, stamp);
+            admission.learn(record, header, timestamp);
         }
         let wide = record.pointer_size() == Some(PointerSize::P8);
         let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
@@ -122,22 +122,22 @@ impl Seen {
         if plain && kind.fits(payload, wide) {
             payloads.checked += 1;
         } else {
-            payloads.event(record, header, kind, stamp);
+            payloads.event(record, header, kind, timestamp);
         }
         let Some(OfClr { rundown, stacked, least }) = kind.clr.filter(|_| plain && !self.whole)
         else {
             if kind.clr.is_some() || header.flags.has(EventFlags::EXTENDED_INFO) {
-                to.record(record, stamp);
+                to.record(record, timestamp);
             } else if !known {
-                to.thread(pid, tid, stamp);
+                to.thread(pid, tid, timestamp);
             }
             return;
         };
         let (id, version) = (header.descriptor.id, header.descriptor.version);
         let head = ClrHead { pid, tid, known, id, version, rundown, stacked, wide };
         match least {
-            None => to.clr(head, payload, stamp),
-            Some(least) => to.light(Light { head, short: payload.len() < least }, stamp),
+            None => to.clr(head, payload, timestamp),
+            Some(least) => to.light(Light { head, short: payload.len() < least }, timestamp),
         }
     }
 }

@@ -62,7 +62,7 @@ impl Sizes {
     /// Takes in an event of one of the CLR's providers that [`is_plain`]; `whole` as
     /// [`FromClr::whole`](super::clr::FromClr::whole).
     #[inline]
-    pub fn event(&mut self, head: &ClrHead, payload: &[u8], whole: bool, stamp: i64) {
+    pub fn event(&mut self, head: &ClrHead, payload: &[u8], whole: bool, timestamp: i64) {
         if whole && self.tables == Profile::Shipped {
             return;
         }
@@ -77,7 +77,7 @@ impl Sizes {
         let note = decoder.check(payload, head.pointers());
         if !note.is_exact() {
             let list = if note.is_short() { &mut self.short } else { &mut self.long };
-            list.entry((provider(key.2), key.0, key.1)).or_default().add(stamp);
+            list.entry((provider(key.2), key.0, key.1)).or_default().add(timestamp);
         }
     }
 

@@ -27,9 +27,9 @@ pub struct Fault {
 pub struct Session {
     /// Its name.
     pub name: String,
-    /// Stamp of its start.
+    /// Timestamp of its start.
     pub from: i64,
-    /// Stamp of its end, where it was closed.
+    /// Timestamp of its end, where it was closed.
     pub to: Option<i64>,
     /// Events that its header counts as lost.
     pub events_lost: u32,
@@ -44,7 +44,7 @@ pub struct FileFacts {
     pub header: FileHeader,
     /// Notes of the reader.
     pub notes: Vec<Note>,
-    /// Processors and first stamps of the buffers that notes are about, by offset.
+    /// Processors and first timestamps of the buffers that notes are about, by offset.
     pub noted: BTreeMap<u64, (u16, i64)>,
     /// Damage.
     pub faults: Vec<Fault>,
@@ -67,9 +67,9 @@ impl FileFacts {
     }
 }
 
-/// How the stamps of several files stand on one timeline.
+/// How the timestamps of several files stand on one timeline.
 ///
-/// Where all files have the same clock the raw stamps are kept; else all become FILETIMEs.
+/// Where all files have the same clock the raw timestamps are kept; else all become FILETIMEs.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     clocks: Vec<Clock>,
@@ -77,7 +77,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The most by which the same raw stamp may stand at different times in files of one machine: what
+    /// The most by which the same raw timestamp may stand at different times in files of one machine: what
     /// setting the clock changes, and reading two clocks one after the other.
     const SKEW: i64 = FILETIME_PER_SECOND / 10;
 
@@ -86,7 +86,7 @@ impl Timeline {
     pub fn new(clocks: Vec<Clock>) -> Self {
         let same = clocks.split_first().is_none_or(|(first, rest)| {
             rest.iter().all(|c| {
-                let apart = c.filetime(first.start_stamp).abs_diff(first.start_time);
+                let apart = c.filetime(first.start_timestamp).abs_diff(first.start_time);
                 c.kind == first.kind
                     && c.frequency == first.frequency
                     && apart <= Self::SKEW.unsigned_abs()
@@ -113,10 +113,10 @@ impl Timeline {
         Clock::new(ClockType::SYSTEM_TIME, earliest, earliest, 0, 0)
     }
 
-    /// Where a raw stamp of a file stands.
+    /// Where a raw timestamp of a file stands.
     #[inline]
     #[must_use]
-    pub fn stamp(&self, source: usize, raw: i64) -> i64 {
+    pub fn timestamp(&self, source: usize, raw: i64) -> i64 {
         if self.same {
             return raw;
         }
@@ -125,8 +125,8 @@ impl Timeline {
 
     /// Where a FILETIME stands.
     #[must_use]
-    pub fn stamp_of_filetime(&self, filetime: i64) -> i64 {
-        self.clock().stamp_at(filetime)
+    pub fn timestamp_of_filetime(&self, filetime: i64) -> i64 {
+        self.clock().timestamp_at(filetime)
     }
 }
 
@@ -135,9 +135,9 @@ impl Facts {
     pub fn file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
         let source = self.files.len();
         let timeline = self.timeline().clone();
-        self.losses.extend(loss::of_file(trace, source, |raw| timeline.stamp(source, raw)));
+        self.losses.extend(loss::of_file(trace, source, |raw| timeline.timestamp(source, raw)));
         let header = trace.header().clone();
-        let from = timeline.stamp(source, header.stamp);
+        let from = timeline.timestamp(source, header.timestamp);
         let sessions = vec![session(&header, from, &timeline)];
         let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
         let beyond_processors =
@@ -147,8 +147,9 @@ impl Facts {
             let offset = place(note)?;
             // They stand in the order of the file.
             let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
-            let stamp = timeline.stamp(source, entry.first_stamp);
-            (entry.offset == offset && !entry.rebuilt).then_some((offset, (entry.processor, stamp)))
+            let timestamp = timeline.timestamp(source, entry.first_timestamp);
+            (entry.offset == offset && !entry.rebuilt)
+                .then_some((offset, (entry.processor, timestamp)))
         });
         let noted = noted.collect();
         self.files.push(FileFacts {
@@ -166,9 +167,9 @@ impl Facts {
 
     /// A header event among the records: a session that a merge carried over.
     pub(super) fn session(&mut self, record: &Record<'_>, source: usize) {
-        let stamp = self.timeline().stamp(source, record.stamp());
+        let timestamp = self.timeline().timestamp(source, record.timestamp());
         let Ok(header) = FileHeader::parse(record.bytes(), 0) else { return };
-        let session = session(&header, stamp, self.timeline());
+        let session = session(&header, timestamp, self.timeline());
         let Some(file) = self.files.get_mut(source) else { return };
         // The file's own is a record, too.
         let known = file.sessions.iter().any(|s| s.name == session.name && s.from == session.from);
@@ -189,8 +190,8 @@ impl Facts {
 }
 
 fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
-    let to =
-        (header.end_time > header.start_time).then(|| timeline.stamp_of_filetime(header.end_time));
+    let to = (header.end_time > header.start_time)
+        .then(|| timeline.timestamp_of_filetime(header.end_time));
     Session { name: text(&header.logger_name), from, to, events_lost: header.events_lost }
 }
 
@@ -213,8 +214,8 @@ fn text(units: &[u16]) -> String {
 mod tests {
     use super::*;
 
-    fn clock(start_stamp: i64, start_time: i64, frequency: i64) -> Clock {
-        Clock::new(ClockType::QPC, start_time, start_stamp, frequency, 0)
+    fn clock(start_timestamp: i64, start_time: i64, frequency: i64) -> Clock {
+        Clock::new(ClockType::QPC, start_time, start_timestamp, frequency, 0)
     }
 
     #[test]
@@ -222,10 +223,10 @@ mod tests {
         let second = FILETIME_PER_SECOND;
         let one = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 5 * second + 7, 1_000)]);
         assert!(one.is_one_clock());
-        assert_eq!(one.stamp(1, 6_000), 6_000);
+        assert_eq!(one.timestamp(1, 6_000), 6_000);
         let two = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 9 * second, 1_000)]);
         assert!(!two.is_one_clock());
-        assert_eq!(two.stamp(1, 6_000), 10 * second);
+        assert_eq!(two.timestamp(1, 6_000), 10 * second);
         assert_eq!(two.clock().filetime(10 * second), 10 * second);
     }
 }

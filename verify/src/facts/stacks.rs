@@ -61,14 +61,14 @@ pub struct StackPairs {
 impl StackPairs {
     /// An event of a CLR provider that is no stack; `kind` where a stack should follow it.
     #[inline]
-    pub fn event(&mut self, whose: Whose, kind: Option<Kind>, stamp: i64) {
+    pub fn event(&mut self, whose: Whose, kind: Option<Kind>, timestamp: i64) {
         let last = self.last(whose);
         let (before, process) = (last.waits, last.process);
         if process != whose.process {
             *last = Last::default();
         }
         let proven = last.proven;
-        let waits = kind.map(|kind| Waits { kind, stamp, proven });
+        let waits = kind.map(|kind| Waits { kind, timestamp, proven });
         *last = Last { taken: Some(false), process: whose.process, proven, waits };
         if let Some(before) = before {
             self.bare.none(process, before);
@@ -90,29 +90,35 @@ impl StackPairs {
     }
 
     /// A stack event that says it has `stated` addresses and holds `held`; `begun` if the session has just begun.
-    pub fn stack(&mut self, whose: Whose, (stated, held): (u32, usize), stamp: i64, begun: bool) {
+    pub fn stack(
+        &mut self,
+        whose: Whose,
+        (stated, held): (u32, usize),
+        timestamp: i64,
+        begun: bool,
+    ) {
         let last = self.last(whose);
         let (taken, of) = (last.taken, last.waits.filter(|_| last.process == whose.process));
         *last = Last { taken: Some(true), process: whose.process, proven: true, waits: None };
-        self.bare.stack(whose.process, whose.rundown, of, stamp);
+        self.bare.stack(whose.process, whose.rundown, of, timestamp);
         match taken {
             Some(false) => self.paired += 1,
-            Some(true) => self.unpaired.add(stamp),
-            None if begun => self.headless.add(stamp),
-            None => self.strayed.add(stamp),
+            Some(true) => self.unpaired.add(timestamp),
+            None if begun => self.headless.add(timestamp),
+            None => self.strayed.add(timestamp),
         }
         let stated = usize::try_from(stated).unwrap_or(usize::MAX);
         if held < stated {
-            self.truncated.add(stamp);
+            self.truncated.add(timestamp);
         } else if held > stated {
-            self.overlong.add(stamp);
+            self.overlong.add(timestamp);
         }
     }
 
-    /// A stack that the kernel took of an event at `of`, and logged at `stamp`.
-    pub fn kernel(&mut self, of: i64, stamp: i64) {
-        if of > stamp {
-            self.early.add(stamp);
+    /// A stack that the kernel took of an event at `of`, and logged at `timestamp`.
+    pub fn kernel(&mut self, of: i64, timestamp: i64) {
+        if of > timestamp {
+            self.early.add(timestamp);
         }
     }
 

@@ -12,15 +12,15 @@ use super::Facts;
 /// Who does what is to be done for a record: at once, or later and elsewhere.
 pub(crate) trait Follow {
     /// A sample of what a processor was doing: the instruction pointer, and the thread that was running.
-    fn sample(&mut self, address: u64, tid: u32, stamp: i64);
+    fn sample(&mut self, address: u64, tid: u32, timestamp: i64);
     /// A thread is of a process.
-    fn thread(&mut self, pid: u32, tid: u32, stamp: i64);
+    fn thread(&mut self, pid: u32, tid: u32, timestamp: i64);
     /// An event of the CLR of which no field matters.
-    fn light(&mut self, light: Light, stamp: i64);
+    fn light(&mut self, light: Light, timestamp: i64);
     /// An event of the CLR whose payload has to be taken apart.
-    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64);
+    fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64);
     /// Anything else.
-    fn record(&mut self, record: &Record<'_>, stamp: i64);
+    fn record(&mut self, record: &Record<'_>, timestamp: i64);
 }
 
 /// An event of the CLR of which no field matters.
@@ -76,31 +76,31 @@ pub(crate) struct Steps {
 
 impl Follow for Steps {
     #[inline]
-    fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
-        self.kept.push((stamp, Kept::Sample { address, tid }));
+    fn sample(&mut self, address: u64, tid: u32, timestamp: i64) {
+        self.kept.push((timestamp, Kept::Sample { address, tid }));
     }
 
     #[inline]
-    fn thread(&mut self, pid: u32, tid: u32, stamp: i64) {
-        self.kept.push((stamp, Kept::Thread { pid, tid }));
+    fn thread(&mut self, pid: u32, tid: u32, timestamp: i64) {
+        self.kept.push((timestamp, Kept::Thread { pid, tid }));
     }
 
     #[inline]
-    fn light(&mut self, light: Light, stamp: i64) {
-        self.kept.push((stamp, Kept::Light(light)));
+    fn light(&mut self, light: Light, timestamp: i64) {
+        self.kept.push((timestamp, Kept::Light(light)));
     }
 
     #[inline]
-    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64) {
+    fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64) {
         self.payloads.extend_from_slice(payload);
         // It is a part of a record, of which none is longer.
-        self.kept.push((stamp, Kept::Clr(head, payload.len() as u32)));
+        self.kept.push((timestamp, Kept::Clr(head, payload.len() as u32)));
     }
 
     #[inline]
-    fn record(&mut self, record: &Record<'_>, stamp: i64) {
+    fn record(&mut self, record: &Record<'_>, timestamp: i64) {
         self.records.push(record);
-        self.kept.push((stamp, Kept::Record));
+        self.kept.push((timestamp, Kept::Record));
     }
 }
 
@@ -116,19 +116,19 @@ impl Steps {
     pub fn follow(&self, to: &mut impl Follow) {
         let mut payloads = self.payloads.as_slice();
         let mut records = self.records.records();
-        for &(stamp, kept) in &self.kept {
+        for &(timestamp, kept) in &self.kept {
             match kept {
-                Kept::Sample { address, tid } => to.sample(address, tid, stamp),
-                Kept::Thread { pid, tid } => to.thread(pid, tid, stamp),
-                Kept::Light(light) => to.light(light, stamp),
+                Kept::Sample { address, tid } => to.sample(address, tid, timestamp),
+                Kept::Thread { pid, tid } => to.thread(pid, tid, timestamp),
+                Kept::Light(light) => to.light(light, timestamp),
                 Kept::Clr(head, len) => {
                     let parts = payloads.split_at_checked(len as usize);
                     let (payload, behind) = parts.unwrap_or_default();
                     payloads = behind;
-                    to.clr(head, payload, stamp);
+                    to.clr(head, payload, timestamp);
                 }
                 Kept::Record => match records.next() {
-                    Some(record) => to.record(&record, stamp),
+                    Some(record) => to.record(&record, timestamp),
                     None => return,
                 },
             }
@@ -152,8 +152,8 @@ pub(crate) struct AtOnce<'f> {
 
 impl Follow for AtOnce<'_> {
     #[inline]
-    fn sample(&mut self, address: u64, tid: u32, stamp: i64) {
-        self.facts.sample(address, tid, stamp);
+    fn sample(&mut self, address: u64, tid: u32, timestamp: i64) {
+        self.facts.sample(address, tid, timestamp);
     }
 
     #[inline]
@@ -162,20 +162,20 @@ impl Follow for AtOnce<'_> {
     }
 
     #[inline]
-    fn light(&mut self, light: Light, stamp: i64) {
-        self.facts.light(light, stamp);
+    fn light(&mut self, light: Light, timestamp: i64) {
+        self.facts.light(light, timestamp);
     }
 
     #[inline]
-    fn clr(&mut self, head: ClrHead, payload: &[u8], stamp: i64) {
+    fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64) {
         if !head.known {
             self.facts.threads.entry(head.tid).or_insert(head.pid);
         }
-        self.facts.clr_event(&head, payload, None, stamp);
+        self.facts.clr_event(&head, payload, None, timestamp);
     }
 
     #[inline]
-    fn record(&mut self, record: &Record<'_>, stamp: i64) {
-        self.facts.owners(record, stamp, self.source);
+    fn record(&mut self, record: &Record<'_>, timestamp: i64) {
+        self.facts.owners(record, timestamp, self.source);
     }
 }

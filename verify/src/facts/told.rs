@@ -112,7 +112,7 @@ impl Told {
         from: &FromClr<'_>,
         header: &EventHeader,
         payload: &[u8],
-        stamp: i64,
+        timestamp: i64,
     ) -> Option<u64> {
         let version = header.descriptor.version;
         match &from.event {
@@ -120,7 +120,7 @@ impl Told {
                 let text = clr::method_text(version, method.named, payload);
                 return Some(self.method(clr, method, &text.unwrap_or_default()).into());
             }
-            ClrEvent::Module(via, module) => self.module(clr, *via, module, stamp),
+            ClrEvent::Module(via, module) => self.module(clr, *via, module, timestamp),
             ClrEvent::Assembly(_, assembly) => {
                 let name = clr::assembly_name(version, payload).unwrap_or_default();
                 let name = self.texts.number(name);
@@ -170,11 +170,11 @@ impl Told {
         number
     }
 
-    fn module(&mut self, clr: ClrKey, via: Via, module: &Module<'_>, stamp: i64) {
+    fn module(&mut self, clr: ClrKey, via: Via, module: &Module<'_>, timestamp: i64) {
         let text = module.text();
         let told = ModuleTold {
-            from: (via == Via::Load).then_some(stamp),
-            to: (via == Via::Unload).then_some(stamp),
+            from: (via == Via::Load).then_some(timestamp),
+            to: (via == Via::Unload).then_some(timestamp),
             assembly: module.assembly,
             flags: module.flags,
             il_pdb: text.il_pdb,
@@ -223,9 +223,9 @@ impl Told {
 
     /// The module that had an id at a time: of several, the first that had not gone by then.
     #[must_use]
-    pub fn module_at(&self, clr: ClrKey, id: u64, stamp: i64) -> Option<&ModuleTold> {
+    pub fn module_at(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<&ModuleTold> {
         let spans = self.modules.get(&(clr, id))?;
-        let had = |m: &&ModuleTold| m.to.is_none_or(|to| stamp <= to);
+        let had = |m: &&ModuleTold| m.to.is_none_or(|to| timestamp <= to);
         spans.iter().find(had).or(spans.last())
     }
 

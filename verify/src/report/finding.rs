@@ -108,7 +108,7 @@ pub struct Finding {
     pub file: Option<String>,
     /// The moment, as the facts have it.
     #[serde(skip)]
-    pub(crate) stamp: Option<i64>,
+    pub(crate) ticks: Option<i64>,
 }
 
 impl Finding {
@@ -125,20 +125,20 @@ impl Finding {
             processor: None,
             offset: None,
             file: None,
-            stamp: None,
+            ticks: None,
         }
     }
 
     /// The finding is about a process, and perhaps a moment.
-    pub(crate) fn of(mut self, facts: &Facts, process: &Process, stamp: Option<i64>) -> Self {
+    pub(crate) fn of(mut self, facts: &Facts, process: &Process, timestamp: Option<i64>) -> Self {
         self.pid = Some(process.pid);
-        self.at(facts, stamp)
+        self.at(facts, timestamp)
     }
 
     /// The finding is about a moment.
-    pub(crate) fn at(mut self, facts: &Facts, stamp: Option<i64>) -> Self {
-        self.timestamp = stamp.map(|s| utc(&facts.clock, s));
-        self.stamp = stamp;
+    pub(crate) fn at(mut self, facts: &Facts, timestamp: Option<i64>) -> Self {
+        self.timestamp = timestamp.map(|s| utc(&facts.clock, s));
+        self.ticks = timestamp;
         self
     }
 

@@ -362,7 +362,7 @@ mod tests {
             processor: None,
             offset: None,
             file: None,
-            stamp: None,
+            ticks: None,
         };
         let report = Report {
             file: hostile.clone(),

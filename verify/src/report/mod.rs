@@ -240,12 +240,12 @@ pub fn junit(reports: &[Report]) -> String {
     junit::render(reports)
 }
 
-/// Stamps as places on the timeline.
+/// Timestamps as places on the timeline.
 pub(crate) struct Scale<'a> {
     clock: &'a Clock,
-    /// Stamp of the start.
+    /// Timestamp of the start.
     start: i64,
-    /// Stamp of the end.
+    /// Timestamp of the end.
     end: i64,
 }
 
@@ -253,15 +253,15 @@ impl<'a> Scale<'a> {
     fn new(facts: &'a Facts) -> Self {
         let opened = facts.files.iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
         let (first, last) =
-            facts.span.unwrap_or((facts.clock.start_stamp, facts.clock.start_stamp));
+            facts.span.unwrap_or((facts.clock.start_timestamp, facts.clock.start_timestamp));
         let start = opened.map_or(first, |o| o.min(first));
         Scale { clock: &facts.clock, start, end: last.max(start) }
     }
 
     /// Microseconds since the start, within the timeline.
-    pub(crate) fn us(&self, stamp: i64) -> i64 {
+    pub(crate) fn us(&self, timestamp: i64) -> i64 {
         let from = self.clock.filetime(self.start);
-        let at = self.clock.filetime(stamp.clamp(self.start, self.end));
+        let at = self.clock.filetime(timestamp.clamp(self.start, self.end));
         at.saturating_sub(from) / (FILETIME_PER_SECOND / 1_000_000)
     }
 
@@ -275,7 +275,7 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// UTC of a raw stamp in ISO 8601, to 100 ns.
-fn utc(clock: &Clock, stamp: i64) -> String {
-    etl_format::clock::iso_utc(clock.filetime(stamp))
+/// UTC of a raw timestamp in ISO 8601, to 100 ns.
+fn utc(clock: &Clock, timestamp: i64) -> String {
+    etl_format::clock::iso_utc(clock.filetime(timestamp))
 }

@@ -106,7 +106,7 @@ pub struct Counts {
 
 /// What the report says of a process.
 pub(super) fn process(facts: &Facts, scale: &Scale<'_>, p: &Process) -> ProcessReport {
-    let at = |stamp: Option<i64>| stamp.map(|s| utc(&facts.clock, s));
+    let at = |timestamp: Option<i64>| timestamp.map(|s| utc(&facts.clock, s));
     let things = |of: fn(&crate::facts::Things) -> u64| {
         let sum = |pick: fn(&crate::facts::Clr) -> &crate::facts::Things| {
             p.clrs.values().map(|clr| of(pick(clr))).sum()

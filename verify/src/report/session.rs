@@ -79,7 +79,7 @@ pub struct LossReport {
 
 impl LossReport {
     pub(super) fn new(facts: &Facts, loss: &Loss) -> Self {
-        let at = |stamp: Option<i64>| stamp.map(|s| utc(&facts.clock, s));
+        let at = |timestamp: Option<i64>| timestamp.map(|s| utc(&facts.clock, s));
         LossReport {
             what: loss.what.name(),
             processor: loss.processor,

@@ -114,7 +114,7 @@ mod tests {
             processor: None,
             offset: None,
             file: None,
-            stamp: None,
+            ticks: None,
         };
         let mut report = Report { verdict: Verdict::Sound, ..Report::default() };
         assert_eq!(answer(&report), "no rule is broken");

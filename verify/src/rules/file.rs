@@ -33,7 +33,7 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
 fn shown(facts: &Facts, file: &FileFacts, note: &Note, finding: Finding) -> Finding {
     let Some(offset) = source::place(note) else { return finding };
     let known = file.noted.get(&offset);
-    let finding = finding.at(facts, known.map(|&(_, stamp)| stamp));
+    let finding = finding.at(facts, known.map(|&(_, timestamp)| timestamp));
     finding.in_file(&file.name, offset, known.map(|&(processor, _)| processor))
 }
 
@@ -136,7 +136,7 @@ fn clock(file: &FileFacts, of: &str, findings: &mut Vec<Finding>) {
         findings.push(Finding::new(&FILE_CLOCK, format!("{of}{message}")));
     };
     match header.clock_type {
-        // A clock of type 0 is what some tools write; its stamps are the performance counter's.
+        // A clock of type 0 is what some tools write; its timestamps are the performance counter's.
         ClockType::QPC | ClockType::RAW if header.perf_freq <= 0 => tell(format!(
             "the header states {} ticks a second for the performance counter",
             header.perf_freq

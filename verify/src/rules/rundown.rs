@@ -73,13 +73,13 @@ fn ends(
     findings: &mut Vec<Finding>,
 ) {
     let (kind, instance) = (bracket.kind.name(), bracket.instance);
-    let stamp = bracket.opened.or(bracket.closed);
+    let timestamp = bracket.opened.or(bracket.closed);
     if bracket.nested {
         let message = format!(
             "a second {kind} rundown of CLR {instance} began before the first was complete"
         );
-        let finding = Finding::new(&RUNDOWN_NESTED, message).of(facts, process, stamp);
-        findings.push(finding.unless_lost(facts, None, stamp));
+        let finding = Finding::new(&RUNDOWN_NESTED, message).of(facts, process, timestamp);
+        findings.push(finding.unless_lost(facts, None, timestamp));
     }
     match (bracket.opened, bracket.closed) {
         (Some(_), Some(_)) => {}
@@ -95,14 +95,14 @@ fn ends(
                 "the {kind} rundown of CLR {instance} began and was never complete: {why}; {} came",
                 plural(listed(bracket), "item", "items")
             );
-            let finding = Finding::new(&RUNDOWN_UNCLOSED, message).of(facts, process, stamp);
+            let finding = Finding::new(&RUNDOWN_UNCLOSED, message).of(facts, process, timestamp);
             findings.push(finding.unless_lost(facts, Some(bracket.last), None));
         }
         (None, _) => {
             let message = format!(
                 "the {kind} rundown of CLR {instance} is complete but never began: its first events are missing"
             );
-            let finding = Finding::new(&RUNDOWN_NO_INIT, message).of(facts, process, stamp);
+            let finding = Finding::new(&RUNDOWN_NO_INIT, message).of(facts, process, timestamp);
             findings.push(finding.unless_lost(facts, None, bracket.closed));
         }
     }
@@ -183,7 +183,7 @@ fn strays(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
 
 fn runaway(facts: &Facts, process: &Process, brackets: &ByClr<'_>, findings: &mut Vec<Finding>) {
     let first = process.brackets.first();
-    let stamp = first.and_then(|b| b.opened.or(b.closed));
+    let timestamp = first.and_then(|b| b.opened.or(b.closed));
     let of_kind = |own: &[&Bracket], kind| own.iter().filter(|b| b.kind == kind).count();
     let most = brackets
         .values()
@@ -199,7 +199,7 @@ fn runaway(facts: &Facts, process: &Process, brackets: &ByClr<'_>, findings: &mu
         "{most} rundowns of one CLR tell {} times of {} methods",
         process.methods_enumerated, process.methods
     );
-    findings.push(Finding::new(&RUNDOWN_RUNAWAY, message).of(facts, process, stamp));
+    findings.push(Finding::new(&RUNDOWN_RUNAWAY, message).of(facts, process, timestamp));
 }
 
 /// Why a process whose CLRs tell of their start needs no rundown. Asked for its state a CLR tells the same as at its

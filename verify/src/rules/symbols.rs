@@ -70,8 +70,8 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let until = facts.rundown_span.map(|(_, end)| end).max(last);
     // What the trace knows, but not at that time, is told of by itself.
     if unresolved > gone {
-        let stamp = process.unresolved_span.map(|(first, _)| first);
-        let mut finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, stamp);
+        let timestamp = process.unresolved_span.map(|(first, _)| first);
+        let mut finding = Finding::new(&SYMBOLS_UNRESOLVED, message).of(facts, process, timestamp);
         finding.severity = weight;
         findings.push(finding.unless_lost(facts, None, until));
     }
@@ -80,8 +80,8 @@ fn unresolved(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
             "{} where a method or an image was at another time",
             plural(gone, "address lies", "addresses lie")
         );
-        let stamp = process.unresolved_span.map(|(first, _)| first);
-        let finding = Finding::new(&SYMBOLS_GONE, message).of(facts, process, stamp);
+        let timestamp = process.unresolved_span.map(|(first, _)| first);
+        let finding = Finding::new(&SYMBOLS_GONE, message).of(facts, process, timestamp);
         let mut finding = finding;
         if unresolved == gone {
             finding.severity = weight;
@@ -157,13 +157,13 @@ fn links(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
 
 /// Code over code.
 fn ranges(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    if let Some((stamp, start, other)) = process.overlap {
+    if let Some((timestamp, start, other)) = process.overlap {
         let message = format!(
             "{} a method's code was told of where another's still was: first at {start:#x}, over the one at {other:#x}",
             plural(process.code.overlaps, "time", "times")
         );
-        let finding = Finding::new(&SYMBOLS_OVERLAP, message).of(facts, process, Some(stamp));
-        findings.push(finding.unless_lost(facts, None, Some(stamp)));
+        let finding = Finding::new(&SYMBOLS_OVERLAP, message).of(facts, process, Some(timestamp));
+        findings.push(finding.unless_lost(facts, None, Some(timestamp)));
     }
     let twice = process.loaded_twice;
     if twice.count > 0 {
@@ -220,20 +220,21 @@ const UNDER_WAY: i64 = FILETIME_PER_SECOND / 2;
 fn jitting(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     let Some(last) = process.last_runtime.map(|last| facts.clock.filetime(last)) else { return };
     // A thread that has loaded something since is done with it, or it was nested.
-    let stuck = process.jitting.iter().filter(|(_, (stamp, tid))| {
-        let since = last.saturating_sub(facts.clock.filetime(*stamp));
-        let done = process.last_load.get(tid).is_some_and(|load| load > stamp);
+    let stuck = process.jitting.iter().filter(|(_, (timestamp, tid))| {
+        let since = last.saturating_sub(facts.clock.filetime(*timestamp));
+        let done = process.last_load.get(tid).is_some_and(|load| load > timestamp);
         since > 4 * UNDER_WAY || (done && since > UNDER_WAY)
     });
-    let mut stuck: Vec<_> = stuck.map(|(&id, &(stamp, tid))| (stamp, id, tid)).collect();
+    let mut stuck: Vec<_> = stuck.map(|(&id, &(timestamp, tid))| (timestamp, id, tid)).collect();
     stuck.sort_unstable();
-    let Some((stamp, id, _)) = stuck.first() else { return };
+    let Some((timestamp, id, _)) = stuck.first() else { return };
     let message = format!(
         "{} begun to be compiled and never loaded (the first is {id:#x})",
         plural(stuck.len() as u64, "method was", "methods were")
     );
-    let finding = Finding::new(&SYMBOLS_JIT_WITHOUT_LOAD, message).of(facts, process, Some(*stamp));
-    findings.push(finding.unless_lost(facts, Some(*stamp), None));
+    let finding =
+        Finding::new(&SYMBOLS_JIT_WITHOUT_LOAD, message).of(facts, process, Some(*timestamp));
+    findings.push(finding.unless_lost(facts, Some(*timestamp), None));
 }
 
 /// Images that addresses lie in, in a trace whose merge told of identities.

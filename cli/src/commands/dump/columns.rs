@@ -17,7 +17,7 @@ use super::lines::{Lines, Names, message};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Time,
-    Stamp,
+    Timestamp,
     Cpu,
     Kind,
     Pid,
@@ -55,7 +55,7 @@ impl Known {
 /// The names of columns; those that are printed when none are named come first.
 const KNOWN: [(&str, Known); 26] = [
     ("time", Known::Time),
-    ("stamp", Known::Stamp),
+    ("stamp", Known::Timestamp),
     ("cpu", Known::Cpu),
     ("kind", Known::Kind),
     ("pid", Known::Pid),
@@ -236,7 +236,7 @@ impl Lines {
         let number = |value: Option<u64>| (value, false);
         let (value, hexadecimally) = match column {
             Known::Time => return,
-            Known::Stamp => return signed(out, record.stamp()),
+            Known::Timestamp => return signed(out, record.timestamp()),
             Known::Kind => return out.extend(record.kind().to_string().as_bytes()),
             Known::Provider => return guid(out, record.provider()),
             Known::Activity => return guid(out, facts.activity),

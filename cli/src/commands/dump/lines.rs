@@ -115,7 +115,7 @@ impl Lines {
     /// UTC of a record. Events come in bunches, so all but the fraction is formatted once a second.
     pub(super) fn time(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
         const PER_SECOND: i64 = 10_000_000;
-        let filetime = self.clock.filetime(record.stamp());
+        let filetime = self.clock.filetime(record.timestamp());
         let second = filetime.div_euclid(PER_SECOND);
         if second != self.second || self.second_text.is_empty() {
             self.second = second;
@@ -241,7 +241,7 @@ impl Lines {
         out.extend(b"{\"time\":\"");
         self.time(out, record);
         out.extend(b"\",\"stamp\":");
-        signed(out, record.stamp());
+        signed(out, record.timestamp());
         out.extend(b",\"cpu\":");
         decimal(out, record.processor().into());
         out.extend(b",\"kind\":\"");
@@ -366,7 +366,7 @@ pub(super) fn message<'s>(
     let text = schema.message.as_deref()?;
     scratch.clear();
     if let Header::Message(header) = record.header() {
-        let time = etl_format::clock::iso_utc(clock.filetime(record.stamp()));
+        let time = etl_format::clock::iso_utc(clock.filetime(record.timestamp()));
         let prefix = render::Prefix {
             component: &schema.provider_name,
             source: &schema.name,

@@ -171,7 +171,7 @@ impl Dump<'_> {
                 (Ok(Some(record)), Some(printer)) => printer.print(&record)?,
                 // Without a header event times count from the first record.
                 (Ok(Some(record)), None) => {
-                    printer.insert(start(Clock::assumed(record.stamp()))?).print(&record)?;
+                    printer.insert(start(Clock::assumed(record.timestamp()))?).print(&record)?;
                 }
                 (Ok(None), _) => break,
                 (Err(error), Some(printer)) => return printer.fail(self.name, &error),

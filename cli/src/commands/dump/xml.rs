@@ -209,8 +209,8 @@ impl Lines {
         hexadecimal(out, facts.keyword.unwrap_or(0));
         out.extend(b"</Keywords><TimeCreated");
         attribute(out, "SystemTime", |out| out.extend(time));
-        // Stamps are unsigned there.
-        attribute(out, "RawTime", |out| decimal(out, record.stamp() as u64));
+        // Timestamps are unsigned there.
+        attribute(out, "RawTime", |out| decimal(out, record.timestamp() as u64));
         out.extend(b"/>");
         let (mut related, mut session, mut user) = (None, None, None);
         for item in record.extended() {

@@ -100,8 +100,8 @@ pub(super) struct Span {
     pub to: Option<String>,
 }
 
-/// First and last stamp of a buffer.
-type Stamps = Option<(i64, i64)>;
+/// First and last timestamp of a buffer.
+type Timestamps = Option<(i64, i64)>;
 
 impl Survey {
     /// Reads the whole trace once.
@@ -121,8 +121,8 @@ impl Survey {
         // What the trace itself would teach is left to a dump: names here are those of the tables.
         let tables = SchemaStore::default();
         let mut events: HashMap<Identity, (u64, Told)> = HashMap::new();
-        let mut stamps: HashMap<u64, Stamps> = HashMap::new();
-        let mut span: Stamps = None;
+        let mut timestamps: HashMap<u64, Timestamps> = HashMap::new();
+        let mut span: Timestamps = None;
         let mut uncounted = 0u64;
         let mut broken_chains = 0u64;
         let mut first_chain = 0;
@@ -144,16 +144,16 @@ impl Survey {
             while items.next_raw().is_some() {}
             if items.is_broken() {
                 if broken_chains == 0 {
-                    first_chain = record.place().buffer_offset;
+                    first_chain = record.location().buffer_offset;
                 }
                 broken_chains += 1;
             }
-            let stamp = record.stamp();
-            let of_buffer = stamps.entry(record.place().buffer_offset).or_insert(None);
+            let timestamp = record.timestamp();
+            let of_buffer = timestamps.entry(record.location().buffer_offset).or_insert(None);
             for span in [&mut span, of_buffer] {
                 *span = Some(match *span {
-                    Some((first, last)) => (first.min(stamp), last.max(stamp)),
-                    None => (stamp, stamp),
+                    Some((first, last)) => (first.min(timestamp), last.max(timestamp)),
+                    None => (timestamp, timestamp),
                 });
             }
             Ok::<_, Error>(())
@@ -188,7 +188,7 @@ impl Survey {
             });
         }
         let (count, told) = (entries.len() as u64, header.is_known());
-        let utc = |stamp: i64| iso_utc(clock.filetime(stamp));
+        let utc = |timestamp: i64| iso_utc(clock.filetime(timestamp));
         let time = |filetime: i64| (filetime != 0).then(|| iso_utc(filetime));
         Ok(Survey {
             schema_version: SCHEMA_VERSION,
@@ -228,7 +228,7 @@ impl Survey {
             buffers_lost: told.then_some(header.buffers_lost),
             kinds: kinds.into_iter().map(|(kind, n)| (kind.to_string(), n)).collect(),
             events: event_counts(events),
-            gaps: gaps(&notes, &entries, &stamps, &utc, told),
+            gaps: gaps(&notes, &entries, &timestamps, &utc, told),
             problems,
             damaged,
         })
@@ -300,7 +300,7 @@ fn event_counts(events: HashMap<Identity, (u64, Told)>) -> Vec<EventCount> {
 fn gaps(
     notes: &[Note],
     entries: &[BufferEntry],
-    stamps: &HashMap<u64, Stamps>,
+    timestamps: &HashMap<u64, Timestamps>,
     utc: &dyn Fn(i64) -> String,
     told: bool,
 ) -> Vec<Gap> {
@@ -312,7 +312,7 @@ fn gaps(
     for stream in streams.values_mut() {
         stream.sort_by_key(|e| e.sequence_number);
     }
-    let stamps_of = |e: &&&BufferEntry| stamps.get(&e.offset).copied().flatten();
+    let timestamps_of = |e: &&&BufferEntry| timestamps.get(&e.offset).copied().flatten();
     let mut gaps = Vec::new();
     for note in notes {
         let Note::SequenceGap { first, count, .. } = *note else { continue };
@@ -323,8 +323,8 @@ fn gaps(
                 let behind = stream.iter().find(|e| e.sequence_number > first);
                 Span {
                     processor,
-                    from: before.as_ref().and_then(stamps_of).map(|(_, last)| utc(last)),
-                    to: behind.as_ref().and_then(stamps_of).map(|(first, _)| utc(first)),
+                    from: before.as_ref().and_then(timestamps_of).map(|(_, last)| utc(last)),
+                    to: behind.as_ref().and_then(timestamps_of).map(|(first, _)| utc(first)),
                 }
             })
             .collect();

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _};
+use etl_format::rewrite::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
 use etl_format::write::File;
-use etl_format::write::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
 use serde::Serialize;
 
 use crate::Outcome;

@@ -1,16 +1,16 @@
 //! More traces than can be read at once: merged in halves, and the halves merged.
 //!
 //! Halves are halved until their buffers fit into the memory that is allowed. Each becomes an unnamed temporary
-//! file, which goes with the process. Records of equal stamps keep the order in which their traces are named, since a
+//! file, which goes with the process. Records of equal timestamps keep the order in which their traces are named, since a
 //! half holds neighbours.
 
 use std::io;
 
 use etl_format::read::{FileSource, Mode, Options, Record};
-use etl_format::write::merge::{
+use etl_format::rewrite::merge::{
     MergeError, MergeOptions, MergeReport, MergedInput, Refusal, Relation, merge_with,
 };
-use etl_format::write::{File, Medium};
+use etl_format::write::{File, Output};
 
 use crate::input::Input;
 
@@ -20,9 +20,9 @@ use crate::input::Input;
 /// # Errors
 /// As [`merge_with`], and those of temporary files as errors of the output. [`MergeError::Memory`] is left for
 /// two traces that do not fit together.
-pub(super) fn merge<M: Medium>(
+pub(super) fn merge<O: Output>(
     inputs: &mut [Input],
-    medium: impl Fn() -> M,
+    medium: impl Fn() -> O,
     options: &MergeOptions,
     watch: &mut dyn FnMut(&Record<'_>),
 ) -> Result<MergeReport, MergeError> {

@@ -34,8 +34,8 @@ pub struct EventHeader {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Provider.
     pub provider: Guid,
     /// Id, version and so on.
@@ -61,7 +61,7 @@ impl EventHeader {
             properties: EventProperties(b.u16_at(6)?),
             thread_id: b.u32_at(8)?,
             process_id: b.u32_at(0x0c)?,
-            stamp: b.i64_at(0x10)?,
+            timestamp: b.i64_at(0x10)?,
             provider: b.guid_at(0x18)?,
             descriptor: descriptor(b)?,
             kernel_time: b.u32_at(0x38)?,

@@ -16,8 +16,8 @@ pub struct FullHeader {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Class of the event.
     pub class: Guid,
     /// Kernel time of the thread in timer ticks.
@@ -37,7 +37,7 @@ impl FullHeader {
             version: b.u16_at(6)?,
             thread_id: b.u32_at(8)?,
             process_id: b.u32_at(0x0c)?,
-            stamp: b.i64_at(0x10)?,
+            timestamp: b.i64_at(0x10)?,
             class: b.guid_at(0x18)?,
             kernel_time: b.u32_at(0x28)?,
             user_time: b.u32_at(0x2c)?,

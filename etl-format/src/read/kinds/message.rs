@@ -20,8 +20,8 @@ pub struct MessageHeader {
     pub component_id: Option<u32>,
     /// GUID of the message's source file.
     pub guid: Option<Guid>,
-    /// Raw stamp.
-    pub stamp: Option<i64>,
+    /// Raw timestamp.
+    pub timestamp: Option<i64>,
     /// Thread.
     pub thread_id: Option<u32>,
     /// Process.
@@ -43,7 +43,7 @@ impl MessageHeader {
             sequence: None,
             component_id: None,
             guid: None,
-            stamp: None,
+            timestamp: None,
             thread_id: None,
             process_id: None,
             payload_at: 0,
@@ -66,7 +66,7 @@ impl MessageHeader {
             self.guid = Some(c.guid()?);
         }
         if flags.has(MessageFlags::TIMESTAMP) || flags.has(MessageFlags::PERFORMANCE_TIMESTAMP) {
-            self.stamp = Some(c.i64()?);
+            self.timestamp = Some(c.i64()?);
         }
         if flags.has(MessageFlags::SYSTEMINFO) {
             self.thread_id = Some(c.u32()?);

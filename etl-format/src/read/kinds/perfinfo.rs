@@ -1,4 +1,4 @@
-//! PERFINFO: kernel events with a stamp only, and perhaps counters of the processor.
+//! PERFINFO: kernel events with a timestamp only, and perhaps counters of the processor.
 
 use crate::cursor::Bytes;
 
@@ -12,8 +12,8 @@ pub struct PerfInfoHeader<'a> {
     pub version_word: u16,
     /// Group in the high byte, type (opcode) in the low one.
     pub hook: u16,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Index of a precise-sampling record.
     pub pebs_index: Option<u64>,
     counters: &'a [u8],
@@ -29,7 +29,7 @@ impl<'a> PerfInfoHeader<'a> {
         Some(PerfInfoHeader {
             version_word,
             hook: b.u16_at(6)?,
-            stamp: b.i64_at(8)?,
+            timestamp: b.i64_at(8)?,
             pebs_index: if pebs_len(version_word) > 0 { b.u64_at(Self::SIZE) } else { None },
             counters: b.get(counters_at..payload_at(version_word)).unwrap_or_default(),
         })

@@ -1,4 +1,4 @@
-//! SYSTEM and COMPACT: kernel events with thread, process and stamp.
+//! SYSTEM and COMPACT: kernel events with thread, process and timestamp.
 
 use crate::cursor::Bytes;
 
@@ -13,8 +13,8 @@ pub struct SystemHeader {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Kernel time of the thread in timer ticks; `None` in COMPACT records.
     pub kernel_time: Option<u32>,
     /// User time of the thread in timer ticks; `None` in COMPACT records.
@@ -34,7 +34,7 @@ impl SystemHeader {
             hook: b.u16_at(6)?,
             thread_id: b.u32_at(8)?,
             process_id: b.u32_at(0x0c)?,
-            stamp: b.i64_at(0x10)?,
+            timestamp: b.i64_at(0x10)?,
             kernel_time: times.map(|t| t.0),
             user_time: times.map(|t| t.1),
         })

@@ -20,8 +20,8 @@ pub struct Compact<'a> {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// What stands behind the header.
     pub payload: &'a [u8],
 }
@@ -34,13 +34,13 @@ impl Record for Compact<'_> {
                 PointerSize::P8 => RecordKind::COMPACT64,
             };
             put_head(out, kind, self.version, self.hook, [self.thread_id, self.process_id]);
-            out.put_i64(self.stamp);
+            out.put_i64(self.timestamp);
             out.bytes(self.payload);
             Ok(())
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }

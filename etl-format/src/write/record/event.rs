@@ -29,7 +29,7 @@ pub struct Descriptor {
 ///
 /// | at | | at | |
 /// |---|---|---|---|
-/// | 00 | u16 size | 10 | i64 stamp |
+/// | 00 | u16 size | 10 | i64 timestamp |
 /// | 02 | marker | 18 | provider GUID |
 /// | 04 | u16 flags | 28 | descriptor, 16 bytes |
 /// | 06 | u16 properties | 38 | u32 kernel time |
@@ -47,8 +47,8 @@ pub struct Event<'a> {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Provider.
     pub provider: Guid,
     /// Id, version and so on.
@@ -81,7 +81,7 @@ impl Record for Event<'_> {
         head[0x06..0x08].copy_from_slice(&self.properties.0.to_le_bytes());
         head[0x08..0x0c].copy_from_slice(&self.thread_id.to_le_bytes());
         head[0x0c..0x10].copy_from_slice(&self.process_id.to_le_bytes());
-        head[0x10..0x18].copy_from_slice(&self.stamp.to_le_bytes());
+        head[0x10..0x18].copy_from_slice(&self.timestamp.to_le_bytes());
         head[0x18..0x28].copy_from_slice(&self.provider.to_bytes());
         head[0x28..0x2a].copy_from_slice(&d.id.to_le_bytes());
         head[0x2a..0x2e].copy_from_slice(&[d.version, d.channel, d.level, d.opcode]);
@@ -101,7 +101,7 @@ impl Record for Event<'_> {
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }

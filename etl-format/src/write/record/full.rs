@@ -11,7 +11,7 @@ use crate::write::put::{Put, marker, sized};
 /// | at | | at | |
 /// |---|---|---|---|
 /// | 00 | u16 size | 0c | u32 process |
-/// | 02 | marker | 10 | i64 stamp |
+/// | 02 | marker | 10 | i64 timestamp |
 /// | 04 | u8 opcode | 18 | class GUID |
 /// | 05 | u8 level | 28 | u32 kernel time |
 /// | 06 | u16 version | 2c | u32 user time |
@@ -30,8 +30,8 @@ pub struct Full<'a> {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Class of the event.
     pub class: Guid,
     /// Kernel time in timer ticks.
@@ -52,7 +52,7 @@ impl Full<'_> {
         out.put_u16(self.version);
         out.put_u32(self.thread_id);
         out.put_u32(self.process_id);
-        out.put_i64(self.stamp);
+        out.put_i64(self.timestamp);
         out.put_guid(self.class);
         out.put_u32(self.kernel_time);
         out.put_u32(self.user_time);
@@ -72,7 +72,7 @@ impl Record for Full<'_> {
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }

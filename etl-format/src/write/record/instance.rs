@@ -36,7 +36,7 @@ impl Record for Instance<'_> {
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.full.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.full.timestamp)
     }
 }

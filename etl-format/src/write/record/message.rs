@@ -36,8 +36,8 @@ pub struct Message<'a> {
     pub component_id: u32,
     /// GUID of the message's source file; not written beside a component.
     pub guid: Guid,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Thread.
     pub thread_id: u32,
     /// Process.
@@ -47,7 +47,7 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    fn is_stamped(&self) -> bool {
+    fn has_timestamp(&self) -> bool {
         self.flags.has(MessageFlags::TIMESTAMP)
             || self.flags.has(MessageFlags::PERFORMANCE_TIMESTAMP)
     }
@@ -71,8 +71,8 @@ impl Record for Message<'_> {
             } else if self.flags.has(MessageFlags::GUID) {
                 out.put_guid(self.guid);
             }
-            if self.is_stamped() {
-                out.put_i64(self.stamp);
+            if self.has_timestamp() {
+                out.put_i64(self.timestamp);
             }
             if self.flags.has(MessageFlags::SYSTEMINFO) {
                 out.put_u32(self.thread_id);
@@ -83,14 +83,14 @@ impl Record for Message<'_> {
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        self.is_stamped().then_some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        self.has_timestamp().then_some(self.timestamp)
     }
 }
 
-/// Gives a message without a stamp one: the flag, and eight bytes behind the fields that stand before
+/// Gives a message without a timestamp one: the flag, and eight bytes behind the fields that stand before
 /// it. Returns whether `record` is such a message and has room for it; else it stays as it is.
-pub(crate) fn give_stamp(record: &mut Vec<u8>, stamp: i64) -> bool {
+pub(crate) fn give_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
     let &[_, _, kind, mark, _, _, low, high, ..] = record.as_slice() else { return false };
     let message = match mark & (MARKER_TRACE | MARKER_EVENT_TRACE) {
         MARKER_TRACE => mark & 0x30 == MARKER_MESSAGE,
@@ -99,9 +99,9 @@ pub(crate) fn give_stamp(record: &mut Vec<u8>, stamp: i64) -> bool {
         }
     };
     let flags = MessageFlags(u16::from_le_bytes([low, high]));
-    let stamped =
+    let timestamped =
         flags.has(MessageFlags::TIMESTAMP) || flags.has(MessageFlags::PERFORMANCE_TIMESTAMP);
-    if !message || stamped {
+    if !message || timestamped {
         return false;
     }
     let mut place = 8;
@@ -117,7 +117,7 @@ pub(crate) fn give_stamp(record: &mut Vec<u8>, stamp: i64) -> bool {
     if place > record.len() {
         return false;
     }
-    record.splice(place..place, stamp.to_le_bytes());
+    record.splice(place..place, timestamp.to_le_bytes());
     overwrite(record, 0, &size.to_le_bytes());
     overwrite(record, 6, &(flags.0 | MessageFlags::TIMESTAMP.0).to_le_bytes());
     true

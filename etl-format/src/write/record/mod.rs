@@ -21,7 +21,7 @@ pub use event::{Descriptor, Event};
 pub use extended::Extended;
 pub use full::Full;
 pub use instance::Instance;
-pub(crate) use message::give_stamp;
+pub(crate) use message::give_timestamp;
 pub use message::{Message, MessageMarker};
 pub use moved::Moved;
 pub use perfinfo::PerfInfo;
@@ -39,13 +39,13 @@ pub trait Record {
     /// than 65535 bytes, say); `out` is then as it was.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The raw stamp, for those kinds that have one.
-    fn stamp(&self) -> Option<i64>;
+    /// The raw timestamp, for those kinds that have one.
+    fn timestamp(&self) -> Option<i64>;
 
-    /// The stamp with which the record is to be read: its own, or for one without, that of the
+    /// The timestamp with which the record is to be read: its own, or for one without, that of the
     /// place it comes from. `None` where none is known: then it takes over whatever stands before it.
     fn moment(&self) -> Option<i64> {
-        self.stamp()
+        self.timestamp()
     }
 }
 
@@ -54,8 +54,8 @@ impl<R: Record + ?Sized> Record for &R {
         (**self).encode(out)
     }
 
-    fn stamp(&self) -> Option<i64> {
-        (**self).stamp()
+    fn timestamp(&self) -> Option<i64> {
+        (**self).timestamp()
     }
 
     fn moment(&self) -> Option<i64> {

@@ -3,13 +3,13 @@
 use super::{Raw, Record};
 use crate::error::Result;
 
-/// A record as it was read, with the stamp that it was read with: what one without a stamp of its
+/// A record as it was read, with the timestamp that it was read with: what one without a timestamp of its
 /// own took over from the record before it, and is to keep in its new buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved<'a> {
     /// The record.
     pub raw: Raw<'a>,
-    /// The stamp it was read with.
+    /// The timestamp it was read with.
     pub moment: i64,
 }
 
@@ -18,11 +18,11 @@ impl Record for Moved<'_> {
         self.raw.encode(out)
     }
 
-    fn stamp(&self) -> Option<i64> {
-        self.raw.stamp
+    fn timestamp(&self) -> Option<i64> {
+        self.raw.timestamp
     }
 
     fn moment(&self) -> Option<i64> {
-        Some(self.raw.stamp.unwrap_or(self.moment))
+        Some(self.raw.timestamp.unwrap_or(self.moment))
     }
 }

@@ -1,11 +1,11 @@
-//! PERFINFO records: the kernel's events with a stamp and nothing else.
+//! PERFINFO records: the kernel's events with a timestamp and nothing else.
 
 use super::Record;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
 use crate::write::put::{Put, marker, sized, unwritable};
 
-/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 stamp; then a PEBS
+/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then a PEBS
 /// index, then counters, then the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct PerfInfo<'a> {
@@ -15,8 +15,8 @@ pub struct PerfInfo<'a> {
     pub version: u8,
     /// Group in the high byte, type (opcode) in the low one.
     pub hook: u16,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Index of a precise-sampling record (bit 15 of the version word).
     pub pebs_index: Option<u64>,
     /// The processor's counters, up to 7 (bits 8 to 10 of the version word).
@@ -40,7 +40,7 @@ impl Record for PerfInfo<'_> {
             }));
             out.put_u16(0);
             out.put_u16(self.hook);
-            out.put_i64(self.stamp);
+            out.put_i64(self.timestamp);
             if let Some(index) = self.pebs_index {
                 out.put_u64(index);
             }
@@ -52,7 +52,7 @@ impl Record for PerfInfo<'_> {
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }

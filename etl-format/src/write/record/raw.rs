@@ -12,8 +12,8 @@ use crate::write::put::{Put, unwritable};
 pub struct Raw<'a> {
     /// The record.
     pub bytes: &'a [u8],
-    /// Its raw stamp, if it has one.
-    pub stamp: Option<i64>,
+    /// Its raw timestamp, if it has one.
+    pub timestamp: Option<i64>,
 }
 
 impl Raw<'_> {
@@ -51,7 +51,7 @@ impl Record for Raw<'_> {
         Ok(())
     }
 
-    fn stamp(&self) -> Option<i64> {
-        self.stamp
+    fn timestamp(&self) -> Option<i64> {
+        self.timestamp
     }
 }

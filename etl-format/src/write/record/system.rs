@@ -1,4 +1,4 @@
-//! SYSTEM records: the kernel's events with thread, process, stamp and CPU times.
+//! SYSTEM records: the kernel's events with thread, process, timestamp and CPU times.
 
 use super::Record;
 use crate::constants::{PointerSize, RecordKind};
@@ -10,7 +10,7 @@ use crate::write::put::{Put, marker, sized};
 /// | at | | at | |
 /// |---|---|---|---|
 /// | 00 | u16 version | 0c | u32 process |
-/// | 02 | marker | 10 | i64 stamp |
+/// | 02 | marker | 10 | i64 timestamp |
 /// | 04 | u16 size | 18 | u32 kernel time |
 /// | 06 | u16 hook | 1c | u32 user time |
 /// | 08 | u32 thread | 20 | payload |
@@ -26,8 +26,8 @@ pub struct System<'a> {
     pub thread_id: u32,
     /// Process.
     pub process_id: u32,
-    /// Raw stamp.
-    pub stamp: i64,
+    /// Raw timestamp.
+    pub timestamp: i64,
     /// Kernel time in timer ticks.
     pub kernel_time: u32,
     /// User time in timer ticks.
@@ -44,7 +44,7 @@ impl Record for System<'_> {
                 PointerSize::P8 => RecordKind::SYSTEM64,
             };
             put_head(out, kind, self.version, self.hook, [self.thread_id, self.process_id]);
-            out.put_i64(self.stamp);
+            out.put_i64(self.timestamp);
             out.put_u32(self.kernel_time);
             out.put_u32(self.user_time);
             out.bytes(self.payload);
@@ -52,12 +52,12 @@ impl Record for System<'_> {
         })
     }
 
-    fn stamp(&self) -> Option<i64> {
-        Some(self.stamp)
+    fn timestamp(&self) -> Option<i64> {
+        Some(self.timestamp)
     }
 }
 
-/// What SYSTEM and COMPACT records begin with: the bytes before the stamp, the size still 0.
+/// What SYSTEM and COMPACT records begin with: the bytes before the timestamp, the size still 0.
 pub(super) fn put_head(
     out: &mut Vec<u8>,
     kind: RecordKind,

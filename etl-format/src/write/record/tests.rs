@@ -10,7 +10,7 @@ fn hex(record: &impl Record) -> String {
     out.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-const STAMP: i64 = 0x1122_3344_5566_7788;
+const TIMESTAMP: i64 = 0x1122_3344_5566_7788;
 const CLASS: Guid = Guid::new(0x03020100, 0x0504, 0x0706, [8, 9, 10, 11, 12, 13, 14, 15]);
 
 fn full(payload: &[u8]) -> Full<'_> {
@@ -21,7 +21,7 @@ fn full(payload: &[u8]) -> Full<'_> {
         version: 2,
         thread_id: 0xa0a1,
         process_id: 0xb0b1,
-        stamp: STAMP,
+        timestamp: TIMESTAMP,
         class: CLASS,
         kernel_time: 5,
         user_time: 6,
@@ -37,7 +37,7 @@ fn kernel_records() {
         hook: 0x0301,
         thread_id: 7,
         process_id: 9,
-        stamp: STAMP,
+        timestamp: TIMESTAMP,
         kernel_time: 0xc,
         user_time: 0xd,
         payload: &[0xee],
@@ -52,7 +52,7 @@ fn kernel_records() {
         hook: 0x0524,
         thread_id: 7,
         process_id: 9,
-        stamp: STAMP,
+        timestamp: TIMESTAMP,
         payload: &[],
     };
     assert_eq!(
@@ -63,7 +63,7 @@ fn kernel_records() {
         pointer_size: PointerSize::P8,
         version: 2,
         hook: 0x0f2e,
-        stamp: STAMP,
+        timestamp: TIMESTAMP,
         pebs_index: Some(3),
         counters: &[1, 2],
         payload: &[0xaa, 0xbb],
@@ -103,7 +103,7 @@ fn messages_write_what_their_flags_announce() {
         sequence: 0x51,
         component_id: 0xc0,
         guid: CLASS,
-        stamp: STAMP,
+        timestamp: TIMESTAMP,
         thread_id: 1,
         process_id: 2,
         payload: &[0xff],
@@ -116,15 +116,15 @@ fn messages_write_what_their_flags_announce() {
     );
     let component = Message { flags: MessageFlags(0x46), marker: MessageMarker::Kind, ..message };
     assert_eq!(hex(&component), "0d000fc00a004600c0000000ff");
-    assert_eq!(component.stamp(), None);
+    assert_eq!(component.timestamp(), None);
     for bits in 0..=0xff_u16 {
         let flags = MessageFlags(bits);
         let mut out = Vec::new();
         Message { flags, ..message }.encode(&mut out).unwrap();
         let fields = [(1, 4), (0x20, 8)].map(|(f, n)| if bits & f != 0 { n } else { 0 });
         let id = if bits & 4 != 0 { 4 } else { usize::from(bits & 2 != 0) * 16 };
-        let stamp = if bits & 0x18 != 0 { 8 } else { 0 };
-        assert_eq!(out.len(), 8 + fields.iter().sum::<usize>() + id + stamp + 1, "{bits:#x}");
+        let timestamp = if bits & 0x18 != 0 { 8 } else { 0 };
+        assert_eq!(out.len(), 8 + fields.iter().sum::<usize>() + id + timestamp + 1, "{bits:#x}");
         assert_eq!(usize::from(out[0]), out.len());
     }
 }
@@ -137,7 +137,7 @@ fn extended_items_are_rounded_and_linked() {
         properties: EventProperties(0),
         thread_id: 1,
         process_id: 2,
-        stamp: STAMP,
+        timestamp: TIMESTAMP,
         provider: CLASS,
         descriptor: Descriptor {
             id: 0x0a0b,
@@ -218,8 +218,8 @@ fn raw_records_state_their_own_length() {
     let mut bytes = Vec::new();
     full(&[9; 3]).encode(&mut bytes).unwrap();
     let mut out = Vec::new();
-    Raw { bytes: &bytes, stamp: Some(1) }.encode(&mut out).unwrap();
+    Raw { bytes: &bytes, timestamp: Some(1) }.encode(&mut out).unwrap();
     assert_eq!(out, bytes);
-    assert!(Raw { bytes: &bytes[..0x30], stamp: None }.encode(&mut out).is_err());
-    assert!(Raw { bytes: &[8, 0], stamp: None }.encode(&mut out).is_err());
+    assert!(Raw { bytes: &bytes[..0x30], timestamp: None }.encode(&mut out).is_err());
+    assert!(Raw { bytes: &[8, 0], timestamp: None }.encode(&mut out).is_err());
 }

@@ -52,7 +52,7 @@ impl SessionConfig {
     ///
     /// # Errors
     /// As [`Record::encode`].
-    pub fn add_extra(&mut self, record: &impl Record) -> Result<()> {
+    pub fn add_header_record(&mut self, record: &impl Record) -> Result<()> {
         let mut bytes = Vec::new();
         record.encode(&mut bytes)?;
         crate::write::put::align(&mut self.extras);

@@ -7,8 +7,7 @@ use crate::constants::{
 };
 use crate::error::Result;
 use crate::write::buffer::{BufferHeader, Processor, fill};
-use crate::write::medium::Medium;
-use crate::write::pack::Packer;
+use crate::write::output::Output;
 use crate::write::packing::Packed;
 use crate::write::put::{Put, align, overwrite, unwritable};
 use crate::write::record::Record;
@@ -19,18 +18,18 @@ const FLAGS_AT: usize = 0x34;
 /// A short buffer 0 takes a multiple of this.
 const SHORT_BUFFER_UNIT: usize = 0x200;
 
-impl<M: Medium> Session<M> {
+impl<O: Output> Session<O> {
     /// Writes buffer 0 at the start of a file.
     pub(super) fn begin_file(&mut self) -> Result<()> {
         let buffer = self.buffer_zero()?;
         let mode = self.config.header.mode;
         if mode.has(LogFileMode::PREALLOCATE)
-            && self.medium.can_go_back()
+            && self.output.is_seekable()
             && let Some(last) = self.config.header.maximum_bytes().and_then(|n| n.checked_sub(1))
         {
-            self.medium.write_at(last, &[0])?;
+            self.output.write_at(last, &[0])?;
         }
-        self.medium.write_at(0, &buffer)?;
+        self.output.write_at(0, &buffer)?;
         self.at = buffer.len() as u64;
         self.buffers = 1;
         self.summary.buffers_written += 1;
@@ -58,7 +57,7 @@ impl<M: Medium> Session<M> {
         }
         align(&mut out);
         let used = narrow(used)?;
-        let format = self.packing.as_ref().map(|p| BufferState(p.packer().format().0.into()));
+        let format = self.packing.as_ref().map(|p| BufferState(p.compressor().format().0.into()));
         let mut header = BufferHeader {
             buffer_size: narrow(whole)?,
             saved_offset: used,
@@ -92,16 +91,16 @@ impl<M: Medium> Session<M> {
     /// Makes a sealed buffer up and gives it its place in the file.
     pub(super) fn emit(&mut self, mut sealed: Sealed, now: i64) -> Result<()> {
         // A flush is not before the records it writes, nor before the flush before it.
-        let stamp = now.max(self.last_flush).max(sealed.latest.unwrap_or(i64::MIN));
-        self.last_flush = stamp;
-        self.latest = self.latest.max(stamp);
+        let timestamp = now.max(self.last_flush).max(sealed.latest.unwrap_or(i64::MIN));
+        self.last_flush = timestamp;
+        self.latest = self.latest.max(timestamp);
         let used = narrow(sealed.bytes.len())?;
         let size = self.config.header.buffer_size;
         let mut header = BufferHeader {
             buffer_size: size,
             saved_offset: used,
             current_offset: sealed.current_offset,
-            time_stamp: stamp,
+            timestamp: timestamp,
             sequence_number: sealed.sequence,
             processor: Processor::Index(sealed.processor),
             logger_id: self.config.logger_id,
@@ -115,7 +114,7 @@ impl<M: Medium> Session<M> {
                     Processor::legacy(u8::try_from(sealed.processor).unwrap_or(u8::MAX));
                 header.flags = BufferFlags(0);
             }
-            Style::Relogger { now } => header.time_stamp = now,
+            Style::Relogger { now } => header.timestamp = now,
         }
         header.flags = header.flags | sealed.losses;
         let Some(packing) = &mut self.packing else {
@@ -180,7 +179,7 @@ impl<M: Medium> Session<M> {
             self.buffers.saturating_add(1)
         };
         if let Some(mut done) = self.held.replace(Held { at, bytes }) {
-            self.medium.write_at(done.at, &done.bytes)?;
+            self.output.write_at(done.at, &done.bytes)?;
             done.bytes.clear();
             self.spare.push(done.bytes);
         }
@@ -195,7 +194,7 @@ impl<M: Medium> Session<M> {
         self.config.header = open;
         let number = self.summary.files;
         self.summary.files = self.summary.files.saturating_add(1);
-        next(&mut self.medium, number)?;
+        next(&mut self.output, number)?;
         self.next_file = Some(next);
         self.begin_file()
     }
@@ -206,11 +205,11 @@ impl<M: Medium> Session<M> {
             let flags = held.bytes.get(FLAGS_AT).copied().unwrap_or(0);
             let marked = flags | BufferFlags::FLUSH_MARKER.0 as u8;
             overwrite(&mut held.bytes, FLAGS_AT, &[marked]);
-            self.medium.write_at(held.at, &held.bytes)?;
+            self.output.write_at(held.at, &held.bytes)?;
             held.bytes.clear();
             self.spare.push(held.bytes);
         }
-        if self.medium.can_go_back() {
+        if self.output.is_seekable() {
             // An end behind the start is what tells a session without events from an unclosed one.
             let least = self.config.header.start_time.saturating_add(1);
             let end = end_time.unwrap_or_else(|| self.filetime(self.latest).max(least));
@@ -220,20 +219,20 @@ impl<M: Medium> Session<M> {
             header.events_lost = u32::try_from(self.summary.events_lost).unwrap_or(u32::MAX);
             header.buffers_lost = u32::try_from(self.summary.buffers_lost).unwrap_or(u32::MAX);
             let buffer = self.buffer_zero()?;
-            self.medium.write_at(0, &buffer)?;
+            self.output.write_at(0, &buffer)?;
         }
-        self.medium.flush()
+        self.output.flush()
     }
 
-    /// A stamp of the session clock as FILETIME.
-    fn filetime(&self, stamp: i64) -> i64 {
+    /// A timestamp of the session clock as FILETIME.
+    fn filetime(&self, timestamp: i64) -> i64 {
         let header = &self.config.header;
         let ticks = match header.clock_type {
             ClockType::SYSTEM_TIME => FILETIME_PER_SECOND.into(),
             ClockType::CPU_CYCLE => i128::from(header.cpu_mhz) * 1_000_000,
             _ => i128::from(header.perf_freq),
         };
-        let since = i128::from(stamp) - i128::from(header.stamp);
+        let since = i128::from(timestamp) - i128::from(header.timestamp);
         let units = (since * i128::from(FILETIME_PER_SECOND)).div_euclid(ticks.max(1));
         let time = i128::from(header.start_time) + units;
         i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX })

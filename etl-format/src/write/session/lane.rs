@@ -11,23 +11,23 @@ pub(super) struct Lane {
     pub bytes: Vec<u8>,
     /// Records in it.
     pub events: u64,
-    /// Latest stamp in it.
+    /// Latest timestamp in it.
     pub latest: Option<i64>,
     /// What is to be told of losses by the next buffer that is sealed.
     pub losses: BufferFlags,
-    /// The stamped record that was written last, if any is in it, and those without behind it.
+    /// The timestamped record that was written last, if any is in it, and those without behind it.
     pub group: Option<Group>,
-    /// Records without a stamp that wait for one with theirs.
+    /// Records without a timestamp that wait for one with theirs.
     pub waiting: VecDeque<Waiting>,
 }
 
-/// A stamped record and those that take over its stamp.
+/// A timestamped record and those that take over its timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     /// Where it begins in the buffer.
     pub at: usize,
-    /// Its stamp.
-    pub stamp: i64,
+    /// Its timestamp.
+    pub timestamp: i64,
     /// Records in it.
     pub events: u64,
 }
@@ -37,7 +37,7 @@ pub(super) struct Group {
 pub(super) struct Waiting {
     /// The record, aligned.
     pub bytes: Vec<u8>,
-    /// The stamp that it is to take over.
+    /// The timestamp that it is to take over.
     pub moment: i64,
 }
 

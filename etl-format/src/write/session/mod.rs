@@ -14,8 +14,8 @@ use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
 
 use super::buffer::BufferHeader;
-use super::medium::Medium;
-use super::pack::Packer;
+use super::compressor::BufferCompressor;
+use super::output::Output;
 use super::packing::Packing;
 use super::put::{align, unwritable};
 use super::record::Record;
@@ -23,11 +23,11 @@ use lane::{Group, Held, Lane, Sealed};
 
 /// Puts the next file of a NEWFILE session in the place of the one just finished; the number of the
 /// new one counts from 1.
-pub type NextFile<M> = Box<dyn FnMut(&mut M, u32) -> Result<()>>;
+pub type NextFile<O> = Box<dyn FnMut(&mut O, u32) -> Result<()>>;
 
 /// What became of the records given to a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SessionSummary {
     /// Records in buffers that were written, in all files; later overwritten ones included.
     pub events_written: u64,
     /// Records declared lost by [`Session::lose_events`], and what the header that the session began
@@ -42,9 +42,9 @@ pub struct Summary {
     pub buffers_written: u64,
     /// Files written.
     pub files: u32,
-    /// Records of unknown kinds without a stamp of their own that could not keep the one they were
-    /// read with: no record with that stamp came on their processor.
-    pub moments_lost: u64,
+    /// Records of unknown kinds without a timestamp of their own that could not keep the one they were
+    /// read with: no record with that timestamp came on their processor.
+    pub timestamps_lost: u64,
 }
 
 /// Writes a trace as a session does.
@@ -63,15 +63,15 @@ pub struct Summary {
 /// The file is sound at any moment: what is missing, should writing end, are buffers at its end and
 /// the final counts in its header. [`Session::close`] writes those. Memory is bounded by a buffer
 /// per processor, those that are sealed and not flushed, one that is held back because the last
-/// buffer of a file is marked, and those that other threads compress ([`Packer::others`]): they
+/// buffer of a file is marked, and those that other threads compress ([`BufferCompressor::with_threads`]): they
 /// reach the file a while after they were flushed, and all of them by the end of the session.
 ///
 /// Records of a processor are to be given in time order; nothing is sorted here.
-pub struct Session<M: Medium> {
+pub struct Session<O: Output> {
     config: SessionConfig,
-    medium: M,
-    next_file: Option<NextFile<M>>,
-    packing: Option<Packing<Box<dyn Packer>, (BufferHeader, u64)>>,
+    output: O,
+    next_file: Option<NextFile<O>>,
+    packing: Option<Packing<(BufferHeader, u64)>>,
     lanes: Vec<Lane>,
     sealed: VecDeque<Sealed>,
     spare: Vec<Vec<u8>>,
@@ -82,13 +82,13 @@ pub struct Session<M: Medium> {
     buffers: u32,
     sequence: i64,
     last_flush: i64,
-    /// Latest record stamp or flush time.
+    /// Latest record timestamp or flush time.
     latest: i64,
     next_timer: Option<i64>,
-    summary: Summary,
+    summary: SessionSummary,
 }
 
-impl<M: Medium> fmt::Debug for Session<M> {
+impl<O: Output> fmt::Debug for Session<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("at", &self.at)
@@ -108,60 +108,60 @@ pub struct Resume {
     pub buffers: u32,
     /// Sequence number of the next buffer.
     pub next_sequence: i64,
-    /// Flush stamp of the last buffer.
+    /// Flush timestamp of the last buffer.
     pub last_flush: i64,
 }
 
-impl<M: Medium> Session<M> {
+impl<O: Output> Session<O> {
     /// Begins a trace: writes buffer 0 with the header as it is in `config`.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unwritable`] when the header asks for what the format cannot do (no
     /// multiple of 1 KB for the buffer size, a circular file without a maximum, ...), and whatever
-    /// the medium reports.
-    pub fn create(medium: M, config: SessionConfig) -> Result<Self> {
-        Self::start(medium, config, None, None)
+    /// the output reports.
+    pub fn create(output: O, config: SessionConfig) -> Result<Self> {
+        Self::start(output, config, None, None)
     }
 
     /// Begins a trace whose buffers are compressed; the mode in the header says so.
     ///
     /// # Errors
     /// As [`Session::create`].
-    pub fn create_packed(
-        medium: M,
+    pub fn create_compressed(
+        output: O,
         config: SessionConfig,
-        packer: Box<dyn Packer>,
+        compressor: BufferCompressor,
     ) -> Result<Self> {
-        Self::start(medium, config, Some(packer), None)
+        Self::start(output, config, Some(compressor), None)
     }
 
     /// Goes on in a file that was there: buffers are appended, and the header is written anew from
     /// `config` when the session is closed.
     ///
     /// # Errors
-    /// As [`Session::create`]; also when the medium cannot go back.
-    pub fn append(medium: M, config: SessionConfig, resume: Resume) -> Result<Self> {
-        if !medium.can_go_back() {
+    /// As [`Session::create`]; also when the output cannot go back.
+    pub fn append(output: O, config: SessionConfig, resume: Resume) -> Result<Self> {
+        if !output.is_seekable() {
             return Err(unwritable("appending rewrites the header, which a pipe cannot"));
         }
-        Self::start(medium, config, None, Some(resume))
+        Self::start(output, config, None, Some(resume))
     }
 
     fn start(
-        medium: M,
+        output: O,
         config: SessionConfig,
-        packer: Option<Box<dyn Packer>>,
+        compressor: Option<BufferCompressor>,
         resume: Option<Resume>,
     ) -> Result<Self> {
-        config.check(packer.is_some())?;
-        if config.header.mode.has(LogFileMode::CIRCULAR) && !medium.can_go_back() {
+        config.check(compressor.is_some())?;
+        if config.header.mode.has(LogFileMode::CIRCULAR) && !output.is_seekable() {
             return Err(unwritable("a circular file goes back, which a pipe cannot"));
         }
-        let stamp = config.header.stamp;
+        let timestamp = config.header.timestamp;
         let mut session = Session {
-            medium,
+            output,
             next_file: None,
-            packing: packer.map(Packing::new),
+            packing: compressor.map(Packing::new),
             lanes: Vec::new(),
             sealed: VecDeque::new(),
             spare: Vec::new(),
@@ -169,13 +169,13 @@ impl<M: Medium> Session<M> {
             at: 0,
             buffers: 0,
             sequence: 1,
-            last_flush: stamp,
-            latest: stamp,
+            last_flush: timestamp,
+            latest: timestamp,
             next_timer: i64::try_from(config.flush_ticks)
                 .ok()
                 .filter(|t| *t > 0)
-                .map(|t| stamp.saturating_add(t)),
-            summary: Summary { files: 1, ..Summary::default() },
+                .map(|t| timestamp.saturating_add(t)),
+            summary: SessionSummary { files: 1, ..SessionSummary::default() },
             config,
         };
         // What was lost before counts on: in the file that is appended to, or in a relogger's source.
@@ -196,37 +196,37 @@ impl<M: Medium> Session<M> {
 
     /// Where the files behind the first come from in mode NEWFILE. Without this, a file that is
     /// full takes no more.
-    pub fn set_next_file(&mut self, next: NextFile<M>) {
+    pub fn set_next_file(&mut self, next: NextFile<O>) {
         self.next_file = Some(next);
     }
 
-    /// Writes a record on a processor. The record's stamp drives the flush timer.
+    /// Writes a record on a processor. The record's timestamp drives the flush timer.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unwritable`] when the record cannot be encoded, is larger than a buffer,
-    /// or its processor is not one of the header's; nothing was written then. Whatever the medium
+    /// or its processor is not one of the header's; nothing was written then. Whatever the output
     /// reports.
     pub fn write(&mut self, processor: u16, record: &impl Record) -> Result<()> {
-        let stamp = record.stamp();
-        if let Some(stamp) = stamp {
-            self.tick(stamp)?;
+        let timestamp = record.timestamp();
+        if let Some(timestamp) = timestamp {
+            self.tick(timestamp)?;
         }
         let index = self.lane_index(processor)?;
-        match (stamp, record.moment()) {
+        match (timestamp, record.moment()) {
             (None, Some(moment)) => return self.write_moved(index, record, moment),
-            (Some(stamp), _) => self.release(index, stamp)?,
+            (Some(timestamp), _) => self.release(index, timestamp)?,
             (None, None) => {}
         }
         self.put(index, record)?;
-        match stamp {
-            Some(stamp) => self.join(index, stamp),
+        match timestamp {
+            Some(timestamp) => self.join(index, timestamp),
             None => Ok(()),
         }
     }
 
     /// Puts a record into the buffer of a processor, or begins the next with it.
     fn put(&mut self, index: usize, record: &impl Record) -> Result<()> {
-        let stamp = record.stamp();
+        let timestamp = record.timestamp();
         let size = self.config.header.buffer_size as usize;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         if lane.bytes.is_empty() {
@@ -251,21 +251,21 @@ impl<M: Medium> Session<M> {
             lane.bytes.truncate(before);
             self.seal_lane(index, before + len, Some(next));
             if !self.config.hold_sealed {
-                self.flush(stamp.unwrap_or(self.latest))?;
+                self.flush(timestamp.unwrap_or(self.latest))?;
             }
         }
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.events += 1;
-        match (stamp, &mut lane.group) {
-            (Some(stamp), group) => {
+        match (timestamp, &mut lane.group) {
+            (Some(timestamp), group) => {
                 let at = lane.bytes.len().saturating_sub(len);
-                *group = Some(Group { at, stamp, events: 1 });
+                *group = Some(Group { at, timestamp, events: 1 });
             }
             (None, Some(group)) => group.events += 1,
             (None, None) => {}
         }
-        lane.latest = lane.latest.max(stamp);
-        self.latest = self.latest.max(stamp.unwrap_or(i64::MIN));
+        lane.latest = lane.latest.max(timestamp);
+        self.latest = self.latest.max(timestamp.unwrap_or(i64::MIN));
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl<M: Medium> Session<M> {
     /// records are sealed, and flushed unless sealed buffers are held.
     ///
     /// # Errors
-    /// Whatever the medium reports.
+    /// Whatever the output reports.
     pub fn tick(&mut self, now: i64) -> Result<()> {
         let Some(due) = self.next_timer.filter(|due| now >= *due) else { return Ok(()) };
         let ticks = i64::try_from(self.config.flush_ticks).unwrap_or(i64::MAX).max(1);
@@ -316,7 +316,7 @@ impl<M: Medium> Session<M> {
     /// Bytes that a record of `len` bytes would find free in the current buffer of a processor
     /// without sealing it; the whole buffer where none is in use.
     #[must_use]
-    pub fn room(&self, processor: u16) -> usize {
+    pub fn free_bytes(&self, processor: u16) -> usize {
         let used = self.lane_index(processor).ok().and_then(|i| self.lanes.get(i));
         let used = used.map_or(0, |lane| lane.bytes.len()).max(BUFFER_HEADER_SIZE);
         (self.config.header.buffer_size as usize).saturating_sub(used)
@@ -325,7 +325,7 @@ impl<M: Medium> Session<M> {
     /// Writes all sealed buffers at a time of the session clock.
     ///
     /// # Errors
-    /// Whatever the medium reports.
+    /// Whatever the output reports.
     pub fn flush(&mut self, now: i64) -> Result<()> {
         while self.flush_one(now)? {}
         Ok(())
@@ -334,7 +334,7 @@ impl<M: Medium> Session<M> {
     /// Writes the buffer that was sealed first; `false` when there is none.
     ///
     /// # Errors
-    /// Whatever the medium reports.
+    /// Whatever the output reports.
     pub fn flush_one(&mut self, now: i64) -> Result<bool> {
         let Some(sealed) = self.sealed.pop_front() else { return Ok(false) };
         self.emit(sealed, now)?;
@@ -388,13 +388,13 @@ impl<M: Medium> Session<M> {
     /// What became of the records so far; buffers that other threads compress count when they
     /// reach the file.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> SessionSummary {
         self.summary
     }
 
     /// Whether buffers are compressed.
     #[must_use]
-    pub fn is_packed(&self) -> bool {
+    pub fn is_compressed(&self) -> bool {
         self.packing.is_some()
     }
 
@@ -404,14 +404,14 @@ impl<M: Medium> Session<M> {
     /// A pipe keeps the header it began with.
     ///
     /// # Errors
-    /// Whatever the medium reports.
-    pub fn close(mut self, end_time: Option<i64>) -> Result<(M, Summary)> {
+    /// Whatever the output reports.
+    pub fn close(mut self, end_time: Option<i64>) -> Result<(O, SessionSummary)> {
         self.release_all()?;
         self.seal_all();
         self.flush(self.latest)?;
         self.place_packed(true)?;
         self.end_file(end_time)?;
-        Ok((self.medium, self.summary))
+        Ok((self.output, self.summary))
     }
 
     /// Leaves the session as a crash does: what was flushed is in the file, sealed and current
@@ -419,14 +419,14 @@ impl<M: Medium> Session<M> {
     /// start.
     ///
     /// # Errors
-    /// Whatever the medium reports.
-    pub fn abandon(mut self) -> Result<(M, Summary)> {
+    /// Whatever the output reports.
+    pub fn abandon(mut self) -> Result<(O, SessionSummary)> {
         self.place_packed(true)?;
         if let Some(held) = self.held.take() {
-            self.medium.write_at(held.at, &held.bytes)?;
+            self.output.write_at(held.at, &held.bytes)?;
         }
-        self.medium.flush()?;
-        Ok((self.medium, self.summary))
+        self.output.flush()?;
+        Ok((self.output, self.summary))
     }
 
     /// The place of a processor's buffer.

@@ -1,27 +1,27 @@
-//! Records without a stamp of their own that come from another buffer.
+//! Records without a timestamp of their own that come from another buffer.
 //!
-//! A reader gives such a record the stamp of the one before it in its buffer. So it keeps its time only
-//! behind a record of the same stamp, in the same buffer:
+//! A reader gives such a record the timestamp of the one before it in its buffer. So it keeps its time only
+//! behind a record of the same timestamp, in the same buffer:
 //!
 //! * Where that stands at the end of the current buffer, the record goes behind it. If there is no
 //!   room left, both begin the next buffer.
-//! * Elsewhere a message gets a stamp of its own, which its kind has a flag and a place for.
-//! * A record of another kind waits for one with its stamp on its processor, and goes behind that. If
-//!   a later one comes first, it goes before it, and its time is lost: [`super::Summary::moments_lost`].
+//! * Elsewhere a message gets a timestamp of its own, which its kind has a flag and a place for.
+//! * A record of another kind waits for one with its timestamp on its processor, and goes behind that. If
+//!   a later one comes first, it goes before it, and its time is lost: [`super::SessionSummary::timestamps_lost`].
 
 use super::lane::Waiting;
 use super::{Session, no_lane};
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::Result;
-use crate::write::medium::Medium;
+use crate::write::output::Output;
 use crate::write::put::{align, unwritable};
-use crate::write::record::{Raw, Record, give_stamp};
+use crate::write::record::{Raw, Record, give_timestamp};
 
 /// Records of a processor that may wait at once.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
-impl<M: Medium> Session<M> {
-    /// Writes a record without a stamp that is to be read with `moment`.
+impl<O: Output> Session<O> {
+    /// Writes a record without a timestamp that is to be read with `moment`.
     pub(super) fn write_moved(
         &mut self,
         index: usize,
@@ -36,12 +36,13 @@ impl<M: Medium> Session<M> {
             return Err(unwritable("the record is larger than a buffer of the session"));
         }
         let lane = self.lanes.get(index).ok_or_else(no_lane)?;
-        let group = lane.group.filter(|group| group.stamp == moment);
+        let group = lane.group.filter(|group| group.timestamp == moment);
         if group.is_some() && lane.bytes.len().saturating_add(padded) <= size {
-            return self.put(index, &Raw { bytes: &bytes, stamp: None });
+            return self.put(index, &Raw { bytes: &bytes, timestamp: None });
         }
-        let stamped = padded + 8 <= size - BUFFER_HEADER_SIZE && give_stamp(&mut bytes, moment);
-        if stamped {
+        let timestamped =
+            padded + 8 <= size - BUFFER_HEADER_SIZE && give_timestamp(&mut bytes, moment);
+        if timestamped {
             return self.write_encoded(index, &bytes, moment);
         }
         align(&mut bytes);
@@ -54,14 +55,14 @@ impl<M: Medium> Session<M> {
         }
     }
 
-    /// Writes a message that just got a stamp.
-    fn write_encoded(&mut self, index: usize, bytes: &[u8], stamp: i64) -> Result<()> {
-        self.release(index, stamp)?;
-        self.put(index, &Raw { bytes, stamp: Some(stamp) })?;
-        self.join(index, stamp)
+    /// Writes a message that just got a timestamp.
+    fn write_encoded(&mut self, index: usize, bytes: &[u8], timestamp: i64) -> Result<()> {
+        self.release(index, timestamp)?;
+        self.put(index, &Raw { bytes, timestamp: Some(timestamp) })?;
+        self.join(index, timestamp)
     }
 
-    /// Lets the last stamped record of a buffer, and those behind it, begin the next.
+    /// Lets the last timestamped record of a buffer, and those behind it, begin the next.
     fn move_group(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         let Some(mut group) = lane.group else { return Ok(()) };
@@ -77,13 +78,13 @@ impl<M: Medium> Session<M> {
             let cursor = lane.bytes.len() + next.len() - BUFFER_HEADER_SIZE;
             self.seal_lane(index, cursor, Some(next));
             if !self.config.hold_sealed {
-                self.flush(group.stamp)?;
+                self.flush(group.timestamp)?;
             }
         }
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         group.at = BUFFER_HEADER_SIZE;
         lane.events = group.events;
-        lane.latest = Some(group.stamp);
+        lane.latest = Some(group.timestamp);
         lane.group = Some(group);
         Ok(())
     }
@@ -102,27 +103,27 @@ impl<M: Medium> Session<M> {
     fn wait(&mut self, index: usize, record: Waiting) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.waiting.push_back(record);
-        if lane.waiting.len() > MOST_WAITING { self.give_up(index) } else { Ok(()) }
+        if lane.waiting.len() > MAX_WAITING { self.give_up(index) } else { Ok(()) }
     }
 
-    /// Before a record with `stamp` comes: those that waited for an earlier one wait in vain.
-    pub(super) fn release(&mut self, index: usize, stamp: i64) -> Result<()> {
+    /// Before a record with `timestamp` comes: those that waited for an earlier one wait in vain.
+    pub(super) fn release(&mut self, index: usize, timestamp: i64) -> Result<()> {
         while let Some(lane) = self.lanes.get(index)
-            && lane.waiting.front().is_some_and(|waiting| waiting.moment < stamp)
+            && lane.waiting.front().is_some_and(|waiting| waiting.moment < timestamp)
         {
             self.give_up(index)?;
         }
         Ok(())
     }
 
-    /// Behind a record with `stamp`: those that waited for it go there.
-    pub(super) fn join(&mut self, index: usize, stamp: i64) -> Result<()> {
+    /// Behind a record with `timestamp`: those that waited for it go there.
+    pub(super) fn join(&mut self, index: usize, timestamp: i64) -> Result<()> {
         loop {
             let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
-            let due = lane.waiting.front().is_some_and(|waiting| waiting.moment == stamp);
+            let due = lane.waiting.front().is_some_and(|waiting| waiting.moment == timestamp);
             let Some(waiting) = lane.waiting.pop_front_if(|_| due) else { return Ok(()) };
-            // One that found no room may have begun a buffer, in which nothing has the stamp.
-            let Some(group) = lane.group.filter(|group| group.stamp == stamp) else {
+            // One that found no room may have begun a buffer, in which nothing has the timestamp.
+            let Some(group) = lane.group.filter(|group| group.timestamp == timestamp) else {
                 lane.waiting.push_front(waiting);
                 self.give_up(index)?;
                 continue;
@@ -145,7 +146,7 @@ impl<M: Medium> Session<M> {
     fn give_up(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         let Some(waiting) = lane.waiting.pop_front() else { return Ok(()) };
-        self.summary.moments_lost += 1;
+        self.summary.timestamps_lost += 1;
         self.put(index, &Aligned(&waiting.bytes))
     }
 
@@ -169,7 +170,7 @@ impl Record for Aligned<'_> {
         Ok(())
     }
 
-    fn stamp(&self) -> Option<i64> {
+    fn timestamp(&self) -> Option<i64> {
         None
     }
 }

@@ -1,4 +1,4 @@
-//! Records without a stamp of their own keep the time that they were read with, wherever they are
+//! Records without a timestamp of their own keep the time that they were read with, wherever they are
 //! moved to.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use etl_format::Guid;
 use etl_format::constants::{LogFileMode, MessageFlags, RecordKind};
 use etl_format::read::{Header, Options, OrderCheck, Record, Trace};
-use etl_format::write::merge::{MergeOptions, merge};
+use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
-use etl_format::write::{LogFileHeader, Relog, RelogPlan, Session, SessionConfig};
+use etl_format::write::{LogFileHeader, Session, SessionConfig};
 use proptest::prelude::*;
 use writing::{START, bytes, event, memory};
 
@@ -28,7 +29,7 @@ enum Made {
 
 fn header(processors: u32, buffer_size: u32) -> LogFileHeader {
     LogFileHeader {
-        stamp: 1_000,
+        timestamp: 1_000,
         start_time: START,
         end_time: START + 99,
         boot_time: START - 1_000_000_000,
@@ -52,16 +53,16 @@ fn unknown(number: u32, len: usize) -> Vec<u8> {
 fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Vec<u8> {
     let config = SessionConfig::new(header(3, buffer_size));
     let mut session = Session::create(memory(), config).unwrap();
-    let mut stamp = 1_000;
+    let mut timestamp = 1_000;
     for (index, &(processor, ticks, len, kind)) in records.iter().enumerate() {
         let number = first + index as u32;
         let payload = [number.to_le_bytes().as_slice(), &vec![7; len]].concat();
-        stamp += ticks;
+        timestamp += ticks;
         match kind {
-            Made::Event => session.write(processor, &event(number, stamp, &payload)),
+            Made::Event => session.write(processor, &event(number, timestamp, &payload)),
             Made::Unknown => {
                 let bytes = unknown(number, len);
-                session.write(processor, &Raw { bytes: &bytes, stamp: None })
+                session.write(processor, &Raw { bytes: &bytes, timestamp: None })
             }
             Made::Message(flags) => session.write(
                 processor,
@@ -72,7 +73,7 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
                     sequence: 5,
                     component_id: 6,
                     guid: Guid::new(7, 8, 9, [1; 8]),
-                    stamp,
+                    timestamp,
                     thread_id: 11,
                     process_id: 12,
                     payload: &payload,
@@ -84,7 +85,7 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
     bytes(session.close(Some(START + 99)).unwrap().0)
 }
 
-/// What a record says, its stamp left out: a message may be given one.
+/// What a record says, its timestamp left out: a message may be given one.
 fn told(record: &Record<'_>) -> (u32, String) {
     let word = |at: usize| u32::from_le_bytes(record.bytes()[at..at + 4].try_into().unwrap());
     match record.header() {
@@ -107,11 +108,11 @@ fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
     let mut out = BTreeMap::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
-        assert!(record.stamp() >= last);
-        last = record.stamp();
+        assert!(record.timestamp() >= last);
+        last = record.timestamp();
         if record.hook().is_none() {
             let (number, told) = told(&record);
-            let known = out.insert(number, (record.stamp(), record.processor(), told));
+            let known = out.insert(number, (record.timestamp(), record.processor(), told));
             assert!(known.is_none(), "{number} came twice");
         }
     }
@@ -141,7 +142,7 @@ proptest! {
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let mut plan = RelogPlan::copying(&mut trace).unwrap();
         plan.header.buffer_size = to * 1024;
-        let mut relog = Relog::begin(plan, memory(), None).unwrap();
+        let mut relog = Relogger::start(plan, memory(), None).unwrap();
         let mut ordered = trace.ordered().unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
             relog.copy(&record).unwrap();
@@ -151,14 +152,14 @@ proptest! {
         prop_assert_eq!(before.len(), records.len());
         let moved = before.iter().filter(|(number, what)| after[number] != **what).count();
         prop_assert_eq!(before.len(), after.len());
-        // Unknown records before every stamped one of their buffer are read with the session's
-        // start if there is no stamped one at all: no record of that time is anywhere.
-        prop_assert!(moved as u64 <= summary.moments_lost, "{} {:?}", moved, summary);
-        for (number, (stamp, processor, what)) in &before {
+        // Unknown records before every timestamped one of their buffer are read with the session's
+        // start if there is no timestamped one at all: no record of that time is anywhere.
+        prop_assert!(moved as u64 <= summary.timestamps_lost, "{} {:?}", moved, summary);
+        for (number, (timestamp, processor, what)) in &before {
             let (now, place, same) = &after[number];
             prop_assert_eq!((processor, what), (place, same));
             let message = what.starts_with("message");
-            prop_assert!(stamp == now || !message, "{number}: {stamp} became {now}");
+            prop_assert!(timestamp == now || !message, "{number}: {timestamp} became {now}");
         }
     }
 
@@ -168,13 +169,13 @@ proptest! {
         let file = made(0, 1024, &records);
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let plan = RelogPlan::copying(&mut trace).unwrap();
-        let mut relog = Relog::begin(plan, memory(), None).unwrap();
+        let mut relog = Relogger::start(plan, memory(), None).unwrap();
         let mut ordered = trace.ordered().unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
             let kept = record.hook().is_some() || chosen[told(&record).0 as usize];
             match kept {
                 true => relog.copy(&record).unwrap(),
-                false => relog.pass(&record).unwrap(),
+                false => relog.skip(&record).unwrap(),
             }
         }
         let (out, summary) = relog.finish().unwrap();
@@ -187,7 +188,7 @@ proptest! {
                 lost += 1;
             }
         }
-        prop_assert!(lost <= summary.moments_lost);
+        prop_assert!(lost <= summary.timestamps_lost);
     }
 
     /// Several traces: every record keeps its time.
@@ -211,7 +212,7 @@ proptest! {
                 lost += 1;
             }
         }
-        prop_assert!(lost <= report.summary.moments_lost, "{}", lost);
+        prop_assert!(lost <= report.summary.timestamps_lost, "{}", lost);
     }
 }
 
@@ -223,7 +224,7 @@ fn neighbours_stay_together() {
     session.write(0, &event(1, 2_000, &[0; 400])).unwrap();
     session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
     let bytes_of = unknown(3, 400);
-    let raw = Raw { bytes: &bytes_of, stamp: None };
+    let raw = Raw { bytes: &bytes_of, timestamp: None };
     session.write(0, &Moved { raw, moment: 2_010 }).unwrap();
     // One that waits for its neighbour, and one for which none comes.
     let (waits, lost) = (unknown(4, 10), unknown(6, 10));
@@ -233,9 +234,9 @@ fn neighbours_stay_together() {
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
     let (file, summary) = session.close(None).unwrap();
     let file = bytes(file);
-    let stamps: Vec<_> = all(&file).values().map(|(stamp, ..)| *stamp).collect();
-    assert_eq!(stamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
-    assert_eq!((summary.events_written, summary.moments_lost), (7, 1));
+    let timestamps: Vec<_> = all(&file).values().map(|(timestamp, ..)| *timestamp).collect();
+    assert_eq!(timestamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
+    assert_eq!((summary.events_written, summary.timestamps_lost), (7, 1));
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert_eq!(trace.buffers().len(), 4);
 }
@@ -251,7 +252,7 @@ fn more_than_a_buffer_holds() {
     let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
     let mut plan = RelogPlan::copying(&mut trace).unwrap();
     plan.header.buffer_size = 1024;
-    let mut relog = Relog::begin(plan, memory(), None).unwrap();
+    let mut relog = Relogger::start(plan, memory(), None).unwrap();
     let mut ordered = trace.ordered().unwrap();
     while let Some(record) = ordered.next_record().unwrap() {
         relog.copy(&record).unwrap();
@@ -260,5 +261,5 @@ fn more_than_a_buffer_holds() {
     let (before, after) = (all(&file), all(&bytes(out)));
     let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
     assert_eq!(lost, [&2, &3]);
-    assert_eq!(summary.moments_lost, 2);
+    assert_eq!(summary.timestamps_lost, 2);
 }

@@ -7,20 +7,20 @@ use crate::error::Result;
 use super::put::unwritable;
 
 /// A file in the making: bytes at offsets.
-pub trait Medium {
+pub trait Output {
     /// Writes all of `bytes` at `at`, counted from the first byte of the trace.
     ///
     /// # Errors
-    /// Whatever the medium reports; [`crate::ErrorKind::Unwritable`] from one that cannot go back.
+    /// Whatever the output reports; [`crate::ErrorKind::Unwritable`] from one that cannot go back.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
 
     /// Whether what was written can be written over.
-    fn can_go_back(&self) -> bool;
+    fn is_seekable(&self) -> bool;
 
     /// Hands on what is held back.
     ///
     /// # Errors
-    /// Whatever the medium reports.
+    /// Whatever the output reports.
     fn flush(&mut self) -> Result<()>;
 }
 
@@ -44,7 +44,7 @@ impl<W: Write + Seek> File<W> {
     }
 }
 
-impl<W: Write + Seek> Medium for File<W> {
+impl<W: Write + Seek> Output for File<W> {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         if self.at != Some(at) {
             self.inner.seek(SeekFrom::Start(at))?;
@@ -55,7 +55,7 @@ impl<W: Write + Seek> Medium for File<W> {
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         true
     }
 
@@ -83,7 +83,7 @@ impl<W: Write> Pipe<W> {
     }
 }
 
-impl<W: Write> Medium for Pipe<W> {
+impl<W: Write> Output for Pipe<W> {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         if at != self.at {
             return Err(unwritable("a pipe cannot go back; this mode needs a seekable file"));
@@ -93,7 +93,7 @@ impl<W: Write> Medium for Pipe<W> {
         Ok(())
     }
 
-    fn can_go_back(&self) -> bool {
+    fn is_seekable(&self) -> bool {
         false
     }
 

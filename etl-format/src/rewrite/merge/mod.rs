@@ -6,16 +6,16 @@
 //!   SEQUENTIAL, lost events and buffers are those of all inputs together, the end is the latest that
 //!   any states (records may come behind it, as in real merges).
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the same
-//!   stamp on one processor come in the order of the inputs.
+//!   timestamp on one processor come in the order of the inputs.
 //! * A buffer into which records of a buffer with losses go first is flagged as that one was.
-//! * Records without a stamp of their own keep the time that they were read with, if need be by a
-//!   stamp that they are given.
+//! * Records without a timestamp of their own keep the time that they were read with, if need be by a
+//!   timestamp that they are given.
 //! * The inputs' header events are gone. What else stood in their buffers 0 (group masks, partition,
 //!   build) comes into buffers of processor 0 as ordinary records; the partition of the first input
 //!   stands in the new buffer 0 as well.
-//! * Stamps are those of one clock. Inputs on that clock keep theirs, to the tick; those of others
+//! * Timestamps are those of one clock. Inputs on that clock keep theirs, to the tick; those of others
 //!   are converted by what the headers say of start and frequency ([`Relation`]), in the records'
-//!   headers and in payloads that are known to hold stamps (stacks, interrupts, hard faults, disk times).
+//!   headers and in payloads that are known to hold timestamps (stacks, interrupts, hard faults, disk times).
 //!
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
@@ -25,9 +25,9 @@
 //! ```
 //! use std::io::Cursor;
 //! use etl_format::write::File;
-//! use etl_format::write::merge::{MergeOptions, merge};
+//! use etl_format::rewrite::merge::{MergeOptions, merge};
 //!
-//! # fn main() -> Result<(), etl_format::write::merge::MergeError> {
+//! # fn main() -> Result<(), etl_format::rewrite::merge::MergeError> {
 //! # let (kernel, clr): (&[u8], &[u8]) = (&[], &[]);
 //! # if kernel.is_empty() { return Ok(()); }
 //! let out = File::new(Cursor::new(Vec::new()));
@@ -41,18 +41,18 @@ mod added;
 mod clocks;
 mod inputs;
 mod refusal;
-mod stamps;
+mod timestamps;
 
 use crate::compress::Effort;
 use crate::constants::{CompressionFormat, LogFileMode, hook};
 use crate::error::Error;
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 
-use super::header::LogFileHeader;
-use super::medium::Medium;
-use super::pack::BufferPacker;
-use super::record::Raw;
-use super::session::{Session, SessionConfig, Style, Summary};
+use crate::write::BufferCompressor;
+use crate::write::LogFileHeader;
+use crate::write::Output;
+use crate::write::record::Raw;
+use crate::write::{Session, SessionConfig, SessionSummary, Style};
 
 pub use added::Added;
 pub use clocks::Relation;
@@ -98,7 +98,7 @@ impl Default for MergeOptions {
 #[derive(Clone, Debug, Default)]
 pub struct MergeReport {
     /// What was written.
-    pub summary: Summary,
+    pub summary: SessionSummary,
     /// The inputs, in their order.
     pub inputs: Vec<MergedInput>,
 }
@@ -116,7 +116,7 @@ impl MergeReport {
 pub struct MergedInput {
     /// Its records, the header event left out.
     pub records: u64,
-    /// How its stamps became those of the merged trace.
+    /// How its timestamps became those of the merged trace.
     pub relation: Relation,
     /// What could not be read; empty in [`read::Mode::Strict`].
     pub damage: Vec<Damage>,
@@ -161,44 +161,44 @@ pub enum MergeError {
 /// Merges traces.
 ///
 /// # Errors
-/// When an input cannot be read, when the inputs do not belong together, and whatever the medium
+/// When an input cannot be read, when the inputs do not belong together, and whatever the output
 /// reports.
-pub fn merge<S: Source, M: Medium>(
+pub fn merge<S: Source, O: Output>(
     inputs: Vec<S>,
-    medium: M,
+    output: O,
     options: &MergeOptions,
-) -> Result<(M, MergeReport), MergeError> {
-    merge_with(inputs, medium, options, |_| {})
+) -> Result<(O, MergeReport), MergeError> {
+    merge_with(inputs, output, options, |_| {})
 }
 
 /// Merges traces and lets `watch` see every record, as it stands in its input: for showing progress.
 ///
 /// # Errors
 /// As [`merge`].
-pub fn merge_with<S: Source, M: Medium>(
+pub fn merge_with<S: Source, O: Output>(
     inputs: Vec<S>,
-    medium: M,
+    output: O,
     options: &MergeOptions,
     mut watch: impl FnMut(&ReadRecord<'_>),
-) -> Result<(M, MergeReport), MergeError> {
-    merge_adding(inputs, medium, options, |record, _, _| {
+) -> Result<(O, MergeReport), MergeError> {
+    merge_adding(inputs, output, options, |record, _, _| {
         watch(record);
         Ok(())
     })
 }
 
-/// Merges traces and lets `ahead` see every record, as it stands in its input, with its stamp in the
+/// Merges traces and lets `ahead` see every record, as it stands in its input, with its timestamp in the
 /// merged trace, and put others in front of it: what a merger knows of the things that records tell
-/// of. They go into the buffer of the same processor, and should have that stamp.
+/// of. They go into the buffer of the same processor, and should have that timestamp.
 ///
 /// # Errors
 /// As [`merge`]; what `ahead` gives back is an error of the output.
-pub fn merge_adding<S: Source, M: Medium>(
+pub fn merge_adding<S: Source, O: Output>(
     inputs: Vec<S>,
-    medium: M,
+    output: O,
     options: &MergeOptions,
     mut ahead: impl FnMut(&ReadRecord<'_>, i64, &mut Added) -> Result<(), Error>,
-) -> Result<(M, MergeReport), MergeError> {
+) -> Result<(O, MergeReport), MergeError> {
     let inputs = Input::open_all(inputs, &options.read)?;
     let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
     if needed > options.memory {
@@ -214,29 +214,31 @@ pub fn merge_adding<S: Source, M: Medium>(
     config.style = Style::Relogger { now: options.now.unwrap_or(end) };
     let mut all = Inputs::new(inputs, clocks.relations, clocks.first);
     if let Some(partition) = all.partition()? {
-        config.add_extra(&Raw { bytes: &partition, stamp: None }).map_err(MergeError::Output)?;
+        config
+            .add_header_record(&Raw { bytes: &partition, timestamp: None })
+            .map_err(MergeError::Output)?;
     }
     let mut session = match options.compression {
-        None => Session::create(medium, config),
-        Some((format, effort)) => BufferPacker::new(format, effort).and_then(|packer| {
-            let packer = packer.with_threads(options.read.threads);
-            Session::create_packed(medium, config, Box::new(packer))
+        None => Session::create(output, config),
+        Some((format, effort)) => BufferCompressor::new(format, effort).and_then(|compressor| {
+            let compressor = compressor.with_threads(options.read.threads);
+            Session::create_compressed(output, config, compressor)
         }),
     }
     .map_err(MergeError::Output)?;
     let mut latest = i64::MIN;
     let mut added = Added::default();
     // Compressing is dearer than decompressing by far, and has the other threads for itself.
-    let reading = if session.is_packed() { 1 } else { options.read.threads };
+    let reading = if session.is_compressed() { 1 } else { options.read.threads };
     all.drain(reading, |record, moved, losses| {
-        latest = latest.max(moved.raw.stamp.unwrap_or(i64::MIN));
+        latest = latest.max(moved.raw.timestamp.unwrap_or(i64::MIN));
         if let Some(flags) = losses {
             session.carry_losses(record.processor(), flags)?;
         }
         added.clear();
         ahead(record, moved.moment, &mut added)?;
         for bytes in added.records() {
-            session.write(record.processor(), &Raw { bytes, stamp: Some(moved.moment) })?;
+            session.write(record.processor(), &Raw { bytes, timestamp: Some(moved.moment) })?;
         }
         session.write(record.processor(), moved)
     })?;
@@ -245,8 +247,8 @@ pub fn merge_adding<S: Source, M: Medium>(
     let end =
         if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
     let end = Some(end).filter(|end| *end > 0);
-    let (medium, summary) = session.close(end).map_err(MergeError::Output)?;
-    Ok((medium, MergeReport { summary, inputs: all.report() }))
+    let (output, summary) = session.close(end).map_err(MergeError::Output)?;
+    Ok((output, MergeReport { summary, inputs: all.report() }))
 }
 
 /// The header of the merged trace, and the latest end that any input states.
@@ -259,7 +261,7 @@ fn header<S: Source>(
     let mut header =
         headers().nth(clocks.first).map_or_else(LogFileHeader::new, LogFileHeader::from);
     let clock = &clocks.clock;
-    (header.stamp, header.start_time) = (clock.start_stamp, clock.start_time);
+    (header.timestamp, header.start_time) = (clock.start_timestamp, clock.start_time);
     (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);
     header.cpu_mhz = clocks.cpu_mhz;
     header.end_time = headers().map(|h| h.end_time).max().unwrap_or(0);

@@ -2,11 +2,12 @@
 //!
 //! ```
 //! use etl_format::read::{Options, Trace};
-//! use etl_format::write::{Medium, Relog, RelogPlan};
+//! use etl_format::rewrite::{RelogPlan, Relogger};
+//! use etl_format::write::Output;
 //!
-//! # fn copy(input: &[u8], output: impl Medium) -> etl_format::Result<()> {
+//! # fn copy(input: &[u8], output: impl Output) -> etl_format::Result<()> {
 //! let mut trace = Trace::open(input, &Options::default())?;
-//! let mut relog = Relog::begin(RelogPlan::copying(&mut trace)?, output, None)?;
+//! let mut relog = Relogger::start(RelogPlan::copying(&mut trace)?, output, None)?;
 //! let mut records = trace.ordered()?;
 //! while let Some(record) = records.next_record()? {
 //!     relog.copy(&record)?;
@@ -22,11 +23,11 @@ use crate::constants::{BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
 
-use super::header::LogFileHeader;
-use super::medium::Medium;
-use super::pack::Packer;
-use super::record::{Moved, Raw, Record};
-use super::session::{Session, SessionConfig, Style, Summary};
+use crate::write::BufferCompressor;
+use crate::write::LogFileHeader;
+use crate::write::Output;
+use crate::write::record::{Moved, Raw, Record};
+use crate::write::{Session, SessionConfig, SessionSummary, Style};
 
 /// Windows' own limit to the size of a buffer.
 const LARGEST: u32 = 16 << 20;
@@ -38,7 +39,7 @@ pub struct RelogPlan {
     /// maximum size, and processors and buffer size raised where the source's buffers go beyond
     /// what its header says.
     pub header: LogFileHeader,
-    /// Records behind the header event, whole, with their stamps.
+    /// Records behind the header event, whole, with their timestamps.
     extras: Vec<(Vec<u8>, Option<i64>)>,
     /// Whether buffer 0 of the source holds its header event, so that its records are in here.
     from_header_buffer: bool,
@@ -91,7 +92,7 @@ impl RelogPlan {
             // The header event itself is written from its fields.
             let mut first = true;
             while let Some(record) = records.next_record()? {
-                if record.place().buffer_offset != 0 {
+                if record.location().buffer_offset != 0 {
                     break;
                 }
                 if std::mem::take(&mut first) {
@@ -99,7 +100,7 @@ impl RelogPlan {
                 }
                 let mut bytes = Vec::new();
                 if encode(&record, &mut bytes) {
-                    extras.push((bytes, own_stamp(&record)));
+                    extras.push((bytes, own_timestamp(&record)));
                 }
             }
         }
@@ -118,8 +119,8 @@ pub(super) fn losses(
     data.filter(move |b| lossy(b.flags)).map(|b| (b.offset, (b.processor, b.flags)))
 }
 
-fn own_stamp(record: &read::Record<'_>) -> Option<i64> {
-    record.has_own_stamp().then(|| record.stamp())
+fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
+    record.has_own_timestamp().then(|| record.timestamp())
 }
 
 /// Writes the records of a trace into a new one, on their processors and in the order in which they
@@ -128,40 +129,40 @@ fn own_stamp(record: &read::Record<'_>) -> Option<i64> {
 /// The new file is that of a relogger: buffers of full size, the time in their headers that of the
 /// source's end, so that the same input gives the same bytes. Losses that the source's header
 /// counts are counted in the new one; where a buffer of the source is flagged with losses, the
-/// buffer that the next record of its processor goes into is. Records without a stamp of their own keep
-/// the time that they were read with, if need be by a stamp that they are given.
+/// buffer that the next record of its processor goes into is. Records without a timestamp of their own keep
+/// the time that they were read with, if need be by a timestamp that they are given.
 #[derive(Debug)]
-pub struct Relog<M: Medium> {
-    session: Session<M>,
+pub struct Relogger<O: Output> {
+    session: Session<O>,
     skip_first_buffer: bool,
     end_time: Option<i64>,
     losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
-impl<M: Medium> Relog<M> {
+impl<O: Output> Relogger<O> {
     /// Begins the new file.
     ///
     /// # Errors
     /// As [`Session::create`].
-    pub fn begin(plan: RelogPlan, medium: M, packer: Option<Box<dyn Packer>>) -> Result<Self> {
+    pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
         let RelogPlan { mut header, extras, from_header_buffer, losses } = plan;
         let end_time = Some(header.end_time).filter(|time| *time != 0);
         let now = end_time.unwrap_or(header.start_time);
-        if packer.is_some() {
+        if compressor.is_some() {
             header.mode = header.mode | LogFileMode::COMPRESSED;
         }
         header.set_log_version();
         let mut config = SessionConfig::new(header);
         config.style = Style::Relogger { now };
         config.logger_id = 0;
-        for (bytes, stamp) in &extras {
-            config.add_extra(&Raw { bytes, stamp: *stamp })?;
+        for (bytes, timestamp) in &extras {
+            config.add_header_record(&Raw { bytes, timestamp: *timestamp })?;
         }
-        let session = match packer {
-            Some(packer) => Session::create_packed(medium, config, packer)?,
-            None => Session::create(medium, config)?,
+        let session = match compressor {
+            Some(compressor) => Session::create_compressed(output, config, compressor)?,
+            None => Session::create(output, config)?,
         };
-        Ok(Relog { session, skip_first_buffer: from_header_buffer, end_time, losses })
+        Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses })
     }
 
     /// How many of `threads` threads are left to read the source with ([`read::Ordered::with_threads`]):
@@ -169,14 +170,14 @@ impl<M: Medium> Relog<M> {
     /// the dearest of all, and has the others.
     #[must_use]
     pub fn reading_threads(&self, threads: usize) -> usize {
-        if self.session.is_packed() { 1 } else { threads }
+        if self.session.is_compressed() { 1 } else { threads }
     }
 
-    /// Whether the record is one that [`Relog::begin`] has written: it stands in the header buffer
+    /// Whether the record is one that [`Relogger::start`] has written: it stands in the header buffer
     /// of the source.
     #[must_use]
     pub fn is_written(&self, record: &read::Record<'_>) -> bool {
-        self.skip_first_buffer && record.place().buffer_offset == 0
+        self.skip_first_buffer && record.location().buffer_offset == 0
     }
 
     /// Writes a record as it is, unless it stands in buffer 0 already.
@@ -184,30 +185,30 @@ impl<M: Medium> Relog<M> {
     /// # Errors
     /// As [`Session::write`].
     pub fn copy(&mut self, record: &read::Record<'_>) -> Result<()> {
-        self.put(record, record.bytes())
+        self.replace(record, record.bytes())
     }
 
     /// Writes `bytes` in the place of a record, unless that stands in buffer 0 already. The bytes
-    /// are a whole record with the stamp of the one they replace.
+    /// are a whole record with the timestamp of the one they replace.
     ///
     /// # Errors
     /// As [`Session::write`].
-    pub fn put(&mut self, record: &read::Record<'_>, bytes: &[u8]) -> Result<()> {
+    pub fn replace(&mut self, record: &read::Record<'_>, bytes: &[u8]) -> Result<()> {
         if self.is_written(record) {
             return Ok(());
         }
-        self.pass(record)?;
-        let raw = Raw { bytes, stamp: own_stamp(record) };
-        self.session.write(record.processor(), &Moved { raw, moment: record.stamp() })
+        self.skip(record)?;
+        let raw = Raw { bytes, timestamp: own_timestamp(record) };
+        self.session.write(record.processor(), &Moved { raw, moment: record.timestamp() })
     }
 
     /// Tells of a record that is left out: losses that its buffer is flagged with are not.
     ///
     /// # Errors
     /// As [`Session::carry_losses`].
-    pub fn pass(&mut self, record: &read::Record<'_>) -> Result<()> {
+    pub fn skip(&mut self, record: &read::Record<'_>) -> Result<()> {
         if !self.losses.is_empty()
-            && let Some((processor, flags)) = self.losses.remove(&record.place().buffer_offset)
+            && let Some((processor, flags)) = self.losses.remove(&record.location().buffer_offset)
         {
             self.session.carry_losses(processor, flags)?;
         }
@@ -218,7 +219,7 @@ impl<M: Medium> Relog<M> {
     ///
     /// # Errors
     /// As [`Session::write`].
-    pub fn add(&mut self, processor: u16, record: &impl Record) -> Result<()> {
+    pub fn insert(&mut self, processor: u16, record: &impl Record) -> Result<()> {
         self.session.write(processor, record)
     }
 
@@ -226,8 +227,8 @@ impl<M: Medium> Relog<M> {
     /// source was not closed.
     ///
     /// # Errors
-    /// Whatever the medium reports.
-    pub fn finish(mut self) -> Result<(M, Summary)> {
+    /// Whatever the output reports.
+    pub fn finish(mut self) -> Result<(O, SessionSummary)> {
         // Buffers of which no record came.
         for (processor, flags) in std::mem::take(&mut self.losses).into_values() {
             self.session.carry_losses(processor, flags)?;

@@ -1,4 +1,4 @@
-//! One clock for all inputs, and how each input's stamps become its stamps.
+//! One clock for all inputs, and how each input's timestamps become its timestamps.
 
 use crate::Clock;
 use crate::constants::{ClockType, FILETIME_PER_SECOND};
@@ -12,10 +12,10 @@ const SAME_ZERO: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
 /// One in so many units a counter may run away from the wall clock: 200 millionths.
 const DRIFT: u64 = 5_000;
 
-/// How the stamps of an input become those of the merged trace.
+/// How the timestamps of an input become those of the merged trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// The same counter: stamps stay as they are.
+    /// The same counter: timestamps stay as they are.
     Same,
     /// Another clock: start and frequency of both relate them, through the wall clock.
     Converted {
@@ -24,25 +24,25 @@ pub enum Relation {
         /// The clock of the merged trace.
         to: Clock,
         /// Ticks in a second of the performance counter, of the input and of the merged trace:
-        /// records may hold distances of that counter whatever clock stamps them. 0 when a header
+        /// records may hold distances of that counter whatever clock timestamps them. 0 when a header
         /// does not tell.
         counter: [i64; 2],
     },
 }
 
 impl Relation {
-    /// A stamp of the input as one of the merged trace; rounded down, so that order stays.
+    /// A timestamp of the input as one of the merged trace; rounded down, so that order stays.
     #[must_use]
-    pub fn stamp(&self, stamp: i64) -> i64 {
-        let Relation::Converted { from, to, .. } = self else { return stamp };
+    pub fn timestamp(&self, timestamp: i64) -> i64 {
+        let Relation::Converted { from, to, .. } = self else { return timestamp };
         let per_second = i128::from(FILETIME_PER_SECOND);
         let (f, t) = (i128::from(from.frequency), i128::from(to.frequency));
         // In units of one part in frequency * 10^7 of a second, nothing is rounded but the end.
         let apart = i128::from(from.start_time) - i128::from(to.start_time);
-        let since = i128::from(stamp) - i128::from(from.start_stamp);
+        let since = i128::from(timestamp) - i128::from(from.start_timestamp);
         let sum = apart.saturating_mul(f).saturating_add(since.saturating_mul(per_second));
         let ticks = sum.saturating_mul(t).div_euclid(f.saturating_mul(per_second).max(1));
-        saturate(i128::from(to.start_stamp).saturating_add(ticks))
+        saturate(i128::from(to.start_timestamp).saturating_add(ticks))
     }
 
     /// A number of ticks of the input's clock as ticks of the merged trace's.
@@ -100,7 +100,7 @@ impl Clocks {
     /// Finds the clock and the relations of all inputs to it.
     ///
     /// It is the finest performance counter there is (the cycle counter's frequency is only known
-    /// roughly, and system time is coarse), so that no two stamps become one.
+    /// roughly, and system time is coarse), so that no two timestamps become one.
     pub fn relate(headers: &[&FileHeader], allow: Allow) -> Result<Self, Refusal> {
         let rank = |h: &FileHeader| {
             let kind = match h.clock_type {
@@ -131,8 +131,9 @@ impl Clocks {
         // Of the inputs on the common counter the earliest says what it stood at, and when.
         for (header, same) in headers.iter().zip(&same) {
             let clock = header.clock();
-            if *same && clock.start_stamp < to.start_stamp && unrelatable(header).is_none() {
-                (to.start_stamp, to.start_time) = (clock.start_stamp, clock.start_time);
+            if *same && clock.start_timestamp < to.start_timestamp && unrelatable(header).is_none()
+            {
+                (to.start_timestamp, to.start_time) = (clock.start_timestamp, clock.start_time);
             }
         }
         let relations: Vec<Relation> = headers
@@ -146,12 +147,12 @@ impl Clocks {
                 }
             })
             .collect();
-        let starts = || headers.iter().zip(&relations).map(|(h, r)| r.stamp(h.stamp));
-        let earliest = starts().min().unwrap_or(to.start_stamp);
+        let starts = || headers.iter().zip(&relations).map(|(h, r)| r.timestamp(h.timestamp));
+        let earliest = starts().min().unwrap_or(to.start_timestamp);
         let first = starts().position(|s| s == earliest).unwrap_or(0);
         let mut clock = to;
-        if earliest != to.start_stamp {
-            (clock.start_stamp, clock.start_time) = (earliest, to.filetime(earliest));
+        if earliest != to.start_timestamp {
+            (clock.start_timestamp, clock.start_time) = (earliest, to.filetime(earliest));
         }
         let (perf_freq, cpu_mhz) = (target.perf_freq, target.cpu_mhz);
         Ok(Clocks { clock, perf_freq, cpu_mhz, first, relations })
@@ -176,7 +177,7 @@ impl Clocks {
             }
             return Ok(false);
         }
-        let ticks = i128::from(one.start_stamp) - i128::from(other.start_stamp);
+        let ticks = i128::from(one.start_timestamp) - i128::from(other.start_timestamp);
         let counted = ticks
             .saturating_mul(FILETIME_PER_SECOND.into())
             .div_euclid(i128::from(one.frequency).max(1));

@@ -39,7 +39,7 @@ pub enum Reason {
         /// Seconds between those moments.
         seconds: u64,
     },
-    /// The clock of the input cannot be related to any other. When allowed, its stamps are taken
+    /// The clock of the input cannot be related to any other. When allowed, its timestamps are taken
     /// for those of the merged trace.
     Clock {
         /// What is missing.

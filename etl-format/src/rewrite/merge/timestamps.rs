@@ -1,24 +1,24 @@
-//! A record's stamps on another clock: the one in its header, and those that its payload is known
+//! A record's timestamps on another clock: the one in its header, and those that its payload is known
 //! to hold.
 
 use crate::constants::{ExtendedType, PointerSize, RecordKind, hook};
 use crate::cursor::Bytes;
-use crate::read::{Record, stamp_place};
+use crate::read::{Record, timestamp_place};
 use crate::write::put::overwrite;
 
 use super::Relation;
 
-/// Copies a record with its stamps converted to `out`, and returns the new stamp of the record.
+/// Copies a record with its timestamps converted to `out`, and returns the new timestamp of the record.
 pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> i64 {
     out.clear();
     out.extend_from_slice(record.bytes());
-    let stamp = relation.stamp(record.stamp());
-    if let Some(place) = stamp_place(record.kind(), record.bytes()) {
-        overwrite(out, place, &stamp.to_le_bytes());
+    let timestamp = relation.timestamp(record.timestamp());
+    if let Some(place) = timestamp_place(record.kind(), record.bytes()) {
+        overwrite(out, place, &timestamp.to_le_bytes());
     }
     if let Some(place) = record.hook().and_then(|hook| payload_place(record, hook)) {
         let (at, value) = match place {
-            Place::Stamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.stamp(v))),
+            Place::Timestamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.timestamp(v))),
             Place::Ticks(at) => (at, out.as_slice().i64_at(at).map(|v| relation.duration(v))),
             Place::Counted(at) => (at, out.as_slice().i64_at(at).map(|v| relation.counted(v))),
         };
@@ -31,12 +31,12 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
     {
         overwrite(out, at, &relation.counted(value).to_le_bytes());
     }
-    stamp
+    timestamp
 }
 
 /// What a payload holds of the clock, and where in the record.
 enum Place {
-    Stamp(usize),
+    Timestamp(usize),
     Ticks(usize),
     /// A distance of the performance counter, whatever the session's clock is.
     Counted(usize),
@@ -64,10 +64,10 @@ fn payload_place(record: &Record<'_>, id: u16) -> Option<Place> {
     Some(match id {
         // Partitions: how far their counter is from the root's, behind two numbers.
         hook::PARTITION_INFO => Place::Counted(payload + 8),
-        // Stacks: the stamp of the event they belong to, which has to stay equal.
-        0x1820 | 0x1825 | 0x1826 => Place::Stamp(payload),
+        // Stacks: the timestamp of the event they belong to, which has to stay equal.
+        0x1820 | 0x1825 | 0x1826 => Place::Timestamp(payload),
         // Interrupts and deferred calls, and hard faults: when they began.
-        0x0f32 | 0x0f42..=0x0f45 | 0x0220 => Place::Stamp(payload),
+        0x0f32 | 0x0f42..=0x0f45 | 0x0220 => Place::Timestamp(payload),
         // Disk reads and writes: how long they took, behind numbers, an offset and two pointers.
         0x010a | 0x010b => Place::Ticks(payload + 24 + 2 * pointer),
         // Disk flushes: the same behind two numbers.

@@ -10,10 +10,10 @@ use crate::read::{
     Damage, Limits, Mode, Note, Options, OrderCheck, OrderReport, Record, Source, Trace,
 };
 
-use super::medium::Medium;
-use super::pack::{BufferPacker, Packer};
-use super::relog::{Relog, RelogPlan};
-use super::session::Summary;
+use super::relog::{RelogPlan, Relogger};
+use crate::write::BufferCompressor;
+use crate::write::Output;
+use crate::write::SessionSummary;
 
 pub use crate::clock::ASSUMED_FREQUENCY;
 
@@ -21,14 +21,14 @@ pub use crate::clock::ASSUMED_FREQUENCY;
 #[derive(Clone, Debug)]
 pub struct RepairReport {
     /// What was written.
-    pub summary: Summary,
+    pub summary: SessionSummary,
     /// What could not be read, in file order.
     pub damage: Vec<Damage>,
     /// What else was found.
     pub notes: Vec<Note>,
     /// Whether the session had been closed: end time and counts were in the header.
     pub closed: bool,
-    /// Whether there was a header event. Without one the new header is made up: stamps count from
+    /// Whether there was a header event. Without one the new header is made up: timestamps count from
     /// the first record, and [`ASSUMED_FREQUENCY`] is its clock's.
     pub header: bool,
     /// What time order took.
@@ -40,7 +40,7 @@ pub struct RepairReport {
 impl RepairReport {
     /// Whether nothing was wrong with the trace.
     #[must_use]
-    pub fn was_sound(&self) -> bool {
+    pub fn was_intact(&self) -> bool {
         self.damage.is_empty()
             && self.closed
             && self.header
@@ -81,26 +81,26 @@ pub struct RepairOptions {
 ///
 /// # Errors
 /// As [`repair_with`].
-pub fn repair<S: Source, M: Medium>(
+pub fn repair<S: Source, O: Output>(
     input: S,
-    medium: M,
+    output: O,
     limits: Limits,
     watch: impl FnMut(&Record<'_>),
-) -> Result<(M, RepairReport)> {
-    repair_with(input, medium, &RepairOptions { limits, ..RepairOptions::default() }, watch)
+) -> Result<(O, RepairReport)> {
+    repair_with(input, output, &RepairOptions { limits, ..RepairOptions::default() }, watch)
 }
 
 /// Reads what can be read and writes it as a sound trace. `watch` sees every record.
 ///
 /// # Errors
 /// When nothing in the input looks like a trace, or one is of Windows XP or 2003; whatever the input
-/// or the medium reports.
-pub fn repair_with<S: Source, M: Medium>(
+/// or the output reports.
+pub fn repair_with<S: Source, O: Output>(
     input: S,
-    medium: M,
+    output: O,
     how: &RepairOptions,
     mut watch: impl FnMut(&Record<'_>),
-) -> Result<(M, RepairReport)> {
+) -> Result<(O, RepairReport)> {
     let limits = how.limits;
     let threads = how.threads;
     let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits, threads };
@@ -114,7 +114,7 @@ pub fn repair_with<S: Source, M: Medium>(
         plan.header.end_time = 0;
     }
     if !header {
-        plan.header.stamp = trace.clock().start_stamp;
+        plan.header.timestamp = trace.clock().start_timestamp;
         (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
         plan.header.log_minor = 5;
         plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
@@ -122,14 +122,14 @@ pub fn repair_with<S: Source, M: Medium>(
     }
     let was = found.mode.has(LogFileMode::COMPRESSED);
     let as_was = was.then(|| (trace.compression(), Effort::default()));
-    let packer: Option<Box<dyn Packer>> = match how.compression.or(as_was) {
+    let compressor: Option<BufferCompressor> = match how.compression.or(as_was) {
         Some((format, effort)) => {
-            Some(Box::new(BufferPacker::new(format, effort)?.with_threads(threads)))
+            Some(BufferCompressor::new(format, effort)?.with_threads(threads))
         }
         None => None,
     };
     let mut notes = trace.notes().to_vec();
-    let mut relog = Relog::begin(plan, medium, packer)?;
+    let mut relog = Relogger::start(plan, output, compressor)?;
     let mut records = trace.ordered()?;
     let mut too_long = 0;
     records.with_threads(relog.reading_threads(threads), |records| {
@@ -148,6 +148,6 @@ pub fn repair_with<S: Source, M: Medium>(
     })?;
     let (damage, order) = (records.damage().to_vec(), records.report());
     notes.sort_by_key(Note::offset);
-    let (medium, summary) = relog.finish()?;
-    Ok((medium, RepairReport { summary, damage, notes, closed, header, order, too_long }))
+    let (output, summary) = relog.finish()?;
+    Ok((output, RepairReport { summary, damage, notes, closed, header, order, too_long }))
 }

@@ -1,6 +1,6 @@
 //! Traces compressed and decompressed buffer by buffer: nothing else about them changes.
 //!
-//! Records are not looked at. Every buffer keeps its processor, numbers, stamps and flags but for the
+//! Records are not looked at. Every buffer keeps its processor, numbers, timestamps and flags but for the
 //! one that says whether it is compressed; the file headers say the mode and the version of the log
 //! format that go with it. Decompressing what was compressed gives the same bytes again, where the
 //! plain file was laid out as a session does it: buffers of one size, with filler, and nothing behind
@@ -16,12 +16,13 @@ use crate::constants::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{self, BufferEntry, FileOrder, Options, Source, Stored};
 
-use super::buffer::{BufferHeader, fill};
-use super::crew::{Crew, Work};
-use super::header::LogFileHeader;
-use super::pack::Packer;
-use super::packing::{Packed, Packing};
-use super::put::{overwrite, unwritable};
+use crate::write::BufferCompressor;
+use crate::write::LogFileHeader;
+use crate::write::MAX_THREADS;
+use crate::write::crew::{Crew, Work};
+use crate::write::packing::{Packed, Packing};
+use crate::write::put::{overwrite, unwritable};
+use crate::write::{BufferHeader, fill};
 
 /// Where the version of the log format stands in a buffer that begins with a header event.
 const LOG_VERSION_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 6;
@@ -58,11 +59,11 @@ pub struct Repacked {
 pub fn compress<S: Source, W: Write>(
     input: S,
     output: &mut W,
-    packer: &mut dyn Packer,
+    compressor: &BufferCompressor,
     options: &Options,
     watch: impl FnMut(u64),
 ) -> Result<Repacked> {
-    repack(input, output, Some(packer), options, watch)
+    repack(input, output, Some(compressor), options, watch)
 }
 
 /// Decompresses a trace. One that is plain already comes out with its buffers laid out anew.
@@ -89,14 +90,14 @@ pub fn decompress<S: Source, W: Write>(
 fn repack<S: Source, W: Write>(
     input: S,
     output: &mut W,
-    packer: Option<&mut dyn Packer>,
+    compressor: Option<&BufferCompressor>,
     options: &Options,
     watch: impl FnMut(u64),
 ) -> Result<Repacked> {
-    let mut out = Output {
+    let mut out = Repack {
         output,
         done: Repacked::default(),
-        packing: packer.map(Packing::new),
+        packing: compressor.cloned().map(Packing::new),
         size: 0,
         memory: Vec::new(),
     };
@@ -108,13 +109,10 @@ fn repack<S: Source, W: Write>(
     Ok(out.done)
 }
 
-/// More threads than these are not started.
-const MOST_THREADS: usize = 64;
-
 /// Reads all buffers and gives them to the output.
 fn read_buffers<S: Source, W: Write>(
     input: S,
-    output: &mut Output<'_, '_, W>,
+    output: &mut Repack<'_, W>,
     options: &Options,
     mut watch: impl FnMut(u64),
 ) -> Result<()> {
@@ -125,8 +123,8 @@ fn read_buffers<S: Source, W: Write>(
         watch(entry.stored.into());
         Ok(())
     };
-    let threads = options.threads.clamp(1, MOST_THREADS);
-    if threads > 1 && buffers.is_packed() {
+    let threads = options.threads.clamp(1, MAX_THREADS);
+    if threads > 1 && buffers.is_compressed() {
         return read_together(&mut buffers, threads, take);
     }
     while let Some(&entry) = buffers.next_buffer()? {
@@ -179,20 +177,20 @@ fn read_together<S: Source>(
 }
 
 /// Where buffers go.
-struct Output<'a, 'p, W> {
+struct Repack<'a, W> {
     output: &'a mut W,
     done: Repacked,
-    packing: Option<Packing<&'p mut dyn Packer, (BufferHeader, BufferEntry)>>,
+    packing: Option<Packing<(BufferHeader, BufferEntry)>>,
     /// What the file header says that buffers take.
     size: u32,
     /// For a buffer that is not on its way to be compressed.
     memory: Vec<u8>,
 }
 
-impl<W: Write> Output<'_, '_, W> {
+impl<W: Write> Repack<'_, W> {
     /// Takes the next buffer of the input, decompressed.
     fn take(&mut self, entry: BufferEntry, bytes: &[u8], options: &Options) -> Result<()> {
-        let format = self.packing.as_ref().map(|packing| packing.packer().format());
+        let format = self.packing.as_ref().map(|packing| packing.compressor().format());
         let mut out = core::mem::take(&mut self.memory);
         let used = (entry.fill as usize).min(bytes.len());
         let source = read::BufferHeader::parse(bytes, entry.offset)?;

@@ -1,15 +1,15 @@
-//! The merge over the inputs: each in time order by itself, all of them together by stamp.
+//! The merge over the inputs: each in time order by itself, all of them together by timestamp.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::super::relog::losses;
 use crate::constants::{BufferFlags, LogFileMode};
 use crate::error::Result;
 use crate::read::{FileHeader, FileOrder, Note, Options, Ordered, Record, Source, Trace};
 use crate::write::record::{Moved, Raw};
-use crate::write::relog::losses;
 
-use super::stamps::{convert, is_header_event, is_plain};
+use super::timestamps::{convert, is_header_event, is_plain};
 use super::{MergeError, MergedInput, Relation, is_partition};
 
 /// A trace to be merged.
@@ -53,7 +53,7 @@ impl<S: Source> Input<S> {
         // Behind the header event there are a few records at most.
         for _ in 0..BUFFER_0_RECORDS {
             match records.next_record()? {
-                Some(record) if record.place().buffer_offset == 0 => {
+                Some(record) if record.location().buffer_offset == 0 => {
                     if is_partition(&record) {
                         let mut bytes = Vec::new();
                         convert(&record, relation, &mut bytes);
@@ -152,8 +152,8 @@ impl<S: Source> Inputs<S> {
     ) -> Result<(), MergeError> {
         let mut heap = BinaryHeap::with_capacity(self.readers.len());
         for input in 0..self.readers.len() {
-            if let Some(stamp) = self.due(input)? {
-                heap.push(Reverse((stamp, input)));
+            if let Some(timestamp) = self.due(input)? {
+                heap.push(Reverse((timestamp, input)));
             }
         }
         let mut converted = Vec::new();
@@ -168,30 +168,30 @@ impl<S: Source> Inputs<S> {
                 else {
                     break;
                 };
-                let first = record.place().buffer_offset == 0;
+                let first = record.location().buffer_offset == 0;
                 let skipped =
                     first && (is_header_event(&record) || reader.copied && is_partition(&record));
                 if !skipped {
                     reader.count += 1;
                     let (bytes, moment) = if is_plain(&reader.relation) {
-                        (record.bytes(), record.stamp())
+                        (record.bytes(), record.timestamp())
                     } else {
-                        let stamp = convert(&record, &reader.relation, &mut converted);
-                        (converted.as_slice(), stamp)
+                        let timestamp = convert(&record, &reader.relation, &mut converted);
+                        (converted.as_slice(), timestamp)
                     };
-                    let stamp = record.has_own_stamp().then_some(moment);
-                    let moved = Moved { raw: Raw { bytes, stamp }, moment };
+                    let timestamp = record.has_own_timestamp().then_some(moment);
+                    let moved = Moved { raw: Raw { bytes, timestamp }, moment };
                     let losses = match reader.losses.is_empty() {
                         true => None,
-                        false => reader.losses.remove(&record.place().buffer_offset),
+                        false => reader.losses.remove(&record.location().buffer_offset),
                     };
                     give(&record, &moved, losses.map(|(_, flags)| flags))
                         .map_err(MergeError::Output)?;
                 }
                 match self.due(input)? {
                     None => break,
-                    Some(stamp) if (stamp, input) > bound => {
-                        heap.push(Reverse((stamp, input)));
+                    Some(timestamp) if (timestamp, input) > bound => {
+                        heap.push(Reverse((timestamp, input)));
                         break;
                     }
                     Some(_) => {}
@@ -217,12 +217,12 @@ impl<S: Source> Inputs<S> {
         Ok(())
     }
 
-    /// The stamp of the next record of an input, on the merged clock.
+    /// The timestamp of the next record of an input, on the merged clock.
     #[inline]
     fn due(&mut self, input: usize) -> Result<Option<i64>, MergeError> {
         let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
-        match reader.records.next_stamp() {
-            Ok(stamp) => Ok(stamp.map(|s| reader.relation.stamp(s))),
+        match reader.records.next_timestamp() {
+            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
             Err(error) => Err(MergeError::Input { input, error }),
         }
     }

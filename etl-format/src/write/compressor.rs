@@ -1,0 +1,69 @@
+//! The compression of whole buffers: format, effort and threads.
+
+use crate::compress::{Compressor, Effort};
+use crate::constants::CompressionFormat;
+use crate::error::Result;
+
+use super::put::unwritable;
+
+/// The largest number of threads that compress or decompress buffers.
+pub(crate) const MAX_THREADS: usize = 64;
+
+/// Compresses the buffers of a trace with the encoders of [`crate::compress`].
+///
+/// A buffer that does not become shorter stays uncompressed.
+#[derive(Clone, Debug)]
+pub struct BufferCompressor {
+    format: CompressionFormat,
+    compressor: Compressor,
+    threads: usize,
+}
+
+impl BufferCompressor {
+    /// A compressor for one of the formats that make buffers smaller: XPRESS, which Windows writes, LZNT1,
+    /// or XPRESS with Huffman coding.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Unwritable`] for any other format.
+    pub fn new(format: CompressionFormat, effort: Effort) -> Result<Self> {
+        match format {
+            CompressionFormat::XPRESS
+            | CompressionFormat::LZNT1
+            | CompressionFormat::XPRESS_HUFF => {
+                Ok(BufferCompressor { format, compressor: Compressor::new(effort), threads: 1 })
+            }
+            _ => Err(unwritable("compressed buffers are XPRESS, LZNT1 or XPRESS_HUFF")),
+        }
+    }
+
+    /// Sets the number of threads, the caller's own included; 0 counts as 1, and 64 is the maximum.
+    /// The bytes written are the same for any number.
+    ///
+    /// Each thread holds up to eight buffers, at most 4 MiB.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads.clamp(1, MAX_THREADS);
+        self
+    }
+
+    /// The format, which buffer 0 states.
+    #[must_use]
+    pub fn format(&self) -> CompressionFormat {
+        self.format
+    }
+
+    /// Threads that compress, the caller's own included.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Appends the compressed form of `input` to `out`.
+    pub(crate) fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) {
+        let before = out.len();
+        if self.compressor.compress(self.format, input, out).is_err() {
+            // Cannot happen: `new` accepts known formats only. Bytes as long as the input are not used.
+            out.truncate(before);
+            out.extend_from_slice(input);
+        }
+    }
+}
