@@ -223,9 +223,9 @@ impl WithSource for Scrub<'_> {
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(used * 2, false);
-        let packer = args.packing.packer(&args.threads);
+        let compressor = args.packing.compressor(&args.threads);
         let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
-        let made = scrub(&mut trace, &options, sink.medium(), packer, watch);
+        let made = scrub(&mut trace, &options, sink.medium(), compressor, watch);
         let made = made.map(|(_, summary)| summary);
         let summary = made.map_err(|failed| sink.failed(name, &failed))?;
         drop(progress);

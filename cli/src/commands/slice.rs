@@ -110,7 +110,7 @@ impl WithSource for Slice<'_> {
             |record, subject| filter.admits_about(record, subject.processes(), subject.threads()),
             options,
             sink.medium(),
-            args.packing.packer(&args.threads),
+            args.packing.compressor(&args.threads),
             |record| progress.pass(record.bytes().len()),
         )
         .map(|(_, summary)| summary);
