@@ -300,7 +300,7 @@ fn first_impressions() {
         &["notes.etl"],
         &["nothing"],
         &["missing.etl"],
-        &["--explain", "rundown.missing-process"],
+        &["--explain", "rundown.missing"],
         &["--explain", "rundown"],
     ] {
         let said = judge(here.path(), args);

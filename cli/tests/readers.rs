@@ -28,7 +28,7 @@ const PRINTING: &[&[&str]] = &[
     &["verify", "t.etl", "--format", "junit"],
     &["verify", "t.etl", "--format", "html"],
     &["verify", "--rules"],
-    &["verify", "--explain", "rundown.no-complete"],
+    &["verify", "--explain", "rundown.unclosed"],
     &["diff", "t.etl", "cut.etl"],
     &["diff", "t.etl", "cut.etl", "--format", "json"],
     &["spec", "providers"],

@@ -265,7 +265,7 @@ fn the_verdict_follows_the_policy() {
         assert_eq!(said.code, 2);
         assert!(said.err.contains("there is no such rule"), "{}", said.err);
     }
-    let said = etlverify(here.path(), &["--explain", "rundown.no-complete"]);
+    let said = etlverify(here.path(), &["--explain", "rundown.unclosed"]);
     assert_eq!(said.code, 0);
     insta::assert_snapshot!("explain", said.out);
 }

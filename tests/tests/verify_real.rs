@@ -162,7 +162,7 @@ fn the_merged_trace_of_two_dotnet_processes() {
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     let expected = [
         "activity.no-stop",
-        "payload.too-long",
+        "payload.long",
         "rundown.process-exited",
         "symbols.wrong-time",
         "symbols.no-module-pdb",
@@ -212,7 +212,7 @@ fn a_trace_cut_short_inside_the_rundown_is_found_out() {
     assert_eq!(report.verdict, Verdict::Broken);
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     assert!(rules.contains("file.damaged"), "{rules:?}");
-    assert!(rules.contains("rundown.no-complete"), "{rules:?}");
+    assert!(rules.contains("rundown.unclosed"), "{rules:?}");
 }
 
 /// The rows of docs/real-trace-findings.md: rule, and the process that it is about.

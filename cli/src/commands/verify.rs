@@ -32,7 +32,7 @@ Examples:
   etlverify --truth out/truth.jsonl out/recipe.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
   etlverify --format html merged.etl > report.html
-  etlverify --explain rundown.no-complete
+  etlverify --explain rundown.unclosed
   etlverify merged.etl.zip
   ssh box cat merged.etl.gz | etlverify -")]
 pub(crate) struct Args {

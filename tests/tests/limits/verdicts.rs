@@ -272,7 +272,7 @@ fn many_runtimes_with_many_rundowns_and_many_methods() {
     judged(&records, 40);
     let bytes = trace(&records);
     let report = verify(bytes.as_slice(), "crafted.etl").unwrap();
-    let left_out = report.findings.iter().filter(|f| f.rule == "rundown.missing-items");
+    let left_out = report.findings.iter().filter(|f| f.rule == "rundown.incomplete");
     let messages: Vec<_> = left_out.map(|f| f.message.as_str()).collect();
     assert_eq!(messages.len(), usize::from(CLRS), "{messages:?}");
     for (message, clr) in messages.iter().zip(1..=CLRS) {

@@ -49,21 +49,21 @@ const ASKED: &[(&str, &[Question])] = &[
     (
         "rundown",
         &[
-            ("brackets by process and CLR: Init without Complete", &["rundown.no-complete"]),
+            ("brackets by process and CLR: Init without Complete", &["rundown.unclosed"]),
             ("brackets by process and CLR: Complete without Init", &["rundown.no-init"]),
             ("brackets inside each other", &["rundown.overlapping"]),
             ("order of what is listed", &["rundown.out-of-order", "rundown.several-threads"]),
             ("listed outside of a bracket", &["rundown.outside-bracket"]),
             (
                 "managed code ran, and no rundown at all",
-                &["rundown.none", "rundown.missing-process", "rundown.process-exited"],
+                &["rundown.none", "rundown.missing", "rundown.process-exited"],
             ),
             (
                 "events of rundowns under the runtime provider, others under the rundown provider",
                 &["rundown.wrong-provider"],
             ),
             ("start and end rundown confused", &["rundown.mixed"]),
-            ("cut short", &["rundown.no-complete", "rundown.missing-items", "rundown.partial"]),
+            ("cut short", &["rundown.unclosed", "rundown.incomplete", "rundown.partial"]),
             ("runaway", &["rundown.endless", "rundown.duplicate-items"]),
         ],
     ),
@@ -75,10 +75,10 @@ const ASKED: &[(&str, &[Question])] = &[
                 &["symbols.unresolved", "symbols.wrong-time"],
             ),
             ("shares by process and overall, in counts and by samples", &["symbols.coverage"]),
-            ("a method whose module is unknown", &["symbols.unknown-module"]),
+            ("a method whose module is unknown", &["symbols.module-unknown"]),
             (
                 "a module without assembly, an assembly without domain",
-                &["symbols.unknown-assembly"],
+                &["symbols.assembly-unknown"],
             ),
             ("a method without a name", &["symbols.unnamed"]),
             ("a module without the identity of its PDB", &["symbols.no-module-pdb"]),
@@ -93,7 +93,7 @@ const ASKED: &[(&str, &[Question])] = &[
             ("overlaps", &["symbols.overlapping"]),
             (
                 "gaps in what is told of a life",
-                &["symbols.wrong-time", "symbols.unload-without-load", "symbols.jit-without-load"],
+                &["symbols.wrong-time", "symbols.unload-unknown", "symbols.jit-without-load"],
             ),
             ("reuse of addresses and ids", &["symbols.loaded-twice", "symbols.overlapping"]),
         ],
@@ -128,7 +128,7 @@ const ASKED: &[(&str, &[Question])] = &[
     (
         "payload",
         &[
-            ("size against the schema", &["payload.too-short", "payload.too-long"]),
+            ("size against the schema", &["payload.short", "payload.long"]),
             ("version against the schema", &["payload.unknown-version"]),
             ("level and keywords against the schema", &["payload.wrong-descriptor"]),
         ],

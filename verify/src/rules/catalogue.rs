@@ -73,7 +73,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
         "small",
         &[
             "rundown.none",
-            "rundown.missing-process",
+            "rundown.missing",
             "rundown.process-exited",
             "rundown.mixed",
             "rundown.partial",
@@ -201,12 +201,12 @@ rules! {
         "CLR rundown protocol, R7",
         "Methods that were compiled or loaded before the recording are unknown; their addresses stay numbers.",
         "Before stopping the runtime session ask for an end rundown, wait for it to be complete, and merge both files:";
-    RUNDOWN_MISSING = "rundown.missing-process", Error,
+    RUNDOWN_MISSING = "rundown.missing", Error,
         "Every process that ran managed code and was alive during the rundown has one.",
         "CLR rundown protocol, R1 and R7",
         "This process was not run down, though others were: it was hung, shutting down, or its events were lost.",
         "Ask for the rundown while the process is alive, and wait longer before stopping it:";
-    RUNDOWN_UNCLOSED = "rundown.no-complete", Error,
+    RUNDOWN_UNCLOSED = "rundown.unclosed", Error,
         "A rundown that begins is completed.",
         "CLR rundown protocol, R5",
         "The rundown session was stopped too early, the process ended meanwhile, or events were lost: the methods enumerated last are missing.",
@@ -246,7 +246,7 @@ rules! {
         "CLR rundown protocol, R3",
         "Things are listed more than once in one bracket: two enumerations ran into each other, or events were doubled.",
         "Enable the rundown provider once per recording:";
-    RUNDOWN_INCOMPLETE = "rundown.missing-items", Warning,
+    RUNDOWN_INCOMPLETE = "rundown.incomplete", Warning,
         "A whole end rundown lists everything that was loaded, or listed at the start, before it and is still there.",
         "CLR rundown protocol, R3",
         "Events inside the rundown are missing, though it has a beginning and an end.",
@@ -281,12 +281,12 @@ rules! {
         "--min-coverage, --min-process-coverage, --min-sample-coverage, --min-named, --min-identified",
         "The trace does not reach the gate that was set for it.",
         "See the other findings for the reasons. All that resolves addresses is in a recording like this one:";
-    SYMBOLS_MODULE_UNKNOWN = "symbols.unknown-module", Warning,
+    SYMBOLS_MODULE_UNKNOWN = "symbols.module-unknown", Warning,
         "Every module that a method or a domain names is told of.",
         "symbol resolution, S4",
         "Methods of these modules have no module name, and no PDB can be found for them.",
         "Enable LoaderKeyword (0x8) in both sessions:";
-    SYMBOLS_ASSEMBLY_UNKNOWN = "symbols.unknown-assembly", Warning,
+    SYMBOLS_ASSEMBLY_UNKNOWN = "symbols.assembly-unknown", Warning,
         "Every assembly that a module names, and every domain that an assembly names, is told of.",
         "symbol resolution, S4",
         "Modules of these assemblies cannot be put to their assembly or domain.",
@@ -321,7 +321,7 @@ rules! {
         "symbol resolution, S2",
         "Code, a module, an assembly or a domain was loaded twice without an unload between: the unload was not told, or the load was doubled.",
         "Enable EndEnumerationKeyword (0x80) in the runtime session, so that unloads are told:";
-    SYMBOLS_UNLOAD_UNKNOWN = "symbols.unload-without-load", Note,
+    SYMBOLS_UNLOAD_UNKNOWN = "symbols.unload-unknown", Note,
         "Code that is unloaded was loaded or listed before.",
         "symbol resolution, S1",
         "The method was there since before the recording, and no start rundown told of it. Its addresses resolve all the same.",
@@ -406,12 +406,12 @@ rules! {
         "activities, A1",
         "The provider that the activity came from was not enabled, or its events are missing.",
         "Enable the provider of the outer activity as well.";
-    PAYLOAD_SHORT = "payload.too-short", Warning,
+    PAYLOAD_SHORT = "payload.short", Warning,
         "A payload holds all fields of its event.",
         "the schemas of the tables and of the trace",
         "Payloads end before their last field: they were cut, or the event is not the one that its id and version say.",
         "Go back to the file as the session wrote it; if a manifest was given, see that it is the right one.";
-    PAYLOAD_LONG = "payload.too-long", Note,
+    PAYLOAD_LONG = "payload.long", Note,
         "A payload ends with the last field of its event.",
         "the schemas of the tables and of the trace",
         "Payloads go on behind what is known of their event: a newer provider added fields without a new version.",

@@ -56,7 +56,7 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
     (
         &[
             "rundown.none",
-            "rundown.missing-process",
+            "rundown.missing",
             "rundown.outside-bracket",
             "rundown.partial",
             "rundown.endless",
@@ -65,7 +65,7 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
         RUNDOWN,
     ),
     (
-        &["rundown.no-complete", "rundown.no-init", "rundown.overlapping", "rundown.missing-items"],
+        &["rundown.unclosed", "rundown.no-init", "rundown.overlapping", "rundown.incomplete"],
         RUNDOWN_LONG,
     ),
     (
@@ -74,8 +74,8 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
             "rundown.process-exited",
             "rundown.mixed",
             "rundown.out-of-order",
-            "symbols.unknown-module",
-            "symbols.unknown-assembly",
+            "symbols.module-unknown",
+            "symbols.assembly-unknown",
             "symbols.unnamed",
             "symbols.unnamed-precompiled",
             "symbols.overlapping",
@@ -84,7 +84,7 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
         ],
         WHOLE,
     ),
-    (&["symbols.unload-without-load"], &[START, WAIT, STOP_START]),
+    (&["symbols.unload-unknown"], &[START, WAIT, STOP_START]),
     (&["symbols.unresolved", "symbols.coverage"], WITH_KERNEL),
     (&["symbols.no-module-pdb"], &["dotnet publish -c Release -p:DebugType=portable"]),
     (&["merge.one-sided", "file.duplicate-sequence"], &[MERGE]),
