@@ -339,9 +339,9 @@ fn measure_file(path: &Path, args: &Args) -> Vec<Row> {
 /// Tells a process of methods, in no order of their addresses, and of a module for each hundred of them, as a rundown does,
 /// and finds all methods again; seconds.
 fn index(methods: u64) -> f64 {
-    use etl_verify::facts::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
+    use etl_analysis::events::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
     let start = Instant::now();
-    let mut process = etl_verify::facts::Process::new(4);
+    let mut process = etl_analysis::machine::Process::new(4);
     let mut tell = |event| {
         let from = FromClr { instance: Some(9), event, rundown: true, whole: true };
         process.clr_event(&from, None, 5, 77);

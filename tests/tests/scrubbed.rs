@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
+use etl_analysis::MachineBuilder;
+use etl_analysis::files::Timeline;
+use etl_analysis::machine::Tallies;
 use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Record, Trace};
 use etl_format::rewrite::repack;
@@ -11,9 +14,6 @@ use etl_format::write::File;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 use etl_tools::scrub::{self, Lengths, Mask, Policy, Summary, scrub};
-use etl_verify::Facts;
-use etl_verify::facts::Tallies;
-use etl_verify::facts::source::Timeline;
 
 fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
@@ -26,10 +26,9 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
 /// What all addresses of a trace resolve to, by process.
 fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut facts = Facts::new(Timeline::new(vec![trace.clock()]), &[]);
-    for_each(file, |record| facts.record(record, 0));
-    facts.finish();
-    facts.processes.iter().map(|p| (p.pid, p.tallies)).collect()
+    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
+    for_each(file, |record| builder.record(record, 0, &mut ()));
+    builder.build().processes.iter().map(|p| (p.pid, p.tallies)).collect()
 }
 
 /// Every record: timestamp, header but for its size, and its fields by name: texts, SIDs and IP addresses by name only.

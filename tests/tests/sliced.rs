@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Cursor;
 use std::path::Path;
 
+use etl_analysis::MachineBuilder;
+use etl_analysis::events::clr;
+use etl_analysis::events::kernel::{self, KernelEvent};
+use etl_analysis::files::Timeline;
+use etl_analysis::machine::Tallies;
 use etl_format::read::{ExtendedItem, Options, Record, Trace};
 use etl_format::write::File;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_tools::slice::{self, Subject, slice};
-use etl_verify::Facts;
-use etl_verify::facts::kernel::{self, KernelEvent};
-use etl_verify::facts::source::Timeline;
-use etl_verify::facts::{Tallies, clr};
 
 /// What is selected, by name.
 type Select = fn(&Record<'_>, &Subject) -> bool;
@@ -64,20 +65,20 @@ type Resolved = (BTreeMap<u32, Tallies>, Vec<(u32, u64, u64)>, u64);
 
 fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut facts = Facts::new(Timeline::new(vec![trace.clock()]), &[]);
+    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
     for_each(file, |record| {
         if !has_addresses(record) || wanted(record) {
-            facts.record(record, 0);
+            builder.record(record, 0, &mut ());
         }
     });
-    facts.finish();
-    let processes = facts.processes.iter().filter(|p| p.tallies != Tallies::default());
+    let machine = builder.build();
+    let processes = machine.processes.iter().filter(|p| p.tallies != Tallies::default());
     let tallies = processes.map(|p| (p.pid, p.tallies)).collect();
-    let pid = |process: usize| facts.processes[process].pid;
+    let pid = |process: usize| machine.processes[process].pid;
     let mut nowhere: Vec<_> =
-        facts.offenders.iter().map(|o| (pid(o.process), o.address, o.count)).collect();
+        machine.offenders.iter().map(|o| (pid(o.process), o.address, o.count)).collect();
     nowhere.sort_unstable();
-    (tallies, nowhere, facts.undefined_stacks())
+    (tallies, nowhere, machine.undefined_stacks())
 }
 
 /// Every selected record with addresses resolves in the slice as it does in the whole trace; returns

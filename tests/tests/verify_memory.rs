@@ -6,8 +6,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use etl_verify::facts::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
-use etl_verify::facts::{Process, Ranges, Tag};
+use etl_analysis::address::{Ranges, Tag};
+use etl_analysis::events::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
+use etl_analysis::machine::Process;
 
 /// Hands everything on to the system's allocator, and counts.
 struct Counting;

@@ -1,13 +1,11 @@
 //! Is a trace what its maker needed?
 //!
-//! [`verify`] reads a trace once, in time order, gathers [`Facts`], has rules judge them, and gives
+//! [`verify`] reads a trace once, in time order, into the model of its machine (`etl-analysis`), has rules judge it, and gives
 //! a [`Report`] with a verdict, a coverage table and findings. The report renders as text for
 //! people ([`Report::text`]) and as JSON for machines ([`Report::json`]). [`verify_with`] takes
 //! [`Settings`]: a policy for the findings, and what the sessions were enabled with.
 //! [`verify_together`] judges several files as one recording: the runtime session's and the
 //! rundown's, say, that have not been merged.
-//!
-//! [`symbols`] tells what is at an address of a process at a time: method, version, module, image.
 //!
 //! [`config`] reads the file in which a user keeps settings; [`snapshot`] renders traces for snapshot tests
 //! of decoders.
@@ -17,25 +15,24 @@
 //!
 //! # Examples
 //! Programs in `examples/`, each of which runs as it is: `judge` prints a report and looks at its findings, `snapshot` renders a trace
-//! for a snapshot test, `symbols` asks what is at addresses, `pace` measures.
+//! for a snapshot test, `pace` measures.
 //!
 //! # Features
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
 #![forbid(unsafe_code)]
 
+mod checks;
 pub mod config;
-pub mod facts;
+mod facts;
 mod place;
 mod policy;
 mod reading;
 mod report;
 mod rules;
 pub mod snapshot;
-pub mod symbols;
 mod truth;
 
-pub use facts::Facts;
-pub use facts::enable::Enabled;
+pub use checks::enablement::{Enabled, Knowledge};
 pub use policy::{Gates, Policy, Weight};
 pub use reading::{Settings, verify, verify_together, verify_with};
 #[cfg(feature = "schema")]

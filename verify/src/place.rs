@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::{Error, Recording};
 use etl_format::read::{BufferEntry, Record, Source, Trace};
 
 use crate::facts::Facts;
 use crate::facts::source::Timeline;
-use crate::reading::Named;
 use crate::report::{Finding, Severity};
 
 /// Most moments that are looked for, those of the gravest findings first.
@@ -33,10 +33,10 @@ struct Spot {
 /// Gives each finding that has a moment, and no place yet, the place of the record that came then: of the finding's
 /// process, if there is one.
 pub(crate) fn find<S: Source>(
-    traces: &mut [Named<'_, S>],
+    recording: &mut Recording<S>,
     facts: &Facts,
     findings: &mut [Finding],
-) -> Result<(), (usize, etl_format::Error)> {
+) -> Result<(), Error> {
     // The moments, and the process that each is about.
     let mut wanted: BTreeMap<i64, Option<u32>> = BTreeMap::new();
     for finding in findings.iter().filter(|f| f.offset.is_none()) {
@@ -51,9 +51,9 @@ pub(crate) fn find<S: Source>(
     }
     let mut spots: BTreeMap<i64, Vec<Spot>> = BTreeMap::new();
     let mut left = BUFFERS;
-    for (index, (trace, _)) in traces.iter_mut().enumerate() {
+    for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
         let look = Look { index, timeline: facts.timeline(), wanted: &wanted };
-        look.through(trace, &mut left, &mut spots).map_err(|e| (index, e))?;
+        look.through(trace, &mut left, &mut spots).map_err(|e| Error::new(index, name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
         let Some(spots) = finding.ticks.and_then(|timestamp| spots.get(&timestamp)) else {
@@ -61,7 +61,7 @@ pub(crate) fn find<S: Source>(
         };
         let own = spots.iter().find(|s| s.pid.is_some() && s.pid == finding.pid);
         let Some(spot) = own.or(spots.first()) else { continue };
-        finding.file = traces.get(spot.source).map(|(_, name)| (*name).to_owned());
+        finding.file = recording.files().get(spot.source).map(|(_, name)| name.clone());
         (finding.processor, finding.offset) = (spot.processor, Some(spot.offset));
     }
     Ok(())

@@ -342,7 +342,7 @@ pub fn example() -> Vec<u8> {
         thread_id: 8,
         process_id: 4,
         timestamp: 2_000,
-        provider: crate::facts::clr::RUNTIME,
+        provider: etl_analysis::events::clr::RUNTIME,
         descriptor: Descriptor {
             id: 156,
             version: 1,

@@ -6,8 +6,8 @@ use etl_schema::controller::CommandLine;
 use etl_schema::mask::explain;
 use etl_schema::tables::{Provider, Registry};
 use etl_synth::scenario::{Settings, parse_with};
+use etl_verify::Enabled;
 use etl_verify::Truth;
-use etl_verify::facts::enable::Enabled;
 
 use super::text;
 

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_analysis::symbols::{Symbol, Symbols};
 use etl_schema::encode::OwnedValue;
 use etl_synth::Outcome;
 use etl_synth::truth::{KnownCode, KnownEvent};
-use etl_verify::symbols::{Symbol, Symbols};
 use etl_verify::{Report, Settings, Verdict};
 
 use super::compare::timestamp;

@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 
+use etl_analysis::events::clr::RUNTIME;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
@@ -9,7 +10,6 @@ use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::tables::Registry;
 use etl_schema::{EventSchema, Identity};
-use etl_verify::facts::clr::RUNTIME;
 
 /// Where the code of the first method is; that of the others follows, a page later each.
 const CODE: u64 = 0x7ff8_0010_0000;

@@ -1,0 +1,169 @@
+//! What had to wait for the end of the trace: addresses that a later rundown may have explained.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::ranges::{History, Tag};
+use crate::machine::images::Images;
+use crate::machine::{Cause, Clr, KERNEL_SPACE, Machine, Origin, Pending, Process, widen};
+
+/// An address that resolved to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offender {
+    /// Index of the process.
+    pub process: usize,
+    /// The address.
+    pub address: u64,
+    /// How often it was seen.
+    pub count: u64,
+    /// Why it did not resolve.
+    pub cause: Cause,
+}
+
+impl Machine {
+    /// Decides what had to wait for the end of the trace.
+    pub(crate) fn finish(&mut self) {
+        self.losses.sort_unstable();
+        self.settle();
+        for ((tid, address), sight) in std::mem::take(&mut self.homeless) {
+            // A thread that nothing tells of: its addresses can still be the kernel's.
+            let pid = self.threads.get(&tid).copied().unwrap_or(0);
+            let process = self.process(pid);
+            if let Some(process) = self.processes.get_mut(process) {
+                let tally = process.tally(Origin::Sample);
+                tally.stacks += sight.count;
+                tally.frames += sight.count;
+                process.pend(address, Origin::Sample, sight, &mut self.room);
+            }
+        }
+        let kernel = std::mem::take(&mut self.kernel);
+        let kernel_history = kernel.history();
+        for index in 0..self.processes.len() {
+            let Some(process) = self.processes.get_mut(index) else { continue };
+            decide(index, process, &kernel_history, &mut self.images, &mut self.offenders);
+        }
+        drop(kernel_history);
+        self.kernel = kernel;
+        self.offenders.sort_unstable_by_key(|o| (std::cmp::Reverse(o.count), o.process, o.address));
+    }
+}
+
+/// Native images of managed modules by file name, and whether the modules' events identify their PDBs.
+fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, bool> {
+    let mut out = HashMap::new();
+    let modules = clrs.values().flat_map(|clr| clr.module_facts.values());
+    for module in modules {
+        if !module.native_name.is_empty() {
+            *out.entry(&*module.native_name).or_default() |= module.native_pdb.is_some();
+        }
+        // Ready-to-run code lies in the image of the IL and goes by its PDB.
+        if module.flags & READY_TO_RUN != 0 {
+            *out.entry(&*module.name).or_default() |= module.il_pdb.is_some();
+        }
+    }
+    out
+}
+
+const READY_TO_RUN: u32 = 0x20;
+
+/// Decides the addresses of a process that were put by.
+fn decide(
+    index: usize,
+    process: &mut Process,
+    kernel: &History<'_>,
+    images: &mut Images,
+    offenders: &mut Vec<Offender>,
+) {
+    for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
+        let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
+        for (origin, count) in Origin::ALL.into_iter().zip(hits) {
+            images.hit(image, origin, count);
+            if images.is_identified(image) {
+                process.tally(origin).identified += count;
+            }
+        }
+    }
+    let (code, own) = (std::mem::take(&mut process.code), std::mem::take(&mut process.images));
+    let clrs = std::mem::take(&mut process.clrs);
+    let native = native_images(&clrs);
+    let (code_history, own_history) = (code.history(), own.history());
+    let [in_image, nowhere] = process.pending.beyond;
+    for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(nowhere) {
+        let tally = process.tally(origin);
+        tally.image += inside;
+        tally.unresolved += outside;
+        if let Some(count) = process.causes.get_mut(Cause::Beyond as usize) {
+            *count += outside;
+        }
+    }
+    let cut = process.brackets.iter().any(|b| !b.is_whole());
+    for (address, pending) in std::mem::take(&mut process.pending).take() {
+        let Pending { in_image, nowhere, first, last } = pending;
+        let method = code_history.owner(address, first, last);
+        let image =
+            own_history.owner(address, first, last).or_else(|| kernel.owner(address, first, last));
+        // Where it was in an image when it was seen, it is that image's, whatever comes later.
+        let whose = image.or_else(|| own_history.ever(address));
+        let precompiled = whose
+            .and_then(|tag| images.get(tag.id))
+            .and_then(|image| native.get(&*image.name).copied());
+        let identified = whose.is_some_and(|tag| images.is_identified(tag.id));
+        let identified = identified || precompiled == Some(true);
+        let mut missed = 0;
+        for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(nowhere) {
+            let tally = process.tally(origin);
+            let all = inside + outside;
+            if let Some(tag) = method {
+                tally.managed += all;
+                tally.named += if tag.has(Tag::NAMED) { all } else { 0 };
+                continue;
+            }
+            let (here, gone) = if image.is_some() { (all, 0) } else { (inside, outside) };
+            tally.image += here;
+            tally.identified += if identified { here } else { 0 };
+            tally.unresolved += gone;
+            missed += gone;
+            if let Some(tag) = whose {
+                images.hit(tag.id, origin, here);
+            }
+            if precompiled.is_some() {
+                process.precompiled += here;
+                process.precompiled_unidentified += if identified { 0 } else { here };
+            }
+        }
+        if missed > 0 {
+            let cause = cause(process, cut, address, &code_history, &own_history);
+            if let Some(count) = process.causes.get_mut(cause as usize) {
+                *count += missed;
+            }
+            widen(&mut process.unresolved_span, first);
+            widen(&mut process.unresolved_span, last);
+            offenders.push(Offender { process: index, address, count: missed, cause });
+        }
+    }
+    drop((code_history, own_history, native));
+    (process.code, process.images, process.clrs) = (code, own, clrs);
+}
+
+/// Why an address resolved to nothing; `cut` tells whether a rundown of the process is not whole.
+fn cause(
+    process: &Process,
+    cut: bool,
+    address: u64,
+    code: &History<'_>,
+    images: &History<'_>,
+) -> Cause {
+    if code.ever(address).is_some() {
+        Cause::MethodGone
+    } else if images.ever(address).is_some() {
+        Cause::ImageGone
+    } else if address >= KERNEL_SPACE {
+        // No rundown tells of the kernel.
+        Cause::Outside
+    } else if process.is_managed() && process.brackets.is_empty() {
+        Cause::NoRundown
+    } else if cut {
+        Cause::CutRundown
+    } else {
+        Cause::Outside
+    }
+}

@@ -1,0 +1,108 @@
+//! Stacks that are told by a key, as long as nothing says what the key stands for.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+use std::collections::hash_map;
+
+use foldhash::HashMap;
+
+/// Most uses of stack keys that wait for a definition; others stay undefined.
+const MOST: usize = 1 << 20;
+
+/// How a stack key was used in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyUse {
+    pub count: u64,
+    pub first: i64,
+    pub last: i64,
+}
+
+impl KeyUse {
+    fn once(timestamp: i64) -> Self {
+        KeyUse { count: 1, first: timestamp, last: timestamp }
+    }
+
+    fn again(&mut self, timestamp: i64) {
+        (self.count, self.last) = (self.count + 1, timestamp);
+    }
+}
+
+/// Uses of stack keys that are not defined yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys {
+    /// By key: the process that used it first. Most are of one process.
+    first: HashMap<u64, (usize, KeyUse)>,
+    /// By key and process: the other ones.
+    others: BTreeMap<(u64, usize), KeyUse>,
+    /// Uses for which there was no room.
+    beyond: u64,
+}
+
+impl Keys {
+    /// A key is used in a process.
+    pub fn used(&mut self, key: u64, process: usize, timestamp: i64) {
+        let room = self.first.len() + self.others.len() < MOST;
+        match self.first.entry(key) {
+            hash_map::Entry::Occupied(mut first) => {
+                let (of, key_use) = first.get_mut();
+                if *of == process {
+                    key_use.again(timestamp);
+                    return;
+                }
+            }
+            hash_map::Entry::Vacant(new) => {
+                if room {
+                    new.insert((process, KeyUse::once(timestamp)));
+                } else {
+                    self.beyond += 1;
+                }
+                return;
+            }
+        }
+        match self.others.entry((key, process)) {
+            btree_map::Entry::Occupied(mut other) => other.get_mut().again(timestamp),
+            btree_map::Entry::Vacant(new) if room => {
+                new.insert(KeyUse::once(timestamp));
+            }
+            btree_map::Entry::Vacant(_) => self.beyond += 1,
+        }
+    }
+
+    /// Takes out a use of a key, with the process; `None` when there is none left.
+    pub fn take(&mut self, key: u64) -> Option<(usize, KeyUse)> {
+        if let Some(first) = self.first.remove(&key) {
+            return Some(first);
+        }
+        let (&(_, process), _) = self.others.range((key, 0)..=(key, usize::MAX)).next()?;
+        Some((process, self.others.remove(&(key, process))?))
+    }
+
+    /// How many stacks were told by keys that stand for nothing.
+    pub fn undefined(&self) -> u64 {
+        let first = self.first.values().map(|(_, key_use)| key_use);
+        first.chain(self.others.values()).map(|key_use| key_use.count).sum::<u64>() + self.beyond
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uses_are_kept_by_process_until_the_key_is_defined() {
+        let mut keys = Keys::default();
+        for (key, process, timestamp) in
+            [(1, 5, 10), (1, 4, 11), (1, 5, 12), (1, 3, 13), (2, 5, 14), (1, 4, 15)]
+        {
+            keys.used(key, process, timestamp);
+        }
+        assert_eq!(keys.undefined(), 6);
+        let uses: Vec<_> = std::iter::from_fn(|| keys.take(1)).collect();
+        let key_use = |count, first, last| KeyUse { count, first, last };
+        assert_eq!(
+            uses,
+            [(5, key_use(2, 10, 12)), (3, key_use(1, 13, 13)), (4, key_use(2, 11, 15))]
+        );
+        assert_eq!((keys.undefined(), keys.take(3)), (1, None));
+    }
+}

@@ -1,0 +1,20 @@
+//! Addresses of stacks and samples: who owns them at which time, and what they resolved to.
+//!
+//! A method's code, or an image, is there from its load to its unload. What a rundown enumerates has
+//! been there since before the trace, unless its load was seen. An address is looked up at the time at
+//! which it was seen. If no named method covers it then, it waits, once per process and address, for a
+//! rundown that may come later, and is decided at the end of the trace.
+
+mod chunks;
+mod finish;
+pub(crate) mod keys;
+pub(crate) mod pending;
+mod ranges;
+pub(crate) mod recent;
+pub(crate) mod repeats;
+pub(crate) mod resolve;
+pub(crate) mod sampled;
+
+pub use finish::Offender;
+pub use pending::Waiting;
+pub use ranges::{Added, History, Range, Ranges, Tag};

@@ -1,0 +1,233 @@
+//! The files of a judgement, and one timeline for all of them.
+
+use std::collections::BTreeMap;
+
+use etl_format::Clock;
+use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
+use etl_format::read::{FileHeader, Note, Record, Source, Trace};
+
+use crate::loss;
+use crate::machine::Machine;
+
+/// A fault of a file, for the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Stable name of the kind.
+    pub code: String,
+    /// File offset.
+    pub offset: u64,
+    /// What was wrong.
+    pub message: String,
+    /// The processor of the buffer it is in, where that is known.
+    pub processor: Option<u16>,
+}
+
+/// A session whose header stands in a file: the file's own, or one that a merge carried over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Its name.
+    pub name: String,
+    /// Timestamp of its start.
+    pub from: i64,
+    /// Timestamp of its end, where it was closed.
+    pub to: Option<i64>,
+    /// Events that its header counts as lost.
+    pub events_lost: u32,
+}
+
+/// What a file says of itself.
+#[derive(Clone, Debug)]
+pub struct FileFacts {
+    /// Its name, as the user gave it.
+    pub name: String,
+    /// Its header event.
+    pub header: FileHeader,
+    /// Notes of the reader.
+    pub notes: Vec<Note>,
+    /// Processors and first timestamps of the buffers that notes are about, by offset.
+    pub noted: BTreeMap<u64, (u16, i64)>,
+    /// Damage.
+    pub faults: Vec<Fault>,
+    /// Buffers whose records are not in time order.
+    pub disordered: u64,
+    /// The highest processor of a buffer, where it is beyond those that the header counts.
+    pub beyond_processors: Option<u16>,
+    /// Buffers of a circular file that newer ones were written over, where there are any.
+    pub overwritten: Option<u64>,
+    /// Its session, and those that a merge carried over.
+    pub sessions: Vec<Session>,
+}
+
+impl FileFacts {
+    /// Whether the file was written by a merge.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        text(&self.header.log_file_name) == "[multiple files]"
+            || text(&self.header.logger_name) == "Relogger"
+    }
+}
+
+/// How the timestamps of several files stand on one timeline.
+///
+/// Where all files have the same clock the raw timestamps are kept; else all become FILETIMEs.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    clocks: Vec<Clock>,
+    same: bool,
+}
+
+impl Timeline {
+    /// The most by which the same raw timestamp may stand at different times in files of one machine: what
+    /// setting the clock changes, and reading two clocks one after the other.
+    const SKEW: i64 = FILETIME_PER_SECOND / 10;
+
+    /// A timeline for files with these clocks.
+    #[must_use]
+    pub fn new(clocks: Vec<Clock>) -> Self {
+        let same = clocks.split_first().is_none_or(|(first, rest)| {
+            rest.iter().all(|c| {
+                let apart = c.filetime(first.start_timestamp).abs_diff(first.start_time);
+                c.kind == first.kind
+                    && c.frequency == first.frequency
+                    && apart <= Self::SKEW.unsigned_abs()
+            })
+        });
+        Timeline { clocks, same }
+    }
+
+    /// Whether all files have the same clock.
+    #[must_use]
+    pub fn is_one_clock(&self) -> bool {
+        self.same
+    }
+
+    /// The clock of the timeline.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let first = self.clocks.first().copied();
+        let first = first.unwrap_or(Clock::new(ClockType::SYSTEM_TIME, 0, 0, 0, 0));
+        if self.same {
+            return first;
+        }
+        let earliest = self.clocks.iter().map(|c| c.start_time).min().unwrap_or(first.start_time);
+        Clock::new(ClockType::SYSTEM_TIME, earliest, earliest, 0, 0)
+    }
+
+    /// Where a raw timestamp of a file stands.
+    #[inline]
+    #[must_use]
+    pub fn timestamp(&self, source: usize, raw: i64) -> i64 {
+        if self.same {
+            return raw;
+        }
+        self.clocks.get(source).map_or(raw, |clock| clock.filetime(raw))
+    }
+
+    /// Where a FILETIME stands.
+    #[must_use]
+    pub fn timestamp_of_filetime(&self, filetime: i64) -> i64 {
+        self.clock().timestamp_at(filetime)
+    }
+}
+
+impl Machine {
+    /// Takes in what a file says of itself.
+    pub(crate) fn file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
+        let source = self.files.len();
+        let timeline = self.timeline().clone();
+        self.losses.extend(loss::of_file(trace, source, |raw| timeline.timestamp(source, raw)));
+        let header = trace.header().clone();
+        let from = timeline.timestamp(source, header.timestamp);
+        let sessions = vec![session(&header, from, &timeline)];
+        let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
+        let beyond_processors =
+            beyond.filter(|&p| header.processors != 0 && u32::from(p) >= header.processors);
+        let entries = trace.buffers();
+        let noted = trace.notes().iter().filter_map(|note| {
+            let offset = place(note)?;
+            // They stand in the order of the file.
+            let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
+            let timestamp = timeline.timestamp(source, entry.first_timestamp);
+            (entry.offset == offset && !entry.rebuilt)
+                .then_some((offset, (entry.processor, timestamp)))
+        });
+        let noted = noted.collect();
+        self.files.push(FileFacts {
+            name: name.to_owned(),
+            header,
+            notes: trace.notes().to_vec(),
+            noted,
+            faults: Vec::new(),
+            disordered: 0,
+            beyond_processors,
+            overwritten: loss::overwritten(trace),
+            sessions,
+        });
+    }
+
+    /// A header event among the records: a session that a merge carried over.
+    pub(crate) fn session(&mut self, record: &Record<'_>, source: usize) {
+        let timestamp = self.timeline().timestamp(source, record.timestamp());
+        let Ok(header) = FileHeader::parse(record.bytes(), 0) else { return };
+        let session = session(&header, timestamp, self.timeline());
+        let Some(file) = self.files.get_mut(source) else { return };
+        // The file's own is a record, too.
+        let known = file.sessions.iter().any(|s| s.name == session.name && s.from == session.from);
+        if known || file.sessions.len() >= 64 {
+            return;
+        }
+        if session.events_lost > 0 && file.header.events_lost == 0 {
+            self.losses.push(loss::Loss {
+                from: Some(session.from),
+                to: session.to,
+                processor: None,
+                what: loss::What::Events,
+                source,
+            });
+        }
+        file.sessions.push(session);
+    }
+}
+
+fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
+    let to = (header.end_time > header.start_time)
+        .then(|| timeline.timestamp_of_filetime(header.end_time));
+    Session { name: text(&header.logger_name), from, to, events_lost: header.events_lost }
+}
+
+/// Offset of the buffer that a note is about.
+#[must_use]
+pub fn place(note: &Note) -> Option<u64> {
+    match *note {
+        Note::EventsLostInBuffer { offset, .. }
+        | Note::BufferLostBefore { offset, .. }
+        | Note::SequenceGap { offset, .. }
+        | Note::SequenceTwice { offset, .. } => Some(offset),
+        _ => None,
+    }
+}
+
+fn text(units: &[u16]) -> String {
+    String::from_utf16_lossy(units).trim_end_matches('\0').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(start_timestamp: i64, start_time: i64, frequency: i64) -> Clock {
+        Clock::new(ClockType::QPC, start_time, start_timestamp, frequency, 0)
+    }
+
+    #[test]
+    fn one_machine_has_one_clock() {
+        let second = FILETIME_PER_SECOND;
+        let one = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 5 * second + 7, 1_000)]);
+        assert!(one.is_one_clock());
+        assert_eq!(one.timestamp(1, 6_000), 6_000);
+        let two = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 9 * second, 1_000)]);
+        assert!(!two.is_one_clock());
+        assert_eq!(two.timestamp(1, 6_000), 10 * second);
+        assert_eq!(two.clock().filetime(10 * second), 10 * second);
+    }
+}

@@ -1,0 +1,161 @@
+//! Images of the traced machine, and the identities that a merge adds for them.
+
+use foldhash::HashMap;
+
+use etl_format::Guid;
+use etl_format::constants::{PointerSize, RecordKind};
+use etl_format::cursor::Cursor;
+use etl_format::read::{Header, Record};
+
+use super::process::Origin;
+use crate::events::clr::Pdb;
+
+/// The class of the events by which a merge tells what images are.
+const IMAGE_ID: Guid =
+    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
+
+/// Whether a record is one by which a merge tells what an image is.
+#[must_use]
+#[inline]
+pub fn is_identity(record: &Record<'_>) -> bool {
+    matches!(record.kind(), RecordKind::FULL32 | RecordKind::FULL64)
+        && record.provider() == Some(IMAGE_ID)
+}
+
+/// An image in the address space of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    /// The process; 0 for the kernel.
+    pub pid: u32,
+    /// First address.
+    pub base: u64,
+    /// File name without the path, in lower case; empty where the trace does not tell.
+    pub name: Box<str>,
+    /// How many addresses lie in it, by origin.
+    pub hits: [u64; Origin::COUNT],
+}
+
+/// What a merge tells of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageId {
+    /// Its PDB.
+    Pdb(Pdb),
+    /// That it has none, or that it could not be read.
+    None,
+}
+
+/// How many addresses of a process lie in images of the kernel.
+#[derive(Clone, Debug, Default)]
+pub struct KernelHits {
+    /// Where the image with an ordinal stands.
+    places: HashMap<u16, u32>,
+    /// Ordinals of the images, and hits by origin.
+    list: Vec<(u16, [u64; Origin::COUNT])>,
+}
+
+impl KernelHits {
+    /// The place at which hits in the image with an ordinal are counted.
+    pub fn place(&mut self, ordinal: u16) -> u32 {
+        *self.places.entry(ordinal).or_insert_with(|| {
+            self.list.push((ordinal, [0; Origin::COUNT]));
+            // There are no more than ordinals.
+            (self.list.len() - 1) as u32
+        })
+    }
+
+    /// Counts addresses.
+    pub fn add(&mut self, place: usize, origin: Origin, count: u64) {
+        let hits = self.list.get_mut(place);
+        if let Some(n) = hits.and_then(|(_, hits)| hits.get_mut(origin as usize)) {
+            *n += count;
+        }
+    }
+
+    /// Ordinals of images, and hits by origin.
+    #[must_use]
+    pub fn take(self) -> Vec<(u16, [u64; Origin::COUNT])> {
+        self.list
+    }
+}
+
+/// All images, and what is told of them.
+#[derive(Clone, Debug, Default)]
+pub struct Images {
+    /// In the order in which they appeared.
+    pub list: Vec<Image>,
+    /// Indices of the kernel's images.
+    pub kernel: Vec<u64>,
+    ids: HashMap<(u32, u64), ImageId>,
+    /// Events by which a merge tells identities.
+    pub identities: u64,
+}
+
+impl Images {
+    /// Adds an image; gives its index.
+    pub fn add(&mut self, pid: u32, base: u64, path: &[u8]) -> u64 {
+        let name = super::runtime::file_name(path);
+        self.list.push(Image { pid, base, name, ..Image::default() });
+        (self.list.len() - 1) as u64
+    }
+
+    /// Adds an image to those of the kernel; gives its ordinal among them, which stops at the last one
+    /// that 16 bits can tell.
+    pub fn add_kernel(&mut self, index: u64) -> u16 {
+        let Ok(ordinal) = u16::try_from(self.kernel.len()) else { return u16::MAX };
+        self.kernel.push(index);
+        ordinal
+    }
+
+    /// The image with an index.
+    #[must_use]
+    pub fn get(&self, index: u64) -> Option<&Image> {
+        self.list.get(usize::try_from(index).ok()?)
+    }
+
+    /// Counts addresses in an image.
+    #[inline]
+    pub fn hit(&mut self, index: u64, origin: Origin, count: u64) {
+        let image = usize::try_from(index).ok().and_then(|i| self.list.get_mut(i));
+        if let Some(hits) = image.and_then(|image| image.hits.get_mut(origin as usize)) {
+            *hits += count;
+        }
+    }
+
+    /// Takes in a record, if it is one by which a merge tells an identity.
+    pub fn identity(&mut self, record: &Record<'_>) {
+        let Header::Full(header) = record.header() else { return };
+        if header.class != IMAGE_ID {
+            return;
+        }
+        self.identities += 1;
+        let wide = record.pointer_size() == Some(PointerSize::P8);
+        let mut c = Cursor::new(record.payload());
+        let base = if wide { c.u64() } else { c.u32().map(u64::from) };
+        let (Some(base), Some(pid)) = (base, c.u32()) else { return };
+        let id = match header.opcode {
+            32 => ImageId::None,
+            36 | 37 => match (c.guid(), c.u32()) {
+                (Some(signature), Some(age)) => ImageId::Pdb(Pdb { signature, age }),
+                _ => return,
+            },
+            _ => return,
+        };
+        let known = self.ids.entry((pid, base)).or_insert(id);
+        if *known == ImageId::None {
+            *known = id;
+        }
+    }
+
+    /// What is told of an image.
+    #[must_use]
+    pub fn id_of(&self, image: &Image) -> Option<ImageId> {
+        self.ids.get(&(image.pid, image.base)).copied()
+    }
+
+    /// Whether the trace gives the PDB identity of an image.
+    #[must_use]
+    pub fn is_identified(&self, index: u64) -> bool {
+        let image = self.get(index);
+        image.is_some_and(|image| matches!(self.id_of(image), Some(ImageId::Pdb(_))))
+    }
+}

@@ -1,0 +1,469 @@
+//! The machine that a recording describes, gathered in one pass in time order.
+
+pub mod images;
+pub mod names;
+mod process;
+mod runtime;
+
+use etl_format::Clock;
+use etl_format::constants::{EventFlags, PointerSize};
+use etl_format::read::{EventHeader, ExtendedItem, Record};
+use foldhash::HashMap;
+
+use crate::address::keys::Keys;
+use crate::address::recent::Recents;
+use crate::address::repeats::Repeats;
+use crate::address::sampled::Sampled;
+use crate::address::{Offender, Ranges, Tag, pending};
+use crate::events::clr::{self, ClrEvent};
+use crate::events::kernel::{self, Change, KernelEvent};
+use crate::files::{FileFacts, Timeline};
+use crate::loss::Loss;
+use crate::observe::Observer;
+use crate::scan::{Scan, is_plain};
+use crate::steps::{ClrHead, Light};
+use images::Images;
+use names::Names;
+
+pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
+pub use runtime::{Bracket, Clr, Known, ModuleFacts, Things};
+
+/// The kernel's process, whose images every process sees.
+const SYSTEM: u32 = 4;
+
+/// Where addresses of a 64-bit kernel begin; no managed code is there.
+pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
+
+/// Frames of a stack that is told by key, which counts for every process that used the key. The kernel
+/// takes 192.
+pub(crate) const MOST_KEYED: usize = 512;
+
+/// Places for processes that were asked for a moment ago; a power of two.
+const NEAR: usize = 64;
+
+/// Most samples of threads without a known process that are put by, by thread and address; others
+/// count for the idle process.
+pub(crate) const HOMELESS: usize = 1 << 20;
+
+/// Processes that are told apart; all others count as one. A machine has some hundreds.
+const PROCESSES: usize = 1 << 16;
+
+/// The id under which processes count that are not told apart.
+const OTHERS: u32 = u32::MAX;
+
+/// Timestamps of the first and the last of some records.
+pub type Span = Option<(i64, i64)>;
+
+#[inline]
+pub(crate) fn widen(span: &mut Span, timestamp: i64) {
+    match span {
+        Some((first, last)) => (*first, *last) = (timestamp.min(*first), timestamp.max(*last)),
+        None => *span = Some((timestamp, timestamp)),
+    }
+}
+
+/// The machine that a recording describes.
+#[derive(Debug)]
+pub struct Machine {
+    /// The files.
+    pub files: Vec<FileFacts>,
+    /// The clock of the recording.
+    pub clock: Clock,
+    /// What was lost.
+    pub losses: Vec<Loss>,
+    /// Processes, in the order in which they appeared. A process id may come more than once.
+    pub processes: Vec<Process>,
+    /// Records read.
+    pub records: u64,
+    /// Ticks of the first and the last record.
+    pub span: Span,
+    /// Ticks of the first and the last event of the runtime provider.
+    pub runtime_span: Span,
+    /// Ticks of the first and the last event of the rundown provider.
+    pub rundown_span: Span,
+    /// Ticks of the first and the last kernel record.
+    pub kernel_span: Span,
+    /// Addresses that resolved to nothing, the most frequent first.
+    pub offenders: Vec<Offender>,
+    /// Images, and the identities that a merge adds.
+    pub images: Images,
+    /// Names of methods, modules, assemblies, domains and images, where they are kept.
+    pub names: Option<Names>,
+    timeline: Timeline,
+    by_pid: HashMap<u32, usize>,
+    /// The processes that were looked up last, and their indices, by the lowest bits of their ids.
+    near: [Option<(u32, usize)>; NEAR],
+    pub(crate) threads: HashMap<u32, u32>,
+    /// Processes of the threads that were sampled last.
+    pub(crate) sampled: Sampled,
+    /// The thread of the last event: its process is known.
+    last_thread: Option<u32>,
+    /// Samples of threads whose process is not known yet, by thread and address.
+    pub(crate) homeless: HashMap<(u32, u64), Sight>,
+    /// Uses of stack keys that are not defined yet.
+    keys: Keys,
+    /// How many more addresses can be kept.
+    pub(crate) room: usize,
+    /// Kernel addresses, shared by all processes.
+    pub(crate) kernel: Ranges,
+    /// What addresses resolved to.
+    pub(crate) recent: Recents,
+    /// What stacks resolved to.
+    pub(crate) repeats: Repeats,
+}
+
+impl Machine {
+    /// A machine of which nothing is known yet. `names` keeps the names of methods, modules, assemblies,
+    /// domains and images; the [`Tag`]s of code then hold the number of a method in [`Names`] instead of
+    /// its id.
+    pub(crate) fn new(timeline: Timeline, names: bool) -> Self {
+        Machine {
+            files: Vec::new(),
+            clock: timeline.clock(),
+            losses: Vec::new(),
+            processes: Vec::new(),
+            records: 0,
+            span: None,
+            runtime_span: None,
+            rundown_span: None,
+            kernel_span: None,
+            offenders: Vec::new(),
+            images: Images::default(),
+            names: names.then(Names::default),
+            timeline,
+            by_pid: HashMap::default(),
+            near: [None; NEAR],
+            threads: HashMap::default(),
+            sampled: Sampled::default(),
+            last_thread: None,
+            homeless: HashMap::default(),
+            keys: Keys::default(),
+            room: pending::MOST,
+            kernel: Ranges::default(),
+            recent: Recents::default(),
+            repeats: Repeats::default(),
+        }
+    }
+
+    /// Images of the kernel by address.
+    pub(crate) fn kernel_images(&self) -> &Ranges {
+        &self.kernel
+    }
+
+    /// How the times of the files become times of the recording.
+    #[must_use]
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// Takes over what was counted where records were read.
+    pub(crate) fn scanned(&mut self, scan: Scan) {
+        (self.records, self.kernel_span, self.span) =
+            (scan.records, scan.kernel_span, scan.other_span);
+        if let Some((first, last)) = self.kernel_span {
+            widen(&mut self.span, first);
+            widen(&mut self.span, last);
+        }
+    }
+
+    /// Takes in what a record says of who owns addresses, and which addresses it names.
+    pub(crate) fn owners(
+        &mut self,
+        record: &Record<'_>,
+        timestamp: i64,
+        source: usize,
+        observer: &mut impl Observer,
+    ) {
+        if let Some(header) = record.event() {
+            self.event(record, &header, timestamp, observer);
+        } else if record.is_kernel() {
+            if let Some(event) = kernel::decode(record) {
+                self.kernel_event(event, record, timestamp, observer);
+            } else if record.hook() == Some(0) {
+                self.session(record, source);
+            }
+        } else {
+            self.images.identity(record);
+        }
+    }
+
+    fn event(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        timestamp: i64,
+        observer: &mut impl Observer,
+    ) {
+        let (pid, tid) = (header.process_id, header.thread_id);
+        if self.last_thread != Some(tid) {
+            self.threads.entry(tid).or_insert(pid);
+            self.last_thread = Some(tid);
+        }
+        if let Some(rundown) = clr::rundown_of(header.provider) {
+            let (id, version) = (header.descriptor.id, header.descriptor.version);
+            let head = ClrHead {
+                pid,
+                tid,
+                known: true,
+                id,
+                version,
+                rundown,
+                wide: record.pointer_size() == Some(PointerSize::P8),
+            };
+            self.clr_event(&head, record.payload(), Some(header), timestamp, observer);
+        }
+        if header.flags.has(EventFlags::EXTENDED_INFO) {
+            for item in record.extended() {
+                if let ExtendedItem::Stack(stack) = item {
+                    let process = self.process(pid);
+                    self.stack(process, Origin::ExtendedStack, stack.addresses(), timestamp);
+                }
+            }
+        }
+    }
+
+    /// Takes in an event of the CLR of which no field matters.
+    pub(crate) fn light(
+        &mut self,
+        Light { head, short }: Light,
+        time: i64,
+        observer: &mut impl Observer,
+    ) {
+        if !head.known {
+            self.threads.entry(head.tid).or_insert(head.pid);
+        }
+        let mut seen = head.seen(time);
+        if !short {
+            let index = self.process(head.pid);
+            widen(self.clr_span(head.rundown), time);
+            if let Some(process) = self.processes.get_mut(index) {
+                process.clr_seen(head.rundown, time);
+            }
+            seen.process = Some(index);
+        }
+        observer.clr_event(&seen);
+    }
+
+    /// The span of the events of one of the CLR's providers.
+    fn clr_span(&mut self, rundown: bool) -> &mut Span {
+        if rundown { &mut self.rundown_span } else { &mut self.runtime_span }
+    }
+
+    /// Takes in an event of the CLR; `header` where it is looked at as a whole.
+    pub(crate) fn clr_event(
+        &mut self,
+        head: &ClrHead,
+        payload: &[u8],
+        header: Option<&EventHeader>,
+        timestamp: i64,
+        observer: &mut impl Observer,
+    ) {
+        let &ClrHead { pid, tid, rundown, .. } = head;
+        let pointers = Some(head.pointers());
+        let from = clr::decode_event(rundown, (head.id, head.version), payload, pointers);
+        let mut seen = head.seen(timestamp);
+        seen.payload = header.is_none_or(is_plain).then_some(payload);
+        let Some(from) = from else {
+            observer.clr_event(&seen);
+            return;
+        };
+        seen.exact = from.whole;
+        let index = self.process(pid);
+        seen.process = Some(index);
+        let span = self.clr_span(rundown);
+        widen(span, timestamp);
+        let since = span.map_or(0, |(first, _)| timestamp.saturating_sub(first));
+        match from.event {
+            ClrEvent::Stack(stated) => {
+                let frames = clr::stack_frames(payload, pointers);
+                self.frames(index, Origin::ClrStack, frames, timestamp);
+                seen.stack = Some((stated, frames.len()));
+                // A stack comes microseconds after its event.
+                seen.begun = since.unsigned_abs() <= self.clock.frequency / 100;
+            }
+            ClrEvent::Exception(at) => {
+                self.stack(index, Origin::Exception, std::iter::once(at), timestamp);
+            }
+            ClrEvent::EntryPoint(at) => {
+                self.stack(index, Origin::EntryPoint, std::iter::once(at), timestamp);
+            }
+            _ => {}
+        }
+        observer.clr_event(&seen);
+        if let Some(process) = self.processes.get_mut(index) {
+            let mut code = None;
+            if let (Some(names), Some(header)) = (&mut self.names, header) {
+                let clr = (index, process.instance_of(&from));
+                code = names.learn(clr, &from, header, payload, timestamp);
+            }
+            process.clr_event(&from, code, timestamp, tid);
+        }
+    }
+
+    fn kernel_event(
+        &mut self,
+        event: KernelEvent<'_>,
+        record: &Record<'_>,
+        timestamp: i64,
+        observer: &mut impl Observer,
+    ) {
+        match event {
+            KernelEvent::Sample { address, tid } => self.sample(address, tid, timestamp),
+            KernelEvent::Stack { at, pid, frames } => {
+                observer.kernel_stack(at, record.timestamp());
+                let process = self.process(pid);
+                self.frames(process, Origin::KernelStack, frames, timestamp);
+            }
+            KernelEvent::StackKey { at, pid, key } => {
+                observer.kernel_stack(at, record.timestamp());
+                let process = self.process(pid);
+                self.keys.used(key, process, timestamp);
+                if let Some(process) = self.processes.get_mut(process) {
+                    process.tally(Origin::KernelStack).stacks += 1;
+                }
+            }
+            KernelEvent::StackDefinition { key, last, frames } => {
+                // A definition at the first use comes before the others; those wait for the next.
+                if last {
+                    while let Some((process, key_use)) = self.keys.take(key) {
+                        self.keyed(process, key_use, frames);
+                    }
+                }
+            }
+            KernelEvent::Image { change, pid, base, size, path } => {
+                self.image(change, (pid, base, size), path, timestamp);
+            }
+            KernelEvent::Thread { change, pid, tid } => match change {
+                Change::End | Change::Start => {
+                    self.threads.insert(tid, pid);
+                    self.sampled.forget(tid);
+                    observer.thread_changed(tid);
+                }
+                _ => {
+                    self.threads.entry(tid).or_insert(pid);
+                }
+            },
+            KernelEvent::Process { change, pid, name } => {
+                self.process_event(change, pid, name, timestamp)
+            }
+        }
+    }
+
+    fn image(
+        &mut self,
+        change: Change,
+        (pid, base, size): (u32, u64, u64),
+        path: &[u8],
+        timestamp: i64,
+    ) {
+        let from = if change == Change::Start { Some(timestamp) } else { None };
+        let kernel = pid == 0 || pid == SYSTEM;
+        let process = self.process(pid);
+        // Told again, it is the image that it was.
+        let known = self.processes.get_mut(process).and_then(|p| p.images.now(base));
+        let known = known.filter(|tag| {
+            change != Change::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
+        });
+        let tag = known.unwrap_or_else(|| {
+            let id = self.images.add(pid, base, path);
+            let instance = if kernel { self.images.add_kernel(id) } else { 0 };
+            Tag { id, instance, ..Tag::default() }
+        });
+        if let Some(names) = &mut self.names {
+            names.image(tag.id, path);
+        }
+        let own = self.processes.get_mut(process).map(|p| &mut p.images);
+        for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
+            if change == Change::End {
+                ranges.remove(base, size, timestamp, tag);
+            } else {
+                ranges.add(base, size, from, tag);
+            }
+        }
+    }
+
+    fn process_event(&mut self, change: Change, pid: u32, name: &[u8], timestamp: i64) {
+        if change == Change::Start {
+            // The id may have been another process's before.
+            let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
+            if reused.is_some_and(|p| p.ended.is_some()) {
+                self.by_pid.remove(&pid);
+                self.near = [None; NEAR];
+                self.sampled = Sampled::default();
+            }
+        }
+        let index = self.process(pid);
+        let Some(process) = self.processes.get_mut(index) else { return };
+        if !name.is_empty() {
+            process.name = String::from_utf8_lossy(name).into_owned();
+        }
+        match change {
+            Change::Start => process.started = Some(timestamp),
+            Change::End => {
+                process.ended = Some(timestamp);
+                process.code.clear(timestamp);
+                process.images.clear(timestamp);
+            }
+            Change::AtStart | Change::AtEnd => {}
+        }
+    }
+
+    /// Index of the process that has this id now.
+    pub(crate) fn process(&mut self, pid: u32) -> usize {
+        // Ids are multiples of four.
+        let near = (pid >> 2) as usize & (NEAR - 1);
+        if let Some(Some((known, index))) = self.near.get(near)
+            && *known == pid
+        {
+            return *index;
+        }
+        let known = self.by_pid.get(&pid).copied();
+        let index = known.unwrap_or_else(|| {
+            if self.processes.len() >= PROCESSES {
+                return self.others();
+            }
+            self.processes.push(Process::new(pid));
+            self.by_pid.insert(pid, self.processes.len() - 1);
+            self.processes.len() - 1
+        });
+        if let Some(near) = self.near.get_mut(near) {
+            *near = Some((pid, index));
+        }
+        index
+    }
+
+    /// Index of the process that stands for all that are not told apart.
+    #[cold]
+    fn others(&mut self) -> usize {
+        if let Some(&others) = self.by_pid.get(&OTHERS) {
+            return others;
+        }
+        self.processes.push(Process::new(OTHERS));
+        self.by_pid.insert(OTHERS, self.processes.len() - 1);
+        self.processes.len() - 1
+    }
+
+    /// Stacks told by a key that was never defined.
+    #[must_use]
+    pub fn undefined_stacks(&self) -> u64 {
+        self.keys.undefined()
+    }
+
+    /// The first loss, if any, that may have happened within a span.
+    #[must_use]
+    pub fn lost_in(&self, from: Option<i64>, to: Option<i64>) -> Option<&Loss> {
+        self.losses.iter().find(|loss| loss.touches(from, to))
+    }
+
+    /// All tallies of the trace.
+    #[must_use]
+    pub fn tallies(&self) -> Tallies {
+        let mut sum = Tallies::default();
+        for process in &self.processes {
+            for (sum, tally) in sum.iter_mut().zip(process.tallies) {
+                *sum += tally;
+            }
+        }
+        sum
+    }
+}

@@ -1,0 +1,257 @@
+//! What methods, modules, assemblies, domains and images are called.
+//!
+//! A judgement needs none of it, and there may be millions of methods: so this is kept only for who asks
+//! what is at an address ([`crate::symbols`]). Texts are kept once, however many methods have them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use etl_format::cursor::Bytes;
+use etl_format::read::EventHeader;
+use foldhash::HashMap;
+
+use crate::events::clr::{self, ClrEvent, FromClr, Method, Module, Pdb, Via};
+
+/// A CLR: index of its process, and its instance.
+pub type ClrKey = (usize, u16);
+
+/// The number of a text; 0 is the empty one.
+type Text = u32;
+
+/// Texts, each kept once.
+#[derive(Clone, Debug, Default)]
+struct Texts {
+    numbers: HashMap<Arc<str>, Text>,
+    list: Vec<Arc<str>>,
+}
+
+impl Texts {
+    fn number(&mut self, units: &[u8]) -> Text {
+        if units.is_empty() {
+            return 0;
+        }
+        let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0)).take_while(|&u| u != 0);
+        let text: String =
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        if let Some(&number) = self.numbers.get(text.as_str()) {
+            return number;
+        }
+        let text: Arc<str> = text.into();
+        self.list.push(Arc::clone(&text));
+        // More than that fit into no memory.
+        let number = u32::try_from(self.list.len()).unwrap_or(0);
+        self.numbers.insert(text, number);
+        number
+    }
+
+    fn get(&self, number: Text) -> &str {
+        let at = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
+        at.and_then(|at| self.list.get(at)).map_or("", |text| text)
+    }
+}
+
+/// What events say of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodNames {
+    /// Id within its CLR.
+    pub id: u64,
+    /// Id of its module; 0 for helpers of the runtime.
+    pub module: u64,
+    /// Metadata token; 0 for what has none.
+    pub token: u32,
+    /// Flags, as [`Method::flags`].
+    pub flags: u32,
+    /// ReJIT id; `None` where the events are too old to tell.
+    pub version: Option<u64>,
+    /// Whether an event names it.
+    pub named: bool,
+    namespace: Text,
+    name: Text,
+    signature: Text,
+}
+
+/// What events say of a module, for as long as its id is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleNames {
+    /// Since when, where its load was seen.
+    pub from: Option<i64>,
+    /// Until when, where its unload was seen.
+    pub to: Option<i64>,
+    /// Its assembly.
+    pub assembly: u64,
+    /// Flags, as [`Module::flags`].
+    pub flags: u32,
+    /// PDB of its IL.
+    pub il_pdb: Option<Pdb>,
+    /// PDB of its native image.
+    pub native_pdb: Option<Pdb>,
+    path: Text,
+    native_path: Text,
+}
+
+/// What events say of names.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    texts: Texts,
+    methods: Vec<MethodNames>,
+    /// Where a method of a CLR stands that was told of last, by id and version.
+    latest: HashMap<(ClrKey, u64, Option<u64>), u32>,
+    modules: BTreeMap<(ClrKey, u64), Vec<ModuleNames>>,
+    /// Domain and name.
+    assemblies: HashMap<(ClrKey, u64), (u64, Text)>,
+    domains: HashMap<(ClrKey, u64), Text>,
+    /// Paths of images, by index.
+    images: Vec<Text>,
+}
+
+impl Names {
+    /// Takes in an event of a CLR; for a method, gives its number, under which its code is to be kept.
+    pub fn learn(
+        &mut self,
+        clr: ClrKey,
+        from: &FromClr<'_>,
+        header: &EventHeader,
+        payload: &[u8],
+        timestamp: i64,
+    ) -> Option<u64> {
+        let version = header.descriptor.version;
+        match &from.event {
+            ClrEvent::Method(_, method) => {
+                let text = clr::method_text(version, method.named, payload);
+                return Some(self.method(clr, method, &text.unwrap_or_default()).into());
+            }
+            ClrEvent::Module(via, module) => self.module(clr, *via, module, timestamp),
+            ClrEvent::Assembly(_, assembly) => {
+                let name = clr::assembly_name(version, payload).unwrap_or_default();
+                let name = self.texts.number(name);
+                self.assemblies.insert((clr, assembly.id), (assembly.domain, name));
+            }
+            ClrEvent::AppDomain(_, id) => {
+                let name = clr::domain_name(payload).unwrap_or_default();
+                let name = self.texts.number(name);
+                self.domains.insert((clr, *id), name);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn method(&mut self, clr: ClrKey, method: &Method, text: &clr::MethodText<'_>) -> u32 {
+        let told = MethodNames {
+            id: method.id,
+            module: method.module,
+            token: text.token,
+            flags: method.flags,
+            version: text.version,
+            named: method.named,
+            namespace: self.texts.number(text.namespace),
+            name: self.texts.number(text.name),
+            signature: self.texts.number(text.signature),
+        };
+        let key = (clr, method.id, text.version);
+        let known = self.latest.get(&key).copied();
+        if let Some(number) = known
+            && let Some(before) = self.methods.get_mut(number as usize)
+        {
+            // A plain event tells of what a verbose one names; another name is another method's,
+            // which has the id now.
+            let names = |m: &MethodNames| (m.namespace, m.name, m.signature);
+            if !told.named || names(before) == names(&told) && before.named {
+                return number;
+            }
+            if !before.named && before.token == told.token && before.module == told.module {
+                *before = told;
+                return number;
+            }
+        }
+        let number = u32::try_from(self.methods.len()).unwrap_or(u32::MAX);
+        self.methods.push(told);
+        self.latest.insert(key, number);
+        number
+    }
+
+    fn module(&mut self, clr: ClrKey, via: Via, module: &Module<'_>, timestamp: i64) {
+        let text = module.text();
+        let told = ModuleNames {
+            from: (via == Via::Load).then_some(timestamp),
+            to: (via == Via::Unload).then_some(timestamp),
+            assembly: module.assembly,
+            flags: module.flags,
+            il_pdb: text.il_pdb,
+            native_pdb: text.native_pdb,
+            path: self.texts.number(text.il_path),
+            native_path: self.texts.number(text.native_path),
+        };
+        let spans = self.modules.entry((clr, module.id)).or_default();
+        match spans.last_mut().filter(|last| last.to.is_none() && last.path == told.path) {
+            // Told again, it is what it was.
+            Some(last) => {
+                last.to = told.to;
+                last.il_pdb = last.il_pdb.or(told.il_pdb);
+                last.native_pdb = last.native_pdb.or(told.native_pdb);
+                if last.native_path == 0 {
+                    last.native_path = told.native_path;
+                }
+            }
+            None => spans.push(told),
+        }
+    }
+
+    /// Takes in the path of an image, by its index.
+    pub fn image(&mut self, index: u64, path: &[u8]) {
+        let Ok(index) = usize::try_from(index) else { return };
+        let path = self.texts.number(path);
+        if self.images.len() <= index {
+            self.images.resize(index + 1, 0);
+        }
+        if let Some(known) = self.images.get_mut(index).filter(|known| **known == 0) {
+            *known = path;
+        }
+    }
+
+    /// The method with a number.
+    #[must_use]
+    pub fn method_at(&self, number: u64) -> Option<&MethodNames> {
+        self.methods.get(usize::try_from(number).ok()?)
+    }
+
+    /// Type with its namespace, name and signature of a method.
+    #[must_use]
+    pub fn names_of(&self, method: &MethodNames) -> [&str; 3] {
+        [method.namespace, method.name, method.signature].map(|text| self.texts.get(text))
+    }
+
+    /// The module that had an id at a time: of several, the first that had not gone by then.
+    #[must_use]
+    pub fn module_at(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<&ModuleNames> {
+        let spans = self.modules.get(&(clr, id))?;
+        let had = |m: &&ModuleNames| m.to.is_none_or(|to| timestamp <= to);
+        spans.iter().find(had).or(spans.last())
+    }
+
+    /// Paths of the IL and of the native image of a module; empty where there is none.
+    #[must_use]
+    pub fn paths_of(&self, module: &ModuleNames) -> [&str; 2] {
+        [module.path, module.native_path].map(|text| self.texts.get(text))
+    }
+
+    /// Full name of an assembly, and its domain.
+    #[must_use]
+    pub fn assembly(&self, clr: ClrKey, id: u64) -> Option<(&str, u64)> {
+        let &(domain, name) = self.assemblies.get(&(clr, id))?;
+        Some((self.texts.get(name), domain))
+    }
+
+    /// Name of a domain.
+    #[must_use]
+    pub fn domain(&self, clr: ClrKey, id: u64) -> Option<&str> {
+        self.domains.get(&(clr, id)).map(|&name| self.texts.get(name))
+    }
+
+    /// Path of an image; empty where it is not told.
+    #[must_use]
+    pub fn image_path(&self, index: u64) -> &str {
+        let at = usize::try_from(index).ok();
+        at.and_then(|at| self.images.get(at)).map_or("", |&path| self.texts.get(path))
+    }
+}

@@ -1,0 +1,613 @@
+//! What is known of one process.
+
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
+
+use super::images::KernelHits;
+use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
+use crate::address::{Added, Ranges, Tag, Waiting};
+use crate::events::clr::{ClrEvent, FromClr, Method, Rundown, Via};
+
+/// Where addresses come from. The order is that of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Stacks that the CLR logs after its events.
+    ClrStack,
+    /// Stacks in extended data items.
+    ExtendedStack,
+    /// Stacks that the kernel logs.
+    KernelStack,
+    /// Sampled instruction pointers.
+    Sample,
+    /// Addresses at which exceptions were thrown.
+    Exception,
+    /// Addresses at which precompiled code is entered, as the runtime tells them.
+    EntryPoint,
+}
+
+impl Origin {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+
+    /// All of them, in the order of the report.
+    pub const ALL: [Origin; Self::COUNT] = [
+        Origin::ClrStack,
+        Origin::ExtendedStack,
+        Origin::KernelStack,
+        Origin::Sample,
+        Origin::Exception,
+        Origin::EntryPoint,
+    ];
+}
+
+/// What addresses resolved to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Stacks, or samples.
+    pub stacks: u64,
+    /// Addresses in them.
+    pub frames: u64,
+    /// Addresses in a managed method.
+    pub managed: u64,
+    /// Those of them whose method an event names; the others need the module's metadata.
+    pub named: u64,
+    /// Addresses in a native image of the process or of the kernel.
+    pub image: u64,
+    /// Those of them whose image the trace gives a PDB identity of.
+    pub identified: u64,
+    /// Addresses in neither.
+    pub unresolved: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Tally) {
+        self.stacks += other.stacks;
+        self.frames += other.frames;
+        self.managed += other.managed;
+        self.named += other.named;
+        self.image += other.image;
+        self.identified += other.identified;
+        self.unresolved += other.unresolved;
+    }
+}
+
+/// Tallies by origin.
+pub type Tallies = [Tally; Origin::COUNT];
+
+/// Why an address resolved to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The process ran managed code and has no rundown.
+    NoRundown,
+    /// The process's rundown is not whole.
+    CutRundown,
+    /// A method's code was there, but at another time.
+    MethodGone,
+    /// An image was there, but at another time.
+    ImageGone,
+    /// It is outside of everything that was ever there.
+    Outside,
+    /// There were more addresses than are kept apart, so that no later event could decide it.
+    Beyond,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Cause; 6] = [
+        Cause::NoRundown,
+        Cause::CutRundown,
+        Cause::MethodGone,
+        Cause::ImageGone,
+        Cause::Outside,
+        Cause::Beyond,
+    ];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::NoRundown => "no rundown",
+            Cause::CutRundown => "rundown not whole",
+            Cause::MethodGone => "a method's code at another time",
+            Cause::ImageGone => "an image at another time",
+            Cause::Outside => "outside of everything the trace tells of",
+            Cause::Beyond => "beyond the addresses that are kept apart",
+        }
+    }
+}
+
+/// An address that no named method was known to cover when it was seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// How often it was seen inside an image, by origin. Code of a precompiled method is told of
+    /// later and lies in an image, too.
+    pub in_image: [u64; Origin::COUNT],
+    /// How often it was seen outside all images, by origin.
+    pub nowhere: [u64; Origin::COUNT],
+    /// Timestamp of the first time.
+    pub first: i64,
+    /// Timestamp of the last time.
+    pub last: i64,
+}
+
+/// When and how often an address was seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight {
+    /// How often.
+    pub count: u64,
+    /// Timestamp of the first time.
+    pub first: i64,
+    /// Timestamp of the last time.
+    pub last: i64,
+    /// Whether an image covered it.
+    pub in_image: bool,
+}
+
+/// Events of one kind that were counted, and when the first of them was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// How many.
+    pub count: u64,
+    /// Timestamp of the first.
+    pub first: Option<i64>,
+}
+
+impl Counted {
+    /// One more.
+    pub fn add(&mut self, timestamp: i64) {
+        self.count += 1;
+        self.first.get_or_insert(timestamp);
+    }
+}
+
+/// What method events say of what the sessions had on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MethodSigns {
+    /// Loads of code compiled at run time.
+    pub jitted_loads: u64,
+    /// Loads of precompiled code.
+    pub precompiled_loads: u64,
+    /// Unloads of code compiled at run time that is not dynamic.
+    pub jitted_unloads: u64,
+    /// Named events of methods that only a verbose session has named.
+    pub verbose: u64,
+}
+
+/// What is known of one process.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// File name of its image.
+    pub name: String,
+    /// When it started, if that was inside the trace.
+    pub started: Option<i64>,
+    /// When it ended, if that was inside the trace.
+    pub ended: Option<i64>,
+    /// Timestamps of its first and last event of the CLR's two providers.
+    pub clr_span: Option<(i64, i64)>,
+    /// Timestamp of its last event of the runtime provider.
+    pub last_runtime: Option<i64>,
+    /// Its CLRs, by instance.
+    pub clrs: BTreeMap<u16, Clr>,
+    /// Events of the CLR's two providers.
+    pub clr_events: u64,
+    /// Brackets of rundowns, in the order in which they appeared.
+    pub brackets: Vec<Bracket>,
+    /// Brackets that were not kept, since there were too many.
+    pub brackets_beyond: u64,
+    /// Rundown events outside every bracket of their kind and instance.
+    pub outside: Counted,
+    /// Rundown events of the one kind inside a bracket of the other.
+    pub confused: Counted,
+    /// Enumerations under the runtime provider, loads and unloads under the rundown provider.
+    pub wrong_provider: Counted,
+    /// Events of enumerations of method code.
+    pub methods_enumerated: u64,
+    /// Events of loads of method code.
+    pub methods_loaded: u64,
+    /// Events of unloads of method code.
+    pub methods_unloaded: u64,
+    /// Distinct pieces of method code.
+    pub methods: u64,
+    /// Method code that was told of where other code still was: the first one's timestamp and address, and
+    /// the address of what was there.
+    pub overlap: Option<(i64, u64, u64)>,
+    /// Loads of code that was there already.
+    pub loaded_twice: Counted,
+    /// Unloads of code whose load or enumeration was never seen.
+    pub unloads_unknown: Counted,
+    /// What the method events say of the sessions.
+    pub signs: MethodSigns,
+    /// Methods being compiled, by CLR and id: since when and on which thread.
+    pub jitting: HashMap<u64, (i64, u32)>,
+    /// Timestamp of the last load of method code, by thread.
+    pub last_load: HashMap<u32, i64>,
+    /// Managed code by address.
+    pub code: Ranges,
+    /// Native images by address.
+    pub images: Ranges,
+    /// What the addresses resolved to.
+    pub tallies: Tallies,
+    /// Why addresses did not resolve, by [`Cause`].
+    pub causes: [u64; Cause::ALL.len()],
+    /// Timestamps of the first and the last unresolved address.
+    pub unresolved_span: Option<(i64, i64)>,
+    /// Addresses in native images of managed modules that no method covers.
+    pub precompiled: u64,
+    /// Those of them whose image the trace gives no PDB identity of.
+    pub precompiled_unidentified: u64,
+    /// Addresses in kernel images.
+    pub kernel_hits: KernelHits,
+    /// Addresses that nothing covered yet.
+    pub pending: Waiting,
+    /// Indices of the open brackets, by kind and instance.
+    open: HashMap<(Rundown, u16), Vec<usize>>,
+    /// Index of the bracket that the last enumerated thing stood in.
+    inside: Option<usize>,
+    /// The enumeration and the CLR that it is of, as long as no bracket begins or ends.
+    inside_of: Option<(Rundown, u16)>,
+    /// A CLR that is there.
+    last_clr: Option<u16>,
+    /// The module that a method named last, its CLR, and whether the method had a name.
+    last_module: Option<(u64, u16, bool)>,
+}
+
+impl Process {
+    /// Nothing is known but its id.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        Process { pid, ..Process::default() }
+    }
+
+    /// Whether the process ran managed code, as far as the trace tells.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.clr_events > 0
+    }
+
+    /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0) are
+    /// those of a process's only one.
+    #[must_use]
+    pub fn instance_of(&self, from: &FromClr<'_>) -> u16 {
+        let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
+        let instance = from.instance.or_else(only).unwrap_or(0);
+        if self.clrs.len() >= Self::CLRS && !self.clrs.contains_key(&instance) {
+            return u16::MAX;
+        }
+        instance
+    }
+
+    /// CLRs of a process that are told apart; the others count as one. Windows gives a process a handful.
+    const CLRS: usize = 256;
+    /// Brackets of a process that are kept; collectors ask for two or three.
+    const BRACKETS: usize = 1 << 12;
+
+    /// Counts an event of the CLR.
+    #[inline]
+    pub fn clr_seen(&mut self, rundown: bool, timestamp: i64) {
+        self.clr_events += 1;
+        let (first, _) = self.clr_span.unwrap_or((timestamp, timestamp));
+        self.clr_span = Some((first, timestamp));
+        if !rundown {
+            self.last_runtime = Some(timestamp);
+        }
+    }
+
+    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
+    /// method's id.
+    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, timestamp: i64, tid: u32) {
+        self.clr_seen(from.rundown, timestamp);
+        let instance = self.instance_of(from);
+        let told =
+            from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_));
+        // Once it is there, a rundown's event changes nothing about it.
+        if told && (!from.rundown || self.last_clr != Some(instance)) {
+            self.last_clr = Some(instance);
+            let clr = self.clrs.entry(instance).or_default();
+            clr.runtime_events += u64::from(!from.rundown);
+        }
+        if let Some(via) = via_of(&from.event)
+            && matches!(via, Via::Enumerated(_)) != from.rundown
+        {
+            self.wrong_provider.add(timestamp);
+        }
+        match from.event {
+            ClrEvent::Init(kind) => {
+                let nested = self.open_bracket(kind, instance).is_some();
+                self.push(kind, instance, (Some(timestamp), None), nested, (timestamp, tid));
+            }
+            ClrEvent::Complete(kind) => self.complete(kind, instance, timestamp, tid),
+            ClrEvent::Runtime { version, sku } => {
+                let clr = self.clrs.entry(instance).or_default();
+                (clr.version, clr.sku) = (Some(version), Some(sku));
+                // A rundown tells the same of a CLR that is there.
+                if !from.rundown {
+                    clr.started.get_or_insert(timestamp);
+                }
+            }
+            ClrEvent::Method(via, method) => {
+                let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
+                self.method(via, &method, tag, timestamp, tid);
+            }
+            ClrEvent::Module(via, module) => {
+                let mark = self.inside(via, instance, timestamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
+                clr.learn_module(&module);
+                let mut listing = clr.modules.note(via, module.id, timestamp, mark);
+                if module.assembly != 0 {
+                    clr.module_assemblies.insert(module.assembly);
+                }
+                if let Via::Enumerated(kind) = via {
+                    listing.disordered |= clr.assemblies.part_of(module.assembly, kind, mark);
+                }
+                self.again(listing, timestamp);
+                self.list(mark, timestamp, listing, |counts| &mut counts.modules);
+            }
+            ClrEvent::DomainModule(via, part) => {
+                self.inside(via, instance, timestamp, tid);
+                if part.module != 0 {
+                    let clr = self.clrs.entry(instance).or_default();
+                    clr.method_modules.insert(part.module);
+                }
+            }
+            ClrEvent::Assembly(via, assembly) => {
+                let mark = self.inside(via, instance, timestamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
+                let mut listing = clr.assemblies.note(via, assembly.id, timestamp, mark);
+                if assembly.domain != 0 {
+                    clr.assembly_domains.insert(assembly.domain);
+                }
+                if let Via::Enumerated(kind) = via {
+                    listing.disordered |= clr.domains.part_of(assembly.domain, kind, mark);
+                }
+                self.again(listing, timestamp);
+                self.list(mark, timestamp, listing, |counts| &mut counts.assemblies);
+            }
+            ClrEvent::AppDomain(via, domain) => {
+                let mark = self.inside(via, instance, timestamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
+                let listing = clr.domains.note(via, domain, timestamp, mark);
+                self.again(listing, timestamp);
+                self.list(mark, timestamp, listing, |counts| &mut counts.domains);
+            }
+            ClrEvent::JitStart(id) => {
+                self.jitting.insert(id, (timestamp, tid));
+            }
+            ClrEvent::IlMap(_)
+            | ClrEvent::Exception(_)
+            | ClrEvent::EntryPoint(_)
+            | ClrEvent::Stack(_)
+            | ClrEvent::Other => {}
+        }
+    }
+
+    fn method(&mut self, via: Via, method: &Method, mut tag: Tag, timestamp: i64, tid: u32) {
+        let instance = tag.instance;
+        let mark = self.inside(via, instance, timestamp, tid);
+        tag.mark = mark;
+        let mut set = |bit, on: bool| tag.bits |= if on { bit } else { 0 };
+        set(Tag::NAMED, method.named);
+        set(Tag::JITTED, method.is_jitted());
+        // Helpers of the runtime have no metadata either.
+        set(Tag::DYNAMIC, method.is_dynamic() || method.flags & 0x10 != 0);
+        // Methods come module by module.
+        let module = Some((method.module, instance, method.named));
+        if method.module != 0 && self.last_module != module {
+            self.last_module = module;
+            let clr = self.clrs.entry(instance).or_default();
+            clr.names_module(method.module, method.named);
+        }
+        self.signs.verbose += u64::from(method.named && !method.is_always_named());
+        let (start, size) = (method.start, u64::from(method.size));
+        match via {
+            Via::Load => {
+                self.methods_loaded += 1;
+                let signs = &mut self.signs;
+                *if method.is_jitted() || method.is_dynamic() {
+                    &mut signs.jitted_loads
+                } else {
+                    &mut signs.precompiled_loads
+                } += 1;
+                self.jitting.remove(&method.id);
+                self.last_load.insert(tid, timestamp);
+                tag.bits |= Tag::LOADED;
+                let added = self.code.add(start, size, Some(timestamp), tag);
+                self.added(added, start, timestamp);
+            }
+            Via::Unload => {
+                self.methods_unloaded += 1;
+                let jitted = method.is_jitted() && !method.is_dynamic();
+                self.signs.jitted_unloads += u64::from(jitted);
+                if self.code.remove(start, size, timestamp, tag).is_none() && size > 0 {
+                    self.unloads_unknown.add(timestamp);
+                    self.methods += 1;
+                }
+            }
+            Via::Enumerated(kind) => {
+                self.methods_enumerated += 1;
+                tag.bits |= listed_by(kind);
+                let added = self.code.add(start, size, None, tag);
+                self.added(added, start, timestamp);
+                let twice =
+                    matches!(added, Added::Known(before) if mark != 0 && before.mark == mark);
+                let listing = Listing { twice, ..Listing::default() };
+                self.list(mark, timestamp, listing, |counts| &mut counts.methods);
+            }
+        }
+    }
+
+    /// Counts what is loaded though it was there.
+    fn again(&mut self, listing: Listing, timestamp: i64) {
+        if listing.again {
+            self.loaded_twice.add(timestamp);
+        }
+    }
+
+    fn added(&mut self, added: Added, start: u64, timestamp: i64) {
+        match added {
+            Added::New => self.methods += 1,
+            Added::Again => self.loaded_twice.add(timestamp),
+            Added::Overlaps(other) => {
+                self.methods += u64::from(other != start);
+                self.overlap.get_or_insert((timestamp, start, other));
+            }
+            Added::Empty | Added::Known(_) => {}
+        }
+    }
+
+    fn push(
+        &mut self,
+        kind: Rundown,
+        instance: u16,
+        (opened, closed): (Option<i64>, Option<i64>),
+        nested: bool,
+        (last, thread): (i64, u32),
+    ) {
+        self.inside_of = None;
+        if self.brackets.len() >= Self::BRACKETS {
+            self.brackets_beyond += 1;
+            return;
+        }
+        if opened.is_some() && closed.is_none() {
+            self.open.entry((kind, instance)).or_default().push(self.brackets.len());
+        }
+        self.brackets.push(Bracket {
+            kind,
+            instance,
+            opened,
+            closed,
+            nested,
+            thread,
+            last,
+            listed: Counts::default(),
+            twice: 0,
+            disordered: 0,
+            first_disordered: None,
+            other_threads: 0,
+        });
+    }
+
+    fn complete(&mut self, kind: Rundown, instance: u16, timestamp: i64, tid: u32) {
+        self.inside_of = None;
+        if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
+            if let Some(bracket) = self.brackets.get_mut(at) {
+                bracket.closed = Some(timestamp);
+                bracket.last = timestamp;
+                bracket.other_threads += u64::from(bracket.thread != tid);
+            }
+            return;
+        }
+        if self.open_bracket(other(kind), instance).is_some() {
+            self.confused.add(timestamp);
+        }
+        self.push(kind, instance, (None, Some(timestamp)), false, (timestamp, tid));
+    }
+
+    /// Index of the open bracket of a kind: the last one opened.
+    fn open_bracket(&self, kind: Rundown, instance: u16) -> Option<usize> {
+        self.open.get(&(kind, instance)).and_then(|open| open.last().copied())
+    }
+
+    /// An enumerated thing should stand in a bracket: gives the bracket's ordinal as its low byte, 0
+    /// for none.
+    fn inside(&mut self, via: Via, instance: u16, timestamp: i64, tid: u32) -> u8 {
+        let Via::Enumerated(kind) = via else { return 0 };
+        let same = self.inside_of == Some((kind, instance));
+        let at = if same { self.inside } else { self.open_bracket(kind, instance) };
+        if let Some(at) = at
+            && let Some(bracket) = self.brackets.get_mut(at)
+        {
+            bracket.last = timestamp;
+            bracket.other_threads += u64::from(bracket.thread != tid);
+            (self.inside, self.inside_of) = (Some(at), Some((kind, instance)));
+            return u8::try_from(at % 255).map_or(1, |low| low + 1);
+        }
+        if self.open_bracket(other(kind), instance).is_some() {
+            self.confused.add(timestamp);
+        } else if self.brackets_beyond == 0 {
+            self.outside.add(timestamp);
+        }
+        0
+    }
+
+    /// Counts a listed thing in its bracket.
+    fn list(
+        &mut self,
+        mark: u8,
+        timestamp: i64,
+        listing: Listing,
+        count: fn(&mut Counts) -> &mut u64,
+    ) {
+        // The open one: a mark is only given while it is open.
+        let open = if mark == 0 { None } else { self.inside };
+        let Some(bracket) = open.and_then(|at| self.brackets.get_mut(at)) else { return };
+        *count(&mut bracket.listed) += 1;
+        bracket.twice += u64::from(listing.twice);
+        if listing.disordered {
+            bracket.disordered += 1;
+            bracket.first_disordered.get_or_insert(timestamp);
+        }
+    }
+
+    /// Modules that methods name and nothing tells of.
+    #[must_use]
+    pub fn unknown_modules(&self) -> usize {
+        self.clrs.values().map(|clr| clr.unknown_modules().count()).sum()
+    }
+
+    /// Whether its CLRs started inside the trace, and what they loaded was told of from then on: their
+    /// domains, and code.
+    #[must_use]
+    pub fn is_told_from_the_beginning(&self) -> bool {
+        let told = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;
+        !self.clrs.is_empty() && self.clrs.values().all(told) && self.methods_loaded > 0
+    }
+
+    /// Whether a CLR of the process has a rundown that is there from beginning to end.
+    #[must_use]
+    pub fn has_whole_rundown(&self) -> bool {
+        self.brackets.iter().any(Bracket::is_whole)
+    }
+
+    /// An address was seen that no managed code covers so far.
+    /// `room` is for how many addresses there is room yet.
+    pub fn pend(&mut self, address: u64, origin: Origin, sight: Sight, room: &mut usize) {
+        match self.pending.place(address, sight, room) {
+            Some(place) => self.pending.see(place, origin, sight),
+            None => self.pending.see_beyond(origin, sight),
+        }
+    }
+
+    /// The tally of an origin.
+    pub fn tally(&mut self, origin: Origin) -> &mut Tally {
+        let [clr, extended, kernel, sample, exception, entry] = &mut self.tallies;
+        match origin {
+            Origin::ClrStack => clr,
+            Origin::ExtendedStack => extended,
+            Origin::KernelStack => kernel,
+            Origin::Sample => sample,
+            Origin::Exception => exception,
+            Origin::EntryPoint => entry,
+        }
+    }
+}
+
+fn other(kind: Rundown) -> Rundown {
+    match kind {
+        Rundown::Start => Rundown::End,
+        Rundown::End => Rundown::Start,
+    }
+}
+
+fn via_of(event: &ClrEvent<'_>) -> Option<Via> {
+    match event {
+        ClrEvent::Method(via, _)
+        | ClrEvent::Module(via, _)
+        | ClrEvent::DomainModule(via, _)
+        | ClrEvent::Assembly(via, _)
+        | ClrEvent::AppDomain(via, _) => Some(*via),
+        _ => None,
+    }
+}

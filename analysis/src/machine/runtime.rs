@@ -1,0 +1,347 @@
+//! What is known of one CLR in a process: its domains, assemblies and modules, and the brackets of its
+//! rundowns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::address::Tag;
+use crate::events::clr::{Module, Pdb, Rundown, Via};
+
+/// An event was about it.
+const TOLD: u8 = 0x80;
+
+/// What is known of a module, an assembly or a domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// How it was told of: [`Tag::LOADED`], [`Tag::AT_START`], [`Tag::AT_END`].
+    pub bits: u8,
+    /// Ordinal of the bracket that listed it last.
+    mark: u8,
+    /// Ordinal of the bracket that listed a part of it last.
+    parts: u8,
+    /// Timestamp of the load, where it was seen.
+    pub from: Option<i64>,
+    /// Timestamp of the unload, where it was seen.
+    pub to: Option<i64>,
+}
+
+impl Known {
+    /// Whether all of `bits` are set.
+    #[must_use]
+    pub const fn has(&self, bits: u8) -> bool {
+        self.bits & bits == bits
+    }
+}
+
+impl Known {
+    fn is_told(&self) -> bool {
+        self.bits & TOLD != 0
+    }
+}
+
+/// How an enumerated thing stands to the others of its bracket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// It was listed by this bracket already.
+    pub twice: bool,
+    /// It came before what has to come before it, or behind what has to come behind.
+    pub disordered: bool,
+    /// It is loaded though it was there.
+    pub again: bool,
+}
+
+/// Things of one kind, by id.
+#[derive(Clone, Debug, Default)]
+pub struct Things {
+    known: BTreeMap<u64, Known>,
+    /// Those that an event was about; the others are only named as the whole of a part.
+    told: usize,
+    /// Events of enumerations.
+    pub enumerated: u64,
+    /// Events of loads.
+    pub loaded: u64,
+    /// Events of unloads.
+    pub unloaded: u64,
+}
+
+impl Things {
+    /// How many distinct ones there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.told
+    }
+
+    /// Whether none was told of.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.told == 0
+    }
+
+    /// Whether it was told of.
+    #[must_use]
+    pub fn contains(&self, id: u64) -> bool {
+        self.known.get(&id).is_some_and(Known::is_told)
+    }
+
+    /// All of them, by id.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Known)> {
+        self.known.iter().filter(|(_, known)| known.is_told()).map(|(&id, known)| (id, known))
+    }
+
+    /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
+    pub fn note(&mut self, via: Via, id: u64, timestamp: i64, mark: u8) -> Listing {
+        let known = self.known.entry(id).or_default();
+        if !known.is_told() {
+            known.bits |= TOLD;
+            self.told += 1;
+        }
+        match via {
+            Via::Load => {
+                self.loaded += 1;
+                let again = known.has(Tag::LOADED) && known.to.is_none();
+                known.bits |= Tag::LOADED;
+                known.from = Some(timestamp);
+                known.to = None;
+                Listing { again, ..Listing::default() }
+            }
+            Via::Unload => {
+                self.unloaded += 1;
+                known.to = Some(timestamp);
+                Listing::default()
+            }
+            Via::Enumerated(kind) => {
+                self.enumerated += 1;
+                known.bits |= listed_by(kind);
+                if mark == 0 {
+                    return Listing::default();
+                }
+                let twice = known.mark == mark;
+                known.mark = mark;
+                // A start rundown lists the whole before its parts.
+                let disordered = kind == Rundown::Start && known.parts == mark && !twice;
+                Listing { twice, disordered, again: false }
+            }
+        }
+    }
+
+    /// A part of the thing is listed: says whether that is out of order.
+    pub fn part_of(&mut self, id: u64, kind: Rundown, mark: u8) -> bool {
+        if mark == 0 || id == 0 {
+            return false;
+        }
+        let known = self.known.entry(id).or_default();
+        known.parts = mark;
+        // An end rundown lists the whole behind its parts.
+        kind == Rundown::End && known.mark == mark
+    }
+}
+
+/// The bit that says which enumeration listed a thing.
+#[must_use]
+pub const fn listed_by(kind: Rundown) -> u8 {
+    match kind {
+        Rundown::Start => Tag::AT_START,
+        Rundown::End => Tag::AT_END,
+    }
+}
+
+/// What the rules look at of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleFacts {
+    /// Its assembly.
+    pub assembly: u64,
+    /// Flags, as [`Module::flags`].
+    pub flags: u32,
+    /// File name of its IL, without the path.
+    pub name: Box<str>,
+    /// File name of its native image, without the path; empty where it has none.
+    pub native_name: Box<str>,
+    /// Whether any of its events can hold the identities of PDBs.
+    pub has_identity: bool,
+    /// PDB of its IL.
+    pub il_pdb: Option<Pdb>,
+    /// PDB of its native image.
+    pub native_pdb: Option<Pdb>,
+}
+
+impl ModuleFacts {
+    /// Whether it was made at run time and has no file.
+    #[must_use]
+    pub const fn is_dynamic(&self) -> bool {
+        self.flags & 4 != 0
+    }
+
+    fn learn(&mut self, module: &Module<'_>) {
+        self.assembly = module.assembly;
+        self.flags |= module.flags;
+        let text = module.text();
+        if self.name.is_empty() {
+            self.name = file_name(text.il_path);
+        }
+        if self.native_name.is_empty() {
+            self.native_name = file_name(text.native_path);
+        }
+        self.has_identity |= module.has_identity();
+        self.il_pdb = self.il_pdb.or(text.il_pdb);
+        self.native_pdb = self.native_pdb.or(text.native_pdb);
+    }
+}
+
+/// What stands behind the last separator of a path in UTF-16, in lower case.
+#[must_use]
+pub fn file_name(path: &[u8]) -> Box<str> {
+    let units = path.chunks_exact(2).map(|u| {
+        u16::from(u.first().copied().unwrap_or(0)) | u16::from(u.get(1).copied().unwrap_or(0)) << 8
+    });
+    let is_separator = |u: &u16| *u == u16::from(b'\\') || *u == u16::from(b'/');
+    let skip = units.clone().rposition(|u| is_separator(&u));
+    let name = units.skip(skip.map_or(0, |at| at + 1)).take_while(|&u| u != 0);
+    let name: String =
+        char::decode_utf16(name).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    name.to_lowercase().into()
+}
+
+/// A CLR in a process.
+#[derive(Clone, Debug, Default)]
+pub struct Clr {
+    /// Its version, where it told.
+    pub version: Option<[u16; 4]>,
+    /// 1 for the desktop framework, 2 for Core.
+    pub sku: Option<u16>,
+    /// When it told that it starts, where that was inside the trace.
+    pub started: Option<i64>,
+    /// Events of the runtime provider.
+    pub runtime_events: u64,
+    /// Modules.
+    pub modules: Things,
+    /// Assemblies.
+    pub assemblies: Things,
+    /// Application domains.
+    pub domains: Things,
+    /// What else is known of the modules.
+    pub module_facts: BTreeMap<u64, ModuleFacts>,
+    /// Modules that methods and domains name, 0 left out.
+    pub method_modules: BTreeSet<u64>,
+    /// Modules of methods that no event names.
+    pub unnamed_modules: BTreeSet<u64>,
+    /// Assemblies that modules name, and domains that assemblies name.
+    pub module_assemblies: BTreeSet<u64>,
+    /// Domains that assemblies name, 0 left out.
+    pub assembly_domains: BTreeSet<u64>,
+}
+
+impl Clr {
+    /// A method names its module.
+    pub fn names_module(&mut self, module: u64, named: bool) {
+        self.method_modules.insert(module);
+        if !named {
+            self.unnamed_modules.insert(module);
+        }
+    }
+
+    /// Keeps what a module's event says.
+    pub fn learn_module(&mut self, module: &Module<'_>) {
+        self.module_facts.entry(module.id).or_default().learn(module);
+    }
+
+    /// Modules that methods or domains name and nothing tells of.
+    pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {
+        self.method_modules.iter().copied().filter(|&id| !self.modules.contains(id))
+    }
+
+    /// Assemblies that modules name and nothing tells of.
+    pub fn unknown_assemblies(&self) -> impl Iterator<Item = u64> + '_ {
+        self.module_assemblies.iter().copied().filter(|&id| !self.assemblies.contains(id))
+    }
+
+    /// Domains that assemblies name and nothing tells of.
+    pub fn unknown_domains(&self) -> impl Iterator<Item = u64> + '_ {
+        self.assembly_domains.iter().copied().filter(|&id| !self.domains.contains(id))
+    }
+}
+
+/// How many things of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pieces of method code.
+    pub methods: u64,
+    /// Modules.
+    pub modules: u64,
+    /// Assemblies.
+    pub assemblies: u64,
+    /// Application domains.
+    pub domains: u64,
+}
+
+/// A rundown's bracket: from its Init to its Complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bracket {
+    /// Which enumeration.
+    pub kind: Rundown,
+    /// The CLR.
+    pub instance: u16,
+    /// Timestamp of Init, if there was one.
+    pub opened: Option<i64>,
+    /// Timestamp of Complete, if there was one.
+    pub closed: Option<i64>,
+    /// Whether another bracket of its kind was open already.
+    pub nested: bool,
+    /// The thread of its first event.
+    pub thread: u32,
+    /// Timestamp of its last event.
+    pub last: i64,
+    /// What it lists.
+    pub listed: Counts,
+    /// Things listed more than once.
+    pub twice: u64,
+    /// Things out of order, and the first one's timestamp.
+    pub disordered: u64,
+    /// Timestamp of the first thing out of order.
+    pub first_disordered: Option<i64>,
+    /// Events from another thread than the first one's.
+    pub other_threads: u64,
+}
+
+impl Bracket {
+    /// Whether it is there from its beginning to its end.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.opened.is_some() && self.closed.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utf16(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn names_are_what_stands_behind_the_path() {
+        assert_eq!(&*file_name(&utf16(r"C:\Windows\A.NI.dll")), "a.ni.dll");
+        assert_eq!(&*file_name(&utf16("B.dll")), "b.dll");
+        assert_eq!(&*file_name(b""), "");
+    }
+
+    #[test]
+    fn the_whole_stands_before_its_parts_at_the_start_and_behind_them_at_the_end() {
+        let start = Via::Enumerated(Rundown::Start);
+        let mut domains = Things::default();
+        assert!(!domains.note(start, 1, 0, 1).disordered);
+        assert!(!domains.part_of(1, Rundown::Start, 1));
+        domains.part_of(2, Rundown::Start, 1);
+        assert!(domains.note(start, 2, 0, 1).disordered);
+        assert!(domains.note(start, 2, 0, 1).twice);
+        assert_eq!(domains.len(), 2);
+
+        let end = Via::Enumerated(Rundown::End);
+        let mut domains = Things::default();
+        assert!(!domains.part_of(1, Rundown::End, 1));
+        assert!(!domains.contains(1));
+        assert!(!domains.note(end, 1, 0, 1).disordered);
+        assert!(domains.part_of(1, Rundown::End, 1));
+        // In the next bracket it may come first again.
+        assert!(!domains.part_of(1, Rundown::End, 2));
+    }
+}

@@ -1,0 +1,323 @@
+//! One pass over the files of a recording, in time order.
+
+use std::sync::mpsc;
+
+use etl_format::read::{Helper, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+
+use crate::files::{Fault, Timeline};
+use crate::loss::{self, Surroundings};
+use crate::machine::Machine;
+use crate::observe::{Observer, RecordObserver};
+use crate::scan::Scan;
+use crate::steps::{AtOnce, Steps};
+use crate::{Error, Result};
+
+/// One or several files that are read as one recording: the runtime session's and the rundown's, for
+/// example, that have not been merged.
+#[derive(Debug)]
+pub struct Recording<S: Source> {
+    files: Vec<(Trace<S>, String)>,
+}
+
+impl<S: Source> Recording<S> {
+    /// Opens files and finds their buffers. Each has a name for reports and errors. Damage is no error.
+    ///
+    /// # Errors
+    /// When the bytes of a file are no trace, or it cannot be read.
+    pub fn open<N: Into<String>>(files: impl IntoIterator<Item = (S, N)>) -> Result<Self> {
+        let options = Options { mode: Mode::Salvage, ..Options::default() };
+        let open = |(index, (source, name)): (usize, (S, N))| {
+            let name = name.into();
+            match Trace::open(source, &options) {
+                Ok(trace) => Ok((trace, name)),
+                Err(error) => Err(Error::new(index, &name, error)),
+            }
+        };
+        let files = files.into_iter().enumerate().map(open).collect::<Result<_>>()?;
+        Ok(Recording { files })
+    }
+
+    /// The files and their names.
+    #[must_use]
+    pub fn files(&self) -> &[(Trace<S>, String)] {
+        &self.files
+    }
+
+    /// The files and their names, to read some of their records again.
+    pub fn files_mut(&mut self) -> &mut [(Trace<S>, String)] {
+        &mut self.files
+    }
+
+    /// How the times of the files become times of the recording.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        Timeline::new(self.files.iter().map(|(trace, _)| trace.clock()).collect())
+    }
+}
+
+/// Reads a recording into a [`Machine`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Analysis {
+    threads: usize,
+    names: bool,
+}
+
+impl Analysis {
+    /// One thread, without names.
+    #[must_use]
+    pub fn new() -> Self {
+        Analysis::default()
+    }
+
+    /// Threads that work on a recording of one file: with two or more, one reads and another one keeps
+    /// the machine. The result does not depend on it. 0 counts as 1.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Analysis { threads, ..self }
+    }
+
+    /// Whether the machine keeps the names of methods, modules, assemblies, domains and images: some
+    /// 100 bytes for each, and each text once.
+    #[must_use]
+    pub fn names(self, names: bool) -> Self {
+        Analysis { names, ..self }
+    }
+
+    /// Reads all records of a recording in time order. Damage does not end the reading.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn run<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+        observer: &mut (impl Observer + Send),
+    ) -> Result<Machine> {
+        self.run_with_records(recording, &mut (), observer)
+    }
+
+    /// As [`Analysis::run`]; `records` is shown every record as well.
+    ///
+    /// # Errors
+    /// As [`Analysis::run`].
+    pub fn run_with_records<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+        records: &mut impl RecordObserver,
+        observer: &mut (impl Observer + Send),
+    ) -> Result<Machine> {
+        // Windows writes buffers in order, so the quick check nearly always does. Only where a record
+        // came too late are the files read again, with every record looked at first.
+        if let Some(machine) = self.pass(recording, OrderCheck::Ahead, records, observer)? {
+            return Ok(machine);
+        }
+        records.restart();
+        observer.restart();
+        let machine = self.pass(recording, OrderCheck::Full, records, observer)?;
+        Ok(machine.unwrap_or_else(|| Machine::new(recording.timeline(), self.names)))
+    }
+
+    /// One pass; `None` where records came out of order, which only [`OrderCheck::Ahead`] lets happen.
+    fn pass<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+        order: OrderCheck,
+        records: &mut impl RecordObserver,
+        observer: &mut (impl Observer + Send),
+    ) -> Result<Option<Machine>> {
+        let timeline = recording.timeline();
+        let mut machine = Machine::new(timeline.clone(), self.names);
+        let mut buffers = Vec::new();
+        for (trace, name) in &recording.files {
+            machine.file(trace, name);
+            // Only damage is placed among them.
+            buffers.push(Surroundings::new(trace.buffers()));
+        }
+        let names: Vec<_> = recording.files.iter().map(|(_, name)| name.clone()).collect();
+        let failed = |(file, error): (usize, etl_format::Error)| {
+            Error::new(file, names.get(file).map_or("", String::as_str), error)
+        };
+        let mut readers = Vec::new();
+        for (index, (trace, _)) in recording.files.iter_mut().enumerate() {
+            trace.set_order(order);
+            readers.push(trace.ordered().map_err(|error| failed((index, error)))?);
+        }
+        let mut scan = Scan::new(&machine);
+        match readers.as_mut_slice() {
+            [reader] if self.threads > 1 => {
+                let (machine, scan) = (&mut machine, &mut scan);
+                // Those beyond two decompress buffers.
+                let read = reader.with_helper(self.threads - 1, |reader, helper| {
+                    let mut follow = AtOnce { machine, observer, source: 0 };
+                    side_by_side(reader, &helper, scan, &timeline, records, &mut follow)
+                });
+                read.map_err(|error| failed((0, error)))?;
+            }
+            [reader] => {
+                let mut follow = AtOnce { machine: &mut machine, observer, source: 0 };
+                loop {
+                    // Not by `?`: a record that goes through an error's conversion is copied on the way.
+                    let record = match reader.next_record() {
+                        Ok(Some(record)) => record,
+                        Ok(None) => break,
+                        Err(error) => return Err(failed((0, error))),
+                    };
+                    let time = timeline.timestamp(0, record.timestamp());
+                    scan.record(&record, time, records, &mut follow);
+                }
+            }
+            readers => {
+                let read = merged(readers, &timeline, |record, source| {
+                    let time = timeline.timestamp(source, record.timestamp());
+                    let machine = &mut machine;
+                    scan.record(record, time, records, &mut AtOnce { machine, observer, source });
+                });
+                read.map_err(failed)?;
+            }
+        }
+        machine.scanned(scan);
+        if order == OrderCheck::Ahead && readers.iter().any(|r| r.report().late > 0) {
+            return Ok(None);
+        }
+        for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
+            if let Some(file) = machine.files.get_mut(source) {
+                file.disordered = reader.report().sorted_buffers;
+            }
+            for damage in reader.damage() {
+                let at = |raw| timeline.timestamp(source, raw);
+                let loss = loss::of_damage(damage, buffers, source, at);
+                let processor = loss.processor;
+                machine.losses.push(loss);
+                if let Some(file) = machine.files.get_mut(source) {
+                    file.faults.push(Fault {
+                        code: damage.error.code().to_owned(),
+                        offset: damage.range.start,
+                        message: damage.error.kind.to_string(),
+                        processor,
+                    });
+                }
+            }
+        }
+        machine.finish();
+        Ok(Some(machine))
+    }
+}
+
+/// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time order.
+#[derive(Debug)]
+pub struct MachineBuilder {
+    machine: Machine,
+    scan: Scan,
+}
+
+impl MachineBuilder {
+    /// Nothing is known yet. `names` as [`Analysis::names`].
+    #[must_use]
+    pub fn new(timeline: Timeline, names: bool) -> Self {
+        let machine = Machine::new(timeline, names);
+        let scan = Scan::new(&machine);
+        MachineBuilder { machine, scan }
+    }
+
+    /// Takes in the next record of a file of the recording.
+    pub fn record(&mut self, record: &Record<'_>, file: usize, observer: &mut impl Observer) {
+        let MachineBuilder { machine, scan } = self;
+        let time = machine.timeline().timestamp(file, record.timestamp());
+        scan.record(record, time, &mut (), &mut AtOnce { machine, observer, source: file });
+    }
+
+    /// The machine at this time. Addresses that no method or image covers yet are not decided.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The machine at the end of the records.
+    #[must_use]
+    pub fn build(self) -> Machine {
+        let MachineBuilder { mut machine, scan } = self;
+        machine.scanned(scan);
+        machine.finish();
+        machine
+    }
+}
+
+/// Bytes of steps that are handed over at a time.
+const BATCH: usize = 1 << 17;
+/// Batches in the queue: enough that neither thread waits for the other as long as the work for them is
+/// not always one's.
+const QUEUE: usize = 48;
+
+/// Reads a trace on this thread, and keeps the machine on another one, which helps to find records
+/// while its queue is empty.
+fn side_by_side<S: Source, O: Observer + Send>(
+    reader: &mut Ordered<S>,
+    helper: &Helper<S::Block>,
+    scan: &mut Scan,
+    timeline: &Timeline,
+    observer: &mut impl RecordObserver,
+    follow: &mut AtOnce<'_, O>,
+) -> etl_format::Result<()> {
+    let (send, take) = mpsc::sync_channel::<Steps>(QUEUE);
+    let (give_back, free) = mpsc::channel::<Steps>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while let Some(mut steps) = next_steps(&take, helper) {
+                steps.follow(follow);
+                steps.clear();
+                // Nothing waits for the last ones.
+                give_back.send(steps).ok();
+            }
+        });
+        // Moved in, so that it goes when the reading ends, however it does.
+        let send = send;
+        let mut steps = Steps::default();
+        while let Some(record) = reader.next_record()? {
+            let time = timeline.timestamp(0, record.timestamp());
+            scan.record(&record, time, observer, &mut steps);
+            if steps.bytes() >= BATCH {
+                let next = free.try_recv().unwrap_or_default();
+                // The other thread ends early only by a panic, which ends the scope as well.
+                send.send(std::mem::replace(&mut steps, next)).ok();
+            }
+        }
+        send.send(steps).ok();
+        Ok(())
+    })
+}
+
+/// The next steps, `None` at the end; helps the thread that makes them in the meantime.
+fn next_steps<B: AsRef<[u8]>>(take: &mpsc::Receiver<Steps>, helper: &Helper<B>) -> Option<Steps> {
+    loop {
+        match take.try_recv() {
+            Ok(steps) => return Some(steps),
+            Err(mpsc::TryRecvError::Disconnected) => return None,
+            Err(mpsc::TryRecvError::Empty) if helper.help() => {}
+            Err(mpsc::TryRecvError::Empty) => return take.recv().ok(),
+        }
+    }
+}
+
+/// Reads several traces side by side: always the one whose next record is due first.
+fn merged<S: Source>(
+    readers: &mut [Ordered<S>],
+    timeline: &Timeline,
+    mut take: impl FnMut(&Record<'_>, usize),
+) -> std::result::Result<(), (usize, etl_format::Error)> {
+    let mut due = Vec::new();
+    for (index, reader) in readers.iter_mut().enumerate() {
+        due.push(reader.next_timestamp().map_err(|e| (index, e))?);
+    }
+    loop {
+        let next = due.iter().enumerate().filter_map(|(index, timestamp)| {
+            Some((timeline.timestamp(index, (*timestamp)?), index))
+        });
+        let Some((_, index)) = next.min() else { return Ok(()) };
+        let (Some(reader), Some(due)) = (readers.get_mut(index), due.get_mut(index)) else {
+            return Ok(());
+        };
+        if let Some(record) = reader.next_record().map_err(|e| (index, e))? {
+            take(&record, index);
+        }
+        *due = reader.next_timestamp().map_err(|e| (index, e))?;
+    }
+}

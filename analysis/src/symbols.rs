@@ -1,0 +1,294 @@
+//! What is at an address of a process at a time.
+//!
+//! [`Symbols::read`] reads a trace once, whatever the order in which it tells of things: a rundown at
+//! its end explains the samples before it. [`Symbols::index`] then finds the owner of an address at its own time: code that was
+//! unloaded, and the other code that got its place, are told apart.
+//!
+//! Addresses are judged by the same ranges that [`crate::verify`] judges coverage by. What is at an
+//! address is the code of a method, if an event tells of any there at that time; else an image of the
+//! process, else one of the kernel. Names are kept for each method of the trace: some 100 bytes for each,
+//! and each text once.
+//!
+//! ```no_run
+//! use etl_analysis::symbols::{Symbol, Symbols};
+//!
+//! let file = std::fs::File::open("trace.etl")?;
+//! let symbols = Symbols::read(etl_format::read::FileSource::new(file)?)?;
+//! let index = symbols.index();
+//! // A process id, an address, and the raw timestamp of the record that names it.
+//! match index.at(4312, 0x7ffd_1234_5678, 15_223_344) {
+//!     Some(Symbol::Method(method)) => {
+//!         let module = method.module.map_or("?", |m| m.path);
+//!         println!("{module}!{}.{} version {:?}", method.namespace, method.name, method.version);
+//!     }
+//!     Some(Symbol::Image(image)) => println!("{}+{:#x}", image.path, image.offset),
+//!     _ => println!("nothing that the trace tells of"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use etl_format::Clock;
+use etl_format::read::Source;
+
+use crate::address::{History, Range, Tag};
+use crate::events::clr::Pdb;
+use crate::machine::images::ImageId;
+use crate::machine::names::{ClrKey, Names};
+use crate::{Analysis, Machine, Recording, Result};
+
+/// What a trace tells of addresses.
+#[derive(Debug)]
+pub struct Symbols {
+    machine: Machine,
+}
+
+/// What is at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Symbol<'a> {
+    /// Code of a method.
+    Method(Method<'a>),
+    /// A native image, and no method that the trace tells of.
+    Image(Image<'a>),
+}
+
+/// Code of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method<'a> {
+    /// The CLR of the process that it belongs to.
+    pub clr: u16,
+    /// Identifies the method within its CLR (`MethodID`).
+    pub id: u64,
+    /// Metadata token; 0 for what has none.
+    pub token: u32,
+    /// Namespace and type; empty where no event names the method.
+    pub namespace: &'a str,
+    /// Name; empty where no event names the method: its token and module do then.
+    pub name: &'a str,
+    /// Signature; empty where no event names the method.
+    pub signature: &'a str,
+    /// Which version of the method's code this is (`ReJITID`): 0 for the first, another number for what a
+    /// tier or a profiler had compiled later. `None` where the events are too old to tell.
+    pub version: Option<u64>,
+    /// Whether the code was compiled at run time.
+    pub jitted: bool,
+    /// Whether the method was made at run time and has no metadata.
+    pub dynamic: bool,
+    /// First address of this piece of code: a method may have a hot and a cold one.
+    pub start: u64,
+    /// Address behind its last one.
+    pub end: u64,
+    /// Timestamp of its load; `None` where an enumeration alone tells of it.
+    pub from: Option<i64>,
+    /// Timestamp of its unload; `None` where it was there to the end.
+    pub to: Option<i64>,
+    /// Its module; `None` for helpers of the runtime, and where no event tells of the module.
+    pub module: Option<Module<'a>>,
+}
+
+/// A module of a CLR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Module<'a> {
+    /// Identifies it within its CLR (`ModuleID`).
+    pub id: u64,
+    /// Path of its IL; the name where it was made at run time.
+    pub path: &'a str,
+    /// Path of its native image; empty where it has none.
+    pub native_path: &'a str,
+    /// PDB of its IL.
+    pub il_pdb: Option<Pdb>,
+    /// PDB of its native image.
+    pub native_pdb: Option<Pdb>,
+    /// Full name of its assembly; empty where no event tells of the assembly.
+    pub assembly: &'a str,
+    /// Name of its application domain; empty where no event tells of the domain.
+    pub domain: &'a str,
+}
+
+/// A native image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image<'a> {
+    /// Path of its file; empty where the trace does not tell.
+    pub path: &'a str,
+    /// Its first address.
+    pub start: u64,
+    /// Address behind its last one.
+    pub end: u64,
+    /// How far behind its first address.
+    pub offset: u64,
+    /// Whether it is one of the kernel's, which all processes see.
+    pub kernel: bool,
+    /// Its PDB, where a merge told of it.
+    pub pdb: Option<Pdb>,
+}
+
+impl fmt::Display for Symbol<'_> {
+    /// `module!Namespace.Type.Method`, or `image+0x1234`; files without their paths.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = |path: &'_ str| {
+            let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
+            if name.is_empty() { "?".to_owned() } else { name.to_owned() }
+        };
+        match self {
+            Symbol::Method(m) => {
+                let module = file(m.module.map_or("", |module| module.path));
+                match (m.namespace, m.name) {
+                    ("", "") => write!(f, "{module}!{:#010x}", m.token),
+                    ("", name) => write!(f, "{module}!{name}"),
+                    (namespace, name) => write!(f, "{module}!{namespace}.{name}"),
+                }
+            }
+            Symbol::Image(image) => write!(f, "{}+{:#x}", file(image.path), image.offset),
+        }
+    }
+}
+
+impl Symbols {
+    /// Reads a trace. Damage does not end the reading.
+    ///
+    /// # Errors
+    /// When the bytes are no trace at all, or the medium fails.
+    pub fn read<S: Source>(source: S) -> Result<Self> {
+        Self::read_together(vec![source])
+    }
+
+    /// Reads several files as one recording: the runtime session's and the rundown's, say. Timestamps are
+    /// then those of [`Symbols::clock`].
+    ///
+    /// # Errors
+    /// As [`Symbols::read`].
+    pub fn read_together<S: Source>(sources: Vec<S>) -> Result<Self> {
+        let mut recording = Recording::open(sources.into_iter().map(|source| (source, "")))?;
+        let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
+        Ok(Symbols { machine })
+    }
+
+    /// The clock of the timestamps: raw timestamps where all files have the same clock, else FILETIMEs.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.machine.clock
+    }
+
+    /// All else that was gathered.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Makes everything ready to be searched: sorts what has gone.
+    #[must_use]
+    pub fn index(&self) -> Index<'_> {
+        let mut by_pid: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        let mut spaces = Vec::new();
+        for (index, process) in self.machine.processes.iter().enumerate() {
+            by_pid.entry(process.pid).or_default().push(index);
+            spaces.push((process.code.history(), process.images.history()));
+        }
+        let kernel = self.machine.kernel_images().history();
+        Index { machine: &self.machine, by_pid, spaces, kernel }
+    }
+}
+
+/// Finds what is at addresses.
+#[derive(Clone, Debug)]
+pub struct Index<'a> {
+    machine: &'a Machine,
+    /// Indices of processes, in the order in which they had the id.
+    by_pid: BTreeMap<u32, Vec<usize>>,
+    /// Code and images, by process.
+    spaces: Vec<(History<'a>, History<'a>)>,
+    kernel: History<'a>,
+}
+
+impl<'a> Index<'a> {
+    /// What was at an address of a process when the clock stood at `timestamp`; `None` for what the trace
+    /// tells nothing of.
+    #[must_use]
+    pub fn at(&self, pid: u32, address: u64, timestamp: i64) -> Option<Symbol<'a>> {
+        let process = self.process(pid, timestamp);
+        let space = process.and_then(|index| Some((index, self.spaces.get(index)?)));
+        if let Some((index, (code, images))) = space {
+            if let Some(range) = code.range(address, timestamp, timestamp) {
+                return Some(Symbol::Method(self.method(index, &range, timestamp)?));
+            }
+            if let Some(range) = images.range(address, timestamp, timestamp) {
+                return Some(Symbol::Image(self.image(address, &range)));
+            }
+        }
+        let range = self.kernel.range(address, timestamp, timestamp)?;
+        Some(Symbol::Image(self.image(address, &range)))
+    }
+
+    /// The process that had an id at a time.
+    fn process(&self, pid: u32, timestamp: i64) -> Option<usize> {
+        let indices = self.by_pid.get(&pid)?;
+        let had = |index: &&usize| {
+            let process = self.machine.processes.get(**index);
+            process.and_then(|p| p.started).is_none_or(|started| started <= timestamp)
+        };
+        indices.iter().rev().find(had).or(indices.first()).copied()
+    }
+
+    fn names(&self) -> Option<&'a Names> {
+        self.machine.names.as_ref()
+    }
+
+    fn method(&self, process: usize, range: &Range, timestamp: i64) -> Option<Method<'a>> {
+        let names = self.names()?;
+        let clr = (process, range.tag.instance);
+        let method = names.method_at(range.tag.id)?;
+        let [namespace, name, signature] = names.names_of(method);
+        Some(Method {
+            clr: clr.1,
+            id: method.id,
+            token: method.token,
+            namespace,
+            name,
+            signature,
+            version: method.version,
+            jitted: range.tag.has(Tag::JITTED),
+            dynamic: range.tag.has(Tag::DYNAMIC),
+            start: range.start,
+            end: range.end,
+            from: range.from,
+            to: range.to,
+            module: self.module(clr, method.module, timestamp),
+        })
+    }
+
+    fn module(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<Module<'a>> {
+        let names = self.names()?;
+        let module = names.module_at(clr, id, timestamp)?;
+        let [path, native_path] = names.paths_of(module);
+        let (assembly, domain) = names.assembly(clr, module.assembly).unwrap_or_default();
+        Some(Module {
+            id,
+            path,
+            native_path,
+            il_pdb: module.il_pdb,
+            native_pdb: module.native_pdb,
+            assembly,
+            domain: names.domain(clr, domain).unwrap_or_default(),
+        })
+    }
+
+    fn image(&self, address: u64, range: &Range) -> Image<'a> {
+        let images = &self.machine.images;
+        let image = images.get(range.tag.id);
+        let pdb = match image.and_then(|image| images.id_of(image)) {
+            Some(ImageId::Pdb(pdb)) => Some(pdb),
+            _ => None,
+        };
+        Image {
+            path: self.names().map_or("", |names| names.image_path(range.tag.id)),
+            start: range.start,
+            end: range.end,
+            offset: address.saturating_sub(range.start),
+            kernel: image.is_some_and(|image| image.pid == 0 || image.pid == 4),
+            pdb,
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! What the sessions were enabled with: as the user tells it, as the trace records it, or as it can be
+//! inferred from what was seen.
+
+use std::collections::BTreeMap;
+
+use etl_format::Guid;
+use etl_format::cursor::{Bytes, Cursor};
+use etl_format::read::{EventHeader, Record};
+use etl_schema::controller::{Action, CommandLine, LineError};
+use etl_schema::enable::{Enablement, EventKey};
+use etl_schema::tables::Registry;
+use foldhash::HashMap;
+
+use etl_analysis::events::clr;
+use etl_analysis::machine::Counted;
+
+/// The EventSource by which PerfView tells what it turned on.
+const PERFVIEW: Guid =
+    Guid::new(0xa8a7_1ac1, 0x040f, 0x54a2, [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61]);
+/// Microsoft-Windows-Kernel-EventTracing.
+const EVENT_TRACING: Guid =
+    Guid::new(0xb675_ec37, 0xbdb6, 0x4648, [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2]);
+/// The event by which an `EventSource` tells its manifest: it is given to every session.
+pub(super) const MANIFEST: u16 = 0xfffe;
+
+/// How an enablement is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Knowledge {
+    /// The user told it: it is all there was for this provider.
+    Told,
+    /// The trace records it; another one may have gone unrecorded.
+    Recorded,
+    /// It is the smallest that explains what was seen.
+    Inferred,
+}
+
+impl Knowledge {
+    /// The lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Knowledge::Told => "told",
+            Knowledge::Recorded => "recorded",
+            Knowledge::Inferred => "inferred",
+        }
+    }
+}
+
+/// How a session enabled a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enabled {
+    /// The provider.
+    pub provider: Guid,
+    /// Level and masks; `None` where only the fact is recorded.
+    pub with: Option<Enablement>,
+    /// How it is known.
+    pub knowledge: Knowledge,
+    /// Since when, as a timestamp of the trace, where it is known.
+    pub at: Option<i64>,
+    /// Since when, as FILETIME, where somebody told it: a scenario's truth.
+    pub since: Option<i64>,
+    /// Whether it holds for some processes or some ids only: silence proves nothing then.
+    pub limited: bool,
+    /// The session, where it is recorded.
+    pub session: Option<String>,
+}
+
+impl Enabled {
+    /// What a user told: `GUID-or-name:mask:level`, mask and level as in the command lines of xperf,
+    /// both of which may be left out; several joined by `+`; or a whole command line of `xperf`,
+    /// `logman` or `tracelog`. For the CLR's providers `runtime` and `rundown` are enough.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Vec<Self>, String> {
+        let first = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        let tool = first.trim_end_matches(".exe");
+        if ["xperf", "logman", "tracelog"].iter().any(|name| tool.ends_with(name)) {
+            return Self::line(text);
+        }
+        text.split('+').map(Self::one).collect()
+    }
+
+    /// What a command line enables.
+    fn line(text: &str) -> Result<Vec<Self>, String> {
+        let line: CommandLine = text.parse().map_err(|e: LineError| e.to_string())?;
+        let mut out = Vec::new();
+        for action in &line.actions {
+            let (session, providers) = match action {
+                Action::Start(s) | Action::Create(s) | Action::Update(s) => (&s.name, &s.providers),
+                Action::Enable { session, providers, .. } => (session, providers),
+                _ => continue,
+            };
+            for spec in providers {
+                let registry = Registry::builtin();
+                let provider = spec.provider.guid(registry).ok_or_else(|| {
+                    format!("the GUID of {:?} is not known: write it instead", spec.provider)
+                })?;
+                let with = Some(spec.enablement(registry)?);
+                let (knowledge, session) = (Knowledge::Told, Some(session.clone()));
+                let (at, since, limited) = (None, None, false);
+                out.push(Enabled { provider, with, knowledge, at, since, limited, session });
+            }
+        }
+        if out.is_empty() { Err("the line enables no provider".to_owned()) } else { Ok(out) }
+    }
+
+    /// One provider.
+    fn one(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default().trim();
+        let provider = provider(name).ok_or_else(|| {
+            format!("{name:?} is neither a GUID nor a provider of the tables (see `etlkit spec`)")
+        })?;
+        let any = match parts.next().map(str::trim) {
+            None | Some("" | "*") => 0,
+            Some(mask) => number(mask).ok_or_else(|| format!("{mask:?} is not a mask"))?,
+        };
+        let level = match parts.next().map(str::trim) {
+            None | Some("" | "*") => 0,
+            Some(level) => number(level)
+                .and_then(|n| u8::try_from(n).ok())
+                .ok_or_else(|| format!("{level:?} is not a level from 0 to 255"))?,
+        };
+        // xperf allows for stack options behind the level; they filter nothing.
+        if let Some(rest) = parts.next().filter(|rest| !rest.contains("stack")) {
+            return Err(format!("{rest:?} is one part too many"));
+        }
+        let with = Some(Enablement::new(level, any));
+        let (knowledge, session) = (Knowledge::Told, None);
+        Ok(Enabled { provider, with, knowledge, at: None, since: None, limited: false, session })
+    }
+}
+
+/// A provider by GUID, by name, or by one of the short names `runtime` and `rundown`.
+fn provider(name: &str) -> Option<Guid> {
+    if name.is_empty() {
+        return None;
+    }
+    if let Ok(guid) = name.trim_matches(['{', '}']).parse() {
+        return Some(guid);
+    }
+    match name.to_ascii_lowercase().as_str() {
+        "runtime" => Some(clr::RUNTIME),
+        "rundown" => Some(clr::RUNDOWN),
+        _ => Registry::builtin().find(name).map(|provider| provider.guid),
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// What the enable rule looks at of an event, and its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    provider: Guid,
+    keyword: u64,
+    id: u16,
+    level: u8,
+}
+
+/// Events that were seen, by what the enable rule looks at; and enablements that the trace records.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    seen: Vec<(Key, Counted)>,
+    /// Where each kind stands in `seen`.
+    places: HashMap<Key, usize>,
+    /// Whether some kinds of events were not kept, since there were too many.
+    pub overflowed: bool,
+    /// Enablements, told ones first, in the order in which they appeared.
+    pub enabled: Vec<Enabled>,
+    /// Whether PerfView's rundown has begun: what it turns on then is the rundown provider.
+    rundown: bool,
+    /// Names of sessions, as the trace records them.
+    pub sessions: Vec<(i64, String)>,
+}
+
+impl Admission {
+    /// Nothing seen yet, with what the user told.
+    #[must_use]
+    pub fn new(told: &[Enabled], clock: &etl_format::Clock) -> Self {
+        let mut enabled = told.to_vec();
+        for told in &mut enabled {
+            told.at = told.since.map(|since| clock.timestamp_at(since)).or(told.at);
+        }
+        Admission {
+            seen: Vec::new(),
+            places: HashMap::default(),
+            overflowed: false,
+            enabled,
+            rundown: false,
+            sessions: Vec::new(),
+        }
+    }
+
+    /// Most kinds of events that are kept.
+    const KINDS: usize = 1 << 16;
+    /// Most enablements that are kept.
+    const ENABLED: usize = 1 << 12;
+
+    /// Where the kind of an event is counted; `None` when there is no room for one more.
+    pub(super) fn place(&mut self, header: &EventHeader) -> Option<usize> {
+        let (provider, d) = (header.provider, header.descriptor);
+        let key = Key { provider, keyword: d.keyword, id: d.id, level: d.level };
+        if let Some(&place) = self.places.get(&key) {
+            return Some(place);
+        }
+        if self.seen.len() >= Self::KINDS {
+            return None;
+        }
+        self.seen.push((key, Counted::default()));
+        self.places.insert(key, self.seen.len() - 1);
+        Some(self.seen.len() - 1)
+    }
+
+    /// Counts an event of the kind at a place.
+    #[inline]
+    pub(super) fn count(&mut self, place: Option<u32>, timestamp: i64) {
+        match place.and_then(|place| self.seen.get_mut(place as usize)) {
+            Some((_, counted)) => counted.add(timestamp),
+            None => self.overflowed = true,
+        }
+    }
+
+    /// Whether an event is of those that tell what sessions were enabled with.
+    pub(super) fn is_telling(header: &EventHeader) -> bool {
+        let provider = header.provider;
+        provider == PERFVIEW || provider == EVENT_TRACING && header.descriptor.id == 14
+    }
+
+    /// Takes in an event of those that tell what sessions were enabled with.
+    #[cold]
+    pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
+        if header.provider == PERFVIEW {
+            self.perfview(header.descriptor.id, record.payload(), timestamp);
+        } else {
+            self.event_tracing(record.payload(), timestamp);
+        }
+    }
+
+    fn push(
+        &mut self,
+        provider: Guid,
+        with: Option<(u8, u64)>,
+        timestamp: i64,
+        session: Option<String>,
+    ) {
+        if self.enabled.len() < Self::ENABLED {
+            let with = with.map(|(level, any)| Enablement::new(level, any));
+            let (knowledge, at) = (Knowledge::Recorded, Some(timestamp));
+            let (since, limited) = (None, false);
+            self.enabled.push(Enabled { provider, with, knowledge, at, since, limited, session });
+        }
+    }
+
+    /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 what it turns the
+    /// CLR on with, 14 what it turns another provider on with.
+    fn perfview(&mut self, id: u16, payload: &[u8], timestamp: i64) {
+        let mut c = Cursor::new(payload);
+        match id {
+            4 => self.rundown = true,
+            11 => {
+                if let Some(name) = c.utf16z()
+                    && self.sessions.len() < Self::ENABLED
+                {
+                    self.sessions.push((timestamp, text(name)));
+                }
+            }
+            13 => {
+                let (Some(any), Some(level)) = (c.u64(), c.u32()) else { return };
+                let provider = if self.rundown { clr::RUNDOWN } else { clr::RUNTIME };
+                self.push(
+                    provider,
+                    Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
+                    timestamp,
+                    None,
+                );
+            }
+            14 => {
+                let Some(_name) = c.utf16z() else { return };
+                let (Some(guid), Some(level), Some(any)) = (c.guid(), c.u32(), c.u64()) else {
+                    return;
+                };
+                self.push(
+                    guid,
+                    Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
+                    timestamp,
+                    None,
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// A provider was enabled: its GUID and the session's name. Masks are not told.
+    fn event_tracing(&mut self, payload: &[u8], timestamp: i64) {
+        let mut c = Cursor::new(payload);
+        let Some(provider) = payload.guid_at(0) else { return };
+        c.take(16);
+        let session = c.utf16z().map(text);
+        self.push(provider, None, timestamp, session);
+    }
+
+    /// Providers that were seen, in the order of their GUIDs, with their events' kinds.
+    #[must_use]
+    pub fn providers(&self) -> BTreeMap<Guid, Vec<(EventKey, Counted)>> {
+        let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut keys = self.seen.clone();
+        keys.sort_unstable_by_key(|(key, _)| *key);
+        for (key, counted) in keys {
+            let event = EventKey { id: key.id, level: key.level, keyword: key.keyword };
+            out.entry(key.provider).or_default().push((event, counted));
+        }
+        out
+    }
+
+    /// The known enablements of a provider whose masks are known.
+    pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> {
+        let own = self.enabled.iter().filter(move |e| e.provider == provider);
+        own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
+    }
+
+    /// Kinds of events that none of the known enablements of their provider admits; nothing for
+    /// providers of which none is known.
+    #[must_use]
+    pub fn not_admitted(&self) -> Vec<(Guid, EventKey, Counted, Knowledge)> {
+        let mut out = Vec::new();
+        for (provider, kinds) in self.providers() {
+            let Some(knowledge) = self.of(provider).map(|(e, _)| e.knowledge).min() else {
+                continue;
+            };
+            for (event, counted) in kinds {
+                if event.id != MANIFEST && !self.of(provider).any(|(_, with)| with.admits(&event)) {
+                    out.push((provider, event, counted, knowledge));
+                }
+            }
+        }
+        out
+    }
+
+    /// Since when a keyword is known to have been on for a provider: `i64::MIN` when the user told it,
+    /// the time of the record, or of the first event that only this keyword admits.
+    #[must_use]
+    pub fn on_since(&self, provider: Guid, keyword: u64) -> Option<i64> {
+        let admits = |with: &Enablement| with.any == 0 || with.any & keyword != 0;
+        let known = self.of(provider).filter(|(e, with)| !e.limited && admits(with));
+        let known = known.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
+        let seen = self.seen.iter().filter(|(key, _)| {
+            key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0
+        });
+        known.into_iter().chain(seen.filter_map(|(_, counted)| counted.first)).min()
+    }
+}
+
+fn text(units: &[u8]) -> String {
+    let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_tells() {
+        let told = |text: &str| Enabled::parse(text).unwrap().remove(0);
+        let rundown = told("a669021c-c450-4609-a035-5af59af4df18:0x138:5");
+        assert_eq!(rundown.provider, clr::RUNDOWN);
+        assert_eq!(rundown.with, Some(Enablement::new(5, 0x138)));
+        let runtime = told("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'");
+        assert_eq!(
+            (runtime.provider, runtime.with),
+            (clr::RUNTIME, Some(Enablement::new(5, 0x1ccbd)))
+        );
+        assert_eq!(told("runtime").with, Some(Enablement::new(0, 0)));
+        assert_eq!(Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(), 2);
+        for wrong in ["", "nobody:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
+            assert!(Enabled::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_whole_command_line_tells_as_much() {
+        let line =
+            "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
+        let told = Enabled::parse(line).unwrap();
+        let [runtime] = told.as_slice() else { panic!("one provider") };
+        assert_eq!(runtime.provider, clr::RUNTIME);
+        assert_eq!(runtime.with, Some(Enablement::new(5, 0x1ccbd)));
+        assert_eq!(runtime.session.as_deref(), Some("clr"));
+        assert!(Enabled::parse("xperf -stop clr").is_err());
+        assert!(Enabled::parse("logman").is_err());
+    }
+}

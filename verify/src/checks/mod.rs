@@ -1,0 +1,202 @@
+//! What is gathered of a trace besides its machine, for rules alone: enablements, payload sizes, stacks
+//! and their events, activities.
+
+mod activity;
+pub(crate) mod enablement;
+pub(crate) mod infer;
+mod kinds;
+pub(crate) mod missing_stacks;
+pub(crate) mod payload;
+mod sizes;
+mod stack_pairs;
+
+use std::ops::Deref;
+
+use etl_analysis::events::clr;
+use etl_analysis::{ClrSeen, Machine, Observer, RecordObserver};
+use etl_format::Guid;
+use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_schema::tables::Profile;
+
+use activity::Activities;
+use enablement::{Admission, Enabled};
+use kinds::Kinds;
+use missing_stacks::Kind;
+use payload::Payloads;
+use sizes::Sizes;
+use stack_pairs::{StackPairs, Whose};
+
+/// What rules look at: the machine, and what only they ask for.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    machine: Machine,
+    /// What the sessions were enabled with, and what was seen.
+    pub admission: Admission,
+    /// How the CLR's stacks match their events.
+    pub stacks: StackPairs,
+    /// Activities.
+    pub activities: Activities,
+    /// Payloads that do not fit.
+    pub payloads: Payloads,
+}
+
+impl Deref for Facts {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+impl Facts {
+    /// What a pass found.
+    pub fn new(
+        machine: Machine,
+        records: RecordChecks<impl FnMut(&Record<'_>)>,
+        stacks: StackChecks,
+    ) -> Self {
+        let mut payloads = records.payloads;
+        payloads.add(stacks.sizes);
+        Facts {
+            machine,
+            admission: records.admission,
+            stacks: stacks.pairs,
+            activities: records.activities,
+            payloads,
+        }
+    }
+
+    /// The name of a provider, or its GUID.
+    pub fn provider_name(&self, provider: Guid) -> String {
+        match provider {
+            clr::RUNTIME => "Microsoft-Windows-DotNETRuntime".to_owned(),
+            clr::RUNDOWN => "Microsoft-Windows-DotNETRuntimeRundown".to_owned(),
+            _ => {
+                let name = self.payloads.store().provider_name(provider);
+                name.map_or_else(|| provider.to_string(), str::to_owned)
+            }
+        }
+    }
+}
+
+/// What needs no state of the machine: kinds of events, enablements, activities, payloads.
+#[derive(Debug)]
+pub(crate) struct RecordChecks<W> {
+    kinds: Kinds,
+    admission: Admission,
+    activities: Activities,
+    payloads: Payloads,
+    /// As it was before the pass.
+    enabled: Admission,
+    tables: Profile,
+    watch: W,
+}
+
+impl<W: FnMut(&Record<'_>)> RecordChecks<W> {
+    /// Nothing seen yet. `watch` is shown every record.
+    pub fn new(told: &[Enabled], clock: &etl_format::Clock, tables: Profile, watch: W) -> Self {
+        RecordChecks {
+            kinds: Kinds::default(),
+            admission: Admission::new(told, clock),
+            activities: Activities::default(),
+            payloads: Payloads::new(tables),
+            enabled: Admission::new(told, clock),
+            tables,
+            watch,
+        }
+    }
+}
+
+impl<W: FnMut(&Record<'_>)> RecordObserver for RecordChecks<W> {
+    #[inline(always)]
+    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
+        (self.watch)(record);
+        let RecordChecks { kinds, admission, activities, payloads, .. } = self;
+        let plain = sizes::is_plain(header);
+        activities.event(header, if plain { None } else { related(record) }, time);
+        let Some(kind) = kinds.of(record, header, admission, payloads) else { return };
+        admission.count(kind.place, time);
+        if kind.tells {
+            admission.learn(record, header, time);
+        }
+        let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
+        if plain && kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
+            payloads.checked += 1;
+        } else {
+            payloads.event(record, header, kind, time);
+        }
+    }
+
+    #[inline]
+    fn other(&mut self, record: &Record<'_>, _: i64) {
+        (self.watch)(record);
+        if !record.is_kernel() {
+            self.payloads.learn(record);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.kinds = Kinds::default();
+        self.admission = self.enabled.clone();
+        self.activities = Activities::default();
+        self.payloads = Payloads::new(self.tables);
+    }
+}
+
+/// The activity that an event's comes from.
+#[inline(never)]
+fn related(record: &Record<'_>) -> Option<Guid> {
+    let items = record.extended().filter_map(|item| match item {
+        ExtendedItem::RelatedActivity(parent) => Some(parent),
+        _ => None,
+    });
+    items.last()
+}
+
+/// What needs the processes of events: stacks and their events, and payloads that decoding measures.
+#[derive(Debug)]
+pub(crate) struct StackChecks {
+    sizes: Sizes,
+    pairs: StackPairs,
+    tables: Profile,
+}
+
+impl StackChecks {
+    /// Nothing seen yet.
+    pub fn new(tables: Profile) -> Self {
+        StackChecks { sizes: Sizes::new(tables), pairs: StackPairs::default(), tables }
+    }
+}
+
+impl Observer for StackChecks {
+    #[inline]
+    fn clr_event(&mut self, event: &ClrSeen<'_>) {
+        if let Some(payload) = event.payload {
+            self.sizes.event(event, payload);
+        }
+        let ClrSeen { tid, rundown, time, .. } = *event;
+        let whose = Whose { tid, rundown, process: event.process.unwrap_or(usize::MAX) };
+        match event.stack {
+            Some(counts) => self.pairs.stack(whose, counts, time, event.begun),
+            None => {
+                let kind =
+                    event.process.and_then(|_| Kind::with_stack(rundown, event.id, event.version));
+                self.pairs.event(whose, kind, time);
+            }
+        }
+    }
+
+    #[inline]
+    fn kernel_stack(&mut self, event_time: i64, logged: i64) {
+        self.pairs.kernel(event_time, logged);
+    }
+
+    #[inline]
+    fn thread_changed(&mut self, tid: u32) {
+        self.pairs.forget(tid);
+    }
+
+    fn restart(&mut self) {
+        *self = StackChecks::new(self.tables);
+    }
+}

@@ -1,0 +1,159 @@
+//! Payloads against what is known of their events' layouts.
+
+use std::collections::BTreeMap;
+
+use etl_analysis::events::clr;
+use etl_analysis::machine::Counted;
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::read::{EventDescriptor, EventHeader, Record};
+use etl_schema::Identity;
+use etl_schema::decode::Decoder;
+use etl_schema::store::SchemaStore;
+use etl_schema::tables::{Profile, Registry};
+
+use super::kinds::Kind;
+use super::sizes;
+
+/// Provider, id and version of an event.
+pub type EventId = (Guid, u16, u8);
+
+/// Payloads that do not fit their events' layouts.
+#[derive(Debug, Default)]
+pub struct Payloads {
+    /// Payloads that end before their last field.
+    pub short: BTreeMap<EventId, Counted>,
+    /// Payloads that go on behind their last field.
+    pub long: BTreeMap<EventId, Counted>,
+    /// Versions of events that the tables have other versions of.
+    pub unknown_version: BTreeMap<EventId, Counted>,
+    /// Events of the CLR whose level and keywords are not those of the tables.
+    pub descriptor: BTreeMap<EventId, Counted>,
+    /// Payloads that were compared.
+    pub checked: u64,
+    store: SchemaStore,
+    tables: Profile,
+}
+
+impl Payloads {
+    /// Most kinds of events that are told of each.
+    const KINDS: usize = 1 << 12;
+
+    /// Compares with these tables.
+    #[must_use]
+    pub fn new(tables: Profile) -> Self {
+        let store = SchemaStore::default().with_profile(tables);
+        Payloads { store, tables, ..Payloads::default() }
+    }
+
+    /// Takes from a record what it says about layouts.
+    #[inline]
+    pub fn learn(&mut self, record: &Record<'_>) {
+        self.store.learn(record);
+    }
+
+    /// Takes in an event of a kind.
+    pub(super) fn event(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        kind: &Kind,
+        timestamp: i64,
+    ) {
+        self.store.learn_event(header, record);
+        let (provider, d) = (header.provider, header.descriptor);
+        let id = (provider, d.id, d.version);
+        let (decoder, misfit) = match kind.decoder.filter(|_| sizes::is_plain(header)) {
+            Some(decoder) => (decoder, kind.misfit),
+            None => match self.store.decoder(record) {
+                Some(decoder) => (decoder, self.is_misfit(provider, d, decoder)),
+                None => {
+                    if kind.other_version {
+                        count(&mut self.unknown_version, id, timestamp);
+                    }
+                    return;
+                }
+            },
+        };
+        self.checked += 1;
+        if misfit {
+            count(&mut self.descriptor, id, timestamp);
+        }
+        if kind.elsewhere && sizes::is_plain(header) {
+            return;
+        }
+        let (payload, pointers) =
+            (record.payload(), record.pointer_size().unwrap_or(PointerSize::P8));
+        if decoder.fixed_size(pointers) == Some(payload.len()) {
+            return;
+        }
+        let note = decoder.check(payload, pointers);
+        let list = if note.is_short() {
+            &mut self.short
+        } else if note.is_exact() {
+            return;
+        } else {
+            &mut self.long
+        };
+        count(list, id, timestamp);
+    }
+
+    /// Whether payloads are compared with those of the shipped runtimes.
+    pub(super) fn is_as_shipped(&self) -> bool {
+        self.tables == Profile::Shipped
+    }
+
+    /// What the tables have for an event.
+    pub(super) fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
+        self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
+    }
+
+    /// Whether an event is one of the CLR's whose level and keywords are neither those of its schema nor those
+    /// that an older runtime gave it.
+    pub(super) fn is_misfit(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
+        let clr = provider == clr::RUNTIME || provider == clr::RUNDOWN;
+        let schema = decoder.schema();
+        clr && (schema.level.value, schema.keywords) != (d.level, keyword(d))
+            && !self.was(provider, d)
+    }
+
+    /// Whether the tables have other versions of an event, should they not have this one.
+    pub(super) fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
+        let provider = Registry::profile(self.tables).provider(provider);
+        provider.is_some_and(|p| {
+            p.events.iter().any(|e| {
+                matches!(e.schema.identity, Identity::Modern { id: other, .. } if other == d.id)
+            })
+        })
+    }
+
+    /// Whether an older runtime gave the event this level and these keywords.
+    fn was(&self, provider: Guid, d: EventDescriptor) -> bool {
+        let key = Identity::Modern { id: d.id, version: d.version };
+        let event = Registry::profile(self.tables).event(provider, key);
+        event.is_some_and(|e| e.older == Some((d.level, keyword(d))))
+    }
+
+    /// Takes in what was found elsewhere.
+    pub(super) fn add(&mut self, mut sizes: sizes::Sizes) {
+        self.short.append(&mut sizes.short);
+        self.long.append(&mut sizes.long);
+    }
+
+    /// What is known of names.
+    #[must_use]
+    pub fn store(&self) -> &SchemaStore {
+        &self.store
+    }
+}
+
+/// The keywords of the provider's own; the upper 16 bits are for channels and the like.
+fn keyword(d: EventDescriptor) -> u64 {
+    d.keyword & 0x0000_ffff_ffff_ffff
+}
+
+fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, timestamp: i64) {
+    if list.len() < Payloads::KINDS || list.contains_key(&id) {
+        list.entry(id).or_default().add(timestamp);
+    }
+}
