@@ -9,7 +9,7 @@ use etl_schema::store::SchemaStore;
 
 use crate::error::Failure;
 use crate::escape::Printable;
-use crate::names;
+use etl_schema::providers;
 
 /// Selects events; every kind of condition that is given must hold, and of several values of one
 /// kind any.
@@ -93,7 +93,7 @@ impl FilterArgs {
                 .hint("--from 1.5 --to 2 takes half a second"));
         }
         for provider in &self.provider {
-            match provider.parse().ok().or_else(|| names::by_name(provider)) {
+            match provider.parse().ok().or_else(|| providers::by_name(provider)) {
                 Some(guid) => filter.providers.push(guid),
                 // Not known beforehand: its events may tell it.
                 None => filter.names.push(provider.clone()),
@@ -216,7 +216,7 @@ impl Filter {
         (self.providers.is_empty() && self.names.is_empty())
             || record.provider().is_some_and(|p| self.providers.contains(&p))
             || (!self.names.is_empty()
-                && names::from_traits(record).is_some_and(|name| self.names_it(name)))
+                && providers::name_in_traits(record).is_some_and(|name| self.names_it(name)))
     }
 
     fn names_it(&self, name: &str) -> bool {

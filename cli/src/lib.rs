@@ -20,7 +20,6 @@ mod escape;
 mod filter;
 mod headless;
 mod input;
-mod names;
 mod output;
 mod problem;
 mod progress;

@@ -101,10 +101,12 @@ fn the_crates_that_recipes_need_are_there() {
     let blocks = blocks(&page);
     let manifest = blocks.iter().find(|b| b.file.as_deref() == Some("Cargo.toml")).unwrap();
     let tree = resolved(&manifest.text);
-    for needed in ["etl-format", "etl-schema", "etl-synth", "etl-verify", "insta", "proptest"] {
+    for needed in
+        ["etl-control", "etl-format", "etl-schema", "etl-synth", "etl-verify", "insta", "proptest"]
+    {
         assert!(tree.contains(&format!("── {needed} feature")), "{needed}: {tree}");
     }
-    assert!(tree.contains("etl-schema feature \"proptest\""), "{tree}");
+    assert!(tree.contains("etl-control feature \"proptest\""), "{tree}");
     // What is not there is found out.
     let wrong = manifest.text.replace("\"proptest\"]", "\"strategies\"]");
     assert!(wrong != manifest.text && std::panic::catch_unwind(|| resolved(&wrong)).is_err());

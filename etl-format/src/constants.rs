@@ -589,10 +589,6 @@ pub const fn group_guid(group: u8) -> Option<Guid> {
     })
 }
 
-/// The kernel session's own GUID: "NT Kernel Logger".
-pub const NT_KERNEL_LOGGER: Guid =
-    Guid::new(0x9e814aad, 0x3204, 0x11d2, [0x9a, 0x82, 0, 0x60, 0x08, 0xa8, 0x69, 0x39]);
-
 /// Names of the kernel groups, by group byte.
 ///
 /// Source: `ntwmi.h` and the kernel's MOF classes.

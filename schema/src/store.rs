@@ -14,6 +14,7 @@
 
 use crate::decode::{Decoder, Fields};
 use crate::model::{EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
+use crate::providers::EVENT_METADATA;
 use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::tracelogging::{self, ProviderTraits};
 use crate::sources::{manifest, trace_event_info};
@@ -25,9 +26,7 @@ use etl_format::read::{EventHeader, Header, Record};
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::sync::{Arc, OnceLock};
 
-/// Events that a merge adds to tell the schemas of others: `TRACE_EVENT_INFO` and maps.
-const EVENT_METADATA: Guid =
-    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
+/// Opcodes of the events of [`EVENT_METADATA`]: `TRACE_EVENT_INFO` and maps.
 const EVENT_INFO: u8 = 32;
 const MAP_INFO: u8 = 33;
 

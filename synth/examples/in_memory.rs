@@ -2,10 +2,11 @@
 //!
 //! `cargo run -p etl-synth --example in_memory`
 
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
 use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku, Work};
 use etl_synth::truth::Gathered;
-use etl_synth::{Memory, RUNDOWN, RUNTIME, SECOND};
+use etl_synth::{Memory, SECOND};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A process with one module of twenty methods, of which fifteen have code before anybody looks.
@@ -18,10 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let app = scenario.process(ProcessPlan::new("App.exe").with_clr(clr));
 
     // Attach, let it compile something, ask for the rundown, stop.
-    let session = SessionPlan::new("clr", "clr.etl").with(RUNTIME, 0x18, 5);
+    let session = SessionPlan::new("clr", "clr.etl").with(CLR_RUNTIME, 0x18, 5);
     scenario.at(SECOND, Action::Start(Box::new(session)));
     scenario.at(2 * SECOND, Action::Work { process: app, work: Work::Jit(5) });
-    let rundown = etl_synth::model::EnablePlan::new(RUNDOWN, 0x138, 5);
+    let rundown = etl_synth::model::EnablePlan::new(CLR_RUNDOWN, 0x138, 5);
     scenario.at(3 * SECOND, Action::Enable { session: "clr".into(), plan: rundown });
     scenario.at(4 * SECOND, Action::Stop { session: "clr".into() });
 

@@ -11,7 +11,8 @@
 //! ```
 //! use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
 //! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku, Work};
-//! use etl_synth::{RUNDOWN, SECOND};
+//! use etl_schema::providers::CLR_RUNDOWN;
+//! use etl_synth::SECOND;
 //!
 //! let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il)
 //!     .with_methods(MethodPlan::many(20, CodeKind::Jitted));
@@ -20,7 +21,7 @@
 //!     .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
 //! let mut scenario = Scenario::new("rundown");
 //! scenario.process(ProcessPlan::new("App.exe").with_clr(clr));
-//! let session = SessionPlan::new("clrRundown", "rundown.etl").with(RUNDOWN, 0x138, 5);
+//! let session = SessionPlan::new("clrRundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
 //! scenario.at(2 * SECOND, Action::Start(Box::new(session)));
 //! scenario.at(3 * SECOND, Action::Stop { session: "clrRundown".into() });
 //! let files = etl_synth::in_memory(&scenario)?;
@@ -86,7 +87,6 @@ pub mod scenario;
 pub mod text;
 pub mod truth;
 
-pub use clr::{RUNDOWN, RUNTIME};
 pub use error::{Error, Result};
 pub use etw::{
     BufferReport, Code, Counted, Fate, Form, ImageIdentity, Memory, Outcome, Raised, Reading,

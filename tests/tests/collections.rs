@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use etl_format::read::{Options, Trace};
+use etl_schema::providers::CLR_RUNTIME;
 use etl_synth::scenario::parse;
 use etl_synth::truth::Gathered;
-use etl_synth::{Memory, RUNTIME, simulate};
+use etl_synth::{Memory, simulate};
 use etl_tests::trace;
 
 /// Ids and versions of the events of a collection, from the request to stop to the end of the restart.
@@ -79,7 +80,7 @@ fn a_collection_takes_the_course_of_a_real_one() {
     let mut records = trace.ordered().unwrap();
     let mut courses = Courses::default();
     while let Some(record) = records.next_record().unwrap() {
-        let Some(d) = record.descriptor().filter(|_| record.provider() == Some(RUNTIME)) else {
+        let Some(d) = record.descriptor().filter(|_| record.provider() == Some(CLR_RUNTIME)) else {
             continue;
         };
         if is_of_collector(d.id, d.level, d.keyword) {

@@ -1,6 +1,6 @@
 //! The page about the enable rule and the function that it describes say the same.
 
-use etl_schema::enable::{ClassicEnablement, Enablement, EventKey, IdFilter, Variant};
+use etl_control::enable::{ClassicEnablement, Enablement, EventKey, IdFilter, Variant};
 
 /// The rows of the table whose head begins with this cell.
 fn table(head: &str) -> Vec<Vec<String>> {

@@ -138,7 +138,7 @@ fn within(record: &Record<'_>, from: f64, to: f64) -> bool {
 }
 
 fn clr_ids(record: &Record<'_>, ids: &[u16]) -> bool {
-    record.provider() == Some(clr::RUNTIME)
+    record.provider() == Some(etl_schema::providers::CLR_RUNTIME)
         && record.descriptor().is_some_and(|d| ids.contains(&d.id))
 }
 

@@ -7,6 +7,7 @@ use etl_format::constants::CompressionFormat;
 use etl_format::read::{FileOrder, Options};
 use etl_format::rewrite::repack::{compress, decompress};
 use etl_format::write::BufferCompressor;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::scenario::parse;
 use etl_tests::{root, trace};
 
@@ -58,9 +59,9 @@ impl Statistics {
                 (_, Some(0x0f2e)) => "samples",
                 (_, Some(hook)) if hook >> 8 == 0x18 => "kernel stacks",
                 (_, Some(_)) => "other kernel events",
-                (Some(etl_synth::RUNTIME), _) if id == 82 => "CLR stacks",
-                (Some(etl_synth::RUNTIME), _) => "CLR runtime",
-                (Some(etl_synth::RUNDOWN), _) => "CLR rundown",
+                (Some(CLR_RUNTIME), _) if id == 82 => "CLR stacks",
+                (Some(CLR_RUNTIME), _) => "CLR runtime",
+                (Some(CLR_RUNDOWN), _) => "CLR rundown",
                 _ => "others",
             };
             *found.groups.entry(group).or_default() += 1;

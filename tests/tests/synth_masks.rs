@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use etl_control::enable::Enablement;
 use etl_format::Guid;
-use etl_schema::enable::Enablement;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::model::{Action, EnablePlan, Scenario, SessionPlan};
 use etl_synth::scenario::parse;
 use etl_synth::truth::{Gathered, KnownEvent};
-use etl_synth::{Memory, RUNDOWN, RUNTIME, SECOND};
+use etl_synth::{Memory, SECOND};
 use proptest::prelude::*;
 
 /// A little of everything that a CLR does: a process that lives throughout, and one that begins and
@@ -389,14 +390,14 @@ fn rundown(asked: Asked, all: &Keys) -> Keys {
 /// All that happens in these lives, as a session sees it that asks for everything but silence.
 static ALL: LazyLock<[[Keys; 2]; 3]> = LazyLock::new(|| {
     let all = |product, provider| keys(&recorded(product, provider, !0x4_0000, 5));
-    PRODUCTS.map(|product| [all(product, RUNTIME), all(product, RUNDOWN)])
+    PRODUCTS.map(|product| [all(product, CLR_RUNTIME), all(product, CLR_RUNDOWN)])
 });
 
 fn hold_in(product: Product, provider: Guid, mask: u64, level: u8) {
     let found = keys(&recorded(product, provider, mask, level));
     let asked = Asked(mask, level);
     let [all_runtime, all_rundown] = &ALL[product as usize];
-    let expected = if provider == RUNTIME {
+    let expected = if provider == CLR_RUNTIME {
         runtime(product, asked, all_runtime)
     } else {
         rundown(asked, all_rundown)
@@ -458,7 +459,7 @@ fn every_combination_of_the_runtime_keywords_that_act_together() {
     // Loader, Jit, NGen, the two enumerations, suppression, stacks.
     for mask in combinations(&[0x8, 0x10, 0x20, 0x40, 0x80, 0x4_0000, 0x4000_0000]) {
         for level in [4, 5] {
-            hold(RUNTIME, mask, level);
+            hold(CLR_RUNTIME, mask, level);
         }
     }
 }
@@ -468,8 +469,8 @@ fn every_combination_of_the_rundown_keywords_that_act_together() {
     // Loader, Jit, NGen, the two rundowns, suppression, maps, threads, stacks.
     for mask in combinations(&[0x8, 0x10, 0x20, 0x40, 0x100, 0x4_0000, 0x2_0000, 0x1_0000]) {
         // A mask of 0 is another thing, and tested below.
-        hold(RUNDOWN, mask | 0x4000_0000, 5);
-        hold(RUNDOWN, mask | 0x800, 4);
+        hold(CLR_RUNDOWN, mask | 0x4000_0000, 5);
+        hold(CLR_RUNDOWN, mask | 0x800, 4);
     }
 }
 
@@ -478,10 +479,10 @@ fn masks_of_the_documents_at_every_level() {
     for level in (0..=7).chain([255]) {
         for mask in [0, u64::MAX, 0xffff_ffff, 0x1CCBD, 0x1FC1F, 0x9C, 0x98, 0x8, 0x10, 0x4000_0000]
         {
-            hold(RUNTIME, mask, level);
+            hold(CLR_RUNTIME, mask, level);
         }
         for mask in [0, u64::MAX, 0xffff_ffff, 0x138, 0xB8, 0x178, 0x78, 0x118, 0x4_0138, 0x40] {
-            hold(RUNDOWN, mask, level);
+            hold(CLR_RUNDOWN, mask, level);
         }
     }
 }
@@ -554,12 +555,12 @@ proptest! {
 
     #[test]
     fn any_mask_and_level_of_the_runtime_provider(mask in mask(NAMED_RUNTIME), level in any::<u8>().prop_map(|l| if l > 40 { l % 7 } else { l })) {
-        hold(RUNTIME, mask, level);
+        hold(CLR_RUNTIME, mask, level);
     }
 
     #[test]
     fn any_mask_and_level_of_the_rundown_provider(mask in mask(NAMED_RUNDOWN), level in any::<u8>().prop_map(|l| if l > 40 { l % 7 } else { l })) {
-        hold(RUNDOWN, mask, level);
+        hold(CLR_RUNDOWN, mask, level);
     }
 }
 
@@ -606,7 +607,7 @@ fn cell(first: (bool, &str), second: (bool, &str)) -> String {
 #[test]
 fn table_1_of_the_documents_cell_by_cell() {
     for (mask, printed) in TABLE_1 {
-        let found = keys(&recorded(Core6, RUNTIME, mask, 5));
+        let found = keys(&recorded(Core6, CLR_RUNTIME, mask, 5));
         let seen = |ids: &[u16], codes: &dyn Fn(Code) -> bool| {
             found.iter().any(|(id, code)| ids.contains(id) && codes(*code))
         };
@@ -632,7 +633,7 @@ fn table_1_of_the_documents_cell_by_cell() {
 #[test]
 fn table_2_of_the_documents_cell_by_cell() {
     for (mask, printed) in TABLE_2 {
-        let found = keys(&recorded(Core6, RUNDOWN, mask, 5));
+        let found = keys(&recorded(Core6, CLR_RUNDOWN, mask, 5));
         let seen = |ids: &[u16]| found.iter().any(|(id, _)| ids.contains(id));
         let cells = [
             cell((seen(&[151, 153, 155, 157]), "DCStart"), (seen(&[152, 154, 156, 158]), "DCEnd")),

@@ -31,6 +31,7 @@ use etl_format::read::{ExtendedItem, Header, Mode, Options, Record, Source, Trac
 use etl_format::{Guid, Result};
 use etl_schema::decode::Value;
 use etl_schema::model::Field;
+use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 
@@ -342,7 +343,7 @@ pub fn example() -> Vec<u8> {
         thread_id: 8,
         process_id: 4,
         timestamp: 2_000,
-        provider: etl_analysis::events::clr::RUNTIME,
+        provider: CLR_RUNTIME,
         descriptor: Descriptor {
             id: 156,
             version: 1,

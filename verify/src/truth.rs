@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
-use etl_schema::enable::{Enablement, IdFilter};
+use etl_control::enable::{Enablement, IdFilter};
 use serde::Deserialize;
 
 use crate::facts::enable::{Enabled, Knowledge};

@@ -8,16 +8,10 @@ use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::Record;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::frames::Frames;
 use super::texts::whole_texts;
-
-/// Microsoft-Windows-DotNETRuntime.
-pub const RUNTIME: Guid =
-    Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
-/// Microsoft-Windows-DotNETRuntimeRundown.
-pub const RUNDOWN: Guid =
-    Guid::new(0xa669021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
 
 /// Which enumeration a rundown event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -252,8 +246,8 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<FromClr<'a>> {
 #[must_use]
 #[inline]
 pub fn rundown_of(provider: Guid) -> Option<bool> {
-    const RUNTIME_BITS: u128 = u128::from_le_bytes(RUNTIME.to_bytes());
-    const RUNDOWN_BITS: u128 = u128::from_le_bytes(RUNDOWN.to_bytes());
+    const RUNTIME_BITS: u128 = u128::from_le_bytes(CLR_RUNTIME.to_bytes());
+    const RUNDOWN_BITS: u128 = u128::from_le_bytes(CLR_RUNDOWN.to_bytes());
     match u128::from_le_bytes(provider.to_bytes()) {
         RUNTIME_BITS => Some(false),
         RUNDOWN_BITS => Some(true),

@@ -2,17 +2,13 @@
 
 use foldhash::HashMap;
 
-use etl_format::Guid;
 use etl_format::constants::{PointerSize, RecordKind};
 use etl_format::cursor::Cursor;
 use etl_format::read::{Header, Record};
+use etl_schema::providers::IMAGE_ID;
 
 use super::process::Origin;
 use crate::events::clr::Pdb;
-
-/// The class of the events by which a merge tells what images are.
-const IMAGE_ID: Guid =
-    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
 
 /// Whether a record is one by which a merge tells what an image is.
 #[must_use]

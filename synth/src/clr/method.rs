@@ -1,6 +1,6 @@
 //! Methods get code, get better code, and lose it.
 
-use etl_schema::enable::Union;
+use etl_control::enable::Union;
 use etl_schema::encode::OwnedValue;
 
 use super::raise::{Ctx, values};
@@ -41,7 +41,7 @@ const UNLOAD: Ids = Ids { plain: 142, verbose: 144 };
 pub(super) fn tells_precompiled(asked: &Union, beside: u64) -> bool {
     asked.raises(4, keyword::NGEN)
         && asked.raises(4, beside)
-        && !asked.raises(4, keyword::SUPPRESS_NGEN)
+        && !asked.raises(4, keyword::OVERRIDE_NGEN)
 }
 
 /// Whether events carry names because somebody asks for level 5 (rule E4).

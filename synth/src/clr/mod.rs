@@ -24,49 +24,11 @@ pub(crate) use rundown::{Enumeration, Item};
 pub(crate) use stack::native_stack;
 pub(crate) use state::Clr;
 
-use etl_format::Guid;
+use etl_schema::clr::keyword;
 
 use crate::error::Result;
 use crate::machine::Nanos;
 use crate::model::{GcPlan, HandleKind, ThrowPlan};
-
-/// Microsoft-Windows-DotNETRuntime.
-pub const RUNTIME: Guid =
-    Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
-
-/// Microsoft-Windows-DotNETRuntimeRundown.
-pub const RUNDOWN: Guid =
-    Guid::new(0xa669021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
-
-/// Keywords that the runtime looks at by itself.
-pub(crate) mod keyword {
-    pub const GC: u64 = 0x1;
-    pub const LOADER: u64 = 0x8;
-    pub const JIT: u64 = 0x10;
-    pub const NGEN: u64 = 0x20;
-    /// Of the runtime provider: precompiled methods are told of when they are prepared.
-    pub const START_ENUMERATION: u64 = 0x40;
-    /// Of the rundown provider: what is there is told at once, as DCStart.
-    pub const START_RUNDOWN: u64 = 0x40;
-    /// Of the runtime provider: what goes is told of.
-    pub const END_ENUMERATION: u64 = 0x80;
-    /// Of the rundown provider: what is there is told at once, as DCEnd.
-    pub const END_RUNDOWN: u64 = 0x100;
-    pub const THREADING: u64 = 0x1_0000;
-    pub const IL_MAP: u64 = 0x2_0000;
-    pub const SUPPRESS_NGEN: u64 = 0x4_0000;
-    pub const TYPE: u64 = 0x8_0000;
-    pub const SAMPLED_HIGH: u64 = 0x20_0000;
-    pub const GC_SURVIVAL: u64 = 0x40_0000;
-    pub const SAMPLED_LOW: u64 = 0x200_0000;
-    pub const PERF_TRACK: u64 = 0x2000_0000;
-    pub const STACK: u64 = 0x4000_0000;
-    pub const COMPILATION: u64 = 0x10_0000_0000;
-    pub const COMPILATION_DIAGNOSTIC: u64 = 0x20_0000_0000;
-    pub const METHOD_DIAGNOSTIC: u64 = 0x40_0000_0000;
-    pub const TYPE_DIAGNOSTIC: u64 = 0x80_0000_0000;
-    pub const JIT_TRACING: u64 = 0x1000;
-}
 
 /// What a thread does inside a CLR, in one go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! How an event leaves a CLR.
 
+use etl_control::enable::Union;
 use etl_format::Guid;
 use etl_schema::Identity;
-use etl_schema::enable::Union;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Registry, TableEvent};
 
+use super::keyword;
 use super::state::Clr;
-use super::{RUNDOWN, RUNTIME, keyword};
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Origin};
 use crate::machine::{Dice, Nanos, Process};
@@ -96,7 +97,7 @@ impl Clr {
         ctx: &mut Ctx<'_, '_>,
     ) -> Result<()> {
         let (guid, provider) =
-            if rundown { (RUNDOWN, self.rundown) } else { (RUNTIME, self.runtime) };
+            if rundown { (CLR_RUNDOWN, self.rundown) } else { (CLR_RUNTIME, self.runtime) };
         let union = ctx.etw.seen(provider, ctx.process.pid);
         if !union.enabled {
             return Ok(());
@@ -133,7 +134,7 @@ impl Clr {
         let runtime = ctx.dice.between(1, 4);
         let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.dice);
         let (guid, id, provider) =
-            if rundown { (RUNDOWN, 0, self.rundown) } else { (RUNTIME, 82, self.runtime) };
+            if rundown { (CLR_RUNDOWN, 0, self.rundown) } else { (CLR_RUNTIME, 82, self.runtime) };
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
         let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
         let values = values![self.instance, 0u8, 0u8, count, addresses];

@@ -1,7 +1,7 @@
 //! The two enumerations of the rundown provider (rules R1 to R6), and that of the runtime provider
 //! when a session asks for the state (rule E8).
 
-use etl_schema::enable::Union;
+use etl_control::enable::Union;
 use etl_schema::encode::OwnedValue;
 
 use super::method::{Ids, LOAD, tells_precompiled};
@@ -50,7 +50,7 @@ fn enumerates(asked: &Union) -> bool {
     let on = |keyword| asked.raises(4, keyword);
     on(keyword::LOADER)
         || on(keyword::JIT)
-        || on(keyword::NGEN) && !on(keyword::SUPPRESS_NGEN)
+        || on(keyword::NGEN) && !on(keyword::OVERRIDE_NGEN)
         || on(keyword::IL_MAP)
         || on(keyword::PERF_TRACK)
         || on(keyword::THREADING)

@@ -1,10 +1,11 @@
 //! A CLR comes up, and goes.
 
 use etl_format::Guid;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::raise::{Ctx, values};
 use super::state::Clr;
-use super::{ClrOp, Done, RUNDOWN, RUNTIME, keyword};
+use super::{ClrOp, Done, keyword};
 use crate::error::Result;
 use crate::machine::MILLISECOND;
 use crate::model::Sku;
@@ -17,8 +18,8 @@ impl Clr {
     /// The providers register, the runtime says who it is, and the first domains are made.
     pub(super) fn start(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
         let pid = ctx.process.pid;
-        let (runtime, _) = ctx.etw.register(RUNTIME, false, pid);
-        let (rundown, notice) = ctx.etw.register(RUNDOWN, false, pid);
+        let (runtime, _) = ctx.etw.register(CLR_RUNTIME, false, pid);
+        let (rundown, notice) = ctx.etw.register(CLR_RUNDOWN, false, pid);
         (self.runtime, self.rundown) = (runtime, rundown);
         self.started = true;
         let information = self.information(ctx);

@@ -1,8 +1,9 @@
 //! What controllers do: sessions start, stop, flush, enable and disable, or are refused.
 
+use etl_control::controller::{GroupMasks, KERNEL_SESSION};
+use etl_control::enable::MAX_SESSIONS;
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
-use etl_schema::controller::{GroupMasks, KERNEL_SESSION};
 
 use super::refusal::{Code, Refusal};
 use super::{Etw, Notice, Session, impossible, logfile, session};
@@ -19,8 +20,6 @@ const MOST_SESSIONS: usize = 64;
 const MOST_KERNEL_SESSIONS: (usize, usize) = (8, 1);
 /// Private sessions of a process.
 const MOST_PRIVATE_SESSIONS: usize = 4;
-/// Sessions that may enable one modern provider.
-const MOST_SESSIONS_OF_A_PROVIDER: usize = 8;
 
 /// A session that was started, and who is to be told.
 pub(crate) struct Started {
@@ -243,11 +242,9 @@ impl Etw<'_> {
             provider.former.extend(others);
         } else {
             let others = provider.enables.iter().filter(|(s, _)| *s != session && !is_private(*s));
-            if process.is_none() && others.count() >= MOST_SESSIONS_OF_A_PROVIDER {
-                let why = format!(
-                    "{} is enabled by {MOST_SESSIONS_OF_A_PROVIDER} sessions already",
-                    plan.provider
-                );
+            if process.is_none() && others.count() >= MAX_SESSIONS {
+                let why =
+                    format!("{} is enabled by {MAX_SESSIONS} sessions already", plan.provider);
                 self.refuse(&name, "enable", Code::NoSystemResources, why, at)?;
                 return Ok(Vec::new());
             }
@@ -447,6 +444,6 @@ fn invalid(why: &str) -> (Code, String) {
 
 /// The slip of the documents: a bit that means nothing in the place of EndRundown.
 fn mistaken(mask: u64) -> u64 {
-    use crate::clr::keyword::{END_ENUMERATION, END_RUNDOWN};
+    use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN};
     if mask & END_RUNDOWN == 0 { mask } else { mask & !END_RUNDOWN | END_ENUMERATION }
 }

@@ -10,6 +10,7 @@ use etl_format::rewrite::merge::Added;
 use etl_format::write::record::Full;
 use etl_schema::Identity;
 use etl_schema::encode::{OwnedValue, encode_into};
+use etl_schema::providers::IMAGE_ID;
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::Registry;
 
@@ -17,9 +18,6 @@ use crate::clr::values;
 use crate::machine::Image;
 use crate::model::FileVersion;
 
-/// The class of the events by which a merge tells what images are.
-const IMAGE_ID: Guid =
-    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
 /// Hooks of the events that tell of images: load, unload, and both rundowns.
 const IMAGES: [u16; 4] = [0x030a, 0x1402, 0x1403, 0x1404];
 /// The thread of records that a merge adds.

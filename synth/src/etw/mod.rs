@@ -29,9 +29,9 @@ pub use store::{Counted, Memory, Reading, Store};
 
 use std::collections::BTreeMap;
 
+use etl_control::enable::Union;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_schema::enable::Union;
 
 use crate::error::{Error, Result};
 use crate::machine::{Clock, Dice, Nanos};

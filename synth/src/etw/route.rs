@@ -1,5 +1,6 @@
 //! From a provider to the buffers of the sessions that admit an event.
 
+use etl_control::enable::{Enablement, EventKey, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, MessageFlags, PointerSize};
 use etl_format::write::record::{
@@ -7,8 +8,8 @@ use etl_format::write::record::{
     System,
 };
 use etl_schema::EventSchema;
-use etl_schema::enable::{Enablement, EventKey, IdFilter};
 use etl_schema::encode::{OwnedValue, encode_into};
+use etl_schema::providers::CLR_RUNDOWN;
 
 use super::event::{Form, Origin, Outcome, Raised};
 use super::{Etw, ProviderIndex};
@@ -96,7 +97,7 @@ impl Etw<'_> {
 
     /// Faults that keep events of providers from their sessions.
     fn spoil(&mut self, provider: Guid, key: &EventKey) {
-        let rundown = provider == crate::clr::RUNDOWN;
+        let rundown = provider == CLR_RUNDOWN;
         for (session, outcome) in &mut self.outcomes {
             let Some(target) = self.sessions.get_mut(*session) else { continue };
             if target.plan.faults.is_empty() || *outcome != Outcome::Recorded {

@@ -2,12 +2,12 @@
 
 use core::fmt;
 
+use etl_control::controller::GroupMasks;
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_format::write::record::Record;
 use etl_format::write::{
     HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
 };
-use etl_schema::controller::GroupMasks;
 
 use super::disk::Disk;
 use super::ledger::{BufferReport, Ledger};

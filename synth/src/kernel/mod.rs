@@ -4,12 +4,13 @@
 mod schedule;
 mod system;
 
+use etl_control::controller::GroupMasks;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::write::record::Descriptor;
 use etl_schema::Identity;
-use etl_schema::controller::GroupMasks;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};
 use etl_schema::tables::{Registry, TableEvent};
 
 use crate::clr::values;
@@ -20,20 +21,6 @@ use crate::model::KernelEvent;
 
 pub(crate) use schedule::{Party, Switched, context_switch, interval, ready_thread, sample, stack};
 pub(crate) use system::{Masks, configuration, event_version, masks, rundown_complete};
-
-const PROCESS: Guid = class(0x3d6f_a8d0);
-const THREAD: Guid = class(0x3d6f_a8d1);
-const IMAGE: Guid =
-    Guid::new(0x2cb1_5d1d, 0x5fc1, 0x11d2, [0xab, 0xe1, 0x00, 0xa0, 0xc9, 0x11, 0xf5, 0x18]);
-
-const PERF_INFO: Guid =
-    Guid::new(0xce1d_bfb4, 0x137e, 0x4da6, [0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc]);
-const STACK_WALK: Guid =
-    Guid::new(0xdef2_fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3]);
-
-const fn class(first: u32) -> Guid {
-    Guid::new(first, 0xfe05, 0x11d0, [0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c])
-}
 
 /// What happens to a thing that the kernel tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

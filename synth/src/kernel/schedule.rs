@@ -2,7 +2,9 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::{PERF_INFO, STACK_WALK, THREAD, To, classic, layout, tell, tell_one};
+use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
+
+use super::{To, classic, layout, tell, tell_one};
 use crate::clr::values;
 use crate::error::Result;
 use crate::etw::{Etw, Form, Origin};

@@ -5,10 +5,10 @@
 //! is there, then the end of that rundown. When it is stopped the configuration comes first, then the
 //! masks, what is there, masks of zeros, and the end of the rundown.
 
-use etl_format::Guid;
+use etl_control::controller::GroupMasks;
 use etl_format::constants::PointerSize;
-use etl_schema::controller::GroupMasks;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
 use super::{classic, layout, tell_one};
 use crate::clr::values;
@@ -16,11 +16,6 @@ use crate::error::Result;
 use crate::etw::{Etw, Form, Origin};
 use crate::machine::Machine;
 use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
-
-const EVENT_TRACE: Guid =
-    Guid::new(0x68fd_d900, 0x4a3e, 0x11d1, [0x84, 0xf4, 0x00, 0x00, 0xf8, 0x04, 0x64, 0xe3]);
-const SYSTEM_CONFIG: Guid =
-    Guid::new(0x0185_3a65, 0x418f, 0x4f36, [0xae, 0xfc, 0xdc, 0x0f, 0x1d, 0x2f, 0xd2, 0x35]);
 
 /// Which record of group masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

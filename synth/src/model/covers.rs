@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use etl_control::enable::IdFilter;
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
-use etl_schema::enable::IdFilter;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::{Action, EnablePlan, KernelEvent, ProviderKind, Scenario, SessionPlan, Sku};
-use crate::clr::{RUNDOWN, RUNTIME};
 
 /// Words for the modes of sessions.
 const MODES: [(LogFileMode, &str); 10] = [
@@ -127,13 +127,13 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
 
 fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
     let mask = if plan.rule.any == 0 { u64::MAX } else { plan.rule.any };
-    if plan.provider == RUNTIME {
+    if plan.provider == CLR_RUNTIME {
         say("runtime provider");
         if mask & 0x4000_0000 != 0 {
             say("CLR stacks");
         }
     }
-    if plan.provider == RUNDOWN {
+    if plan.provider == CLR_RUNDOWN {
         if mask & 0x40 != 0 {
             say("start rundown");
         }

@@ -1,6 +1,6 @@
 //! What the kernel is asked to log.
 
-use etl_schema::controller::GroupMasks;
+use etl_control::controller::GroupMasks;
 
 use crate::machine::Nanos;
 
@@ -271,7 +271,7 @@ pub(crate) const WORDS: [(&str, &[u32]); 6] = [
 
 #[cfg(test)]
 mod tests {
-    use etl_schema::controller::KERNEL_FLAGS;
+    use etl_control::controller::KERNEL_FLAGS;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! Sessions: where they write, and what they ask for.
 
+use etl_control::enable::{Enablement, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
-use etl_schema::enable::{Enablement, IdFilter};
 
 use super::KernelFlags;
 use crate::machine::{Nanos, SECOND};

@@ -6,7 +6,7 @@
 //! the groups that are logged no more, then the masks that begin, what is there of the groups that are
 //! new, and the end of the rundown.
 
-use etl_schema::controller::GroupMasks;
+use etl_control::controller::GroupMasks;
 
 use super::{Simulation, Task};
 use crate::error::Result;

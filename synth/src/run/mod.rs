@@ -16,8 +16,9 @@ mod steps;
 mod work;
 
 use etl_format::Guid;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::clr::{Clr, ClrOp, Ctx, RUNDOWN, RUNTIME, Where};
+use crate::clr::{Clr, ClrOp, Ctx, Where};
 use crate::error::Result;
 use crate::etw::{Duty, Etw, Files, Notice, Origin, Store};
 use crate::machine::{Dice, Machine, Nanos, Queue};
@@ -377,9 +378,9 @@ impl<'s> Simulation<'s> {
             }
             for clr in clrs {
                 let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
-                let ops = if notice.provider == RUNDOWN && !notice.capture_state {
+                let ops = if notice.provider == CLR_RUNDOWN && !notice.capture_state {
                     runtime.rundown_ops(&notice.union)
-                } else if notice.provider == RUNTIME && notice.capture_state {
+                } else if notice.provider == CLR_RUNTIME && notice.capture_state {
                     runtime.capture_ops()
                 } else {
                     Vec::new()

@@ -1,12 +1,12 @@
 //! Command lines of `xperf`, `logman` and `tracelog`, as documents write them: what they do to the
 //! simulated sessions.
 
-use etl_format::Guid;
-use etl_format::constants::{ClockType, LogFileMode};
-use etl_schema::controller::{
+use etl_control::controller::{
     Action as Asked, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
     Session, Tool, kernel_groups, listed_providers, tracelog_changes, tracelog_groups,
 };
+use etl_format::constants::{ClockType, LogFileMode};
+use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::tables::Registry;
 
 use super::args::Args;
@@ -414,15 +414,11 @@ fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
 /// Whether a provider is the kernel's own, by the name or the GUID of its session.
 fn is_kernel(spec: &ProviderSpec) -> bool {
     match &spec.provider {
-        ProviderRef::Guid(guid) => *guid == KERNEL_PROVIDER,
+        ProviderRef::Guid(guid) => *guid == KERNEL_TRACE,
         ProviderRef::Name(name) => name.eq_ignore_ascii_case("Windows Kernel Trace"),
         _ => false,
     }
 }
-
-/// The GUID of the kernel's session, which stands for its events as well.
-const KERNEL_PROVIDER: Guid =
-    Guid::new(0x9e81_4aad, 0x3204, 0x11d2, [0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39]);
 
 fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let registry = Registry::builtin();
@@ -434,6 +430,6 @@ fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     plan.processes = spec.scope.processes.clone();
     plan.executables = spec.scope.executables.clone();
     plan.stack_ids = spec.stack_ids.clone();
-    plan.stacks = spec.properties.has(etl_schema::enable::EnableProperties::STACK_TRACE);
+    plan.stacks = spec.properties.has(etl_control::enable::EnableProperties::STACK_TRACE);
     Ok(plan)
 }

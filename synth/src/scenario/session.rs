@@ -1,17 +1,14 @@
 //! Sessions, in the plain form that needs no controller.
 
+use etl_control::controller::kernel_groups;
+use etl_control::enable::{Enablement, IdFilter, MAX_IDS, Variant};
 use etl_format::constants::{ClockType, LogFileMode};
-use etl_schema::controller::kernel_groups;
-use etl_schema::enable::{Enablement, IdFilter, Variant};
 
 use super::args::{Args, unknown};
 use super::check::Mention;
 use super::reader::Reader;
 use crate::machine::Nanos;
 use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
-
-/// Ids that a filter may have, as EVENT_FILTER_EVENT_ID takes them.
-const MOST_IDS: usize = 64;
 
 /// The shortest time between two samples.
 const LEAST_INTERVAL: Nanos = 100_000;
@@ -117,8 +114,8 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
             text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
         match &ids {
             None => reader.wrong(at, "ids are numbers up to 65535", text, None),
-            Some(ids) if ids.len() > MOST_IDS => {
-                let help = Some(format!("a filter has at most {MOST_IDS}"));
+            Some(ids) if ids.len() > MAX_IDS => {
+                let help = Some(format!("a filter has at most {MAX_IDS}"));
                 reader.wrong(at, "too many ids", ids.len().to_string(), help);
             }
             Some(_) => {}

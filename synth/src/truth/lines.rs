@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::ops::Range;
 
+use etl_control::enable::IdFilter;
 use etl_format::Guid;
 use etl_format::constants::ClockType;
-use etl_schema::enable::IdFilter;
 
 use super::json::{put, string, value};
 use super::{Present, Witness};

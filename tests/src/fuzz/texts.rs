@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use etl_schema::controller::CommandLine;
-use etl_schema::mask::explain;
+use etl_control::controller::CommandLine;
+use etl_control::mask::explain;
 use etl_schema::tables::{Provider, Registry};
 use etl_synth::scenario::{Settings, parse_with};
 use etl_verify::Enabled;

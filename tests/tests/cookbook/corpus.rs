@@ -1,9 +1,10 @@
 use etl_format::read::{Options, Trace};
+use etl_schema::providers::CLR_RUNDOWN;
 use etl_schema::store::SchemaStore;
 use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
 use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku};
 use etl_synth::truth::Gathered;
-use etl_synth::{Memory, RUNDOWN, SECOND};
+use etl_synth::{Memory, SECOND};
 
 /// The decoder under test: names of the events that the tables know, in time order.
 fn names(trace: &[u8]) -> Vec<String> {
@@ -50,7 +51,7 @@ fn of_modules_of_any_size() {
             .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
         let mut scenario = Scenario::new(format!("{methods} methods"));
         scenario.process(ProcessPlan::new("Shop.exe").with_clr(clr));
-        let session = SessionPlan::new("rundown", "rundown.etl").with(RUNDOWN, 0x138, 5);
+        let session = SessionPlan::new("rundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
         scenario.at(SECOND, Action::Start(Box::new(session)));
         scenario.at(30 * SECOND, Action::Stop { session: "rundown".into() });
         finds_what_was_recorded(&scenario);

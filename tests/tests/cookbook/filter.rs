@@ -1,5 +1,5 @@
-use etl_schema::enable::{Enablement, EventKey, IdFilter};
-use etl_schema::strategies::{enablements_of, event_keys_of};
+use etl_control::enable::{Enablement, EventKey, IdFilter};
+use etl_control::strategies::{enablements_of, event_keys_of};
 use etl_schema::tables::{Provider, Registry};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;

@@ -1,6 +1,6 @@
 //! Scripts and command lines that ask for more than they say.
 
-use etl_schema::controller::{CommandLine, MAX_LINE};
+use etl_control::controller::{CommandLine, MAX_LINE};
 use etl_synth::scenario::{Mistakes, Settings, parse, parse_with};
 
 use crate::MIB;

@@ -7,12 +7,9 @@ use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
+use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
 use etl_schema::{EventSchema, Identity};
-
-/// The .NET runtime.
-const RUNTIME: Guid =
-    Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -59,7 +56,7 @@ pub fn trace() -> Outcome<Vec<u8>> {
 
 /// What the tables say of an event of the runtime.
 fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
-    let known = Registry::builtin().event(RUNTIME, Identity::Modern { id, version });
+    let known = Registry::builtin().event(CLR_RUNTIME, Identity::Modern { id, version });
     let known = known.ok_or_else(|| format!("event {id} v{version} is not described"))?;
     Ok(&known.schema)
 }
@@ -73,7 +70,7 @@ fn event<'a>(of: &EventSchema, process_id: u32, timestamp: i64, payload: &'a [u8
         thread_id: 8,
         process_id,
         timestamp,
-        provider: RUNTIME,
+        provider: CLR_RUNTIME,
         descriptor: of.descriptor().into(),
         kernel_time: 0,
         user_time: 0,

@@ -6,6 +6,9 @@ use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record, RecordLocation};
+use etl_schema::providers::{
+    CLR_RUNDOWN, CLR_RUNTIME, EVENT_METADATA, IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX,
+};
 
 use super::subject::{Kernel, Subject};
 
@@ -14,19 +17,6 @@ const KERNEL_PROCESSES: [u32; 2] = [0, 4];
 
 /// Entries of each kind that are remembered one by one. Beyond, everything of the kind is kept.
 const MOST: usize = 1 << 20;
-
-const RUNTIME: Guid =
-    Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
-const RUNDOWN: Guid =
-    Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
-const KERNEL_PROCESS: Guid =
-    Guid::new(0x22fb_2cd6, 0x0e7b, 0x422b, [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16]);
-const IMAGE_ID: Guid =
-    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
-const EVENT_METADATA: Guid =
-    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
-const SYSTEM_CONFIG_EX: Guid =
-    Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
 
 /// The event by which an `EventSource` tells its manifest.
 const MANIFEST_EVENT: u16 = 0xfffe;
@@ -271,8 +261,8 @@ impl Needs {
         }
         let state = match header.provider {
             // All it raises is state, but for its own stacks.
-            RUNDOWN => id != 0,
-            RUNTIME => is_runtime_state(id),
+            CLR_RUNDOWN => id != 0,
+            CLR_RUNTIME => is_runtime_state(id),
             _ => false,
         };
         state.then_some(Why::ManagedCode)
@@ -314,10 +304,10 @@ pub(crate) fn is_clr_stack(record: &Record<'_>) -> bool {
     is_clr(record)
         && record
             .event()
-            .is_some_and(|h| h.descriptor.id == if h.provider == RUNTIME { 82 } else { 0 })
+            .is_some_and(|h| h.descriptor.id == if h.provider == CLR_RUNTIME { 82 } else { 0 })
 }
 
 /// Whether an event is one of the CLR's two providers.
 pub(super) fn is_clr(record: &Record<'_>) -> bool {
-    record.is_event() && record.provider().is_some_and(|p| p == RUNTIME || p == RUNDOWN)
+    record.is_event() && record.provider().is_some_and(|p| p == CLR_RUNTIME || p == CLR_RUNDOWN)
 }

@@ -2,12 +2,12 @@
 
 use std::io::Cursor;
 
-use etl_analysis::events::clr::RUNTIME;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
+use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
 use etl_schema::{EventSchema, Identity};
 
@@ -64,7 +64,7 @@ pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
 
 /// What the tables say of an event of the runtime.
 fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
-    let known = Registry::builtin().event(RUNTIME, Identity::Modern { id, version });
+    let known = Registry::builtin().event(CLR_RUNTIME, Identity::Modern { id, version });
     let known = known.ok_or_else(|| format!("event {id} v{version} is not described"))?;
     Ok(&known.schema)
 }
@@ -78,7 +78,7 @@ fn event<'a>(of: &EventSchema, timestamp: i64, payload: &'a [u8]) -> Event<'a> {
         thread_id: 8,
         process_id: 4,
         timestamp,
-        provider: RUNTIME,
+        provider: CLR_RUNTIME,
         descriptor: of.descriptor().into(),
         kernel_time: 0,
         user_time: 0,

@@ -3,23 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use etl_control::controller::{Action, CommandLine, LineError};
+use etl_control::enable::{Enablement, EventKey};
 use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
-use etl_schema::controller::{Action, CommandLine, LineError};
-use etl_schema::enable::{Enablement, EventKey};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
-use etl_analysis::events::clr;
 use etl_analysis::machine::Counted;
 
-/// The EventSource by which PerfView tells what it turned on.
-const PERFVIEW: Guid =
-    Guid::new(0xa8a7_1ac1, 0x040f, 0x54a2, [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61]);
-/// Microsoft-Windows-Kernel-EventTracing.
-const EVENT_TRACING: Guid =
-    Guid::new(0xb675_ec37, 0xbdb6, 0x4648, [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2]);
 /// The event by which an `EventSource` tells its manifest: it is given to every session.
 pub(super) const MANIFEST: u16 = 0xfffe;
 
@@ -141,8 +135,8 @@ fn provider(name: &str) -> Option<Guid> {
         return Some(guid);
     }
     match name.to_ascii_lowercase().as_str() {
-        "runtime" => Some(clr::RUNTIME),
-        "rundown" => Some(clr::RUNDOWN),
+        "runtime" => Some(CLR_RUNTIME),
+        "rundown" => Some(CLR_RUNDOWN),
         _ => Registry::builtin().find(name).map(|provider| provider.guid),
     }
 }
@@ -229,7 +223,7 @@ impl Admission {
     /// Whether an event is of those that tell what sessions were enabled with.
     pub(super) fn is_telling(header: &EventHeader) -> bool {
         let provider = header.provider;
-        provider == PERFVIEW || provider == EVENT_TRACING && header.descriptor.id == 14
+        provider == PERFVIEW || provider == KERNEL_EVENT_TRACING && header.descriptor.id == 14
     }
 
     /// Takes in an event of those that tell what sessions were enabled with.
@@ -272,7 +266,7 @@ impl Admission {
             }
             13 => {
                 let (Some(any), Some(level)) = (c.u64(), c.u32()) else { return };
-                let provider = if self.rundown { clr::RUNDOWN } else { clr::RUNTIME };
+                let provider = if self.rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
                 self.push(
                     provider,
                     Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
@@ -369,12 +363,12 @@ mod tests {
     fn what_a_user_tells() {
         let told = |text: &str| Enabled::parse(text).unwrap().remove(0);
         let rundown = told("a669021c-c450-4609-a035-5af59af4df18:0x138:5");
-        assert_eq!(rundown.provider, clr::RUNDOWN);
+        assert_eq!(rundown.provider, CLR_RUNDOWN);
         assert_eq!(rundown.with, Some(Enablement::new(5, 0x138)));
         let runtime = told("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'");
         assert_eq!(
             (runtime.provider, runtime.with),
-            (clr::RUNTIME, Some(Enablement::new(5, 0x1ccbd)))
+            (CLR_RUNTIME, Some(Enablement::new(5, 0x1ccbd)))
         );
         assert_eq!(told("runtime").with, Some(Enablement::new(0, 0)));
         assert_eq!(Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(), 2);
@@ -389,7 +383,7 @@ mod tests {
             "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
         let told = Enabled::parse(line).unwrap();
         let [runtime] = told.as_slice() else { panic!("one provider") };
-        assert_eq!(runtime.provider, clr::RUNTIME);
+        assert_eq!(runtime.provider, CLR_RUNTIME);
         assert_eq!(runtime.with, Some(Enablement::new(5, 0x1ccbd)));
         assert_eq!(runtime.session.as_deref(), Some("clr"));
         assert!(Enabled::parse("xperf -stop clr").is_err());

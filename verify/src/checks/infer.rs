@@ -1,11 +1,12 @@
 //! The smallest enablement that explains what was seen of a provider.
 
+use etl_control::enable::{Enablement, EventKey};
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION};
-use etl_schema::enable::{Enablement, EventKey};
 
 use etl_analysis::events::clr;
 use etl_analysis::machine::Process;
 use etl_format::Guid;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// What keywords alone cannot say, since events do not carry them: which enumerations a mask asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,17 +22,17 @@ impl Demands {
         let mut demands = Demands::default();
         let mut need = |bits: u64, when: bool| demands.bits |= if when { bits } else { 0 };
         let any = |test: fn(&Process) -> bool| processes.iter().any(test);
-        if provider == clr::RUNTIME {
+        if provider == CLR_RUNTIME {
             need(JIT, any(|p| p.signs.jitted_loads > 0));
             need(NGEN | START_ENUMERATION, any(|p| p.signs.precompiled_loads > 0));
             need(JIT | END_ENUMERATION, any(|p| p.signs.jitted_unloads > 0));
-        } else if provider == clr::RUNDOWN {
+        } else if provider == CLR_RUNDOWN {
             let opened = |p: &Process, kind| p.brackets.iter().any(|b| b.kind == kind);
             need(START_ENUMERATION, processes.iter().any(|p| opened(p, clr::Rundown::Start)));
             need(END_RUNDOWN, processes.iter().any(|p| opened(p, clr::Rundown::End)));
         }
         // Only a verbose session gets the names of plain methods.
-        let clr = provider == clr::RUNTIME || provider == clr::RUNDOWN;
+        let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
         if clr && any(|p| p.signs.verbose > 0) {
             demands.level = 5;
         }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use etl_schema::Identity;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::Registry;
 
-use etl_analysis::events::clr::{RUNDOWN, RUNTIME};
 use etl_analysis::machine::Counted;
 
 /// ThreadCreated: its thread is not always one yet whose stack the CLR can take.
@@ -33,7 +33,7 @@ impl Kind {
     #[must_use]
     pub fn with_stack(rundown: bool, id: u16, version: u8) -> Option<Self> {
         static VERSIONS: OnceLock<[Vec<u32>; 2]> = OnceLock::new();
-        let versions = VERSIONS.get_or_init(|| [RUNTIME, RUNDOWN].map(table));
+        let versions = VERSIONS.get_or_init(|| [CLR_RUNTIME, CLR_RUNDOWN].map(table));
         let versions = versions.get(usize::from(rundown))?.get(usize::from(id))?;
         let bit = 1u32.checked_shl(version.into())?;
         (versions & bit != 0).then_some(Kind { rundown, id })
@@ -42,7 +42,7 @@ impl Kind {
     /// What people call it.
     #[must_use]
     pub fn name(self) -> String {
-        let provider = if self.rundown { RUNDOWN } else { RUNTIME };
+        let provider = if self.rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
         let events = Registry::builtin().provider(provider).map_or(&[][..], |p| &p.events);
         let event = events
             .iter()
@@ -57,7 +57,7 @@ fn table(provider: etl_format::Guid) -> Vec<u32> {
     let events = Registry::builtin().provider(provider).map_or(&[][..], |p| &p.events);
     for event in events.iter().filter(|e| e.stack) {
         let Identity::Modern { id, version } = event.schema.identity else { continue };
-        if (provider, id) == (RUNTIME, THREAD_CREATED) {
+        if (provider, id) == (CLR_RUNTIME, THREAD_CREATED) {
             continue;
         }
         if let Some(versions) = out.get_mut(usize::from(id)) {

@@ -12,10 +12,10 @@ mod stack_pairs;
 
 use std::ops::Deref;
 
-use etl_analysis::events::clr;
 use etl_analysis::{ClrSeen, Machine, Observer, RecordObserver};
 use etl_format::Guid;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::Profile;
 
 use activity::Activities;
@@ -69,8 +69,8 @@ impl Facts {
     /// The name of a provider, or its GUID.
     pub fn provider_name(&self, provider: Guid) -> String {
         match provider {
-            clr::RUNTIME => "Microsoft-Windows-DotNETRuntime".to_owned(),
-            clr::RUNDOWN => "Microsoft-Windows-DotNETRuntimeRundown".to_owned(),
+            CLR_RUNTIME => "Microsoft-Windows-DotNETRuntime".to_owned(),
+            CLR_RUNDOWN => "Microsoft-Windows-DotNETRuntimeRundown".to_owned(),
             _ => {
                 let name = self.payloads.store().provider_name(provider);
                 name.map_or_else(|| provider.to_string(), str::to_owned)

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use etl_analysis::events::clr;
 use etl_analysis::machine::Counted;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::read::{EventDescriptor, EventHeader, Record};
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::{Profile, Registry};
 
@@ -111,7 +111,7 @@ impl Payloads {
     /// Whether an event is one of the CLR's whose level and keywords are neither those of its schema nor those
     /// that an older runtime gave it.
     pub(super) fn is_misfit(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
-        let clr = provider == clr::RUNTIME || provider == clr::RUNDOWN;
+        let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
         let schema = decoder.schema();
         clr && (schema.level.value, schema.keywords) != (d.level, keyword(d))
             && !self.was(provider, d)

@@ -13,6 +13,7 @@ use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::EventHeader;
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Profile, Registry};
 
 use super::payload::EventId;
@@ -32,7 +33,7 @@ pub(super) fn is_plain(header: &EventHeader) -> bool {
 
 /// One of the CLR's two providers.
 fn provider(rundown: bool) -> Guid {
-    if rundown { clr::RUNDOWN } else { clr::RUNTIME }
+    if rundown { CLR_RUNDOWN } else { CLR_RUNTIME }
 }
 
 /// Id, version, and whether it is the rundown provider's.

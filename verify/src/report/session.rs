@@ -2,15 +2,16 @@
 
 use std::fmt;
 
+use etl_control::enable::EventKey;
+use etl_control::mask;
 use etl_format::Guid;
-use etl_schema::enable::EventKey;
-use etl_schema::mask;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::Registry;
 use serde::Serialize;
 
 use crate::facts::enable::Knowledge;
 use crate::facts::loss::Loss;
-use crate::facts::{Facts, clr, infer};
+use crate::facts::{Facts, infer};
 
 use super::{Scale, utc};
 
@@ -134,7 +135,7 @@ impl EnabledReport {
     /// Whether it is one of the CLR's two providers.
     #[must_use]
     pub fn is_clr(&self) -> bool {
-        [clr::RUNTIME, clr::RUNDOWN].iter().any(|guid| guid.to_string() == self.provider)
+        [CLR_RUNTIME, CLR_RUNDOWN].iter().any(|guid| guid.to_string() == self.provider)
     }
 }
 

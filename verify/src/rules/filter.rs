@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use etl_schema::clr::keyword::{JIT, LOADER};
+use etl_schema::providers::CLR_RUNTIME;
 
-use crate::facts::clr::{RUNTIME, Rundown};
+use crate::facts::clr::Rundown;
 use crate::facts::enable::Knowledge;
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::Finding;
@@ -70,7 +71,7 @@ fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
             let own = starts.get(&(instance, things.is_none())).copied();
             let Some(window) = window(facts, process, own) else { continue };
             // What was on only later, or is not known to have been on, had nothing to tell.
-            if facts.admission.on_since(RUNTIME, keyword).is_none_or(|on| on > window.from) {
+            if facts.admission.on_since(CLR_RUNTIME, keyword).is_none_or(|on| on > window.from) {
                 continue;
             }
             let unseen = |known: &Known| {

@@ -123,7 +123,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_schema::controller::{Action, CommandLine};
+    use etl_control::controller::{Action, CommandLine};
 
     #[test]
     fn every_line_of_a_controller_is_one_that_it_takes() {

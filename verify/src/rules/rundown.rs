@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, LOADER, START_RUNDOWN};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::facts::clr::{RUNDOWN, RUNTIME, Rundown};
+use crate::facts::clr::Rundown;
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::report::{Finding, Severity};
 
@@ -219,7 +220,7 @@ fn told_by(process: &Process) -> &'static str {
 
 /// The mask that the rundown provider is known to have been enabled with, if it asks for no rundown.
 fn asked_in_vain(facts: &Facts) -> Option<u64> {
-    let mut masks = facts.admission.of(RUNDOWN).map(|(_, with)| with.any).peekable();
+    let mut masks = facts.admission.of(CLR_RUNDOWN).map(|(_, with)| with.any).peekable();
     let first = masks.peek().copied()?;
     // A mask of 0 is all of them.
     masks.all(|mask| mask != 0 && mask & (START_RUNDOWN | END_RUNDOWN) == 0).then_some(first)
@@ -374,7 +375,7 @@ fn incomplete(facts: &Facts, process: &Process, brackets: &ByClr<'_>, findings: 
 
 /// Whether a keyword of the runtime provider is known to have been on before a moment.
 fn told_before(facts: &Facts, keyword: u64, at: i64) -> bool {
-    facts.admission.on_since(RUNTIME, keyword).is_some_and(|on| on < at)
+    facts.admission.on_since(CLR_RUNTIME, keyword).is_some_and(|on| on < at)
 }
 
 /// Methods that the last end rundown of their CLR leaves out, by CLR; one look at the code for all of them.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use etl_schema::clr::keyword::STACK;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use crate::facts::Facts;
-use crate::facts::clr::{RUNDOWN, RUNTIME};
 use crate::facts::enable::Knowledge;
 use crate::report::Finding;
 
@@ -58,13 +58,16 @@ pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
 /// Events without their stack.
 fn missing(facts: &Facts, findings: &mut Vec<Finding>) {
     // Until the end of the provider's events, if the user told that every session asked for stacks.
-    let all = [(RUNTIME, facts.runtime_span), (RUNDOWN, facts.rundown_span)].map(|(guid, span)| {
-        let mut of = facts.admission.of(guid).peekable();
-        of.peek()?;
-        let asks = of
-            .all(|(e, with)| e.knowledge == Knowledge::Told && !e.limited && with.any & STACK != 0);
-        span.filter(|_| asks).map(|(_, last)| last)
-    });
+    let all = [(CLR_RUNTIME, facts.runtime_span), (CLR_RUNDOWN, facts.rundown_span)].map(
+        |(guid, span)| {
+            let mut of = facts.admission.of(guid).peekable();
+            of.peek()?;
+            let asks = of.all(|(e, with)| {
+                e.knowledge == Knowledge::Told && !e.limited && with.any & STACK != 0
+            });
+            span.filter(|_| asks).map(|(_, last)| last)
+        },
+    );
     // A stack comes microseconds after its event.
     let soon = i64::try_from(facts.clock.frequency / 100).unwrap_or(i64::MAX);
     let mut by_process: BTreeMap<usize, Vec<_>> = BTreeMap::new();

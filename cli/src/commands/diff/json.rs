@@ -6,7 +6,7 @@ use etl_format::clock::iso_utc;
 use etl_tools::diff::{Change, Counted, Difference, Event, Summary};
 use serde::Serialize;
 
-use crate::names;
+use etl_schema::providers;
 
 /// Raised when a field changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -145,7 +145,7 @@ fn changed(changes: &[Change]) -> Vec<Changed> {
 }
 
 fn count(c: &Counted, of_event: bool) -> Count {
-    let known = || names::provider(c.provider).map(str::to_owned);
+    let known = || providers::name(c.provider).map(str::to_owned);
     Count {
         provider: c.provider.to_string(),
         provider_name: c.provider_name.clone().or_else(known),

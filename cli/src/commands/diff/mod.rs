@@ -12,11 +12,11 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
-use crate::names;
 use crate::output::{self, ReportFormat};
 use crate::problem;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
+use etl_schema::providers;
 
 /// Arguments of `etlkit diff`.
 #[derive(Debug, clap::Args)]
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let mut ignore = Ignore::default();
     for what in &args.ignore {
-        let named = what.strip_prefix("provider:").and_then(names::by_name);
+        let named = what.strip_prefix("provider:").and_then(providers::by_name);
         let what = named.map_or(what.clone(), |guid| format!("provider:{guid}"));
         ignore.add(&what).map_err(|_| {
             Failure::new(&what, "cannot be ignored: it is not known")
@@ -186,5 +186,5 @@ impl Renderer {
 
 /// The provider's name, from the trace or from what is known beforehand.
 fn provider_name(event: &Event) -> Option<&str> {
-    event.provider_name().or_else(|| names::provider(event.provider()))
+    event.provider_name().or_else(|| providers::name(event.provider()))
 }

@@ -7,7 +7,7 @@ use etl_tools::diff::{Change, Counted, Difference, Event, Summary};
 use similar::{ChangeTag, TextDiff};
 
 use crate::escape::{Printable, line};
-use crate::names;
+use etl_schema::providers;
 
 const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
@@ -157,7 +157,7 @@ fn counts(out: &mut String, title: &str, counts: &[Counted]) {
     }
     let _ = writeln!(out, "\n{title:<60} {:>10} {:>10}", "-", "+");
     for c in counts {
-        let known = c.provider_name.as_deref().or_else(|| names::provider(c.provider));
+        let known = c.provider_name.as_deref().or_else(|| providers::name(c.provider));
         let mut name = known.map_or_else(|| c.provider.to_string(), shown);
         if title == "counts" {
             name.push('/');

@@ -9,8 +9,8 @@ use etl_schema::{EventSchema, render};
 
 use crate::escape;
 use crate::filter::Filter;
-use crate::names;
 use crate::output::{decimal, hex, hexadecimal, signed};
+use etl_schema::providers;
 
 use super::Format;
 use super::columns::Columns;
@@ -135,7 +135,7 @@ impl Lines {
     /// Looks up the name of a provider; events in a row often share theirs.
     pub(super) fn look_up(&mut self, provider: Guid) {
         if provider != self.provider || self.provider_json.is_empty() {
-            (self.provider, self.provider_name) = (provider, names::provider(provider));
+            (self.provider, self.provider_name) = (provider, providers::name(provider));
             self.provider_json.clear();
             self.provider_json.extend(b",\"provider\":\"");
             self.provider_json.extend(provider.to_ascii());
@@ -151,7 +151,7 @@ impl Lines {
     /// another one before it.
     pub(super) fn name<'a>(&'a self, record: &Record<'a>) -> Option<&'a str> {
         self.provider_name
-            .or_else(|| names::from_traits(record))
+            .or_else(|| providers::name_in_traits(record))
             .or_else(|| self.store.provider_name(self.provider))
     }
 

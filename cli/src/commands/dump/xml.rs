@@ -7,6 +7,7 @@ use etl_format::Guid;
 use etl_format::constants::{EventFlags, group_name};
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::decode::{Fields, Sid, Value};
+use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::{EventSchema, Field, SchemaSource, render};
 
 use crate::output::{decimal, hex, hexadecimal};
@@ -18,9 +19,6 @@ use super::lines::{Lines, message};
 const EVENT: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
 /// The namespace of what traces say beyond events of a log.
 const TRACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
-
-/// The provider of the kernel's own events, whose class stands in `EventGuid`.
-const KERNEL: &str = "9e814aad-3204-11d2-9a82-006008a86939";
 
 /// The process and thread of events that have none.
 const NOBODY: u32 = u32::MAX;
@@ -195,7 +193,7 @@ impl Lines {
             attribute(out, "Name", |out| text(out, name));
         }
         attribute(out, "Guid", |out| match record.provider() {
-            Some(_) if record.is_kernel() => out.extend(format!("{{{KERNEL}}}").as_bytes()),
+            Some(_) if record.is_kernel() => guid(out, KERNEL_TRACE),
             Some(provider) if !classic => guid(out, provider),
             _ => guid(out, Guid::ZERO),
         });

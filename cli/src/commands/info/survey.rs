@@ -9,9 +9,9 @@ use etl_format::{Clock, Error};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
-use crate::names;
 use crate::problem::Problem;
 use crate::progress::Progress;
+use etl_schema::providers;
 
 /// Raised when a field changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -265,7 +265,7 @@ impl Told {
         let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         let schema = tables.fields(record).map(|(schema, _)| schema);
         Told {
-            provider: names::from_traits(record).map(str::to_owned),
+            provider: providers::name_in_traits(record).map(str::to_owned),
             event: schema.and_then(|s| named(&s.name)),
             task: schema.and_then(|s| named(&s.task.name)),
         }
@@ -280,7 +280,7 @@ fn event_counts(events: HashMap<Identity, (u64, Told)>) -> Vec<EventCount> {
         .into_iter()
         .map(|(i, (count, told))| EventCount {
             provider: i.provider.to_string(),
-            name: names::provider(i.provider).map(str::to_owned).or(told.provider),
+            name: providers::name(i.provider).map(str::to_owned).or(told.provider),
             event: told.event,
             hook: i.hook,
             id: i.id,

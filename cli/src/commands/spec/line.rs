@@ -3,12 +3,12 @@
 use std::fmt::{self, Write};
 use std::io::Read;
 
-use etl_schema::controller::{
+use etl_control::controller::{
     Action, ClockType, CommandLine, FileMode, Keywords, LineError, ProviderRef, ProviderSpec,
     Session, Tool, expand_kernel_flags,
 };
-use etl_schema::enable::{Enablement, EventKey, IdFilter};
-use etl_schema::mask;
+use etl_control::enable::{Enablement, EventKey, IdFilter};
+use etl_control::mask;
 use etl_schema::tables::{Provider, Registry, TableEvent};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use etl_schema::mask::{Explanation, Raised, Remark, explain_by};
+use etl_control::mask::{Explanation, Raised, Remark, explain_by};
 use etl_schema::tables::{Profile, Provider, Registry};
 use serde_json::{Value, json};
 

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use etl_schema::clr::tables::{Cell, Table};
+use etl_control::clr::tables::{Cell, Table};
 use etl_schema::tables::{Profile, Registry};
 use serde_json::json;
 
 use super::{Printed, text};
 
 pub(super) fn tables(profile: Profile, level: u8) -> Printed {
-    let tables = etl_schema::clr::tables::tables(level);
+    let tables = etl_control::clr::tables::tables(level);
     let lines = text(|out| {
         for (n, table) in tables.iter().enumerate() {
             if n > 0 {

@@ -42,7 +42,7 @@ impl GroupMasks {
     /// Masks with these groups.
     ///
     /// ```
-    /// use etl_schema::controller::GroupMasks;
+    /// use etl_control::controller::GroupMasks;
     ///
     /// let masks = GroupMasks::of([0x3, 0x2000_0002, 0x2000_0004]);
     /// assert_eq!(masks.0, [3, 6, 0, 0, 0, 0, 0, 0]);
@@ -210,7 +210,7 @@ const TRACELOG_DEFAULTS: &[(&str, u32)] =
 /// of the headers, in any case, or a number, which is taken as the first word.
 ///
 /// ```
-/// use etl_schema::controller::kernel_groups;
+/// use etl_control::controller::kernel_groups;
 ///
 /// let flags = ["SysProf".to_owned(), "cswitch".to_owned()];
 /// assert_eq!(kernel_groups(&flags).map(|m| m.0), Ok([7, 6, 0, 0, 0, 0, 0, 0]));
@@ -238,7 +238,7 @@ pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, String> {
 /// disk and network, unless switches say otherwise, and what they add.
 ///
 /// ```
-/// use etl_schema::controller::tracelog_groups;
+/// use etl_control::controller::tracelog_groups;
 ///
 /// let switches = ["nonet".to_owned(), "img".to_owned(), "eflag 2 0x2000 0x4".to_owned()];
 /// assert_eq!(tracelog_groups(&switches).0, [0x2107, 0x4, 0, 0, 0, 0, 0, 0]);
@@ -273,7 +273,7 @@ impl GroupMasks {
     /// Adds `EVENT_TRACE_FLAG_*` bits: those that the kernel keeps in another word than the first go there.
     ///
     /// ```
-    /// use etl_schema::controller::GroupMasks;
+    /// use etl_control::controller::GroupMasks;
     ///
     /// let mut masks = GroupMasks::default();
     /// masks.add_flags(0x0100_0013);

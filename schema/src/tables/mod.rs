@@ -16,15 +16,15 @@ pub use parse::TableError;
 
 /// The tables that this crate carries: file name and text.
 pub const TABLES: &[(&str, &str)] = &[
-    ("clr-runtime.txt", include_str!("../tables/clr-runtime.txt")),
-    ("clr-rundown.txt", include_str!("../tables/clr-rundown.txt")),
-    ("clr-private.txt", include_str!("../tables/clr-private.txt")),
+    ("clr-runtime.txt", include_str!("../../tables/clr-runtime.txt")),
+    ("clr-rundown.txt", include_str!("../../tables/clr-rundown.txt")),
+    ("clr-private.txt", include_str!("../../tables/clr-private.txt")),
 ];
 
 /// What the reference pages print of the CLR's providers, mistakes and all: file name and text.
 pub const DOCUMENTED_TABLES: &[(&str, &str)] = &[
-    ("documented-runtime.txt", include_str!("../tables/documented-runtime.txt")),
-    ("documented-rundown.txt", include_str!("../tables/documented-rundown.txt")),
+    ("documented-runtime.txt", include_str!("../../tables/documented-runtime.txt")),
+    ("documented-rundown.txt", include_str!("../../tables/documented-rundown.txt")),
 ];
 
 /// Whose word counts where the reference pages and the runtimes disagree.
@@ -38,7 +38,7 @@ pub enum Profile {
 }
 
 /// The classic events of the kernel and of merges, by class: file name and text.
-pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../tables/kernel.txt"));
+pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../../tables/kernel.txt"));
 
 /// An event of a table: what every source says of an event, and what only tables say.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //! and the tools' help describes them.
 //!
 //! ```
-//! use etl_schema::controller::{Action, CommandLine};
+//! use etl_control::controller::{Action, CommandLine};
 //!
 //! let line = "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
 //! let read: CommandLine = line.parse()?;
@@ -11,7 +11,7 @@
 //! assert_eq!(session.file.as_deref(), Some("clr1.etl"));
 //! assert_eq!(session.providers[0].level, Some(5));
 //! assert_eq!(read.to_string(), line);
-//! # Ok::<(), etl_schema::controller::LineError>(())
+//! # Ok::<(), etl_control::controller::LineError>(())
 //! ```
 //!
 //! Read are the actions that start, change, feed, flush, stop and merge sessions, with every option

@@ -59,7 +59,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
 ///
 /// ```
 /// let flags = ["SysProf".to_owned(), "DPC".to_owned(), "LOADER".to_owned()];
-/// let all = etl_schema::controller::expand_kernel_flags(&flags);
+/// let all = etl_control::controller::expand_kernel_flags(&flags);
 /// assert_eq!(all, ["PROC_THREAD", "LOADER", "PROFILE", "DPC"]);
 /// ```
 #[must_use]

@@ -1,10 +1,10 @@
 //! What a mask and a level ask of a provider, taken apart.
 
-use crate::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
 use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
-use crate::model::Identity;
-use crate::tables::{Profile, Provider, Registry, TableEvent, errata};
+use etl_schema::Identity;
+use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
+use etl_schema::tables::{Profile, Provider, Registry, TableEvent, errata};
 
 mod remarks;
 
@@ -74,7 +74,7 @@ pub fn explain_by(profile: Profile, provider: &Provider, mask: u64, level: u8) -
         let raised = Raised { event, versions, levels };
         if given(mask, level) {
             explanation.raised.push(raised);
-        } else if rules.admitted(event, mask, level) && !raised.event.is_leftover() {
+        } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
             let instead = rules.instead(event, mask, level);
             // A form that only other levels have is not missing at this one.
             let other_form =
@@ -90,12 +90,10 @@ pub fn explain_by(profile: Profile, provider: &Provider, mask: u64, level: u8) -
     explanation
 }
 
-impl TableEvent {
-    /// An event that only the first release raised under the runtime provider.
-    fn is_leftover(&self) -> bool {
-        let Identity::Modern { id, .. } = self.schema.identity else { return false };
-        matches!(id, 135..=140 | 149 | 150) && Whose::of(self.schema.provider) == Whose::Runtime
-    }
+/// Whether only the first release raised the event under the runtime provider.
+fn is_leftover(event: &TableEvent) -> bool {
+    let Identity::Modern { id, .. } = event.schema.identity else { return false };
+    matches!(id, 135..=140 | 149 | 150) && Whose::of(event.schema.provider) == Whose::Runtime
 }
 
 /// Events by id: the newest version, and all versions.

@@ -1,12 +1,12 @@
 //! What a person should know before recording with a mask.
 
 use super::{Explanation, Whose};
-use crate::clr::keyword::{
+use crate::clr::{Code, Enumeration, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
+use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN,
     PERF_TRACK, START_ENUMERATION, START_RUNDOWN, THREADING,
 };
-use crate::clr::{Code, Enumeration, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
-use crate::tables::{Profile, Provider, errata};
+use etl_schema::tables::{Profile, Provider, errata};
 
 /// A remark on a mask.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use super::keyword::{
+use super::{Code, Enumeration, INFORMATIONAL, Loader, Method, Rundown, Runtime, Unload, VERBOSE};
+use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, PERF_TRACK,
     START_ENUMERATION, START_RUNDOWN, THREADING,
 };
-use super::{Code, Enumeration, INFORMATIONAL, Loader, Method, Rundown, Runtime, Unload, VERBOSE};
 
 /// What a combination gives of one kind of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

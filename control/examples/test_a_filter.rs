@@ -7,8 +7,9 @@
 
 use std::collections::HashSet;
 
-use etl_schema::enable::{Enablement, EventKey};
-use etl_schema::strategies::{enablements_of, event_keys_of, events_of};
+use etl_control::enable::{Enablement, EventKey};
+use etl_control::strategies::{enablements_of, event_keys_of};
+use etl_schema::strategies::events_of;
 use etl_schema::tables::{Provider, Registry};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

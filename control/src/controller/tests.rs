@@ -3,8 +3,8 @@
 use super::words::quote;
 use super::*;
 use crate::enable::{EnableProperties, Enablement, EventKey, IdFilter, Scope};
-use crate::tables::Registry;
 use etl_format::constants::LogFileMode;
+use etl_schema::tables::Registry;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::tables::{Gives, tables};
 use super::*;
 use crate::enable::{Enablement, Union};
-use crate::tables::Registry;
+use etl_schema::clr::keyword;
+use etl_schema::tables::Registry;
 
 /// Table 1 of the documents: keywords by name, and the cells as printed.
 const TABLE_1: [(&str, [&str; 3]); 7] = [

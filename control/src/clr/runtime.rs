@@ -1,12 +1,12 @@
 //! The runtime provider's rules.
 
-use super::keyword::{
+use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
+use crate::enable::{Enablement, Union};
+use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, JIT_TRACING, LOADER, NGEN, OVERRIDE_NGEN,
     PERF_TRACK, STACK, START_ENUMERATION, THREADING,
 };
-use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
-use crate::enable::{Enablement, Union};
-use crate::model::{EventSchema, Identity};
+use etl_schema::{EventSchema, Identity};
 
 /// The runtime provider, as the CLR sees it enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,12 +1,12 @@
 //! The rundown provider's rules.
 
-use super::keyword::{
+use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
+use crate::enable::{Enablement, Union};
+use etl_schema::clr::keyword::{
     COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
     START_RUNDOWN, THREADING,
 };
-use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
-use crate::enable::{Enablement, Union};
-use crate::model::{EventSchema, Identity};
+use etl_schema::{EventSchema, Identity};
 
 /// The two enumerations. With both keywords the start one comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

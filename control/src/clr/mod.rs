@@ -16,7 +16,7 @@
 //! only one gets all that is raised.
 //!
 //! ```
-//! use etl_schema::clr::{Code, Enumeration, Method, Rundown, Runtime};
+//! use etl_control::clr::{Code, Enumeration, Method, Rundown, Runtime};
 //!
 //! // The recipe of the documents: methods are told as they are compiled ...
 //! let runtime = Runtime::new(0x1CCBD, 5);
@@ -32,7 +32,6 @@
 //! Below level 4 the CLR raises none of these. Sources: the documents' two tables of keyword
 //! combinations, the event tracing source of .NET Core 3.1, and the events of real traces.
 
-pub mod keyword;
 mod method;
 mod rundown;
 mod runtime;

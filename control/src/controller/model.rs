@@ -4,8 +4,8 @@ use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 
 use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
-use crate::sources::provider_guid;
-use crate::tables::Registry;
+use etl_schema::sources::provider_guid;
+use etl_schema::tables::Registry;
 
 /// The session that the kernel's events go to, and that the tools mean where no name is given.
 pub const KERNEL_SESSION: &str = "NT Kernel Logger";

@@ -1,4 +1,31 @@
-//! Masks, levels, ids, and what is made of them.
+//! Strategies for property tests: masks by keyword name, id filters, enablements, and what the enable
+//! rule reads of an event. With the feature `proptest`.
+//!
+//! Values collide often: masks have few bits out of those that matter, ids and levels are close to
+//! each other, so that a filter under test passes some events and drops others. Whole events with
+//! payloads are in `etl_schema::strategies`.
+//!
+//! A filter of your own, compared with the rule:
+//!
+//! ```
+//! use etl_control::enable::{Enablement, EventKey};
+//! use etl_control::strategies::{enablements_of, event_keys_of};
+//! use etl_schema::tables::Registry;
+//! use proptest::test_runner::TestRunner;
+//!
+//! // This filter ignores that events without keyword always pass.
+//! fn mine(session: &Enablement, event: &EventKey) -> bool {
+//!     event.level <= session.level && event.keyword & session.any != 0
+//! }
+//!
+//! let runtime = Registry::builtin().find("runtime").unwrap();
+//! let both = (enablements_of(runtime), event_keys_of(runtime));
+//! let found = TestRunner::deterministic().run(&both, |(session, event)| {
+//!     proptest::prop_assert_eq!(mine(&session, &event), session.admits(&event));
+//!     Ok(())
+//! });
+//! assert!(found.is_err(), "proptest finds an event for which they differ");
+//! ```
 
 use std::ops::RangeInclusive;
 
@@ -6,29 +33,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use etl_schema::Identity;
+use etl_schema::strategies::{levels, masks};
+use etl_schema::tables::{Provider, TableEvent};
+
 use crate::enable::{Enablement, EventKey, IdFilter, Variant};
-use crate::model::Identity;
-use crate::tables::{Provider, TableEvent};
 
 /// Most ids of a drawn filter; few, so that they are hit as often as missed.
 const IDS: RangeInclusive<usize> = 0..=4;
-
-/// Levels: mostly those with a name and their neighbours, now and then any.
-pub fn levels() -> impl Strategy<Value = u8> {
-    prop_oneof![8 => 0u8..8, 1 => any::<u8>()]
-}
-
-/// Masks of 64 bits: few bits, none, all, and the 32 ones that are not all.
-pub fn masks() -> impl Strategy<Value = u64> {
-    let bits = vec(0u32..64, 1..4);
-    prop_oneof![
-        6 => bits.prop_map(|bits| bits.into_iter().fold(0, |mask, bit| mask | 1u64 << bit)),
-        2 => Just(0u64),
-        1 => Just(u64::MAX),
-        1 => Just(u64::from(u32::MAX)),
-        1 => any::<u64>(),
-    ]
-}
 
 /// A mask with the names that it was made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,4 +134,54 @@ fn with(
     (levels(), any, all, ignores, ids).prop_map(|(level, any, all, ignore_keyword_0, ids)| {
         Enablement { level, any, all, ignore_keyword_0, ids, variant: Variant::Current }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etl_schema::tables::Registry;
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    fn runtime() -> &'static Provider {
+        Registry::builtin().find("runtime").unwrap()
+    }
+
+    proptest! {
+        #[test]
+        #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+        fn named_masks_returns_the_bits_of_its_names(named in named_masks(runtime())) {
+            let of = |name: &String| runtime().keyword(name).unwrap();
+            prop_assert_eq!(named.names.iter().map(of).fold(0, |a, b| a | b), named.mask);
+        }
+    }
+
+    /// Of what is drawn, a good part is admitted and a good part is not.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn enablements_admit_a_good_part_of_event_keys() {
+        fn admitted(
+            sessions: impl Strategy<Value = Enablement>,
+            events: impl Strategy<Value = EventKey>,
+        ) -> usize {
+            let mut runner = TestRunner::deterministic();
+            let drawn = (sessions, events);
+            let draw = |_| {
+                let (session, event) = drawn.new_tree(&mut runner).unwrap().current();
+                session.admits(&event)
+            };
+            (0..1000).map(draw).filter(|admitted| *admitted).count()
+        }
+        let any = admitted(enablements(), event_keys());
+        let clr = admitted(enablements_of(runtime()), event_keys_of(runtime()));
+        assert!((50..950).contains(&any) && (50..950).contains(&clr), "{any} {clr}");
+    }
+
+    #[test]
+    fn named_masks_accepts_a_provider_without_keywords() {
+        let (name, guid) = (String::new(), etl_format::Guid::ZERO);
+        let empty = Provider { name, guid, keywords: vec![], events: vec![] };
+        let mut runner = TestRunner::deterministic();
+        assert_eq!(named_masks(&empty).new_tree(&mut runner).unwrap().current().mask, 0);
+    }
 }

@@ -1,0 +1,3 @@
+//! Facts about the CLR's providers that several crates need.
+
+pub mod keyword;

@@ -1,0 +1,174 @@
+//! GUIDs of providers and of the kernel's event classes, each spelled once, and their names.
+
+use etl_format::Guid;
+use etl_format::constants::{ExtendedType, group_guid, group_name};
+use etl_format::read::Record;
+
+use crate::tables::Registry;
+
+/// `Microsoft-Windows-DotNETRuntime`.
+pub const CLR_RUNTIME: Guid =
+    Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
+/// `Microsoft-Windows-DotNETRuntimeRundown`.
+pub const CLR_RUNDOWN: Guid =
+    Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
+/// `Microsoft-Windows-DotNETRuntimePrivate`.
+pub const CLR_PRIVATE: Guid =
+    Guid::new(0x763f_d754, 0x7086, 0x4dfe, [0x95, 0xeb, 0xc0, 0x1a, 0x46, 0xfa, 0xf4, 0xca]);
+/// `Windows Kernel Trace`: the provider of the kernel's classic events, and the session
+/// `NT Kernel Logger` (`SystemTraceControlGuid`).
+pub const KERNEL_TRACE: Guid =
+    Guid::new(0x9e81_4aad, 0x3204, 0x11d2, [0x9a, 0x82, 0x00, 0x60, 0x08, 0xa8, 0x69, 0x39]);
+/// `Microsoft-Windows-Kernel-Process`.
+pub const KERNEL_PROCESS: Guid =
+    Guid::new(0x22fb_2cd6, 0x0e7b, 0x422b, [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16]);
+/// `Microsoft-Windows-Kernel-EventTracing`.
+pub const KERNEL_EVENT_TRACING: Guid =
+    Guid::new(0xb675_ec37, 0xbdb6, 0x4648, [0xbc, 0x92, 0xf3, 0xfd, 0xc7, 0x4d, 0x3c, 0xa2]);
+/// `KernelTraceControl/ImageID`: events that a merge adds to identify images.
+pub const IMAGE_ID: Guid =
+    Guid::new(0xb3e6_75d7, 0x2554, 0x4f18, [0x83, 0x0b, 0x27, 0x62, 0x73, 0x25, 0x60, 0xde]);
+/// `KernelTraceControl/EventMetadata`: events that a merge adds to describe the events of others
+/// (`TRACE_EVENT_INFO` and maps).
+pub const EVENT_METADATA: Guid =
+    Guid::new(0xbbcc_f6c1, 0x6cd1, 0x48c4, [0x80, 0xff, 0x83, 0x94, 0x82, 0xe3, 0x76, 0x71]);
+/// `KernelTraceControl/SystemConfigEx`: events that a merge adds to describe the machine.
+pub const SYSTEM_CONFIG_EX: Guid =
+    Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
+/// `PerfView`: the `EventSource` by which PerfView records what it enabled.
+pub const PERFVIEW: Guid =
+    Guid::new(0xa8a7_1ac1, 0x040f, 0x54a2, [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61]);
+
+/// Classes of the kernel's classic events (MOF classes), by the names of the classes.
+pub mod kernel_class {
+    use super::{Guid, group_guid};
+
+    /// `EventTrace`: headers and session information.
+    pub const EVENT_TRACE: Guid = class(0x00);
+    /// `Process`.
+    pub const PROCESS: Guid = class(0x03);
+    /// `Thread`.
+    pub const THREAD: Guid = class(0x05);
+    /// `SystemConfig`: hardware and settings of the machine.
+    pub const SYSTEM_CONFIG: Guid = class(0x0b);
+    /// `PerfInfo`: samples, interrupts and the like.
+    pub const PERF_INFO: Guid = class(0x0f);
+    /// `Image`: modules loaded into processes.
+    pub const IMAGE: Guid = class(0x14);
+    /// `StackWalk`.
+    pub const STACK_WALK: Guid = class(0x18);
+
+    /// The class of a group, zero for a group without a class.
+    const fn class(group: u8) -> Guid {
+        match group_guid(group) {
+            Some(guid) => guid,
+            None => Guid::ZERO,
+        }
+    }
+}
+
+/// Names of providers that have no table and whose events do not carry their name.
+const WITHOUT_TABLE: [(Guid, &str); 5] = [
+    (KERNEL_EVENT_TRACING, "Microsoft-Windows-Kernel-EventTracing"),
+    (KERNEL_PROCESS, "Microsoft-Windows-Kernel-Process"),
+    (IMAGE_ID, "KernelTraceControl/ImageID"),
+    (EVENT_METADATA, "KernelTraceControl/EventMetadata"),
+    (SYSTEM_CONFIG_EX, "KernelTraceControl/SystemConfigEx"),
+];
+
+/// Classes of the kernel's groups, by group byte.
+static KERNEL_GROUPS: [Option<Guid>; 256] = {
+    let mut groups = [None; 256];
+    let mut group = 0;
+    while group < groups.len() {
+        groups[group] = group_guid(group as u8);
+        group += 1;
+    }
+    groups
+};
+
+/// The name of a provider or of a kernel event class, where it is built in.
+///
+/// ```
+/// use etl_schema::providers;
+///
+/// assert_eq!(providers::name(providers::CLR_RUNTIME), Some("Microsoft-Windows-DotNETRuntime"));
+/// assert_eq!(providers::by_name("perfinfo"), Some(providers::kernel_class::PERF_INFO));
+/// ```
+#[must_use]
+pub fn name(guid: Guid) -> Option<&'static str> {
+    if let Some(provider) = Registry::builtin().provider(guid) {
+        return Some(&provider.name);
+    }
+    if let Some((_, name)) = WITHOUT_TABLE.iter().find(|(g, _)| *g == guid) {
+        return Some(name);
+    }
+    let group = KERNEL_GROUPS.iter().position(|g| *g == Some(guid));
+    group.and_then(|group| group_name(u8::try_from(group).ok()?))
+}
+
+/// The provider or kernel event class of a name (case does not matter), where it is built in.
+#[must_use]
+pub fn by_name(name: &str) -> Option<Guid> {
+    if let Some(provider) = Registry::builtin().find(name) {
+        return Some(provider.guid);
+    }
+    if let Some((guid, _)) = WITHOUT_TABLE.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)) {
+        return Some(*guid);
+    }
+    let is_named = |group| group_name(group).is_some_and(|n| n.eq_ignore_ascii_case(name));
+    (0..=u8::MAX).find(|&group| is_named(group)).and_then(group_guid)
+}
+
+/// The provider's name from the traits that the record itself carries.
+#[must_use]
+pub fn name_in_traits<'a>(record: &Record<'a>) -> Option<&'a str> {
+    let mut items = record.extended();
+    while let Some((kind, data)) = items.next_raw() {
+        if kind == ExtendedType::PROV_TRAITS {
+            let name = data.get(2..)?;
+            let end = name.iter().position(|&b| b == 0)?;
+            return core::str::from_utf8(name.get(..end)?).ok().filter(|n| !n.is_empty());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_and_by_name_are_inverse() {
+        for (guid, text) in WITHOUT_TABLE {
+            assert_eq!(by_name(&text.to_lowercase()), Some(guid));
+            assert_eq!(name(guid), Some(text));
+        }
+        assert_eq!(by_name("PerfInfo").and_then(name), Some("PerfInfo"));
+        assert_eq!(by_name("no such provider"), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn constants_match_the_tables() {
+        let clr = [(CLR_RUNTIME, ""), (CLR_RUNDOWN, "Rundown"), (CLR_PRIVATE, "Private")];
+        for (guid, suffix) in clr {
+            assert_eq!(name(guid), Some(&*format!("Microsoft-Windows-DotNETRuntime{suffix}")));
+        }
+        use kernel_class::{
+            EVENT_TRACE, IMAGE, PERF_INFO, PROCESS, STACK_WALK, SYSTEM_CONFIG, THREAD,
+        };
+        let classes = [
+            (EVENT_TRACE, "EventTrace"),
+            (PROCESS, "Process"),
+            (THREAD, "Thread"),
+            (SYSTEM_CONFIG, "Config"),
+            (PERF_INFO, "PerfInfo"),
+            (IMAGE, "Image"),
+            (STACK_WALK, "StackWalk"),
+        ];
+        for (guid, text) in classes {
+            assert_eq!(name(guid), Some(text));
+        }
+    }
+}
