@@ -1,5 +1,5 @@
 //! docs/cookbook.md: the shell and Python recipes, and what the workflow judges with, are run as they stand on the page. cargo resolves
-//! its `Cargo.toml`. The Rust ones are run by `tests/tests/cookbook`.
+//! its `Cargo.toml`. The Rust ones are run by `tests/tests/it/cookbook`.
 //!
 //! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
 //! the page, in one directory, with the tools of this build on the path.

@@ -2,7 +2,7 @@
 //!
 //! A target takes any bytes and must return: a panic, an endless loop or unbounded memory is a fault of
 //! the code under test, a failed assertion a promise that does not hold. `fuzz/` gives each target to
-//! libFuzzer; `tests/tests/hostile.rs` runs them on stable over the [`seeds`] and over every input that
+//! libFuzzer; `tests/tests/it/hostile.rs` runs them on stable over the [`seeds`] and over every input that
 //! ever failed. [`mutate`] and [`generate`] know how a trace is built, so that a fuzzer gets further
 //! than its header.
 

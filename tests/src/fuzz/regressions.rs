@@ -20,7 +20,7 @@ pub struct Regression {
 /// When a file can't be read, has another name, or something else in it.
 pub fn regressions() -> io::Result<Vec<Regression>> {
     let mut out = Vec::new();
-    for entry in fs::read_dir(crate::root().join("tests/regressions"))? {
+    for entry in fs::read_dir(etl_test_support::root().join("tests/regressions"))? {
         let path = entry?.path();
         let wrong = |what: &str| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()))

@@ -48,7 +48,7 @@ impl Material {
     /// When a scenario cannot be read or does not run.
     #[must_use]
     pub fn load(names: Option<&[&str]>) -> Self {
-        let corpus = crate::root().join("corpus");
+        let corpus = etl_test_support::root().join("corpus");
         let mut files: Vec<_> = fs::read_dir(&corpus)
             .expect("the corpus")
             .map(|entry| entry.expect("an entry").path())

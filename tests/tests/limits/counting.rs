@@ -50,10 +50,17 @@ static ALLOCATOR: Counting = Counting;
 
 /// The most bytes that this thread had allocated at once while `f` ran, beyond what it had before.
 pub fn peak<T>(f: impl FnOnce() -> T) -> (T, usize) {
+    let (done, peak, _) = peak_and_held(f);
+    (done, peak)
+}
+
+/// The same, and the bytes that are still allocated afterwards.
+pub fn peak_and_held<T>(f: impl FnOnce() -> T) -> (T, usize, usize) {
     let before = NOW.get();
     PEAK.set(before);
     let done = f();
-    (done, usize::try_from(PEAK.get() - before).unwrap_or(0))
+    let beyond = |now: isize| usize::try_from(now - before).unwrap_or(0);
+    (done, beyond(PEAK.get()), beyond(NOW.get()))
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod counting;
 mod files;
+mod index;
 mod schemas;
 mod scripts;
 mod verdicts;

@@ -1,0 +1,120 @@
+//! The attribute `needs`: see `etl-test-support`, which re-exports it.
+
+use std::path::Path;
+
+use proc_macro::{Delimiter, TokenStream, TokenTree};
+
+#[path = "../../src/find.rs"]
+mod find;
+
+/// What a test needs, as the attribute's arguments name it.
+struct Need {
+    /// What is missing, if anything is.
+    missing: Option<String>,
+    /// The variable that demands it.
+    demand: &'static str,
+}
+
+impl Need {
+    fn new(name: &str, value: Option<&str>) -> Result<Self, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let (present, what, demand) = match (name, value) {
+            ("traces", None) => {
+                let present = find::traces_directory(&root).is_dir();
+                (present, "the real traces (../shared/traces)".to_owned(), "ETLKIT_REQUIRE_SHARED")
+            }
+            ("trace", Some(trace)) => {
+                let present = find::traces_directory(&root).join(trace).is_file();
+                (present, format!("the real trace {trace}"), "ETLKIT_REQUIRE_SHARED")
+            }
+            ("python", None) => {
+                let present = find::python_path(&root).is_file();
+                let what = "the Python readers (scripts/venv.sh)".to_owned();
+                (present, what, "ETLKIT_REQUIRE_FOREIGN")
+            }
+            ("program", Some(program)) => {
+                let present = find::program_path(program).is_some();
+                (present, format!("the program {program}"), "ETLKIT_REQUIRE_FOREIGN")
+            }
+            ("chromium", None) => {
+                let present = find::chromium_path().is_some();
+                let what = "Chromium (scripts/chromium.sh)".to_owned();
+                (present, what, "ETLKIT_REQUIRE_CHROMIUM")
+            }
+            _ => {
+                return Err(format!(
+                    "unknown need `{name}`: expected traces, trace = \"PATH\", python, \
+                     program = \"NAME\" or chromium"
+                ));
+            }
+        };
+        Ok(Need { missing: (!present).then_some(what), demand })
+    }
+
+    fn is_demanded(&self) -> bool {
+        std::env::var_os(self.demand).is_some_and(|value| value == "1")
+    }
+}
+
+/// Reports the test as ignored where what it needs is missing; see the crate's documentation.
+#[proc_macro_attribute]
+pub fn needs(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let expanded = needs_of(arguments).and_then(|needs| {
+        if has_test_attribute(item.clone()) {
+            Ok(attributes(&needs))
+        } else {
+            Err("`#[needs(..)]` stands above `#[test]`".to_owned())
+        }
+    });
+    match expanded {
+        Ok(attributes) => attributes.parse::<TokenStream>().into_iter().chain([item]).collect(),
+        Err(message) => format!("compile_error!({message:?});").parse().unwrap_or_default(),
+    }
+}
+
+fn needs_of(arguments: TokenStream) -> Result<Vec<Need>, String> {
+    let tokens: Vec<TokenTree> = arguments.into_iter().collect();
+    tokens
+        .split(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','))
+        .map(|need| match need {
+            [name] => Need::new(&name.to_string(), None),
+            [name, _, value] => {
+                Need::new(&name.to_string(), Some(value.to_string().trim_matches('"')))
+            }
+            _ => Err("expected `needs(NAME)` or `needs(NAME = \"VALUE\")`".to_owned()),
+        })
+        .collect()
+}
+
+/// Whether one of the attributes before the function is `#[test]`.
+fn has_test_attribute(item: TokenStream) -> bool {
+    item.into_iter().any(|token| {
+        matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket
+            && group.stream().to_string() == "test")
+    })
+}
+
+/// `#[ignore]` if something is missing that is not demanded. The compiler is made to notice when
+/// one of the variables changes, so that the test is compiled again.
+fn attributes(needs: &[Need]) -> String {
+    let mut out = String::new();
+    for name in [
+        "ETLKIT_SHARED",
+        "ETLKIT_PYTHON",
+        "ETLKIT_CHROMIUM",
+        "ETLKIT_REQUIRE_SHARED",
+        "ETLKIT_REQUIRE_FOREIGN",
+        "ETLKIT_REQUIRE_CHROMIUM",
+    ] {
+        out.push_str(&format!("const _: Option<&str> = option_env!({name:?});\n"));
+    }
+    let missing: Vec<&str> = needs
+        .iter()
+        .filter(|need| !need.is_demanded())
+        .filter_map(|need| need.missing.as_deref())
+        .collect();
+    if !missing.is_empty() {
+        out.push_str(&format!("#[ignore = \"needs {}\"]\n", missing.join(" and ").escape_debug()));
+    }
+    out
+}

@@ -1,0 +1,33 @@
+// Where tests look for what is not in the repository. Included by both crates of this folder: the
+// attribute asks when a test is compiled, the functions when it runs.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The directory of the real traces: `traces` in the directory that `ETLKIT_SHARED` names, or in
+/// `shared` beside the repository.
+pub fn traces_directory(root: &Path) -> PathBuf {
+    env::var_os("ETLKIT_SHARED")
+        .map_or_else(|| root.join("../shared"), PathBuf::from)
+        .join("traces")
+}
+
+/// The Python interpreter with the packages of `scripts/requirements.txt`: the one that
+/// `ETLKIT_PYTHON` names, or the one of `.venv`, which `scripts/venv.sh` makes.
+pub fn python_path(root: &Path) -> PathBuf {
+    env::var_os("ETLKIT_PYTHON").map_or_else(|| root.join(".venv/bin/python"), PathBuf::from)
+}
+
+/// The browser that `ETLKIT_CHROMIUM` names, or `chromium` in the search path.
+pub fn chromium_path() -> Option<PathBuf> {
+    match env::var_os("ETLKIT_CHROMIUM") {
+        Some(named) => Some(PathBuf::from(named)).filter(|path| path.is_file()),
+        None => program_path("chromium"),
+    }
+}
+
+/// A program in the search path.
+pub fn program_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
+}

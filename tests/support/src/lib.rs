@@ -1,0 +1,115 @@
+//! Finds real traces and other programs for tests, and marks the tests that need them.
+//!
+//! A test that needs something outside of the repository says so in an attribute above `#[test]`:
+//!
+//! ```ignore
+//! #[needs(trace = "perfview/net.4.5.2.x64.etl", python)]
+//! #[test]
+//! fn counts_agree_with_dissect() { .. }
+//! ```
+//!
+//! | argument | needed | looked for in |
+//! |---|---|---|
+//! | `traces` | the directory of real traces | `$ETLKIT_SHARED/traces`, or `../shared/traces` |
+//! | `trace = "PATH"` | one of them | the same |
+//! | `python` | an interpreter with `scripts/requirements.txt` | `$ETLKIT_PYTHON`, or `.venv` |
+//! | `program = "NAME"` | a program | the search path |
+//! | `chromium` | the browser | `$ETLKIT_CHROMIUM`, or the search path |
+//!
+//! Where it is missing, the test is reported as ignored, with the reason. With
+//! `ETLKIT_REQUIRE_SHARED=1` (traces), `ETLKIT_REQUIRE_FOREIGN=1` (python, programs) or
+//! `ETLKIT_REQUIRE_CHROMIUM=1` it runs all the same and fails. The question is asked when the test
+//! is compiled; it is compiled again when one of these variables changes.
+#![allow(clippy::panic)] // Tests fail by panicking.
+
+use std::path::{Path, PathBuf};
+
+pub use etl_test_macros::needs;
+
+#[allow(clippy::missing_docs_in_private_items)]
+mod find;
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The directory of the real traces.
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn traces() -> PathBuf {
+    let directory = find::traces_directory(&root());
+    assert!(directory.is_dir(), "the real traces are missing: {}", directory.display());
+    directory
+}
+
+/// One of the real traces, by its path in the directory of traces.
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn trace(name: &str) -> PathBuf {
+    let path = traces().join(name);
+    assert!(path.is_file(), "a real trace is missing: {}", path.display());
+    path
+}
+
+/// All real traces, sorted. Directories in `ETLKIT_EXTRA_TRACES` (separated as in `PATH`) are
+/// searched as well.
+///
+/// # Panics
+/// When there are none.
+#[must_use]
+pub fn all_traces() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let extra = std::env::var_os("ETLKIT_EXTRA_TRACES").unwrap_or_default();
+    for directory in [traces()].into_iter().chain(std::env::split_paths(&extra)) {
+        collect(&directory, &mut found);
+    }
+    found.sort();
+    assert!(!found.is_empty(), "there are no traces in {}", traces().display());
+    found
+}
+
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) {
+            found.push(path);
+        }
+    }
+}
+
+/// The Python interpreter with the packages of `scripts/requirements.txt`.
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn python() -> PathBuf {
+    let path = find::python_path(&root());
+    assert!(path.is_file(), "the Python readers are missing: run scripts/venv.sh");
+    path
+}
+
+/// A program in the search path.
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn program(name: &str) -> PathBuf {
+    find::program_path(name).unwrap_or_else(|| panic!("the program {name} is missing"))
+}
+
+/// The browser.
+///
+/// # Panics
+/// When it is missing.
+#[must_use]
+pub fn chromium() -> PathBuf {
+    find::chromium_path().unwrap_or_else(|| panic!("no Chromium: run scripts/chromium.sh"))
+}

@@ -1,0 +1,156 @@
+//! The tables of the CLR's events, against what real traces hold.
+
+use std::collections::BTreeMap;
+
+use etl_format::Guid;
+use etl_format::read::{Options, Trace};
+use etl_schema::Identity;
+use etl_schema::tables::{Registry, TableEvent, erratum};
+use etl_test_support::{all_traces, needs, traces};
+
+/// Provider, id, version, level, opcode, task, keywords.
+type Tuple = (String, u16, u8, u8, u8, u16, u64);
+
+/// Whether a tuple is what the table says of its event: as newer runtimes have it, or older ones.
+fn agrees(event: &TableEvent, (_, _, _, level, opcode, task, keyword): &Tuple) -> bool {
+    let schema = &event.schema;
+    let now = (schema.level.value, schema.keywords);
+    let says = (*level, *keyword);
+    (schema.task.value, schema.opcode.value) == (*task, *opcode)
+        && (says == now || event.older == Some(says))
+}
+
+/// The tuples that were counted over many real traces, more than are at hand here.
+fn counted() -> BTreeMap<Tuple, u64> {
+    let path = traces().join("../spec/clr-seen.tsv");
+    let text = std::fs::read_to_string(path).unwrap();
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    let rows = text.lines().skip(1).map(|line| {
+        let c: Vec<&str> = line.split('\t').collect();
+        let n: Vec<u64> = c[1..8].iter().map(|c| number(c)).collect();
+        let tuple = (
+            c[0].to_owned(),
+            u16::try_from(n[0]).unwrap(),
+            u8::try_from(n[1]).unwrap(),
+            u8::try_from(n[2]).unwrap(),
+            u8::try_from(n[3]).unwrap(),
+            u16::try_from(n[4]).unwrap(),
+            n[5],
+        );
+        (tuple, n[6])
+    });
+    rows.collect()
+}
+
+/// Every event of the CLR's two providers in the real traces is in the tables with the level, opcode,
+/// task and keywords that it has there, or that the table gives for older runtimes; its payload
+/// decodes to its last byte; and it is among the tuples that were counted over more traces.
+#[needs(traces)]
+#[test]
+fn every_clr_event_is_described_and_decodes_whole() {
+    let registry = Registry::builtin();
+    let mut kinds: BTreeMap<Tuple, u64> = BTreeMap::new();
+    for path in all_traces() {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+        let mut records = trace.file_order().unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            let (Some(provider), Some(d)) = (record.provider(), record.descriptor()) else {
+                continue;
+            };
+            // EventSource manifests travel under an id of their own.
+            if registry.provider(provider).is_none() || d.id == 0xfffe {
+                continue;
+            }
+            let key = Identity::Modern { id: d.id, version: d.version };
+            let tuple =
+                (provider.to_string(), d.id, d.version, d.level, d.opcode, d.task, d.keyword);
+            let place = format!("{}: {tuple:?}", path.display());
+            let event =
+                registry.event(provider, key).unwrap_or_else(|| panic!("{place}: not described"));
+            assert!(agrees(event, &tuple), "{place}: not as the table says");
+            let decoder = registry.decoder(provider, key).unwrap();
+            let note = decoder.check(record.payload(), record.pointer_size().unwrap());
+            assert!(note.is_exact(), "{place}: {note:?}");
+            *kinds.entry(tuple).or_default() += 1;
+        }
+    }
+    assert!(kinds.len() >= 45, "only {} kinds of events were seen", kinds.len());
+    assert!(kinds.values().sum::<u64>() > 65_000, "{kinds:?}");
+    let counted = counted();
+    // The private provider was not counted.
+    let private = registry.find("private").unwrap().guid.to_string();
+    for (tuple, count) in kinds.iter().filter(|(tuple, _)| tuple.0 != private) {
+        let over_all = counted.get(tuple).copied().unwrap_or(0);
+        assert!(over_all >= *count, "{tuple:?}: {count} here, {over_all} were counted");
+    }
+}
+
+/// All tuples that were counted over real traces agree with the table. Those of runtimes newer than
+/// the pages are what an erratum speaks of.
+#[needs(traces)]
+#[test]
+fn every_counted_tuple_agrees_with_the_table() {
+    let counted = counted();
+    assert!(counted.len() >= 65, "only {} tuples", counted.len());
+    let registry = Registry::builtin();
+    let mut newer = Vec::new();
+    for tuple in counted.keys() {
+        let (provider, id, version, ..) = tuple;
+        let guid: Guid = provider.parse().unwrap();
+        let key = Identity::Modern { id: *id, version: *version };
+        let event = registry.event(guid, key).unwrap_or_else(|| panic!("{tuple:?}: not described"));
+        assert!(agrees(event, tuple), "{tuple:?}: not as the table says");
+        if event.origin.contains("seen in traces") {
+            newer.push((registry.provider(guid).unwrap().name.ends_with("Rundown"), *id, *version));
+        }
+    }
+    newer.sort_unstable();
+    let expected =
+        [(false, 10, 4), (false, 205, 4), (false, 208, 0), (false, 209, 0), (true, 10, 0)];
+    assert_eq!(newer, expected);
+    let newer = &erratum("X29").unwrap().shipped;
+    for name in ["GCSettingsRundown", "AllocationTick 4", "GCGlobalHeapHistory 4", "GCLOHCompact"] {
+        assert!(newer.contains(name), "{name}");
+    }
+}
+
+/// Which methods have events of which form: the rules that the predicates follow, in real traces.
+#[needs(traces)]
+#[test]
+fn methods_come_in_the_form_that_the_rules_say() {
+    const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
+    const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
+    // Dynamic, generic, helper: always named. Helpers are never enumerated and never unloaded.
+    let (named, helper) = (0x1 | 0x2 | 0x10, 0x10);
+    let mut seen = 0u64;
+    for path in all_traces() {
+        let bytes = std::fs::read(&path).unwrap();
+        let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+        let mut records = trace.file_order().unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            let (Some(provider), Some(d)) = (record.provider(), record.descriptor()) else {
+                continue;
+            };
+            let provider = provider.to_string();
+            let (rundown, runtime) = (provider == RUNDOWN, provider == RUNTIME);
+            if !(rundown || runtime) || !(141..=144).contains(&d.id) {
+                continue;
+            }
+            // Id, module and start are 8 bytes each, size and token 4.
+            let flags = u32::from_le_bytes(record.payload()[32..36].try_into().unwrap());
+            let place = format!("{}: {provider} id {} flags {flags:#x}", path.display(), d.id);
+            if d.id < 143 {
+                assert_eq!(flags & named, 0, "{place}: plain");
+            }
+            if rundown || d.id == 144 {
+                assert_eq!(flags & helper, 0, "{place}: a helper");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 10_000, "only {seen} methods");
+}

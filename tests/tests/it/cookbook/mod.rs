@@ -1,0 +1,47 @@
+//! docs/cookbook.md: its recipes in Rust are the modules of this test, line by line. With `ETLKIT_WRITE_DOCS=1` the page is written
+//! anew from them.
+
+mod corpus;
+mod decoder;
+mod filter;
+
+/// The page, with each of these files in the block behind its name.
+fn anew(page: &str) -> String {
+    let of =
+        |file: &str| std::fs::read_to_string(etl_test_support::root().join("tests").join(file));
+    let mut out = String::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        out += line;
+        out += "\n";
+        let name = line.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
+        let file = match name {
+            Some(rust) if rust.starts_with("tests/") && rust.ends_with(".rs") => {
+                rust.replace("tests/", "tests/it/cookbook/")
+            }
+            Some(script) if script.starts_with("cases/") => script.to_owned(),
+            _ => continue,
+        };
+        out += lines.next().unwrap();
+        out += "\n";
+        out += &of(&file).unwrap().replace("\r\n", "\n");
+        out += "```\n";
+        assert!(lines.any(|line| line == "```"), "{file}: the block ends");
+    }
+    out
+}
+
+#[test]
+fn the_page_has_these_recipes() {
+    let path = etl_test_support::root().join("docs/cookbook.md");
+    let page = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+    let now = anew(&page);
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
+        std::fs::write(path, now).unwrap();
+        return;
+    }
+    assert!(page == now, "docs/cookbook.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
+    // Every recipe in Rust is one of them.
+    assert_eq!(page.matches("```rust\n").count(), 3);
+    assert_eq!(page.matches("`tests/").count(), 3 + 1, "{page}");
+}

@@ -1,0 +1,87 @@
+//! Events whose schema travels in the trace, in real traces.
+
+use etl_format::read::{ExtendedItem, Header, Options, Record, Trace};
+use etl_schema::SchemaSource;
+use etl_schema::sources::provider_guid;
+use etl_schema::sources::tracelogging::{self, ProviderTraits};
+use etl_schema::store::SchemaStore;
+use etl_test_support::{needs, trace};
+
+/// Walks a trace with a store that learns, and gives each record to `see`.
+fn walk(name: &str, mut see: impl FnMut(&SchemaStore, &Record<'_>)) {
+    let bytes = std::fs::read(trace(name)).unwrap();
+    let mut file = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+    let mut store = SchemaStore::default();
+    let mut records = file.file_order().unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        store.learn(&record);
+        see(&store, &record);
+    }
+}
+
+/// Every TraceLogging event decodes to its last byte, and its metadata are what is built from their
+/// schema.
+#[needs(traces)]
+#[test]
+fn every_tracelogging_event_decodes_to_its_last_byte() {
+    for (name, expected) in [
+        ("etl-parser/AMSITrace.etl", 19),
+        ("etl-parser/lxcore_kernel.etl", 2),
+        ("perfview/primitive-types.etl", 5),
+        ("s4/WindowsUpdate.20251008.140245.443.8.etl", 80),
+        ("perfview/SelfDescribingSingleEvent.etl", 1),
+    ] {
+        let mut seen = 0;
+        walk(name, |store, record| {
+            let metadata = record.extended().find_map(|item| match item {
+                ExtendedItem::EventSchema(data) => Some(data),
+                _ => None,
+            });
+            // The channel of TraceLogging, and nothing that describes the event: one was missed.
+            if let Header::Event(header) = record.header() {
+                let channel = header.descriptor.channel == 11;
+                assert!(!channel || metadata.is_some(), "{name}: {:?}", header.descriptor);
+            }
+            let Some(metadata) = metadata else { return };
+            let (schema, mut fields) = store.fields(record).unwrap();
+            assert_eq!(schema.source, SchemaSource::TraceLogging, "{name}");
+            fields.by_ref().for_each(drop);
+            let note = fields.note();
+            assert!(note.is_exact(), "{name}: {}: {note:?}", schema.name);
+            let built = tracelogging::build(schema).unwrap();
+            let again = tracelogging::parse(schema.provider, &built).unwrap();
+            assert_eq!(again.fields, schema.fields, "{name}: {}", schema.name);
+            // Writers spend up to two bytes on tags of zero, we one.
+            let tags = metadata.iter().skip(2).take_while(|b| **b & 0x80 != 0).count();
+            assert_eq!(built[3..], metadata[3 + tags..], "{name}: {schema:?}");
+            seen += 1;
+        });
+        assert_eq!(seen, expected, "{name}: TraceLogging events");
+    }
+}
+
+/// Providers that chose no GUID of their own have the one that their name gives.
+#[needs(traces)]
+#[test]
+fn provider_names_hash_to_the_guids_of_their_events() {
+    let (mut same, mut all) = (0, 0);
+    for name in [
+        "etl-parser/AMSITrace.etl",
+        "etl-parser/lxcore_kernel.etl",
+        "perfview/primitive-types.etl",
+        "s4/WindowsUpdate.20251008.140245.443.8.etl",
+        "perfview/SelfDescribingSingleEvent.etl",
+    ] {
+        walk(name, |_, record| {
+            for item in record.extended() {
+                if let ExtendedItem::ProviderTraits(data) = item {
+                    let traits = ProviderTraits::parse(data).unwrap();
+                    all += 1;
+                    same += u32::from(record.provider() == Some(provider_guid(&traits.name)));
+                    assert_eq!(traits.build(), data, "{name}");
+                }
+            }
+        });
+    }
+    assert!(same > 0, "none of {all}");
+}

@@ -1,0 +1,260 @@
+//! Everything that is written is read by readers that others wrote: each tool's output, plain and
+//! compressed, and each mode of the session writer.
+
+use std::cell::RefCell;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use etl_format::Guid;
+use etl_format::compress::Effort;
+use etl_format::constants::{
+    ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
+};
+use etl_format::read::{Options, Trace};
+use etl_format::rewrite::merge::{Allow, MergeOptions, merge};
+use etl_format::rewrite::repack;
+use etl_format::rewrite::repair::{RepairOptions, repair_with};
+use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::{
+    BufferCompressor, File, LogFileHeader, Resume, Session, SessionConfig, Style,
+};
+use etl_test_support::{needs, trace};
+use etl_tests::foreign;
+use etl_tools::scrub::{self, Lengths, Mask, Policy, scrub};
+use etl_tools::slice::{self, slice};
+
+type Memory = File<Cursor<Vec<u8>>>;
+
+fn memory() -> Memory {
+    File::new(Cursor::new(Vec::new()))
+}
+
+fn bytes(file: Memory) -> Vec<u8> {
+    file.into_inner().into_inner()
+}
+
+fn compressor() -> BufferCompressor {
+    BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap()
+}
+
+/// Records of a trace, and those of them that stand behind buffer 0.
+fn counts(file: &[u8]) -> (u64, u64) {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let (mut all, mut behind) = (0, 0);
+    while let Some(record) = records.next_record().unwrap() {
+        all += 1;
+        behind += u64::from(record.location().buffer_offset != 0);
+    }
+    (all, behind)
+}
+
+/// Holds what `dissect.etl` counts of each file against our own count; `etl-parser` counts the plain
+/// ones, without buffer 0.
+fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
+    let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(directory);
+    std::fs::create_dir_all(&scratch).unwrap();
+    let mut written = Vec::new();
+    for (name, file) in &files {
+        let path = scratch.join(format!("{name}.etl"));
+        std::fs::write(&path, file).unwrap();
+        written.push(path);
+    }
+    let answers = foreign("dissect_counts.py", &written);
+    for (answer, (name, file)) in answers.iter().zip(&files) {
+        assert_eq!(answer["records"].as_u64(), Some(counts(file).0), "{name}: {answer}");
+    }
+    let plain = |file: &[u8]| {
+        let trace = Trace::open(file, &Options::default()).unwrap();
+        // It takes no traces of Windows 7 and before, and no buffer 0 that saved nothing.
+        let header = trace.header();
+        !header.mode.has(LogFileMode::COMPRESSED)
+            && (header.os_major, header.os_minor) >= (6, 2)
+            && u32::from_le_bytes(file[4..8].try_into().unwrap()) != 0
+    };
+    let plain: Vec<usize> = (0..files.len()).filter(|&i| plain(&files[i].1)).collect();
+    assert!(!plain.is_empty());
+    let paths: Vec<PathBuf> = plain.iter().map(|&i| written[i].clone()).collect();
+    let answers = foreign("etl_parser_counts.py", &paths);
+    for (answer, &i) in answers.iter().zip(&plain) {
+        let (name, file) = &files[i];
+        assert_eq!(answer["records"].as_u64(), Some(counts(file).1), "{name}: {answer}");
+    }
+}
+
+/// What every tool makes of a trace.
+fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let open = || Trace::open(file, &Options::salvage()).unwrap();
+    let mut out = Vec::new();
+    for compress in [false, true] {
+        let mut add = |name: &str, file: Vec<u8>| {
+            out.push((format!("{name}-{}", if compress { "packed" } else { "plain" }), file));
+        };
+        let compressor = || compress.then(compressor);
+        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
+        for keep_state in [true, false] {
+            let options = slice::Options { keep_state };
+            let start = open().clock().start_timestamp;
+            let select = |record: &etl_format::read::Record<'_>, _: &slice::Subject| {
+                record.timestamp().wrapping_sub(start) % 3 != 1
+            };
+            let cut =
+                slice(&mut open(), select, options, memory(), compressor(), |_| {}).unwrap().0;
+            add(if keep_state { "sliced" } else { "cut" }, bytes(cut));
+        }
+        for lengths in [Lengths::Keep, Lengths::Free] {
+            let options = scrub::Options {
+                policy: Policy::strict(),
+                secrets: vec!["windows".to_owned()],
+                mask: Mask::new(b"salt"),
+                lengths,
+            };
+            let made = scrub(&mut open(), &options, memory(), compressor(), |_| {}).unwrap().0;
+            add(&format!("scrubbed-{lengths:?}"), bytes(made));
+        }
+        let options = MergeOptions { allow: Allow::ALL, compression, ..MergeOptions::default() };
+        let (one, _) = merge(vec![file], memory(), &options).unwrap();
+        let one = bytes(one);
+        let (two, _) = merge(vec![file, &one], memory(), &options).unwrap();
+        add("merged", one);
+        add("merged-twice", bytes(two));
+        let options = RepairOptions { compression, ..RepairOptions::default() };
+        let broken = &file[..file.len() - file.len() / 3];
+        let (mended, _) = repair_with(broken, memory(), &options, |_| {}).unwrap();
+        add("repaired", bytes(mended));
+        let mut repacked = Vec::new();
+        if compress {
+            let compressor = compressor().unwrap();
+            repack::compress(file, &mut repacked, &compressor, &Options::default(), |_| {})
+        } else {
+            repack::decompress(file, &mut repacked, &Options::default(), |_| {})
+        }
+        .unwrap();
+        add("repacked", repacked);
+    }
+    out
+}
+
+#[needs(trace = "etl-parser/AMSITrace.etl", python)]
+#[test]
+fn what_every_tool_makes_of_a_session() {
+    let path = trace("etl-parser/AMSITrace.etl");
+    both_read("dissected-session", outputs(&std::fs::read(path).unwrap()));
+}
+
+#[needs(trace = "perfview/SelfDescribingSingleEvent.etl", python)]
+#[test]
+fn what_every_tool_makes_of_a_compressed_trace() {
+    let path = trace("perfview/SelfDescribingSingleEvent.etl");
+    both_read("dissected-packed", outputs(&std::fs::read(path).unwrap()));
+}
+
+fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
+    Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0),
+        properties: EventProperties(0),
+        thread_id: number,
+        process_id: 4,
+        timestamp,
+        provider: Guid::new(1, 2, 3, [4; 8]),
+        descriptor: Descriptor { id: 1, ..Descriptor::default() },
+        kernel_time: 0,
+        user_time: 0,
+        activity: Guid::ZERO,
+        extended: &[],
+        payload,
+    }
+}
+
+/// The files of a session of some mode; several for NEWFILE.
+fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
+    let header = LogFileHeader {
+        timestamp: 1_000,
+        start_time: 132_000_000_000_000_000,
+        buffer_size: 0x1000,
+        processors: 3,
+        mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
+        // In KB: a few buffers for those that wrap and roll.
+        maximum_file_size: match () {
+            () if mode.has(LogFileMode::CIRCULAR) || mode.has(LogFileMode::NEWFILE) => 20,
+            () if mode.has(LogFileMode::PREALLOCATE) => 100,
+            () => 0,
+        },
+        clock_type: ClockType(clock),
+        ..LogFileHeader::new()
+    };
+    let mut config = SessionConfig::new(header);
+    config.header.set_log_version();
+    config.style = style;
+    config.flush_ticks = 700;
+    let begin = |config: SessionConfig| match mode.has(LogFileMode::COMPRESSED) {
+        true => Session::create_compressed(memory(), config, compressor()).unwrap(),
+        false => Session::create(memory(), config).unwrap(),
+    };
+    let feed = |session: &mut Session<Memory>, from: u32| {
+        for number in from..from + 60 {
+            let payload = vec![7; 40 + (number as usize * 37) % 700];
+            let record = event(number, 2_000 + i64::from(number) * 20, &payload);
+            session.write((number % 3) as u16, &record).unwrap();
+        }
+        session.lose_events(1, 2).unwrap();
+    };
+    let mut session = begin(config.clone());
+    let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let done = Rc::clone(&files);
+    session.set_next_file(Box::new(move |medium, _| {
+        done.borrow_mut().push(bytes(std::mem::replace(medium, memory())));
+        Ok(())
+    }));
+    feed(&mut session, 0);
+    let mut last = bytes(session.close(None).unwrap().0);
+    if mode.has(LogFileMode::APPEND) {
+        let trace = Trace::open(&last[..], &Options::default()).unwrap();
+        let resume = Resume {
+            at: last.len() as u64,
+            buffers: trace.header().buffers_written,
+            next_sequence: trace.buffers().len() as i64,
+            last_flush: 2_000 + 60 * 20,
+        };
+        config.header.events_lost = trace.header().events_lost;
+        let medium = File::new(Cursor::new(last));
+        let mut session = Session::append(medium, config, resume).unwrap();
+        feed(&mut session, 60);
+        last = bytes(session.close(None).unwrap().0);
+    }
+    let mut files = files.take();
+    files.push(last);
+    files
+}
+
+#[needs(python)]
+#[test]
+fn every_mode_of_the_writer() {
+    let mut files = Vec::new();
+    for (name, mode) in [
+        ("sequential", LogFileMode::SEQUENTIAL),
+        ("circular", LogFileMode::CIRCULAR),
+        ("newfile", LogFileMode::NEWFILE),
+        ("preallocated", LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE),
+        ("append", LogFileMode::APPEND),
+        ("one-lane", LogFileMode::SEQUENTIAL | LogFileMode::NO_PER_PROCESSOR_BUFFERING),
+        ("packed", LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED),
+        ("packed-newfile", LogFileMode::NEWFILE | LogFileMode::COMPRESSED),
+    ] {
+        for clock in 1..=3 {
+            for (number, file) in session(mode, clock, Style::Kernel).into_iter().enumerate() {
+                files.push((format!("{name}-clock{clock}-{number}"), file));
+            }
+        }
+    }
+    for (name, style) in [
+        ("legacy", Style::LegacyKernel),
+        ("relogger", Style::Relogger { now: 132_000_000_000_000_000 }),
+    ] {
+        files.push((name.to_owned(), session(LogFileMode::SEQUENTIAL, 1, style).remove(0)));
+    }
+    assert!(files.len() > 30);
+    both_read("dissected-modes", files);
+}

@@ -1,0 +1,32 @@
+//! Tests that cross crates: real traces, readers by others, the corpus, the pages of `docs/`.
+
+mod baseline_fields;
+mod clr_tables;
+mod collections;
+mod cookbook;
+mod corpus;
+mod described;
+mod dissected;
+mod enable_rule;
+mod format_page;
+mod hostile;
+mod kernel;
+mod merged;
+mod pins;
+mod real_traces;
+mod relogged;
+mod rules;
+mod rules_page;
+mod scrubbed;
+mod security;
+mod sliced;
+mod statistics;
+mod synth;
+mod synth_buffers;
+mod synth_kernel;
+mod synth_masks;
+mod synth_truth;
+mod truncation;
+mod truth_page;
+mod verify_real;
+mod written;

@@ -1,0 +1,256 @@
+//! The real merged trace taken apart and merged again; real traces compressed, and back.
+
+use std::io::Cursor;
+
+use etl_format::compress::Effort;
+use etl_format::constants::{CompressionFormat, LogFileMode};
+use etl_format::cursor::Bytes;
+use etl_format::read::{Limits, Options, PipeSource, Record, Trace};
+use etl_format::rewrite::merge::{Allow, MergeOptions, Relation, merge};
+use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::rewrite::repair::repair;
+use etl_format::write::record::Raw;
+use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, fill};
+use etl_test_support::{all_traces, needs, trace};
+use etl_tests::foreign;
+
+const MERGED: &str = "perfview/net.4.5.2.x64.etl";
+const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
+const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
+
+/// Which of the sessions that were merged a record came from: the kernel's, the runtime's, or that
+/// of the rundown.
+fn origin(record: &Record<'_>) -> usize {
+    let provider = record.event().map(|e| e.provider.to_string());
+    match provider.as_deref() {
+        Some(RUNTIME) => 1,
+        Some(RUNDOWN) => 2,
+        _ => 0,
+    }
+}
+
+/// One of the three sessions, as the kernel would have written it. Its clock ticks `faster` times
+/// as fast as the original's, and its timestamps begin elsewhere then.
+fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut header = LogFileHeader::from(trace.header());
+    header.mode = LogFileMode::SEQUENTIAL;
+    header.set_log_version();
+    header.logger_name = format!("session {which}").encode_utf16().collect();
+    let start = header.timestamp;
+    let timestamp = |old: i64| if faster == 1 { old } else { (old - start) * faster + 77 };
+    header.timestamp = timestamp(start);
+    header.perf_freq *= faster;
+    let end = header.end_time;
+    let config = SessionConfig::new(header);
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut bytes = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook() == Some(0) || origin(&record) != which {
+            continue;
+        }
+        bytes.clear();
+        bytes.extend_from_slice(record.bytes());
+        if faster != 1 {
+            assert!(record.is_event(), "only these have no timestamps in their payloads");
+            let new = timestamp(bytes.i64_at(0x10).unwrap());
+            bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
+        }
+        let raw = Raw { bytes: &bytes, timestamp: Some(timestamp(record.timestamp())) };
+        session.write(record.processor(), &raw).unwrap();
+    }
+    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+}
+
+/// FILETIME, processor and bytes of every record behind the header event, in time order; those of
+/// one processor with equal timestamps by their bytes, since nothing tells their order. Timestamps in the bytes
+/// are left out.
+fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let clock = trace.clock();
+    let mut records = trace.ordered().unwrap();
+    let mut out = Vec::new();
+    let mut last = i64::MIN;
+    while let Some(record) = records.next_record().unwrap() {
+        assert!(record.timestamp() >= last, "time order");
+        last = record.timestamp();
+        if record.hook() == Some(0) {
+            continue;
+        }
+        let mut bytes = record.bytes().to_vec();
+        if !timestamps {
+            let at = if record.is_kernel() && record.thread_id().is_none() { 8 } else { 0x10 };
+            bytes[at..at + 8].fill(0);
+            // What payloads hold of the clock: the event that a stack belongs to, when interrupts and
+            // faults began, how long the disk took.
+            let place = match record.hook() {
+                Some(0x1820 | 0x1825 | 0x1826 | 0x0f32 | 0x0f42..=0x0f45 | 0x0220) => Some(0),
+                Some(0x010a | 0x010b) => Some(24 + 2 * record.pointer_size().unwrap().bytes()),
+                Some(0x010e) => Some(8),
+                _ => None,
+            };
+            if let Some(place) = place {
+                let at = bytes.len() - record.payload().len() + place;
+                bytes[at..at + 8].fill(0);
+            }
+        }
+        out.push((clock.filetime(record.timestamp()), record.processor(), bytes));
+    }
+    assert!(records.report().was_in_order());
+    out.sort();
+    out
+}
+
+fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, Vec<Relation>) {
+    let inputs = inputs.iter().map(Vec::as_slice).collect();
+    let (file, report) = merge(inputs, File::new(Cursor::new(Vec::new())), options).unwrap();
+    (file.into_inner().into_inner(), report.inputs.iter().map(|i| i.relation).collect())
+}
+
+/// The report, but for where in the file its findings show: a record lies elsewhere when it is written again.
+fn judgement(file: &[u8]) -> String {
+    let report = etl_verify::verify(&mut &file[..], "trace").unwrap().json();
+    let lines = report.lines().filter(|line| !line.trim_start().starts_with("\"offset\""));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[needs(traces)]
+#[test]
+fn the_real_merge_taken_apart_and_merged_again() {
+    let path = trace(MERGED);
+    let file = std::fs::read(path).unwrap();
+    let mut parts: Vec<Vec<u8>> = (0..3).map(|which| session(&file, which, 1)).collect();
+    let compression = Some((CompressionFormat::XPRESS, Effort::default()));
+    let options = MergeOptions { compression, ..MergeOptions::default() };
+    let (again, relations) = merged(&parts, &options);
+    assert!(relations.iter().all(|r| *r == Relation::Same));
+    assert!(stream(&again, true) == stream(&file, true), "every record, byte by byte");
+    assert_eq!(judgement(&again), judgement(&file));
+    let header = |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().clone();
+    let (new, old) = (header(&again), header(&file));
+    assert_eq!((new.logger_name(), new.log_file_name()), (old.logger_name(), old.log_file_name()));
+    assert_eq!((new.mode, new.log_major, new.log_minor), (old.mode, old.log_major, old.log_minor));
+    assert_eq!(
+        (new.timestamp, new.start_time, new.perf_freq),
+        (old.timestamp, old.start_time, old.perf_freq)
+    );
+    assert_eq!(
+        (new.processors, new.buffer_size, new.build),
+        (old.processors, old.buffer_size, old.build)
+    );
+    assert_eq!(new.end_time, old.end_time);
+    assert!(again.len() <= file.len() * 11 / 10, "{} of {}", again.len(), file.len());
+    // In any order of the inputs.
+    parts.rotate_left(1);
+    assert!(stream(&merged(&parts, &options).0, true) == stream(&file, true));
+}
+
+#[needs(traces)]
+#[test]
+fn a_session_on_another_clock_comes_to_its_place() {
+    let path = trace(MERGED);
+    let file = std::fs::read(path).unwrap();
+    // The rundown's clock is three times as fast: it becomes that of all, and nothing is rounded.
+    let parts = [session(&file, 0, 1), session(&file, 1, 1), session(&file, 2, 3)];
+    let (again, relations) = merged(&parts, &MergeOptions::default());
+    let converted = |r: &Relation| matches!(r, Relation::Converted { .. });
+    assert_eq!(relations.iter().map(converted).collect::<Vec<_>>(), [true, true, false]);
+    assert!(stream(&again, false) == stream(&file, false), "every record, timestamps aside");
+    let old: serde_json::Value = serde_json::from_str(&judgement(&file)).unwrap();
+    let new: serde_json::Value = serde_json::from_str(&judgement(&again)).unwrap();
+    assert_eq!(new, old);
+}
+
+#[needs(traces, python)]
+#[test]
+fn real_traces_merge_when_allowed() {
+    // Traces of many machines and Windows: nothing of any is lost.
+    let mut inputs = Vec::new();
+    let mut records = 0;
+    for path in all_traces() {
+        let file = std::fs::read(path).unwrap();
+        if file.len() < 600_000 && Trace::open(&file[..], &Options::default()).is_ok() {
+            records += stream(&file, false).len();
+            inputs.push(file);
+        }
+    }
+    let slices = || inputs.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
+    let strict = MergeOptions::default();
+    assert!(merge(slices(), File::new(Cursor::new(Vec::new())), &strict).is_err());
+    let options = MergeOptions { allow: Allow::ALL, ..MergeOptions::default() };
+    let (file, _) = merged(&inputs, &options);
+    assert_eq!(stream(&file, false).len(), records + partitions(&inputs, &file));
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("merged-all.etl");
+    std::fs::write(&path, &file).unwrap();
+    let answers = foreign("dissect_counts.py", &[path]);
+    assert_eq!(answers[0]["records"].as_u64(), Some(stream(&file, false).len() as u64 + 1));
+}
+
+/// Records more than before, since the partition of the first input stands in buffer 0 as well; less
+/// by one where that input's own was such a copy.
+fn partitions(inputs: &[Vec<u8>], file: &[u8]) -> usize {
+    let in_buffer_0 = |file: &[u8]| {
+        let mut trace = Trace::open(file, &Options::default()).unwrap();
+        let mut records = trace.file_order().unwrap();
+        let mut count = 0;
+        while let Some(record) = records.next_record().unwrap() {
+            let zero = record.location().buffer_offset == 0;
+            count += usize::from(zero && record.hook() == Some(0x50));
+        }
+        count
+    };
+    let start = |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().start_time;
+    let first = inputs.iter().min_by_key(|i| start(i)).unwrap();
+    let relogged = Trace::open(&first[..], &Options::default()).unwrap().header().mode;
+    if relogged.has(LogFileMode::RELOG) { 0 } else { in_buffer_0(file) }
+}
+
+#[needs(traces)]
+#[test]
+fn real_traces_compress_and_come_back() {
+    for path in all_traces() {
+        let file = std::fs::read(&path).unwrap();
+        let Ok(trace) = Trace::open(&file[..], &Options::default()) else { continue };
+        let was = trace.compression();
+        let packed = trace.header().mode.has(LogFileMode::COMPRESSED);
+        let mut plain = Vec::new();
+        let pipe = PipeSource::new(&file[..]);
+        decompress(pipe, &mut plain, &Options::default(), |_| {}).unwrap();
+        if !packed {
+            // Some real buffers are laid out as no session does it today; nothing else differs.
+            assert!(plain == file, "{}", path.display());
+        }
+        let format = if packed { was } else { CompressionFormat::XPRESS };
+        let compressor = BufferCompressor::new(format, Effort::default()).unwrap();
+        let mut small = Vec::new();
+        compress(&plain[..], &mut small, &compressor, &Options::default(), |_| {}).unwrap();
+        let mut again = Vec::new();
+        decompress(&small[..], &mut again, &Options::default(), |_| {}).unwrap();
+        assert!(again == plain, "{}", path.display());
+        assert!(small.len() < file.len() || packed, "{}", path.display());
+        assert!(small.len() <= file.len() * 11 / 10, "{}", path.display());
+    }
+}
+
+#[needs(trace = "etl-parser/AMSITrace.etl")]
+#[test]
+fn a_real_trace_cut_anywhere_is_repaired() {
+    let path = trace("etl-parser/AMSITrace.etl");
+    let mut file = std::fs::read(path).unwrap();
+    // An unused tail is laid over its end, and one buffer is lost.
+    let whole = stream(&file, true).len();
+    file[0x2_0000..0x3_0000].fill(0xcc);
+    file.truncate(0x5_8000);
+    fill(&mut file, 0x5_9000);
+    let (sound, report) =
+        repair(&file[..], File::new(Cursor::new(Vec::new())), Limits::default(), |_| {}).unwrap();
+    let sound = sound.into_inner().into_inner();
+    assert!(!report.was_intact() && !report.damage.is_empty());
+    let left = stream(&sound, true);
+    assert!(
+        left.len() < whole && left.len() as u64 == report.summary.events_written + 1,
+        "{}",
+        left.len()
+    );
+}

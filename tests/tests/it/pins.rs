@@ -1,0 +1,35 @@
+//! The foreign readers are of the versions that are pinned, and others are told.
+
+use std::process::{Command, Output};
+
+use etl_test_support::{needs, python, root};
+
+fn check(list: &std::path::Path) -> Output {
+    let script = root().join("scripts/check_pins.py");
+    let output = Command::new(python()).arg(script).arg(list).output();
+    output.expect("the interpreter runs")
+}
+
+#[needs(python)]
+#[test]
+fn the_readers_are_of_the_pinned_versions() {
+    let output = check(&root().join("scripts/requirements.txt"));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "make the environment anew with scripts/venv.sh:\n{said}");
+}
+
+#[needs(python)]
+#[test]
+fn other_versions_are_told() {
+    let list = std::env::temp_dir().join(format!("etlkit-pins-{}.txt", std::process::id()));
+    let pins = "# a comment\ndissect.etl==0.0.1\nno-such-package-at-all==1.0\nconstruct\n";
+    std::fs::write(&list, pins).unwrap();
+    let output = check(&list);
+    std::fs::remove_file(&list).unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(lines[0].starts_with("dissect.etl: pinned to 0.0.1, there is "), "{said}");
+    assert_eq!(lines[1], "no-such-package-at-all: pinned to 1.0, there is nothing");
+    assert_eq!(lines[2..], ["construct: not pinned to a version"]);
+}

@@ -1,0 +1,102 @@
+//! What every scenario of the corpus gives in every format, read by others: the JSON against its schema in
+//! `docs/schema`, SARIF against the schema of SARIF, JUnit by a reader of it.
+
+use std::path::PathBuf;
+
+use etl_test_support::{needs, root};
+use etl_tests::foreign;
+use etl_verify::{Answer, Report, Severity};
+
+use super::catalogue::{judge, scripts};
+
+fn schema() -> PathBuf {
+    root().join(format!("docs/schema/verify-{}.json", etl_verify::SCHEMA_VERSION))
+}
+
+#[test]
+fn the_schema_of_the_json_is_what_the_code_writes() {
+    let made = etl_verify::report_schema();
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
+        std::fs::create_dir_all(schema().parent().unwrap()).unwrap();
+        std::fs::write(schema(), &made).unwrap();
+    }
+    let found = std::fs::read_to_string(schema()).unwrap_or_default();
+    assert!(
+        found == made,
+        "{} is not up to date: run with ETLKIT_WRITE_DOCS=1",
+        schema().display()
+    );
+}
+
+/// Failed, and skipped: as the page of the formats has it.
+fn junit(report: &Report) -> (u64, u64) {
+    let mut sums = (0, 0);
+    for rule in &report.rules {
+        let graver = |f: &&etl_verify::Finding| {
+            f.rule == rule.id && f.severity > Severity::Note && f.answer == Answer::Broken
+        };
+        if report.findings.iter().any(|f| graver(&f)) {
+            sums.0 += 1;
+        } else if rule.answer == Answer::Undecided {
+            sums.1 += 1;
+        }
+    }
+    sums
+}
+
+#[needs(python)]
+#[test]
+fn what_the_corpus_gives_is_valid_to_others() {
+    let here = tempfile::tempdir().unwrap();
+    let (mut paths, mut reports) = (vec![schema()], Vec::new());
+    for (name, path) in scripts("").into_iter().chain(scripts("rules")) {
+        let Ok(report) = judge(&path) else { continue };
+        let name = name.replace(['/', '\\'], "-");
+        for (ending, text) in
+            [("json", report.json()), ("sarif", report.sarif()), ("xml", report.junit())]
+        {
+            let file = here.path().join(format!("{name}.{ending}"));
+            std::fs::write(&file, text).unwrap();
+            paths.push(file);
+        }
+        reports.push(report);
+    }
+    // Several reports in one document; and JSON that is none.
+    let list = serde_json::to_string(&reports).unwrap();
+    let broken = list.replace("\"verdict\":\"sound\"", "\"verdict\":\"good\"");
+    let sarif = etl_verify::sarif(&reports);
+    let level = sarif.replace("\"level\": \"note\"", "\"level\": \"remark\"");
+    for (name, text) in [
+        ("all.json", list),
+        ("all.sarif", sarif),
+        ("all.xml", etl_verify::junit(&reports)),
+        ("broken.json", broken),
+        ("broken.sarif", level),
+        ("broken.xml", "<testsuites><testsuite>".to_owned()),
+    ] {
+        let file = here.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        paths.push(file);
+    }
+    let found = foreign("report_formats.py", &paths);
+    assert_eq!(found.len() + 1, paths.len());
+    let mut wrong = Vec::new();
+    for (path, found) in paths.iter().skip(1).zip(&found) {
+        let name = path.file_name().unwrap().to_string_lossy();
+        if found["problem"].is_null() == name.starts_with("broken.") {
+            wrong.push(format!("{name}: {found}"));
+        }
+    }
+    let texts = found.chunks(3).zip(&reports);
+    for (answers, report) in texts {
+        let (failures, skipped) = junit(report);
+        let expected = [1, report.rules.len() as u64, failures, skipped];
+        let keys = ["suites", "tests", "failures", "skipped"];
+        let counted = keys.map(|key| answers[2][key].as_u64().unwrap_or(u64::MAX));
+        if counted != expected {
+            wrong.push(format!("{}: JUnit has {counted:?}, not {expected:?}", report.file));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(reports.len() > 100);
+}

@@ -1,0 +1,243 @@
+//! Any single event of a sound trace, deleted, doubled, moved or altered: what is noticed, and what is not.
+//!
+//! The table in `docs/unnoticed.md` is made of every change of every event of some traces. It is the claim;
+//! the property holds it against traces of other seeds, changed at random.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use etl_test_support::root;
+use etl_verify::Settings;
+
+use proptest::prelude::*;
+
+use super::base::{judge, sound};
+use super::edit::{Rec, records, write};
+
+const CHANGES: [&str; 8] = [
+    "deleted",
+    "doubled",
+    "swapped with the next of its thread",
+    "first field altered",
+    "payload cut by two bytes",
+    "put to another thread",
+    "put to another process",
+    "keyword taken away",
+];
+
+/// The trace with one event changed, or nothing where the change changes nothing. `by` is what fields and
+/// owners are altered by, from 1 to 255.
+fn changed(all: &[Rec], at: usize, change: usize, by: u64) -> Option<Vec<Rec>> {
+    let mut out = all.to_vec();
+    let one = all[at].clone();
+    match change {
+        0 => {
+            out.remove(at);
+        }
+        1 => out.insert(at, one),
+        2 => {
+            // What they say changes places; the timestamps stay in order.
+            let behind = all[at + 1..].iter().position(|r| r.is_event() && r.tid() == one.tid())?;
+            let next = at + 1 + behind;
+            let other = all[next].clone();
+            if other.bytes[0x18..] == one.bytes[0x18..] {
+                return None;
+            }
+            out[at] = other.clone().at(one.timestamp());
+            out[next] = one.clone().at(other.timestamp());
+            (out[at].processor, out[next].processor) = (one.processor, other.processor);
+        }
+        3 => {
+            if one.payload().len() < 8 {
+                return None;
+            }
+            // Ids of modules and the like are addresses: a multiple of 8 that is not another's.
+            let value = one.u64(0) ^ by << 40;
+            out[at].set_u64(0, value);
+        }
+        4 => {
+            let payload = one.payload();
+            let cut = payload.get(..payload.len().checked_sub(2)?)?;
+            out[at] = one.clone().with_payload(cut);
+        }
+        5 => out[at].put(8, &(one.tid() + 1_000 + by as u32).to_le_bytes()),
+        6 => out[at].put(0x0c, &(one.pid() + 1_000 + by as u32).to_le_bytes()),
+        _ => {
+            if one.bytes[0x30..0x38] == [0; 8] {
+                return None;
+            }
+            out[at].put(0x30, &[0; 8]);
+        }
+    }
+    Some(out)
+}
+
+/// How changes of one kind to events of one name were noticed.
+#[derive(Default)]
+struct Row {
+    noticed: usize,
+    of: usize,
+    by: BTreeSet<&'static str>,
+}
+
+impl Row {
+    fn word(&self) -> &'static str {
+        match self.noticed {
+            0 => "never",
+            n if n == self.of => "always",
+            _ => "at times",
+        }
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        policy: Default::default(),
+        enabled: etl_verify::Enabled::parse("runtime:0x4001CCBD:5+rundown:0x178:5").unwrap(),
+        ..Settings::default()
+    }
+}
+
+/// Seeds of the traces that the table is made of.
+const SEEDS: [u64; 3] = [7, 8, 9];
+
+fn table() -> BTreeMap<(String, usize), Row> {
+    let settings = settings();
+    let mut rows: BTreeMap<(String, usize), Row> = BTreeMap::new();
+    for seed in SEEDS {
+        let file = sound(seed);
+        let all = records(&file);
+        let plain = judge(&[write(&file, &all)], &settings);
+        assert!(plain.findings.is_empty(), "seed {seed}: {}", plain.text());
+        for at in (0..all.len()).filter(|&at| all[at].is_event()) {
+            for change in 0..CHANGES.len() {
+                let Some(mutated) = changed(&all, at, change, 0x55) else { continue };
+                let report = judge(&[write(&file, &mutated)], &settings);
+                let row = rows.entry((all[at].name.clone(), change)).or_default();
+                row.of += 1;
+                row.noticed += usize::from(!report.findings.is_empty());
+                row.by.extend(report.findings.iter().map(|f| f.rule));
+            }
+        }
+    }
+    rows
+}
+
+fn page(rows: &BTreeMap<(String, usize), Row>) -> String {
+    let mut out = String::from(
+        "# What etlverify notices, and what it does not\n\n\
+         Made by the test `mutation` of the workspace's tests, and held to by it: sound simulated traces (two processes, a start and an\n\
+         end rundown, loads, jits, exceptions, stacks), with one single event changed at a time, and the enablement told. Every change to\n\
+         every event of three traces makes the table; traces of other seeds, changed at random, have to agree with it.\n\n\
+         - *always*: some rule notices it.\n\
+         - *never*: the trace is as sound as before, by all that it tells: an event less that nothing else proves, say.\n\
+         - *at times*: it depends on what stands around the event.\n",
+    );
+    let titles = [
+        ("Never noticed", "never", "event | change", "|---|---|"),
+        ("Noticed at times", "at times", "event | change | by", "|---|---|---|"),
+        ("Always noticed", "always", "event | change | by", "|---|---|---|"),
+    ];
+    for (title, word, columns, rule) in titles {
+        writeln!(out, "\n## {title}\n\n| {columns} |\n{rule}").unwrap();
+        for ((name, change), row) in rows.iter().filter(|(_, row)| row.word() == word) {
+            let by: Vec<_> = row.by.iter().copied().collect();
+            let by = if by.is_empty() { String::new() } else { format!(" {} |", by.join(", ")) };
+            writeln!(out, "| {name} | {} |{by}", CHANGES[*change]).unwrap();
+        }
+    }
+    out
+}
+
+fn published() -> String {
+    std::fs::read_to_string(root().join("docs/unnoticed.md")).unwrap_or_default()
+}
+
+/// The word of the published page for a change, if the page has it.
+fn claimed(page: &str, name: &str, change: usize) -> Option<&'static str> {
+    let row = format!("| {name} | {} |", CHANGES[change]);
+    let mut word = None;
+    for line in page.lines() {
+        match line {
+            "## Never noticed" => word = Some("never"),
+            "## Noticed at times" => word = Some("at times"),
+            "## Always noticed" => word = Some("always"),
+            line if line.starts_with(&row) => return word,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[test]
+fn the_table_of_what_is_noticed_is_published() {
+    let rows = table();
+    let page = page(&rows);
+    if std::env::var_os("ETLKIT_UPDATE").is_some() {
+        std::fs::write(root().join("docs/unnoticed.md"), &page).unwrap();
+    }
+    let how =
+        "write docs/unnoticed.md anew: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it rules";
+    assert_eq!(published(), page, "{how}");
+
+    // What the rules say matters is noticed whenever it happens.
+    let always = |name: &str, change: usize| {
+        let row = rows.get(&(name.to_owned(), change));
+        let row = row.unwrap_or_else(|| panic!("no {name} in the trace"));
+        assert_eq!(row.noticed, row.of, "{name} {}", CHANGES[change]);
+    };
+    for marker in ["DCStartInit_V1", "DCStartComplete_V1", "DCEndInit_V1", "DCEndComplete_V1"] {
+        for change in [0, 1, 5, 6] {
+            always(marker, change);
+        }
+    }
+    for load in ["ModuleLoad_V2", "AssemblyLoad_V1"] {
+        always(load, 0);
+    }
+    for enumerated in
+        ["MethodDCEndVerbose_V1", "ModuleDCEnd_V2", "AssemblyDCEnd_V1", "AppDomainDCEnd_V1"]
+    {
+        for change in [1, 6] {
+            always(enumerated, change);
+        }
+    }
+    // A last string without its NUL is read all the same.
+    let ends_in_text = ["RuntimeInformation", "AssemblyLoadStart", "ResolutionAttempted"];
+    let ends_in_text = |name: &str| ends_in_text.iter().any(|text| name.starts_with(text));
+    let cut = rows.keys().filter(|(name, change)| *change == 4 && !ends_in_text(name));
+    for (name, change) in cut {
+        always(name, *change);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Any change of any event of any such trace is noticed, or not, as the page says.
+    #[test]
+    fn a_change_is_noticed_as_the_page_says(
+        seed in 100u64..4_000,
+        at in any::<prop::sample::Index>(),
+        change in 0..CHANGES.len(),
+        by in 1u64..=255,
+    ) {
+        let file = sound(seed);
+        let all = records(&file);
+        let events: Vec<usize> = (0..all.len()).filter(|&at| all[at].is_event()).collect();
+        let at = events[at.index(events.len())];
+        let Some(mutated) = changed(&all, at, change, by) else { return Ok(()) };
+        let settings = settings();
+        let plain = judge(&[write(&file, &all)], &settings);
+        prop_assert!(plain.findings.is_empty(), "seed {}: {}", seed, plain.text());
+        let report = judge(&[write(&file, &mutated)], &settings);
+        let (name, what) = (&all[at].name, CHANGES[change]);
+        match claimed(&published(), name, change) {
+            Some("never") => {
+                prop_assert!(report.findings.is_empty(), "{name} {what}: {}", report.text());
+            }
+            Some("always") => prop_assert!(!report.findings.is_empty(), "{name} {what}: silence"),
+            Some(_) => {}
+            None => prop_assert!(false, "{name} {what} is not on the page"),
+        }
+    }
+}

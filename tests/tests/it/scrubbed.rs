@@ -1,0 +1,134 @@
+//! Real traces scrubbed, with lengths that stay and with free ones: what resolved resolves, what
+//! decoded decodes, and no listed text is left.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use etl_analysis::MachineBuilder;
+use etl_analysis::files::Timeline;
+use etl_analysis::machine::Tallies;
+use etl_format::constants::PointerSize;
+use etl_format::read::{Options, Record, Trace};
+use etl_format::rewrite::repack;
+use etl_format::write::File;
+use etl_schema::decode::Value;
+use etl_schema::store::SchemaStore;
+use etl_test_support::{needs, trace};
+use etl_tools::scrub::{self, Lengths, Mask, Policy, Summary, scrub};
+
+fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
+    let mut trace = Trace::open(file, &Options::salvage()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        f(&record);
+    }
+}
+
+/// What all addresses of a trace resolve to, by process.
+fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
+    let trace = Trace::open(file, &Options::salvage()).unwrap();
+    let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
+    for_each(file, |record| builder.record(record, 0, &mut ()));
+    builder.build().processes.iter().map(|p| (p.pid, p.tallies)).collect()
+}
+
+/// Every record: timestamp, header but for its size, and its fields by name: texts, SIDs and IP addresses by name only.
+fn told(file: &[u8]) -> Vec<(i64, String)> {
+    let mut store = SchemaStore::default();
+    for_each(file, |record| store.learn(record));
+    let mut all = Vec::new();
+    for_each(file, |record| {
+        let mut line = format!("{:?}", record.identity());
+        if let Some(decoder) = store.decoder(record) {
+            let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+            for (field, value) in decoder.fields(record.payload(), pointers) {
+                line.push_str(&field.name);
+                match value {
+                    Value::Utf16(_) | Value::Ansi(_) | Value::Utf8(_) => {}
+                    // Accounts and computers are others.
+                    Value::Sid(_)
+                    | Value::Ipv4(_)
+                    | Value::Ipv6(_)
+                    | Value::Array(_)
+                    | Value::Struct(_) => line.push('*'),
+                    other => line.push_str(&format!("{other:?}")),
+                }
+            }
+            let note = decoder.check(record.payload(), pointers);
+            line.push_str(&format!(" {} {}", note.missing, note.trailing.len()));
+        }
+        // The header event stays as it is but for what a relogger says in it.
+        if record.hook() != Some(0) {
+            all.push((record.timestamp(), line));
+        }
+    });
+    all
+}
+
+/// Whether a text stands in the buffers of a trace, in any case.
+fn holds(file: &[u8], text: &str) -> bool {
+    let mut plain = Vec::new();
+    repack::decompress(file, &mut plain, &Options::default(), |_| {}).unwrap();
+    plain.make_ascii_lowercase();
+    let narrow = text.to_ascii_lowercase().into_bytes();
+    let wide: Vec<u8> = narrow.iter().flat_map(|b| [*b, 0]).collect();
+    let stands = |needle: &[u8]| plain.windows(needle.len()).any(|window| window == needle);
+    stands(&narrow) || stands(&wide)
+}
+
+fn scrubbed(file: &[u8], lengths: Lengths, secrets: &[&str]) -> (Vec<u8>, Summary) {
+    let options = scrub::Options {
+        policy: Policy::strict(),
+        secrets: secrets.iter().map(|s| (*s).to_owned()).collect(),
+        mask: Mask::new(b"salt"),
+        lengths,
+    };
+    let mut trace = Trace::open(file, &Options::salvage()).unwrap();
+    let medium = File::new(Cursor::new(Vec::new()));
+    let (out, summary) = scrub(&mut trace, &options, medium, None, |_| {}).unwrap();
+    (out.into_inner().into_inner(), summary)
+}
+
+fn keeps_its_meaning(name: &str, secrets: &[&str], kept: u64) {
+    let path = trace(name);
+    let file = std::fs::read(path).unwrap();
+    let (addresses, events) = (resolved(&file), told(&file));
+    for secret in secrets {
+        assert!(holds(&file, secret), "{secret} is not in {name}");
+    }
+    for lengths in [Lengths::Keep, Lengths::Free] {
+        let (out, summary) = scrubbed(&file, lengths, secrets);
+        assert_eq!(resolved(&out), addresses, "{name} {lengths:?}");
+        let after = told(&out);
+        assert_eq!(after.len(), events.len());
+        for (before, after) in events.iter().zip(&after) {
+            assert_eq!(before, after, "{name} {lengths:?}");
+        }
+        for secret in secrets {
+            assert!(!holds(&out, secret), "{secret} survived in {name}, {lengths:?}");
+        }
+        assert_eq!(summary.left, 0);
+        assert!(summary.changed > 0 && summary.secrets.iter().all(|count| *count > 0));
+        if lengths == Lengths::Free {
+            assert_eq!(summary.lengths_kept, kept, "{name}: records that kept their lengths");
+        }
+    }
+}
+
+#[needs(traces)]
+#[test]
+fn a_merged_trace_keeps_its_meaning() {
+    keeps_its_meaning("perfview/net.4.5.2.x64.etl", &["mscorlib", "WriteLine"], 0);
+}
+
+#[needs(traces)]
+#[test]
+fn a_trace_of_the_kernel_keeps_its_meaning() {
+    keeps_its_meaning("tx/Process.etl", &["devenv", "GEORGIS3"], 0);
+}
+
+#[needs(traces)]
+#[test]
+fn a_trace_of_self_describing_events_keeps_its_meaning() {
+    keeps_its_meaning("etl-parser/AMSITrace.etl", &["powershell"], 0);
+}

@@ -1,0 +1,81 @@
+//! SECURITY.md's table of hazards: every test that it names is there, and every limit that is tested is named.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+/// The functions with these names that are tests.
+fn tests_in(file: &str) -> BTreeSet<String> {
+    let path = etl_test_support::root().join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let mut out = BTreeSet::new();
+    let mut marked = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("#[test]") {
+            marked = true;
+        } else if let Some(rest) = line.strip_prefix("fn ") {
+            let name = rest.split(['(', '<']).next().unwrap_or_default();
+            if std::mem::take(&mut marked) {
+                out.insert(name.to_owned());
+            }
+        }
+    }
+    out
+}
+
+/// The cells of the last column, from the table of limits on.
+fn shown_by() -> Vec<String> {
+    let page = fs::read_to_string(etl_test_support::root().join("SECURITY.md")).expect("the page");
+    let (_, limits) = page.split_once("\n## Limits\n").expect("the table");
+    let rows = limits.lines().filter(|l| l.starts_with("| ")).skip(1);
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 3, "{row}");
+        cells[2].to_owned()
+    })
+    .collect()
+}
+
+#[test]
+fn every_hazard_has_its_test() {
+    let rows = shown_by();
+    assert!(rows.len() > 30, "{} hazards", rows.len());
+    let mut named = BTreeSet::new();
+    for row in &rows {
+        let mut file = String::new();
+        let mut found = 0;
+        // What stands between grave accents; a fuzz target is told by the words before it.
+        for (number, piece) in row.split('`').enumerate() {
+            if number % 2 == 0 {
+                file = if piece.ends_with("fuzz target ") { "fuzz".to_owned() } else { file };
+                continue;
+            }
+            found += 1;
+            if file == "fuzz" {
+                let target = etl_tests::fuzz::find(piece);
+                assert_eq!(target.name, piece);
+                continue;
+            }
+            let test = if let Some(rest) = piece.strip_prefix("limits::") {
+                let (module, test) = rest.split_once("::").expect("limits::MODULE::TEST");
+                file = format!("tests/tests/limits/{module}.rs");
+                test
+            } else if let Some((path, test)) = piece.split_once("::") {
+                path.clone_into(&mut file);
+                test
+            } else if piece.contains('/') {
+                assert!(etl_test_support::root().join(piece).exists(), "{piece}");
+                continue;
+            } else {
+                piece
+            };
+            assert!(tests_in(&file).contains(test), "{file} has no test {test}: {row}");
+            named.insert(test.to_owned());
+        }
+        assert!(found > 0, "nothing shows it: {row}");
+    }
+    for module in ["files", "schemas", "scripts", "verdicts"] {
+        for test in tests_in(&format!("tests/tests/limits/{module}.rs")) {
+            assert!(named.contains(&test), "SECURITY.md does not name limits::{module}::{test}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What the simulation makes, held against our reader, the tables, and the verifier.
+
+use std::path::PathBuf;
+
+use etl_synth::model::Scenario;
+use etl_synth::scenario::{Settings, parse_with};
+use etl_test_support::root;
+use etl_verify::{Report, Verdict};
+
+fn corpus() -> PathBuf {
+    root().join("corpus")
+}
+
+/// A script of the corpus, with parameters.
+fn script(name: &str, set: &[(&str, &str)]) -> Scenario {
+    let text = std::fs::read_to_string(corpus().join(name)).unwrap();
+    let set: Vec<_> = set.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let include = |file: &str| {
+        std::fs::read_to_string(corpus().join(file)).map_err(|e| format!("{file}: {e}"))
+    };
+    let settings = Settings { set: &set, seed: None, include: &include };
+    parse_with(name, &text, settings).unwrap_or_else(|e| panic!("{name}: {:#?}", e.0))
+}
+
+fn judge(file: &[u8]) -> Report {
+    etl_verify::verify(file, "trace").unwrap()
+}
+
+#[test]
+fn the_recipe_gives_a_sound_trace() {
+    let files = etl_synth::in_memory(&script("recipe.kdl", &[])).unwrap();
+    let [(name, file)] = &files[..] else { panic!("{} files", files.len()) };
+    assert_eq!(name, "recipe.etl");
+    let report = judge(file);
+    assert_eq!(report.verdict, Verdict::Sound, "{}", report.text());
+    assert!(report.findings.is_empty(), "{}", report.text());
+    assert!(report.text().contains("rundown    end of CLR 9"), "{}", report.text());
+}
+
+#[test]
+fn the_documents_own_mask_gives_no_rundown_and_the_verifier_says_what_is_missing() {
+    let files = etl_synth::in_memory(&script("recipe.kdl", &[("rundown", "0xB8")])).unwrap();
+    let report = judge(&files[0].1);
+    assert_eq!(report.verdict, Verdict::Broken);
+    let text = report.text();
+    assert!(text.contains("rundown.none") && text.contains(":0x138:0x5"), "{text}");
+}
+
+#[test]
+fn same_script_same_seed_same_bytes() {
+    let scenario = script("two-files.kdl", &[]);
+    let once = etl_synth::in_memory(&scenario).unwrap();
+    assert_eq!(once, etl_synth::in_memory(&scenario).unwrap());
+    let names: Vec<_> = once.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["clr1.etl", "clr2.etl"]);
+    let other = etl_synth::in_memory(&Scenario { seed: 99, ..scenario }).unwrap();
+    assert_ne!(once[1], other[1]);
+}
+
+#[test]
+fn no_thread_runs_code_that_is_not_there() {
+    // Code, images and rundown are told of in these: what does not resolve is the simulator's fault.
+    for (script_name, file) in [
+        ("clr-stacks.kdl", "stacks.etl"),
+        ("extended-stacks.kdl", "stacks.etl"),
+        ("all-keywords.kdl", "all.etl"),
+        ("gc-and-locks.kdl", "gc.etl"),
+        ("profile.kdl", "profile.etl"),
+        ("wow64.kdl", "wow64.etl"),
+        ("windows-32.kdl", "windows-32.etl"),
+        ("xperf-recipe.kdl", "merged.etl"),
+        ("unload-domain.kdl", "unload.etl"),
+    ] {
+        for seed in [1, 2] {
+            let scenario = Scenario { seed, ..script(script_name, &[]) };
+            let files = etl_synth::in_memory(&scenario).unwrap();
+            let bytes = &files.iter().find(|(name, _)| name == file).unwrap().1;
+            let text = judge(bytes).text();
+            assert!(!text.contains("symbols."), "{script_name}, seed {seed}: {text}");
+        }
+    }
+}

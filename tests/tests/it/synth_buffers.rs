@@ -1,0 +1,248 @@
+//! Where the truth says that events are, and what controllers were refused: held against the files of
+//! every mode.
+
+use std::collections::BTreeMap;
+
+use etl_format::constants::{ClockType, RecordKind};
+use etl_format::read::{Options, Trace};
+use etl_schema::encode::OwnedValue;
+use etl_schema::store::{SchemaStore, StoreLimits};
+use etl_synth::model::{Fault, Scenario};
+use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::truth::{Gathered, KnownEvent};
+use etl_synth::{BufferReport, Code, Fate, Form, Memory, Outcome};
+use etl_test_support::root;
+
+fn script(name: &str) -> Scenario {
+    let corpus = root().join("corpus");
+    let include =
+        |file: &str| std::fs::read_to_string(corpus.join(file)).map_err(|e| format!("{file}: {e}"));
+    let text = std::fs::read_to_string(corpus.join(format!("{name}.kdl"))).unwrap();
+    let settings = Settings { set: &[], seed: None, include: &include };
+    parse_with(name, &text, settings).unwrap_or_else(|e| panic!("{name}: {:#?}", e.0))
+}
+
+fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, Gathered) {
+    let (mut files, mut truth) = (Memory::default(), Gathered::default());
+    etl_synth::simulate(scenario, &mut files, &mut truth)
+        .unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
+    (files.into_files(), truth)
+}
+
+/// Timestamps of the events that the truth says are in a file, by processor, in order.
+fn told(truth: &Gathered, file: &str) -> BTreeMap<u16, Vec<i64>> {
+    // The last word on a buffer is what counts.
+    let mut last: BTreeMap<(usize, i64), &BufferReport> = BTreeMap::new();
+    for (session, buffer) in &truth.buffers {
+        last.insert((*session, buffer.sequence), buffer);
+    }
+    let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
+    for ((session, _), buffer) in last {
+        if buffer.fate != Fate::Written || buffer.file.as_deref() != Some(file) {
+            continue;
+        }
+        let range = usize::try_from(buffer.first).unwrap()..=usize::try_from(buffer.last).unwrap();
+        let events = truth.events[range].iter().filter(|e| {
+            e.processor == buffer.processor && e.outcomes.contains(&(session, Outcome::Recorded))
+        });
+        let timestamps: Vec<i64> = events.map(|e| e.timestamp).collect();
+        assert_eq!(timestamps.len() as u64, buffer.events, "{file}: {buffer:?}");
+        of.entry(buffer.processor).or_default().extend(timestamps);
+    }
+    of
+}
+
+/// Timestamps of the records of a file, but for those that describe the file: SYSTEM records of the header's
+/// group. The kernel's masks and the end of its rundown come again as events of its session.
+fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
+    let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
+    let mut trace = Trace::open(bytes, &Options::default()).unwrap();
+    assert!(trace.header().is_closed());
+    let mut records = trace.ordered().unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
+        if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
+            of.entry(record.processor()).or_default().push(record.timestamp());
+        }
+    }
+    of
+}
+
+#[test]
+fn events_are_where_the_truth_says() {
+    let mut files = 0;
+    for name in [
+        "recipe",
+        "new-files",
+        "append",
+        "circular",
+        "circular-wrap",
+        "full-file",
+        "preallocated",
+        "in-memory",
+        "real-time",
+        "real-time-loss",
+        "tool-modes",
+        "tool-append",
+        "tool-memory",
+        "logman-time",
+        "lost-buffers",
+        "fault-lost-events",
+        "private-sessions",
+        "profile",
+    ] {
+        let scenario = script(name);
+        assert!(scenario.faults.iter().all(|(_, f)| !matches!(f, Fault::Skew(_))));
+        let (made, truth) = run(&scenario);
+        let merged = |file: &str| file == "profile.etl";
+        for (file, bytes) in made.iter().filter(|(f, _)| !merged(f)) {
+            let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+            assert_eq!(trace.header().clock_type, ClockType::QPC);
+            assert_eq!(found(bytes), told(&truth, file), "{name}: {file}");
+            files += 1;
+        }
+    }
+    assert!(files > 40, "{files}");
+}
+
+#[test]
+fn a_new_file_begins_when_one_is_full() {
+    let (files, truth) = run(&script("new-files"));
+    let names: Vec<&str> = files.iter().map(|(n, _)| n.as_str()).collect();
+    assert!(names.len() > 3, "{names:?}");
+    let numbered: Vec<String> = (1..=names.len()).map(|n| format!("part{n}.etl")).collect();
+    assert_eq!(names, numbered);
+    assert_eq!(truth.sessions[0].all_files, numbered);
+    let mut next = 1;
+    for (name, bytes) in &files {
+        let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+        assert!(bytes.len() <= 128 * 1024 && trace.header().is_closed(), "{name}");
+        // Buffer 0 is each file's own; the numbers of the others run on.
+        for buffer in &trace.buffers()[1..] {
+            assert_eq!(buffer.sequence_number, next, "{name}");
+            next += 1;
+        }
+    }
+}
+
+#[test]
+fn a_ring_in_memory_keeps_the_newest() {
+    let (files, truth) = run(&script("in-memory"));
+    let overwritten = truth.buffers.iter().filter(|(_, b)| b.fate == Fate::Forgotten).count();
+    let dropped = truth.buffers.iter().filter(|(_, b)| b.fate == Fate::Unwritten).count();
+    assert!(overwritten > 10 && dropped > 0, "{overwritten} {dropped}");
+    assert_eq!(truth.sessions[0].lost, 0, "nothing is lost, only overwritten");
+    let counts: Vec<usize> =
+        files.iter().map(|(_, bytes)| found(bytes).values().map(Vec::len).sum()).collect();
+    assert_eq!(counts.len(), 2);
+    assert!(counts.iter().all(|n| *n > 200), "{counts:?}");
+}
+
+#[test]
+fn without_a_consumer_events_are_lost() {
+    let (_, truth) = run(&script("real-time-loss"));
+    let [nobody, slow] = &truth.sessions[..] else { panic!("{:?}", truth.sessions) };
+    assert_eq!(nobody.delivered, 0);
+    assert!(nobody.lost > slow.lost && slow.lost > 0 && slow.delivered > 0, "{nobody:?} {slow:?}");
+    let (_, truth) = run(&script("real-time"));
+    assert!(truth.sessions[0].delivered > 1000);
+}
+
+#[test]
+fn limits_are_kept_and_refusals_have_codes() {
+    let refused = |name: &str| {
+        let (_, truth) = run(&script(name));
+        let of = |r: &etl_synth::Refusal| (r.session.clone(), r.what, r.code);
+        (truth.refused.iter().map(of).collect::<Vec<_>>(), truth)
+    };
+    let row = |name: &str, what, code| (name.to_owned(), what, code);
+    let full = Code::NoSystemResources;
+    let (said, _) = refused("sixty-five-sessions");
+    let expected = [row("s65", "start", full), row("late", "start", full)];
+    assert_eq!(said[..2], expected);
+    assert_eq!(said[2], row("late", "stop", Code::NotFound));
+    let (said, truth) = refused("nine-sessions");
+    assert_eq!(said, [row("s9", "enable", full), row("s9", "enable", full)]);
+    // When one of the eight is gone there is room.
+    assert!(truth.recorded(8).count() > 0 && truth.recorded(8).all(|e| e.at > 2_600_000_000));
+    let (said, truth) = refused("private-sessions");
+    assert_eq!(said, [row("p5", "start", full), row("each", "start", full)]);
+    let pids: Vec<_> = truth.sessions.iter().map(|s| s.process).collect();
+    assert_eq!(pids, [4312, 4312, 4312, 4312, 2216].map(Some));
+    for session in 0..5 {
+        assert!(truth.recorded(session).all(|e| Some(e.pid) == truth.sessions[session].process));
+        assert!(truth.recorded(session).count() > 100);
+    }
+    let (said, _) = refused("refused");
+    let expected = [
+        row("clr", "start", Code::AlreadyExists),
+        row("unnumbered", "start", Code::InvalidName),
+        row("unbounded", "start", Code::InvalidParameter),
+        row("both", "start", Code::InvalidParameter),
+        row("same-file", "start", Code::AlreadyExists),
+        row("unbounded", "stop", Code::NotFound),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_examples_of_the_documentation_run() {
+    let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
+    let mut examples = 0;
+    for example in text.split("```kdl\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        let scenario = etl_synth::scenario::parse("example", example)
+            .unwrap_or_else(|e| panic!("{example}\n{:#?}", e.0));
+        let (files, truth) = run(&scenario);
+        assert!(!files.is_empty() && truth.events.len() > 10, "{example}");
+        assert!(truth.refused.is_empty(), "{example}: {:?}", truth.refused);
+        examples += 1;
+    }
+    assert!(examples >= 3, "{examples}");
+}
+
+#[test]
+fn messages_are_decoded_by_the_text_beside_the_trace() {
+    let (files, truth) = run(&script("wpp"));
+    let text = &files.iter().find(|(n, _)| n == "storage.tmf").unwrap().1;
+    let tmf = etl_schema::sources::tmf::parse(std::str::from_utf8(text).unwrap()).unwrap();
+    let schemas = tmf.schemas;
+    assert_eq!(schemas.len(), 3);
+    let mut store = SchemaStore::new(StoreLimits::default());
+    store.give(schemas);
+    let bytes = &files.iter().find(|(n, _)| n == "later.etl").unwrap().1;
+    let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut read = 0;
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook().is_some_and(|h| h >> 8 == 0) {
+            continue;
+        }
+        let (schema, fields) = store.fields(&record).unwrap();
+        let message = schema.message.as_deref().map(|m| m.trim_start_matches("%0"));
+        assert_eq!(message, Some("read %10!d! bytes at %11!I64u! from %12!S!"));
+        let names: Vec<String> = fields.map(|(field, _)| field.name.to_string()).collect();
+        assert_eq!(names, ["length", "offset", "file"]);
+        read += 1;
+    }
+    // The flags of the later session leave the retries out; the earlier one got none from then on.
+    assert_eq!(read, truth.recorded(1).count());
+    assert!(read > 50);
+    let raised = |e: &&KnownEvent| matches!(e.form, Form::Message(_));
+    assert!(truth.recorded(0).filter(raised).all(|e| e.at <= 1_500_000_000));
+    assert!(truth.recorded(0).filter(raised).count() > 50);
+}
+
+#[test]
+fn a_user_and_other_code_of_a_method_are_told() {
+    let (_, truth) = run(&script("wpp"));
+    let of = |e: &&KnownEvent| {
+        e.fields.iter().any(|(n, v)| n == "ImageFileName" && format!("{v:?}").contains("svchost"))
+    };
+    let process = truth.events.iter().find(of).unwrap();
+    let sid = OwnedValue::Sid(vec![1, 1, 0, 0, 0, 0, 0, 5, 19, 0, 0, 0]);
+    assert!(process.fields.iter().any(|(_, v)| *v == sid), "{process:?}");
+    let (_, truth) = run(&script("rejit"));
+    let again =
+        |e: &&KnownEvent| e.fields.iter().any(|(n, v)| n == "ReJITID" && *v != OwnedValue::UInt(0));
+    assert!(truth.recorded(0).filter(again).count() > 50);
+}

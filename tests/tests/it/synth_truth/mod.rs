@@ -1,0 +1,400 @@
+//! The truth that the simulation tells, held against what decoders find in every file of the corpus:
+//! our own, field by field, and dissect.etl, by counting.
+
+mod compare;
+mod made;
+mod symbols;
+mod tallies;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use compare::{Frame, timestamp};
+use etl_format::constants::LogFileMode;
+use etl_format::read::{FileOrder, Header, Options, Record, Trace};
+use etl_schema::store::{SchemaStore, StoreLimits};
+use etl_synth::model::{Fault, ProviderKind, Scenario};
+use etl_synth::truth::{Gathered, KnownEvent};
+use etl_synth::{Fate, Memory, SECOND};
+use etl_test_support::needs;
+use etl_tests::foreign;
+use made::{Made, corpus, make};
+
+/// What the session writes into its first buffer by itself is no event: its header, the partition, and
+/// masks of zeros. A merge takes that over. The group masks that are events are in shorter records.
+fn is_own(record: &Record<'_>) -> bool {
+    record.hook().is_some_and(|h| h >> 8 == 0) && !matches!(record.header(), Header::PerfInfo(_))
+}
+
+/// What a merge tells of images is no event of its inputs.
+fn is_identity(record: &Record<'_>) -> bool {
+    record
+        .provider()
+        .is_some_and(|class| class.to_string() == "b3e675d7-2554-4f18-830b-2762732560de")
+}
+
+/// What knows the events of a scenario; the schemas of manifests and of classic events are in no
+/// trace.
+fn store(scenario: &Scenario) -> SchemaStore {
+    let mut store = SchemaStore::new(StoreLimits::default());
+    let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
+    let known_elsewhere = scenario.providers.iter().filter(|p| elsewhere.contains(&p.kind));
+    store.give(known_elsewhere.flat_map(|p| p.events.clone()));
+    store
+}
+
+/// Bytes of records by sequence number of their buffer: where each one ends.
+fn ends(bytes: &[u8]) -> BTreeMap<i64, Vec<u64>> {
+    let mut ends: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
+    let mut records = FileOrder::open(bytes, &Options::default()).unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        if !is_own(&record) {
+            let place = record.location();
+            let end = u64::from(place.in_buffer) + record.bytes().len() as u64;
+            ends.entry(place.sequence_number).or_default().push(end);
+        }
+    }
+    ends
+}
+
+/// The scenario without what happens to its files when they are finished.
+fn without_faults(scenario: &Scenario) -> Scenario {
+    let mut scenario = scenario.clone();
+    for step in &mut scenario.steps {
+        if let etl_synth::model::Action::Start(plan) = &mut step.action {
+            plan.faults.retain(|f| !f.is_of_the_file());
+        }
+    }
+    scenario.faults.retain(|(_, f)| !f.is_of_the_file());
+    scenario
+}
+
+#[test]
+fn every_recorded_event_is_in_one_buffer_and_every_buffer_has_a_fate() {
+    for made in corpus() {
+        let (name, truth) = (&made.name, &made.truth);
+        for session in &truth.sessions {
+            let buffers: Vec<_> = truth
+                .buffers
+                .range((session.index, i64::MIN)..=(session.index, i64::MAX))
+                .collect();
+            let mut told = 0;
+            for (_, buffer) in &buffers {
+                let events = truth.events_of(session.index, buffer);
+                assert_eq!(events.len() as u64, buffer.events, "{name}: {buffer:?}");
+                assert_eq!(events.first().map(|e| e.number), Some(buffer.first), "{name}");
+                told += buffer.events;
+            }
+            assert_eq!(told, session.recorded, "{name}: {session:?}");
+            let sum = |fates: &[Fate]| -> u64 {
+                let of = buffers.iter().filter(|(_, b)| fates.contains(&b.fate));
+                of.map(|(_, b)| b.events).sum()
+            };
+            assert_eq!(sum(&[Fate::Lost, Fate::Full]), session.lost_with_buffers, "{name}");
+            let in_file = [Fate::Written, Fate::Overwritten, Fate::Damaged, Fate::Gone];
+            assert_eq!(sum(&in_file), session.written, "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_session_file_gives_back_the_truth_buffer_by_buffer() {
+    let (mut compared, mut files) = (0, 0);
+    let mut kinds: BTreeSet<&str> = BTreeSet::new();
+    for made in corpus() {
+        let merged: BTreeSet<&str> = made.truth.merges.iter().map(|(f, _)| f.as_str()).collect();
+        for (file, bytes) in &made.files {
+            if merged.contains(file.as_str()) {
+                continue;
+            }
+            compared += session_file(made, file, bytes, &mut kinds);
+            files += 1;
+        }
+    }
+    eprintln!("{compared} events in {files} files compared; buffers were {kinds:?}");
+    assert!(compared > 30_000 && files > 50);
+    for fate in ["written", "lost", "full", "overwritten", "unwritten", "damaged", "gone"] {
+        assert!(kinds.contains(fate), "no buffer of the corpus was {fate}");
+    }
+}
+
+/// Every record of a file belongs to a buffer that the truth knows, and is its event; every buffer
+/// that stands whole in it has all its events; of one that was damaged, the records before the
+/// damage are there.
+fn session_file<'t>(
+    made: &'t Made,
+    file: &str,
+    bytes: &[u8],
+    kinds: &mut BTreeSet<&'t str>,
+) -> usize {
+    let truth = &made.truth;
+    let place = format!("{}/{file}", made.name);
+    let writers = truth.writers_of(file);
+    assert!(!writers.is_empty(), "{place}: nobody wrote it");
+    let damaged = truth.is_damaged(file);
+    let options = if damaged { Options::salvage() } else { Options::default() };
+    let whole_ends = if damaged {
+        let whole = make(made.name.clone(), without_faults(&made.scenario));
+        ends(&whole.files[file])
+    } else {
+        BTreeMap::new()
+    };
+    let mut records = FileOrder::open(bytes, &options).unwrap();
+    let one = records.header().mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+    let clock = records.clock();
+    let mut store = store(&made.scenario);
+    let mut seen: BTreeMap<i64, usize> = BTreeMap::new();
+    let mut strays = 0;
+    while let Some(record) = records.next_record().unwrap() {
+        store.learn(&record);
+        if is_own(&record) && !damaged {
+            continue;
+        }
+        let sequence = record.location().sequence_number;
+        let of = |s: &&etl_synth::SessionReport| {
+            let buffer = truth.buffers.get(&(s.index, sequence));
+            buffer.is_some_and(|b| b.file.as_deref() == Some(file))
+        };
+        let session = writers.iter().copied().find(of);
+        let buffer = session.and_then(|s| truth.buffers.get(&(s.index, sequence)));
+        let (Some(session), Some(buffer)) = (session, buffer) else {
+            if !is_own(&record) {
+                assert!(damaged, "{place}: a buffer that the truth does not know: {record:?}");
+                strays += 1;
+            }
+            continue;
+        };
+        assert!(matches!(buffer.fate, Fate::Written | Fate::Damaged), "{place}: {buffer:?}");
+        let nth = seen.entry(sequence).or_default();
+        *nth += 1;
+        let nth = *nth - 1;
+        // Of a damaged buffer, what lies before the damage is as it was.
+        if buffer.fate == Fate::Damaged && nth >= sound(made, file, buffer, &whole_ends[&sequence])
+        {
+            continue;
+        }
+        let events = truth.events_of(session.index, buffer);
+        let event = events.get(nth).unwrap_or_else(|| panic!("{place}: more than {buffer:?}"));
+        let (machine, per_processor) = (&made.scenario.machine, !one);
+        let frame = Frame { machine, session, clock, store: &store, per_processor };
+        frame.compare(&place, event, &record);
+    }
+    let mut compared = 0;
+    let all =
+        writers.iter().flat_map(|s| truth.buffers.range((s.index, i64::MIN)..=(s.index, i64::MAX)));
+    for ((_, sequence), buffer) in all {
+        let here = buffer.file.as_deref() == Some(file);
+        kinds.insert(buffer.fate.name());
+        let found = if here { seen.get(sequence).copied().unwrap_or(0) as u64 } else { 0 };
+        match buffer.fate {
+            Fate::Written if here => assert_eq!(found, buffer.events, "{place}: {buffer:?}"),
+            Fate::Damaged if here => {
+                let sound = sound(made, file, buffer, &whole_ends[sequence]) as u64;
+                // A buffer whose own header is damaged may be known by its records alone.
+                assert!(found >= sound || strays > 0, "{place}: {found} of {sound}: {buffer:?}");
+                // The record in which the damage begins may come, with what is left of it.
+                let cut = truth.faults.iter().all(|(_, f, _, _)| !matches!(f, Fault::Flipped(_)));
+                let most = sound + 1;
+                assert!(found <= most || !cut, "{place}: {found}, not {sound}: {buffer:?}");
+            }
+            _ => assert_eq!(found, 0, "{place}: {buffer:?}"),
+        }
+        compared += found as usize;
+    }
+    // What is in memory has lost more by the end than a file knew that was written before.
+    let own = |s: &&&etl_synth::SessionReport| s.plan.file.is_some() && s.stopped.is_some();
+    let alone = (writers.len() == 1).then(|| writers.first().filter(own)).flatten();
+    if let Some(session) = alone.filter(|s| !damaged && s.all_files.len() == 1) {
+        let trace = Trace::open(bytes, &Options::default()).unwrap();
+        let header = trace.header();
+        assert_eq!(u64::from(header.events_lost), session.lost, "{place}");
+        assert_eq!(u64::from(header.buffers_lost), session.buffers_lost, "{place}");
+    }
+    compared
+}
+
+/// How many records of a damaged buffer end before the first byte that changed.
+fn sound(made: &Made, file: &str, buffer: &etl_synth::BufferReport, ends: &[u64]) -> usize {
+    let hits = made.truth.faults.iter().filter(|(_, _, name, _)| name == file);
+    let inside =
+        hits.filter(|(_, _, _, b)| b.start < buffer.place.end && buffer.place.start < b.end);
+    let first =
+        inside.map(|(_, _, _, b)| b.start.saturating_sub(buffer.place.start)).min().unwrap();
+    // A buffer's own header, where it is hit, says nothing of its records any more.
+    if first < 0x48 {
+        return 0;
+    }
+    ends.partition_point(|end| *end <= first)
+}
+
+/// Events of the files that were merged, as the merge has to hold them: by processor, in the order
+/// of their timestamps; what has one timestamp comes in the order of the files.
+fn merged_events<'t>(
+    made: &'t Made,
+    inputs: &[String],
+) -> BTreeMap<u16, Vec<(i64, usize, &'t KnownEvent)>> {
+    let truth = &made.truth;
+    let mut known: BTreeMap<u16, Vec<(i64, usize, &KnownEvent)>> = BTreeMap::new();
+    for file in inputs {
+        let session = truth.writer_of(file).unwrap();
+        for buffer in truth.whole_in(session.index, file) {
+            for event in truth.events_of(session.index, buffer) {
+                let timestamp = timestamp(&made.scenario.machine, session, event.at);
+                known.entry(event.processor).or_default().push((timestamp, session.index, event));
+            }
+        }
+    }
+    known.values_mut().for_each(|events| events.sort_by_key(|(timestamp, _, _)| *timestamp));
+    known
+}
+
+#[test]
+fn every_merged_file_gives_back_the_truth_of_its_inputs() {
+    let mut compared = 0;
+    for made in corpus() {
+        for (file, inputs) in &made.truth.merges {
+            let place = format!("{}/{file}", made.name);
+            let known = merged_events(made, inputs);
+            let mut store = store(&made.scenario);
+            let bytes = made.files[file].as_slice();
+            let mut trace = Trace::open(bytes, &Options::default()).unwrap();
+            let (clock, machine) = (trace.clock(), &made.scenario.machine);
+            let mut places: BTreeMap<u16, usize> = BTreeMap::new();
+            let mut records = trace.ordered().unwrap();
+            while let Some(record) = records.next_record().unwrap() {
+                store.learn(&record);
+                if is_own(&record) || is_identity(&record) {
+                    continue;
+                }
+                let nth = places.entry(record.processor()).or_default();
+                let event = known.get(&record.processor()).and_then(|k| k.get(*nth));
+                let (_, session, event) =
+                    event.unwrap_or_else(|| panic!("{place}: more than the truth: {record:?}"));
+                *nth += 1;
+                let session = &made.truth.sessions.iter().find(|s| s.index == *session).unwrap();
+                let frame = Frame { machine, session, clock, store: &store, per_processor: true };
+                frame.compare(&place, event, &record);
+                compared += 1;
+            }
+            for (processor, events) in &known {
+                let found = places.get(processor).copied().unwrap_or(0);
+                assert_eq!(found, events.len(), "{place}: processor {processor}");
+            }
+        }
+    }
+    eprintln!("{compared} events of merged files compared");
+    assert!(compared > 1000);
+}
+
+#[test]
+fn whole_files_come_in_the_order_of_time() {
+    for made in corpus() {
+        for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
+            let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+            let mut records = trace.ordered().unwrap();
+            let mut last = i64::MIN;
+            while let Some(record) = records.next_record().unwrap() {
+                assert!(record.timestamp() >= last, "{}/{file}", made.name);
+                last = record.timestamp();
+            }
+            assert_eq!(records.report().late, 0, "{}/{file}", made.name);
+        }
+    }
+}
+
+/// Files that dissect.etl does not read to their end, and why.
+const BEYOND_DISSECT: &[(&str, &str)] = &[
+    ("flipped/flipped.etl", "it gives up at a marker that is none"),
+    ("not-closed/open.etl", "an open file's header counts one buffer; it reads no more than that"),
+    ("torn/torn.etl", "it gives up where zeros begin"),
+    ("truncated/truncated.etl", "it gives up where the file ends in a buffer"),
+];
+
+/// Records that the truth says a file holds: those of the session's own, those of whole buffers, and
+/// of these only the ones before the first damage.
+fn counts(made: &Made, file: &str) -> (u64, u64) {
+    let truth = &made.truth;
+    // The header event, and the partition's since Windows 10 1709.
+    let partition = u64::from(made.scenario.machine.os.2 >= 17_763);
+    let own = 1 + partition;
+    // Group masks of zeros, where the kernel is asked for something.
+    let zeros =
+        |file: &str| u64::from(truth.writer_of(file).is_some_and(|s| !s.plan.kernel.is_empty()));
+    let of = |file: &str, until: u64| -> u64 {
+        let writers = truth.writers_of(file);
+        let whole = writers.iter().flat_map(|s| truth.whole_in(s.index, file));
+        whole.filter(|b| b.place.end <= until).map(|b| b.events).sum()
+    };
+    // The inputs' header events are gone, their partitions' come along.
+    if let Some((_, inputs)) = truth.merges.iter().find(|(f, _)| f == file) {
+        let all = inputs.iter().map(|i| of(i, u64::MAX) + partition + zeros(i)).sum::<u64>() + own;
+        let told = |input: &String| -> u64 {
+            let writers = truth.writers_of(input);
+            let whole = |s: usize| truth.whole_in(s, input).map(move |b| (s, b));
+            let whole = writers.iter().flat_map(|s| whole(s.index));
+            whole.map(|(session, buffer)| truth.identities_of(file, session, buffer)).sum()
+        };
+        let versions = truth.versions.iter().filter(|(merged, ..)| merged == file).count() as u64;
+        let all = all + inputs.iter().map(told).sum::<u64>() + versions;
+        return (all, all);
+    }
+    let hits = truth.faults.iter().filter(|(_, _, name, _)| name == file);
+    let first = hits.map(|(_, _, _, bytes)| bytes.start).min().unwrap_or(u64::MAX);
+    let own = own + zeros(file);
+    (own + of(file, u64::MAX), own + of(file, first))
+}
+
+#[needs(python)]
+#[test]
+fn dissect_counts_what_the_truth_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut paths, mut expected) = (Vec::new(), Vec::new());
+    for made in corpus() {
+        for (file, bytes) in &made.files {
+            let path = directory.path().join(format!("{}.{file}", made.name));
+            std::fs::write(&path, bytes).unwrap();
+            paths.push(path);
+            expected.push((format!("{}/{file}", made.name), counts(made, file)));
+        }
+    }
+    let found = foreign("dissect_counts.py", &paths);
+    assert_eq!(found.len(), paths.len());
+    let mut wrong = Vec::new();
+    for ((name, (all, before)), found) in expected.iter().zip(&found) {
+        let limit = BEYOND_DISSECT.iter().find(|(n, _)| n == name);
+        let same = found["records"].as_u64() == Some(*all);
+        // What it gives up on, it has read up to the damage.
+        let read = found["before"].as_u64().is_none_or(|n| n >= *before);
+        if same == limit.is_some() || !read {
+            wrong.push(format!("{name}: {all} expected, {before} before damage: {found}"));
+        }
+    }
+    for (name, _) in BEYOND_DISSECT {
+        assert!(expected.iter().any(|(n, _)| n == name), "{name} is not in the corpus");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_lost_is_told_and_counted() {
+    // Two buffers for a lot of events, and a disk that is slower than they come.
+    let text = r#"
+        machine processors=1 disk-bytes-per-second=100000
+        process "a.exe" {
+            clr "core" { assembly "A" { module "C:\\A.dll" { methods 2000 ready=0 } } }
+            at "1.5s" { jit 2000 }
+        }
+        at "1s" { session "s" file="s.etl" buffer-kb=4 buffers=2 { enable "runtime" keywords=0x10 level=5 } }
+        at "5s" { stop "s" }
+    "#;
+    let scenario = etl_synth::scenario::parse("lost", text).unwrap();
+    let (mut files, mut truth) = (Memory::default(), Gathered::default());
+    etl_synth::simulate(&scenario, &mut files, &mut truth).unwrap();
+    let report = &truth.sessions[0];
+    assert!(report.lost > 100, "{report:?}");
+    assert!(report.recorded > 50, "{report:?}");
+    let bytes = &files.into_files()[0].1;
+    let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
+    assert_eq!(u64::from(trace.header().events_lost), report.lost);
+    let seen = trace.header().start_time;
+    assert_eq!(seen, scenario.machine.start + i64::try_from(SECOND / 100).unwrap());
+}

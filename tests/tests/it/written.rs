@@ -1,0 +1,392 @@
+//! What the write half makes, held against real files and against readers that others wrote.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use etl_format::Guid;
+use etl_format::compress::Effort;
+use etl_format::constants::{
+    CompressionFormat, EventFlags, EventProperties, LogFileMode, MessageFlags, PointerSize,
+    RecordKind,
+};
+use etl_format::read::{BufferEntry, BufferHeader, Dialect, FileHeader, Options, Trace};
+use etl_format::write::record::{
+    Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
+    Record, System,
+};
+use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, Style};
+use etl_test_support::{all_traces, needs};
+use etl_tests::{foreign, reencode};
+
+/// Each kernel-written trace is decoded, encoded anew, and compared byte by byte. What may differ
+/// is undefined in the format: the up to seven bytes from the end of a record to the next multiple
+/// of 8, and those from the end of an extended item's data to the item's end. Pointers that are
+/// stale in buffer headers are fields of the decoded header and must be equal too.
+#[needs(traces)]
+#[test]
+fn kernel_written_traces_come_back_byte_by_byte() {
+    let mut rewritten = 0;
+    for path in all_traces() {
+        let file = std::fs::read(&path).unwrap();
+        let Ok(mut trace) = Trace::open(&file[..], &Options::default()) else { continue };
+        if trace.header().dialect() != Dialect::Kernel {
+            continue;
+        }
+        let mut out: Vec<u8> = Vec::with_capacity(file.len());
+        let mut undefined: Vec<std::ops::Range<usize>> = Vec::new();
+        let mut buffers = trace.file_order().unwrap();
+        while let Some(entry) = buffers.next_buffer().unwrap().cloned() {
+            let at = entry.offset as usize;
+            assert_eq!(at, out.len(), "{}", path.display());
+            let header = BufferHeader::parse(&file[at..], entry.offset).unwrap();
+            etl_format::write::BufferHeader::from(&header).encode(&mut out);
+            while let Some(record) = buffers.next_record().unwrap() {
+                if record.location().buffer_offset != entry.offset {
+                    break;
+                }
+                let start = at + record.location().in_buffer as usize;
+                undefined.push(out.len()..start);
+                out.resize(start, 0);
+                if record.hook() == Some(0) {
+                    let head = FileHeader::parse(record.bytes(), 0).unwrap();
+                    LogFileHeader::from(&head).encode(&mut out).unwrap();
+                } else {
+                    reencode::record(&record, &mut out);
+                }
+                assert_eq!(out.len() - start, record.bytes().len());
+                let mut items = record.extended();
+                let mut end = start + 0x50;
+                while let Some((_, data)) = items.next_raw() {
+                    end += 8 + data.len().next_multiple_of(8);
+                    undefined.push(end - (data.len().next_multiple_of(8) - data.len())..end);
+                }
+                if out.len() >= at + entry.fill as usize - 7 {
+                    break;
+                }
+            }
+            let fill = at + (entry.fill as usize).max(out.len() - at);
+            undefined.push(out.len()..fill);
+            out.resize(fill, 0);
+            etl_format::write::fill(&mut out, at + entry.stored as usize);
+        }
+        assert_eq!(out.len(), file.len(), "{}", path.display());
+        for range in undefined {
+            assert!(range.len() < 8, "{}: {range:x?}", path.display());
+            out[range.clone()].copy_from_slice(&file[range]);
+        }
+        let differs = (0..file.len()).find(|&i| file[i] != out[i]);
+        assert_eq!(differs.map(|i| format!("{i:#x}")), None, "{}", path.display());
+        rewritten += 1;
+    }
+    eprintln!("{rewritten} kernel-written traces are byte-identical");
+    assert!(rewritten > 3);
+}
+
+/// Timestamp, processor and bytes of every record behind the header event, in time order.
+fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut records = trace.ordered().unwrap();
+    let mut out = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook() != Some(0) {
+            // Encoded anew, so that undefined padding inside a record does not count.
+            let mut bytes = Vec::new();
+            reencode::record(&record, &mut bytes);
+            out.push((record.timestamp(), record.processor(), bytes));
+        }
+    }
+    out
+}
+
+/// Writes a trace again through a session, each record encoded from its decoded fields; compressed
+/// if a format is given.
+fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let mut header = LogFileHeader::from(trace.header());
+    header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
+    (header.log_major, header.log_minor) = (1, 5);
+    if format.is_some() {
+        header.mode = header.mode | LogFileMode::COMPRESSED;
+        (header.log_major, header.log_minor) = (2, 0);
+    }
+    header.buffer_size = 0x2_0000;
+    let most = trace.buffers().iter().map(|b| u32::from(b.processor) + 1).max().unwrap_or(1);
+    header.processors = header.processors.max(most);
+    let end = header.end_time;
+    let mut config = SessionConfig::new(header);
+    config.style = Style::Relogger { now: end };
+    config.logger_id = 0;
+    let medium = File::new(Cursor::new(Vec::new()));
+    let mut session = match format {
+        None => Session::create(medium, config).unwrap(),
+        Some(format) => {
+            let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
+            Session::create_compressed(medium, config, compressor).unwrap()
+        }
+    };
+    let mut records = trace.ordered().unwrap();
+    let mut bytes = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook() == Some(0) {
+            continue;
+        }
+        bytes.clear();
+        reencode::record(&record, &mut bytes);
+        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
+        session.write(record.processor(), &raw).unwrap();
+    }
+    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("written");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory.join(name)
+}
+
+#[needs(traces, python)]
+#[test]
+fn relogged_real_traces_keep_every_record() {
+    let mut written = Vec::new();
+    for (number, path) in all_traces().into_iter().enumerate() {
+        let file = std::fs::read(&path).unwrap();
+        if Trace::open(&file[..], &Options::default()).is_err() {
+            continue;
+        }
+        let relogged = relog(&file, None);
+        let (before, mut after) = (stream(&file), stream(&relogged));
+        assert_eq!(before.len(), after.len(), "{}", path.display());
+        // Records of buffer 0 come into a buffer of processor 0, so equal timestamps may change places.
+        let mut before = before;
+        before.sort();
+        after.sort();
+        let differs = before.iter().zip(&after).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "{}", path.display());
+        if relogged.len() < 4 << 20 {
+            let out = scratch(&format!("relogged{number}.etl"));
+            std::fs::write(&out, &relogged).unwrap();
+            written.push((out, before.len() as u64 + 1));
+        }
+    }
+    let files: Vec<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
+    let answers = foreign("dissect_counts.py", &files);
+    for (answer, (path, records)) in answers.iter().zip(&written) {
+        assert_eq!(answer["records"].as_u64(), Some(*records), "{}: {answer}", path.display());
+    }
+}
+
+/// Plain to compressed to plain again: nothing is lost, in any format, and `dissect.etl` (which knows
+/// XPRESS alone) counts the same.
+#[needs(traces, python)]
+#[test]
+fn real_traces_come_back_from_every_compression() {
+    let mut written = Vec::new();
+    for (number, path) in all_traces().into_iter().enumerate() {
+        let file = std::fs::read(&path).unwrap();
+        if Trace::open(&file[..], &Options::default()).is_err() {
+            continue;
+        }
+        let plain = relog(&file, None);
+        let before = stream(&plain);
+        for format in
+            [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
+        {
+            let packed = relog(&file, Some(format));
+            let trace = Trace::open(&packed[..], &Options::default()).unwrap();
+            assert_eq!(trace.compression(), format, "{}", path.display());
+            assert_eq!(
+                trace.notes(),
+                Trace::open(&plain[..], &Options::default()).unwrap().notes()
+            );
+            let data = &trace.buffers()[1..];
+            assert!(data.iter().all(|b| b.stored <= b.fill), "{}", path.display());
+            let sum = |bytes: fn(&BufferEntry) -> u32| -> u64 {
+                data.iter().map(|b| u64::from(bytes(b))).sum()
+            };
+            let (stored, fill) = (sum(|b| b.stored), sum(|b| b.fill));
+            assert!(stored < fill * 3 / 4 || fill < 0x4000, "{}", path.display());
+            assert!(stream(&packed) == before, "{} in {format}", path.display());
+            assert!(relog(&packed, None) == plain, "{} in {format} and back", path.display());
+            if format == CompressionFormat::XPRESS {
+                let out = scratch(&format!("packed{number}.etl"));
+                std::fs::write(&out, &packed).unwrap();
+                written.push((out, before.len() as u64 + 1));
+            }
+        }
+    }
+    let files: Vec<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
+    let answers = foreign("dissect_counts.py", &files);
+    for (answer, (path, records)) in answers.iter().zip(&written) {
+        assert_eq!(answer["records"].as_u64(), Some(*records), "{}: {answer}", path.display());
+    }
+}
+
+/// A session with every kind of record, some hundred of each over four processors.
+fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
+    let header = LogFileHeader {
+        timestamp: 1_000,
+        start_time: 132_000_000_000_000_000,
+        buffer_size: 0x1000,
+        processors: 4,
+        logger_name: "probe".encode_utf16().collect(),
+        log_file_name: "probe.etl".encode_utf16().collect(),
+        ..LogFileHeader::new()
+    };
+    let config = SessionConfig::new(header);
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let class =
+        Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 1]);
+    let payload = [0x11; 64];
+    for round in 0..400_i64 {
+        let kind = kinds[round as usize % kinds.len()];
+        let wide = matches!(
+            kind,
+            RecordKind::SYSTEM64
+                | RecordKind::COMPACT64
+                | RecordKind::FULL64
+                | RecordKind::INSTANCE64
+                | RecordKind::PERFINFO64
+                | RecordKind::EVENT64
+        );
+        let pointer_size = if wide { PointerSize::P8 } else { PointerSize::P4 };
+        let (timestamp, thread_id, process_id) = (2_000 + round * 3, 8, 4);
+        let payload = &payload[..round as usize % 64];
+        let full = Full {
+            pointer_size,
+            opcode: 1,
+            level: 4,
+            version: 2,
+            thread_id,
+            process_id,
+            timestamp,
+            class,
+            kernel_time: 0,
+            user_time: 0,
+            payload,
+        };
+        let (version, hook) = (2, 0x0301);
+        let mut bytes = Vec::new();
+        match kind {
+            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => System {
+                pointer_size,
+                version,
+                hook,
+                thread_id,
+                process_id,
+                timestamp,
+                kernel_time: 0,
+                user_time: 0,
+                payload,
+            }
+            .encode(&mut bytes),
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
+                Compact { pointer_size, version, hook, thread_id, process_id, timestamp, payload }
+                    .encode(&mut bytes)
+            }
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => PerfInfo {
+                pointer_size,
+                version: 2,
+                hook: 0x0f2e,
+                timestamp,
+                pebs_index: None,
+                counters: &[],
+                payload,
+            }
+            .encode(&mut bytes),
+            RecordKind::FULL32 | RecordKind::FULL64 => full.encode(&mut bytes),
+            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
+                Instance { full, instance_id: 1, parent_instance_id: 2, parent_class: class }
+                    .encode(&mut bytes)
+            }
+            RecordKind::MESSAGE => Message {
+                marker: MessageMarker::Wpp,
+                number: 10,
+                flags: MessageFlags(0x2b),
+                sequence: 1,
+                component_id: 0,
+                guid: class,
+                timestamp,
+                thread_id,
+                process_id,
+                payload,
+            }
+            .encode(&mut bytes),
+            _ => Event {
+                pointer_size,
+                flags: EventFlags(0),
+                properties: EventProperties(0),
+                thread_id,
+                process_id,
+                timestamp,
+                provider: class,
+                descriptor: Descriptor { id: 1, version: 2, level: 4, ..Descriptor::default() },
+                kernel_time: 0,
+                user_time: 0,
+                activity: Guid::ZERO,
+                extended: if round % 2 == 0 {
+                    &[]
+                } else {
+                    &[
+                        Extended::RelatedActivity(Guid::ZERO),
+                        Extended::Stack64 { match_id: 0, addresses: &[1, 2, 3] },
+                    ]
+                },
+                payload,
+            }
+            .encode(&mut bytes),
+        }
+        .unwrap();
+        session
+            .write((round % 4) as u16, &Raw { bytes: &bytes, timestamp: Some(timestamp) })
+            .unwrap();
+    }
+    let (file, summary) = session.close(None).unwrap();
+    (file.into_inner().into_inner(), summary.events_written)
+}
+
+#[needs(python)]
+#[test]
+fn foreign_readers_count_what_was_written() {
+    use RecordKind as K;
+    let kinds = [
+        K::SYSTEM32,
+        K::SYSTEM64,
+        K::COMPACT32,
+        K::COMPACT64,
+        K::PERFINFO32,
+        K::PERFINFO64,
+        K::FULL32,
+        K::FULL64,
+        K::INSTANCE32,
+        K::INSTANCE64,
+        K::EVENT32,
+        K::EVENT64,
+        K::MESSAGE,
+    ];
+    let mut files = Vec::new();
+    for kind in kinds {
+        let (file, records) = everything(&[kind]);
+        assert_eq!(records, 400);
+        assert_eq!(stream(&file).len(), 400);
+        let path = scratch(&format!("{kind}.etl"));
+        std::fs::write(&path, &file).unwrap();
+        files.push((kind, path));
+    }
+    let (file, _) = everything(&kinds);
+    let mixed = scratch("mixed.etl");
+    std::fs::write(&mixed, &file).unwrap();
+    let mut paths: Vec<PathBuf> = files.iter().map(|(_, p)| p.clone()).collect();
+    paths.push(mixed);
+    let answers = foreign("dissect_counts.py", &paths);
+    for (answer, path) in answers.iter().zip(&paths) {
+        assert_eq!(answer["records"].as_u64(), Some(401), "{}: {answer}", path.display());
+    }
+    // etl-parser skips buffer 0.
+    let known = [K::SYSTEM64, K::PERFINFO64, K::FULL64, K::EVENT32, K::EVENT64];
+    let paths: Vec<PathBuf> =
+        files.iter().filter(|(k, _)| known.contains(k)).map(|(_, p)| p.clone()).collect();
+    let answers = foreign("etl_parser_counts.py", &paths);
+    for (answer, path) in answers.iter().zip(&paths) {
+        assert_eq!(answer["records"].as_u64(), Some(400), "{}: {answer}", path.display());
+    }
+}

@@ -1,0 +1,69 @@
+//! How much memory an index of methods and modules takes.
+
+use etl_analysis::address::{Ranges, Tag};
+use etl_analysis::events::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
+use etl_analysis::machine::Process;
+
+use crate::counting::{peak, peak_and_held};
+
+/// Bytes that an index of so many methods takes, each in its own place, told of in no order; with a
+/// module for each hundred of them.
+fn index(methods: u64) -> (usize, usize) {
+    // A step that has no factor in common with the number visits each place once.
+    let place = |i: u64| 0x7ff0_0000_0000 + i.wrapping_mul(7_368_787) % methods * 256;
+    let (process, _, held) = peak_and_held(|| {
+        let mut process = Process::new(4);
+        let mut tell = |event| {
+            let from = FromClr { instance: Some(9), event, rundown: true, whole: true };
+            process.clr_event(&from, None, 5, 77);
+        };
+        tell(ClrEvent::Init(Rundown::End));
+        // The path of the IL, and none of a native image.
+        let paths: Vec<u8> =
+            "C:\\App\\Some.Library.dll\0\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for i in 0..methods {
+            let module = i / 100 + 1;
+            let method =
+                Method { id: i, module, start: place(i), size: 200, flags: 8, named: true };
+            tell(ClrEvent::Method(Via::Enumerated(Rundown::End), method));
+            if i % 100 == 99 {
+                let module = Module::new(module, module, 0, 2, &paths);
+                tell(ClrEvent::Module(Via::Enumerated(Rundown::End), module));
+            }
+        }
+        tell(ClrEvent::Complete(Rundown::End));
+        process
+    });
+    assert_eq!((process.code.live() as u64, process.methods), (methods, methods));
+    assert_eq!(process.clrs[&9].modules.len() as u64, methods / 100);
+    // Making it searchable is part of it.
+    let ((), searched) = peak(|| {
+        let history = process.code.history();
+        for i in (0..methods).step_by(997) {
+            assert_eq!(history.owner(place(i) + 100, 9, 9).map(|tag: Tag| tag.id), Some(i));
+        }
+    });
+    (held, searched)
+}
+
+#[test]
+fn ten_million_methods_and_modules_take_less_than_a_gigabyte() {
+    // 10 million methods and the modules of their code in less than a gigabyte are 107 bytes each.
+    let methods = 300_000;
+    let (held, searched) = index(methods);
+    let each = (held + searched) as f64 / methods as f64;
+    eprintln!("{each:.1} bytes for a method, of them {searched} to search {methods}");
+    assert!(each < 60.0, "{each} bytes for a method");
+
+    // Told in the order of their addresses, as rundowns tell them, they take less.
+    let (ranges, _, held) = peak_and_held(|| {
+        let mut ranges = Ranges::default();
+        for i in 0..methods {
+            ranges.add(i * 256, 200, None, Tag { id: i, ..Tag::default() });
+        }
+        ranges
+    });
+    assert_eq!(ranges.live() as u64, methods);
+    let each = held as f64 / methods as f64;
+    assert!(each < 36.0, "{each} bytes for a method in order");
+}
