@@ -211,7 +211,7 @@ fn inputs(scenario: &Path, directory: &Path) -> (PathBuf, PathBuf) {
     let args = ["etlkit", "synth", "--no-truth"].into_iter().chain(set).map(Into::into);
     let out = directory.join("counted");
     let last = [scenario.as_os_str().into(), "-o".into(), out.clone().into_os_string()];
-    let _ = etlkit::etlkit_with(args.chain(last));
+    let _ = etlkit::run(args.chain(last));
     let (plain, packed) = (out.join("big.etl"), directory.join("packed.etl"));
     let bytes = std::fs::read(&plain).expect("the scenario was simulated");
     std::fs::write(&packed, pack(&bytes)).expect("room on disk");

@@ -140,7 +140,7 @@ impl Job<'_> {
                 all.extend(["--set".into(), set.into()]);
             }
             // Findings are no failure of the measurement; what cannot be read says so by its time.
-            let _ = etlkit::etlkit_with(all);
+            let _ = etlkit::run(all);
         };
         match self.task {
             Task::Plain => {

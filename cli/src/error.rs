@@ -1,4 +1,4 @@
-//! Why a command could not do its job: which file, where in it, and what to do next.
+//! Why a command failed: the file, the offset in it, and what to do next.
 
 use std::fmt;
 use std::io;
@@ -18,13 +18,13 @@ impl Failure {
         Failure { subject: subject.into(), message: message.into(), hint: None, broken_pipe: false }
     }
 
-    /// What the user could do about it.
+    /// What the user can do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says what the input was unpacked from, if from anything: the user named that, and not what is in it.
+    /// Names what the input was unpacked from: the user named the archive, not the file in it.
     pub fn unpacked(mut self, from: Option<&str>) -> Self {
         if let Some(from) = from {
             self.message = format!("{from}: {}", self.message);
@@ -35,6 +35,11 @@ impl Failure {
     /// The failure of reading a trace.
     pub fn trace(subject: &str, error: &etl_format::Error) -> Self {
         Failure::new(subject, error.to_string())
+    }
+
+    /// The failure of an operation on the file `subject`.
+    pub fn io(subject: impl fmt::Display, error: &io::Error) -> Self {
+        Failure::new(subject.to_string(), error.to_string())
     }
 
     pub fn is_broken_pipe(&self) -> bool {
@@ -54,11 +59,11 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.subject.is_empty() {
-            write!(f, "{}: ", crate::escape::Printable(&self.subject))?;
+            write!(f, "{}: ", self.subject)?;
         }
-        write!(f, "{}", crate::escape::Printable(&self.message))?;
+        f.write_str(&self.message)?;
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {}", crate::escape::Printable(hint)),
+            Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
         }
     }

@@ -1,10 +1,10 @@
-//! Progress of long work: on standard error, only where that is a terminal.
+//! A progress bar on standard error, if that is a terminal.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Records between two looks at the clock.
+/// Records between two updates of the bar.
 const STEP: u32 = 1 << 15;
 
 /// A bar over the bytes of a trace.
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for so many bytes. Where events are printed to the terminal themselves, it stays hidden.
+    /// A bar for `total` bytes; hidden if the command prints events (`prints`) to the terminal.
     pub fn new(total: u64, prints: bool) -> Self {
         let shown = std::io::stderr().is_terminal() && !(prints && std::io::stdout().is_terminal());
         let target =
@@ -29,7 +29,7 @@ impl Progress {
         Progress { bar, bytes: 0, records: 0 }
     }
 
-    /// A record of so many bytes has been read.
+    /// Counts a record of `bytes` bytes.
     #[inline]
     pub fn pass(&mut self, bytes: usize) {
         self.bytes += bytes as u64;

@@ -1,7 +1,7 @@
-//! Where a tool that makes a file puts it: whole under its name, or not at all.
+//! Output files: complete under their name, or not there at all.
 //!
-//! What is written goes to a temporary file beside the target, which takes the target's name when
-//! all of it is there ([`Sink::commit`]). A tool that fails, or is killed, leaves the target as it was.
+//! A command writes to a temporary file in the directory of the target, which is renamed to the target
+//! once it is complete ([`Sink::commit`]). A command that fails or is killed leaves the target as it was.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
@@ -13,25 +13,26 @@ use etl_tools::Failed;
 use tempfile::NamedTempFile;
 
 use crate::Outcome;
+use crate::diagnostics;
 use crate::error::Failure;
 use crate::input::{self, Mapped};
-use crate::problem;
+use crate::output;
 
-/// Bytes gathered before they are written.
+/// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
 
-/// The arguments of every tool that makes a file.
+/// The arguments of every command that writes a trace.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SinkArgs {
-    /// File to write; `-` writes standard output
+    /// Write the trace to FILE; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output file if it is there
+    /// Replace the output file if it exists
     #[arg(long)]
     force: bool,
 }
 
-/// A file in the making.
+/// A trace that is being written.
 #[derive(Debug)]
 pub(crate) struct Sink {
     name: String,
@@ -40,19 +41,18 @@ pub(crate) struct Sink {
 
 #[derive(Debug)]
 enum Target {
-    /// A file with a name: the temporary one, the name, and whether what bears it may go.
+    /// A regular file: the temporary file, its final path, and whether an existing file is replaced.
     Named { file: NamedTempFile, path: PathBuf, force: bool },
-    /// Standard output, or what is no regular file: written in one go at the end.
+    /// Standard output, a pipe or a device: written in one go at the end.
     Stream { file: File, path: Option<PathBuf> },
 }
 
 impl Sink {
-    /// Readies the output. `inputs` are the files the tool reads: none of them is ever written to,
-    /// whatever name or link leads to it, `--force` or not.
+    /// Opens the output. `inputs` are the files that the command reads: they are never written to, by
+    /// whatever name or link, not even with `--force`.
     ///
     /// # Errors
-    /// When the output is one of the inputs, is there already and `--force` is not given, or cannot
-    /// be made.
+    /// When the output is one of the inputs, exists without `--force`, or cannot be created.
     pub fn create<'a>(
         args: &SinkArgs,
         inputs: impl IntoIterator<Item = &'a Path>,
@@ -62,26 +62,29 @@ impl Sink {
             return Self::standard_output();
         }
         let name = path.display().to_string();
-        let failure = |e: io::Error| Failure::new(&name, e.to_string());
+        let failure = |e: io::Error| Failure::io(&name, &e);
         for input in inputs {
             if !input::is_stdin(input) && same_file::is_same_file(input, path).unwrap_or(false) {
-                return Err(Failure::new(&name, "is one of the inputs; inputs stay as they are")
-                    .hint("name another file with -o"));
+                return Err(Failure::new(
+                    &name,
+                    "is one of the inputs, which are never overwritten",
+                )
+                .hint("choose another file with -o"));
             }
         }
-        let there = fs::symlink_metadata(path).ok();
+        let existing = fs::symlink_metadata(path).ok();
         let target = fs::metadata(path).ok();
         if target.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(Failure::new(&name, "is a directory").hint("name a file in it with -o"));
+            return Err(Failure::new(&name, "is a directory").hint("choose a file in it with -o"));
         }
         if target.as_ref().is_some_and(|t| !t.is_file()) {
             let file = tempfile::tempfile().map_err(failure)?;
             return Ok(Sink { name, target: Target::Stream { file, path: Some(path.into()) } });
         }
-        if there.is_some() && !args.force {
-            return Err(Failure::new(&name, "is there already").hint("--force replaces it"));
+        if existing.is_some() && !args.force {
+            return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
         }
-        // A link stays one: what it leads to is replaced.
+        // A link stays a link: the file that it points to is replaced.
         let path =
             if target.is_some() { fs::canonicalize(path).map_err(failure)? } else { path.into() };
         let directory = directory_of(&path);
@@ -91,11 +94,11 @@ impl Sink {
             builder.permissions(permissions);
         }
         let file = builder.tempfile_in(directory).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => Failure::new(&name, "its directory is not there")
-                .hint("make it first, or name another file with -o"),
-            // The error's own text names the temporary file, which is nobody's business.
-            kind => Failure::new(&name, format!("no file can be made in its directory: {kind}"))
-                .hint("name a file with -o in a directory that you may write to"),
+            io::ErrorKind::NotFound => Failure::new(&name, "its directory does not exist")
+                .hint("create it first, or choose another file with -o"),
+            // The text of the error names the temporary file, which means nothing to the user.
+            kind => Failure::new(&name, format!("cannot create a file in its directory: {kind}"))
+                .hint("choose a file with -o in a directory that you may write to"),
         })?;
         Ok(Sink { name, target: Target::Named { file, path, force: args.force } })
     }
@@ -103,19 +106,19 @@ impl Sink {
     fn standard_output() -> Result<Self, Failure> {
         let name = "(standard output)";
         if io::stdout().is_terminal() {
-            return Err(Failure::new(name, "is a terminal, and a trace is no text")
-                .hint("name a file with -o, or pipe the output"));
+            return Err(Failure::new(name, "refusing to write a binary trace to a terminal")
+                .hint("choose a file with -o, or pipe the output into another program"));
         }
-        let file = tempfile::tempfile().map_err(|e| Failure::new(name, e.to_string()))?;
+        let file = tempfile::tempfile().map_err(|e| Failure::io(name, &e))?;
         Ok(Sink { name: name.to_owned(), target: Target::Stream { file, path: None } })
     }
 
-    /// How the output is called in messages and reports.
+    /// The name of the output in messages and reports.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file to write to, and to read back from: empty, at its beginning.
+    /// The file to write to and to read back, at its beginning.
     pub fn file(&mut self) -> &mut File {
         match &mut self.target {
             Target::Named { file, .. } => file.as_file_mut(),
@@ -123,7 +126,7 @@ impl Sink {
         }
     }
 
-    /// The file as what a trace is written to.
+    /// The file as the output of a trace writer.
     pub fn medium(&mut self) -> write::File<BufWriter<&mut File>> {
         write::File::new(BufWriter::with_capacity(CHUNK, self.file()))
     }
@@ -138,42 +141,42 @@ impl Sink {
     pub fn size(&mut self) -> Result<u64, Failure> {
         let name = self.name.clone();
         let metadata = self.file().metadata();
-        metadata.map(|m| m.len()).map_err(|e| Failure::new(name, e.to_string()))
+        metadata.map(|m| m.len()).map_err(|e| Failure::io(name, &e))
     }
 
     /// The failure of writing the output.
     pub fn failure(&self, error: &etl_format::Error) -> Failure {
-        // An offset of a fault of the medium means nothing.
+        // The offset of a failed write means nothing to the user.
         match &error.kind {
-            etl_format::ErrorKind::Io(e) => Failure::new(&self.name, e.to_string()),
+            etl_format::ErrorKind::Io(e) => Failure::io(&self.name, e),
             _ => Failure::trace(&self.name, error),
         }
     }
 
-    /// The failure of a tool that reads the trace `name` and writes this one.
-    pub fn failed(&self, name: &str, failed: &Failed) -> Failure {
+    /// The failure of an operation that reads the trace `name` and writes this one.
+    pub fn operation_failure(&self, name: &str, failed: &Failed) -> Failure {
         match failed {
             Failed::Reading(error) => Failure::trace(name, error),
             Failed::Writing(error) => self.failure(error),
         }
     }
 
-    /// Gives the finished file its name, or sends it where it goes.
+    /// Renames the complete file to its target, or copies it to the stream.
     ///
     /// # Errors
-    /// When the disk is full, or the name was taken meanwhile.
+    /// When the disk is full, or another process created the target.
     pub fn commit(self) -> Result<(), Failure> {
         let name = self.name;
-        let failure = |e: io::Error| Failure::new(&name, e.to_string());
+        let failure = |e: io::Error| Failure::io(&name, &e);
         match self.target {
             Target::Named { file, path, force } => {
-                // The name must not be there before the bytes are.
+                // The bytes must be on the disk before the name is.
                 file.as_file().sync_all().map_err(failure)?;
                 let kept = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
                 match kept {
-                    Ok(_) => keep_names(&path).map_err(failure),
+                    Ok(_) => sync_dir(&path).map_err(failure),
                     Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
-                        Err(Failure::new(&name, "was made by someone else meanwhile")
+                        Err(Failure::new(&name, "was created by another process")
                             .hint("--force replaces it"))
                     }
                     Err(e) => Err(failure(e.error)),
@@ -183,16 +186,16 @@ impl Sink {
                 file.seek(SeekFrom::Start(0)).map_err(failure)?;
                 match path {
                     None => {
-                        // Of text one may have seen enough; a piece of a trace is none.
                         let mut out = Counted { out: io::stdout().lock(), bytes: 0 };
                         io::copy(&mut file, &mut out)
                             .and_then(|_| io::Write::flush(&mut out))
-                            .map_err(|e| unread(&name, &e, out.bytes))?;
+                            .map_err(|e| stream_failure(&name, &e, out.bytes))?;
                     }
                     Some(path) => {
                         let out = fs::OpenOptions::new().write(true).open(path).map_err(failure)?;
                         let mut out = Counted { out, bytes: 0 };
-                        io::copy(&mut file, &mut out).map_err(|e| unread(&name, &e, out.bytes))?;
+                        io::copy(&mut file, &mut out)
+                            .map_err(|e| stream_failure(&name, &e, out.bytes))?;
                     }
                 }
                 Ok(())
@@ -200,47 +203,48 @@ impl Sink {
         }
     }
 
-    /// [`Sink::commit`], and then what the tool has to say of its work: on standard output, or on
-    /// standard error when the file itself goes there.
+    /// Commits the file, then prints the report: on standard output, or on standard error if the file
+    /// itself goes to standard output.
     ///
     /// # Errors
     /// As [`Sink::commit`].
     pub fn finish(self, report: &str) -> Result<(), Failure> {
-        let taken = self.is_standard_output();
+        let is_stdout = matches!(self.target, Target::Stream { path: None, .. });
         self.commit()?;
-        Ok(tell(taken, report)?)
+        if is_stdout {
+            output::write_stderr(format_args!("{report}"));
+            Ok(())
+        } else {
+            Ok(output::print(report)?)
+        }
     }
 
-    /// [`Sink::finish`], behind warnings of what of the trace `name` could not be read.
+    /// Warns of the damage of the trace `name`, then finishes.
     ///
     /// # Errors
     /// As [`Sink::commit`].
-    pub fn finish_of(
+    pub fn finish_with_damage(
         self,
         name: &str,
         damage: &[Damage],
         report: &str,
     ) -> Result<Outcome, Failure> {
-        problem::warn(name, damage);
+        diagnostics::warn(name, damage);
         self.finish(report)?;
-        Ok(if damage.is_empty() { Outcome::Fine } else { Outcome::Findings })
-    }
-
-    fn is_standard_output(&self) -> bool {
-        matches!(self.target, Target::Stream { path: None, .. })
+        Ok(if damage.is_empty() { Outcome::Success } else { Outcome::Findings })
     }
 }
 
-/// The failure of sending a trace somewhere: where the reader left, what it has is not the whole.
-fn unread(name: &str, error: &io::Error, bytes: u64) -> Failure {
+/// The failure of writing a trace to a stream. A closed pipe is one: half a trace is of no use.
+fn stream_failure(name: &str, error: &io::Error, bytes: u64) -> Failure {
     if error.kind() != io::ErrorKind::BrokenPipe {
-        return Failure::new(name, error.to_string());
+        return Failure::io(name, error);
     }
-    let message = format!("the reader left after {bytes} bytes: what it has is not a whole trace");
-    Failure::new(name, message).hint("write a file with -o, and read that as far as you like")
+    let message = format!("output pipe closed after {bytes} bytes; the trace is truncated");
+    Failure::new(name, message).hint("write the trace to a file with -o, and read the file")
 }
 
-/// Counts what goes out.
+/// Counts the bytes that are written.
 struct Counted<W> {
     out: W,
     bytes: u64,
@@ -258,8 +262,8 @@ impl<W: io::Write> io::Write for Counted<W> {
     }
 }
 
-/// The failure of making a directory for what is written.
-pub(crate) fn no_directory(path: &Path, error: &io::Error, hint: &str) -> Failure {
+/// The failure of creating a directory for output.
+pub(crate) fn directory_failure(path: &Path, error: &io::Error, hint: &str) -> Failure {
     let message = match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
             "is a file, not a directory".to_owned()
@@ -269,7 +273,7 @@ pub(crate) fn no_directory(path: &Path, error: &io::Error, hint: &str) -> Failur
     Failure::new(path.display().to_string(), message).hint(hint)
 }
 
-/// Writes a small file that may be there already: whole, or what was there stays.
+/// Writes a small file, replacing an existing one in one step.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = directory_of(path);
     let mut builder = tempfile::Builder::new();
@@ -281,10 +285,10 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;
-    keep_names(path)
+    sync_dir(path)
 }
 
-/// Where a file's name stands.
+/// The directory of a file.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -292,13 +296,13 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Has the system write down that a file bears a name now, so that a power cut does not undo what was
+/// Writes the directory of a file to the disk, so that a power cut does not undo a rename that was
 /// reported as done.
 #[cfg(unix)]
-pub(crate) fn keep_names(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     match File::open(directory_of(path)) {
         Ok(directory) => match directory.sync_all() {
-            // Some file systems cannot be asked for it, and keep the order by themselves or not at all.
+            // Some file systems do not support it.
             Err(e)
                 if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
             {
@@ -306,32 +310,22 @@ pub(crate) fn keep_names(path: &Path) -> io::Result<()> {
             }
             done => done,
         },
-        // One may write to a directory that one may not read.
+        // A directory may be writable and not readable.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(e) => Err(e),
     }
 }
 
-/// Elsewhere directories cannot be asked for it.
+/// Other systems cannot write a directory to the disk.
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps)]
-pub(crate) fn keep_names(_: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints a report, on standard error when standard output is taken.
-fn tell(taken: bool, text: &str) -> io::Result<()> {
-    if taken {
-        crate::output::say_aside(format_args!("{}", crate::output::inert(text)));
-        Ok(())
-    } else {
-        crate::output::print(text)
-    }
-}
-
-/// The permissions of the new file: those of the one it replaces, or what the user's mask leaves.
+/// The permissions of the new file: those of the file that it replaces, or the default of the umask.
 #[cfg(unix)]
-#[allow(clippy::unnecessary_wraps)] // Elsewhere there are none to set.
+#[allow(clippy::unnecessary_wraps)] // Other systems have none.
 fn permissions(replaced: Option<&fs::Metadata>) -> Option<fs::Permissions> {
     use std::os::unix::fs::PermissionsExt;
     Some(replaced.map_or_else(|| fs::Permissions::from_mode(0o666), fs::Metadata::permissions))
@@ -367,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_whole_or_not_at_all() {
+    fn commit_creates_a_complete_file() {
         let here = tempfile::tempdir().unwrap();
         let out = here.path().join("out.etl");
         let mut sink = Sink::create(&args(&out, false), []).unwrap();
@@ -381,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_without_force() {
+    fn commit_keeps_an_existing_file_without_force() {
         let here = tempfile::tempdir().unwrap();
         let out = here.path().join("out.etl");
         fs::write(&out, b"old").unwrap();
@@ -389,7 +383,7 @@ mod tests {
         assert_eq!(fs::read(&out).unwrap(), b"old");
         put(&args(&out, true), &[], b"new").unwrap();
         assert_eq!(fs::read(&out).unwrap(), b"new");
-        // Someone makes the file while the tool works.
+        // Another process creates the file in the meantime.
         let late = here.path().join("late.etl");
         let mut sink = Sink::create(&args(&late, false), []).unwrap();
         sink.file().write_all(b"mine").unwrap();
@@ -401,7 +395,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn inputs_stay_whatever_leads_to_them() {
+    fn create_rejects_inputs_by_any_path() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
         let here = tempfile::tempdir().unwrap();
         let at = |name: &str| here.path().join(name);
@@ -409,8 +403,8 @@ mod tests {
         symlink(at("in.etl"), at("soft.etl")).unwrap();
         fs::hard_link(at("in.etl"), at("hard.etl")).unwrap();
         for name in ["in.etl", "soft.etl", "hard.etl", "./in.etl"] {
-            let told = put(&args(&at(name), true), &[&at("in.etl")], b"x").unwrap_err();
-            assert!(told.to_string().contains("one of the inputs"), "{name}: {told}");
+            let error = put(&args(&at(name), true), &[&at("in.etl")], b"x").unwrap_err();
+            assert!(error.to_string().contains("one of the inputs"), "{name}: {error}");
         }
         assert_eq!(fs::read(at("in.etl")).unwrap(), b"in");
         // A link to another file stays a link, and permissions stay.
@@ -421,10 +415,10 @@ mod tests {
         assert!(fs::symlink_metadata(at("link.etl")).unwrap().is_symlink());
         assert_eq!(fs::read(at("other.etl")).unwrap(), b"new");
         assert_eq!(fs::metadata(at("other.etl")).unwrap().mode() & 0o777, 0o640);
-        // A directory that is not there, and one in place of a file.
+        // A missing directory, and a directory in place of a file.
         assert!(put(&args(&at("none/out.etl"), false), &[], b"").is_err());
         assert!(put(&args(here.path(), true), &[], b"").is_err());
-        // A device takes what it is sent.
+        // A device is written to.
         put(&args(Path::new("/dev/null"), false), &[], b"gone").unwrap();
     }
 }

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Said, TOOLS, directory, etlkit, large, names, trace};
+use common::{CommandOutput, TOOLS, directory, etlkit, large, names, trace};
 
 /// A scenario with two traces, and its truth.
 const SCENARIO: &str = include_str!("two.kdl");
 
 /// Runs `etlkit` where no file grows beyond so many blocks: the write that would is short, and the next one fails.
-fn limited(here: &Path, blocks: u32, args: &[&str]) -> Said {
+fn limited(here: &Path, blocks: u32, args: &[&str]) -> CommandOutput {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.current_dir(here).args(["-c", &script, env!("CARGO_BIN_EXE_etlkit")]).args(args);

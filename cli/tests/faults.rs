@@ -43,7 +43,7 @@ fn a_reader_that_leaves_has_no_whole_trace() {
             let mut head = vec![0; most];
             reader.read_exact(&mut head).unwrap();
             drop(reader);
-            let said = common::Said::from(child.wait_with_output().unwrap());
+            let said = common::CommandOutput::from(child.wait_with_output().unwrap());
             assert_eq!(said.code, 2, "{tool:?} {most}: {}", said.err);
             let told = said.err.lines().next().unwrap_or_default().to_owned();
             assert!(told.starts_with("error: (standard output): the reader left after "), "{told}");

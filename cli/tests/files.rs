@@ -3,13 +3,14 @@
 mod common;
 
 use common::{
-    BUFFER, Said, buffer, directory, etlkit, etlkit_bytes, event, header_event, names, trace,
+    BUFFER, CommandOutput, buffer, directory, etlkit, etlkit_bytes, event, header_event, names,
+    trace,
 };
 use serde_json::Value;
 use std::path::Path;
 
 /// What was said, on both streams and with the exit code.
-fn all(said: &Said) -> String {
+fn all(said: &CommandOutput) -> String {
     format!("{}--- stderr\n{}--- exit {}\n", said.out, said.err, said.code)
 }
 
@@ -80,7 +81,7 @@ fn refusals_to_merge_name_their_reason() {
         ("clock", [1_015, 1_045]),
     ] {
         let file = format!("{reason}.etl");
-        let args = ["merge", "a.etl", &file, "-o", "m.etl", "--allow", reason, "--force"];
+        let args = ["merge", "a.etl", &file, "-o", "m.etl", "--allow-mismatch", reason, "--force"];
         assert_eq!(etlkit(here.path(), &args).code, 0);
         let found = timestamps(here.path(), "m.etl");
         assert!(timestamps_of.iter().all(|s| found.contains(s)), "{reason}: {found:?}");
@@ -104,7 +105,7 @@ fn compressed_and_back() {
     assert_eq!(std::fs::read(here.path().join("p.etl")).unwrap(), trace());
     for algorithm in ["lznt1", "xpress-huff"] {
         for effort in ["fast", "best"] {
-            let how = ["--algorithm", algorithm, "--effort", effort, "--force"];
+            let how = ["--algorithm", algorithm, "--compression-level", effort, "--force"];
             let args = [&["compress", "t.etl", "-o", "d.etl"][..], &how].concat();
             assert_eq!(etlkit(here.path(), &args).code, 0);
             assert_eq!(timestamps(here.path(), "d.etl"), timestamps(here.path(), "t.etl"));
@@ -127,7 +128,7 @@ fn every_tool_compresses() {
         assert_eq!(make(&["-o", "plain.etl"]).0, 0);
         for (algorithm, format) in [("lznt1", 2), ("xpress", 3), ("xpress-huff", 4)] {
             for effort in ["fast", "default", "best"] {
-                let how = ["--compress", "--algorithm", algorithm, "--effort", effort];
+                let how = ["--compress", "--algorithm", algorithm, "--compression-level", effort];
                 assert_eq!(make(&[&how[..], &["-o", "c.etl"]].concat()).0, 0, "{tool:?}");
                 assert_eq!(read("c.etl")[0x2c], format, "{tool:?} {algorithm}");
                 let back = ["decompress", "c.etl", "-o", "back.etl", "--force"];
@@ -135,7 +136,7 @@ fn every_tool_compresses() {
                 assert_eq!(read("back.etl"), read("plain.etl"), "{tool:?} {algorithm}");
             }
         }
-        for how in [["--algorithm", "lznt1"], ["--effort", "best"]] {
+        for how in [["--algorithm", "lznt1"], ["--compression-level", "best"]] {
             let (code, err) = make(&[&how[..], &["-o", "c.etl"]].concat());
             assert_eq!((code, err.contains("--compress")), (2, true), "{err}");
         }
@@ -192,9 +193,9 @@ fn more_inputs_than_open_files() {
         names.push(name);
     }
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (code, err, at_once) = merge(&all, "once.etl", "2048");
+    let (code, err, at_once) = merge(&all, "once.etl", "2G");
     assert_eq!((code, err.as_str()), (0, ""));
-    let (code, err, in_passes) = merge(&all, "passes.etl", "1");
+    let (code, err, in_passes) = merge(&all, "passes.etl", "1M");
     assert_eq!((code, err.as_str()), (0, ""));
     assert_eq!(in_passes, at_once.replace("once.etl", "passes.etl"));
     assert_eq!(timestamps(here.path(), "passes.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
@@ -206,13 +207,13 @@ fn more_inputs_than_open_files() {
     assert!(err.contains("2 traces") && err.contains("--max-memory"), "{err}");
     // A trace that does not fit is named by its own name, in whatever half it was.
     std::fs::write(here.path().join("large150.etl"), b"no trace at all").unwrap();
-    let (code, err, _) = merge(&all, "none.etl", "1");
+    let (code, err, _) = merge(&all, "none.etl", "1M");
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("large150.etl"), "{err}");
     std::fs::write(here.path().join("large150.etl"), other(10_000_000, 22_631, START)).unwrap();
-    let (code, err, _) = merge(&all, "none.etl", "1");
+    let (code, err, _) = merge(&all, "none.etl", "1M");
     assert_eq!(code, 2, "{err}");
-    assert!(err.contains("large150.etl") && err.contains("--allow machine"), "{err}");
+    assert!(err.contains("large150.etl") && err.contains("--allow-mismatch machine"), "{err}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Said, directory, etlkit, etlverify, real, trace};
+use common::{CommandOutput, directory, etlkit, etlverify, real, trace};
 
 /// The traces of a scenario of the corpus, in a directory.
 fn made(scenario: &str, set: &[&str]) -> tempfile::TempDir {
@@ -18,7 +18,7 @@ fn made(scenario: &str, set: &[&str]) -> tempfile::TempDir {
     here
 }
 
-fn judge(here: &Path, args: &[&str]) -> Said {
+fn judge(here: &Path, args: &[&str]) -> CommandOutput {
     etlverify(here, &[&["--no-config"], args].concat())
 }
 
@@ -57,7 +57,7 @@ fn gates_on_the_real_trace() {
         "1707 of 1733 addresses of the process resolve (98.499 %)",
     );
     // The sessions were verbose and the trace was merged on its machine: all of both is there.
-    for option in ["--min-named", "--min-identified"] {
+    for option in ["--min-named-methods", "--min-pdb-identity"] {
         let said = judge(here.path(), &[&[option, "100"], &others[..]].concat());
         assert_eq!(said.code, 0, "{option}: {}", said.out);
     }
@@ -80,7 +80,7 @@ fn gates_on_names_and_identities() {
     gate(
         here.path(),
         &["clr.etl"],
-        "--min-named",
+        "--min-named-methods",
         &format!("{:.2}", (share - 0.1).max(0.0)),
         &format!("{:.2}", share + 0.1),
         &format!(
@@ -97,7 +97,7 @@ fn gates_on_names_and_identities() {
     let image: u64 = tables.map(|t| t["image"].as_u64().unwrap()).sum();
     assert!(image > 0);
     let message = format!("0 of {image} addresses in images have the identity of a PDB (0.000 %)");
-    gate(here.path(), &[&file], "--min-identified", "0", "0.5", &message);
+    gate(here.path(), &[&file], "--min-pdb-identity", "0", "0.5", &message);
 }
 
 fn traces(here: &Path) -> Vec<String> {
@@ -319,8 +319,8 @@ fn payloads_are_compared_with_the_tables_that_are_asked_for() {
     let judged = |profile: &[&str]| judge(here.path(), &[profile, &["recipe.etl"]].concat());
     let shipped = judged(&[]);
     assert!(shipped.code == 0 && shipped.out.contains("findings: 0"), "{}", shipped.out);
-    assert_eq!(judged(&["--profile", "shipped"]).out, shipped.out);
-    let documented = judged(&["--profile", "documented"]);
+    assert_eq!(judged(&["--event-tables", "shipped"]).out, shipped.out);
+    let documented = judged(&["--event-tables", "documented"]);
     assert_eq!(documented.code, 0, "notes only: {}", documented.out);
     assert!(documented.out.contains("note    payload.wrong-descriptor "), "{}", documented.out);
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Said, buffer, directory, etlkit, etlverify, event, header_event, trace};
+use common::{CommandOutput, buffer, directory, etlkit, etlverify, event, header_event, trace};
 
 /// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the trace.
 const SCENARIO: &str = include_str!("hostile.kdl");
@@ -26,7 +26,7 @@ fn acts(c: char) -> bool {
         || c == '\u{feff}'
 }
 
-fn inert(said: &Said, what: &str) {
+fn inert(said: &CommandOutput, what: &str) {
     for text in [&said.out, &said.err] {
         if let Some(line) = text.lines().find(|line| line.contains(acts)) {
             panic!("{what}: {line:?}");
@@ -125,8 +125,8 @@ fn nothing_that_is_printed_acts() {
         &["decompress", "-o", "a.etl", "--force", "--format", "json"],
         &["slice", "-o", "a.etl", "--force", "--format", "json"],
         &["slice", "-o", "a.etl", "--force"],
-        &["scrub", "-o", "a.etl", "--force", "--profile", "none", "--format", "json"],
-        &["scrub", "-o", "a.etl", "--force", "--profile", "none"],
+        &["scrub", "-o", "a.etl", "--force", "--preset", "none", "--format", "json"],
+        &["scrub", "-o", "a.etl", "--force", "--preset", "none"],
     ] {
         let said = etlkit(here.path(), &[command, &[FILE]].concat());
         let what = format!("{command:?}");

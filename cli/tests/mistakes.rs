@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Said, directory, etlkit, etlkit_piped, etlverify, trace};
+use common::{CommandOutput, directory, etlkit, etlkit_piped, etlverify, trace};
 
 /// A trace as Windows XP wrote it: version 1 of the marker, log version 1.0.
 fn windows_xp() -> Vec<u8> {
@@ -90,7 +90,7 @@ const COMMANDS: [&[&str]; 10] = [
 ];
 
 /// Nothing was done, and the first line says why, the second what to do.
-fn refused(said: &Said, what: &str) {
+fn refused(said: &CommandOutput, what: &str) {
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{what}: {}", said.err);
     let lines: Vec<_> = said.err.lines().collect();
     assert!(lines[0].starts_with("error: ") && lines[0].len() > 20, "{what}: {}", said.err);
@@ -293,7 +293,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 /// The tool as somebody who is not root, who may do everything; nothing where that cannot be had.
 #[cfg(unix)]
-fn as_nobody(root: bool, here: &Path, args: &[&str]) -> Option<Said> {
+fn as_nobody(root: bool, here: &Path, args: &[&str]) -> Option<CommandOutput> {
     use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
     command.args(args).current_dir(here);
@@ -301,7 +301,7 @@ fn as_nobody(root: bool, here: &Path, args: &[&str]) -> Option<Said> {
         command.uid(65_534).gid(65_534);
     }
     match command.output() {
-        Ok(output) => Some(Said::from(output)),
+        Ok(output) => Some(CommandOutput::from(output)),
         Err(error) => {
             eprintln!("\n*** SKIPPED: the tool cannot run as another user: {error} ***\n");
             None
@@ -374,7 +374,7 @@ fn a_directory_on_standard_input_is_named() {
     let here = directory(&[]);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
     command.args(["info", "-"]).stdin(std::fs::File::open(here.path()).unwrap());
-    let said = Said::from(command.output().unwrap());
+    let said = CommandOutput::from(command.output().unwrap());
     refused(&said, "a directory");
     assert!(said.err.starts_with("error: (standard input): is a directory\n"), "{}", said.err);
 }

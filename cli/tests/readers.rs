@@ -40,7 +40,7 @@ const PRINTING: &[&[&str]] = &[
     &["man"],
     &["man", "pages"],
     &["synth", "s.kdl", "--check"],
-    &["synth", "s.kdl", "--explain"],
+    &["synth", "s.kdl", "--timeline"],
     &["synth", "s.kdl", "-o", "out", "--force"],
     &["corpus", "list", "--corpus", "."],
     &["corpus", "check", "--corpus", "."],

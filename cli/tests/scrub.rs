@@ -26,7 +26,7 @@ fn what_is_private_goes_and_the_report_says_what_it_was() {
     let said = etlkit(here.path(), &["dump", "s.etl"]);
     insta::assert_snapshot!("scrub_dumped", said.out);
     let json = ["scrub", "t.etl", "-o", "j.etl", "--salt", "x", "--secret", "falcon"];
-    let rest = ["--format", "json", "--field", "ExceptionMessage=drop", "--profile", "none"];
+    let rest = ["--format", "json", "--field", "ExceptionMessage=drop", "--preset", "none"];
     let said = etlkit(here.path(), &[&json[..], &rest].concat());
     assert_eq!(said.code, 0);
     insta::assert_snapshot!("scrub_json", said.out);
@@ -78,7 +78,7 @@ fn the_real_trace_resolves_as_before_without_its_names_and_addresses() {
     let Some(net) = real("perfview/net.4.5.2.x64.etl") else { return };
     let here = directory(&[]);
     let net = net.to_str().unwrap();
-    let args = ["scrub", net, "-o", "s.etl", "--profile", "strict", "--set", "addresses=hash"];
+    let args = ["scrub", net, "-o", "s.etl", "--preset", "strict", "--set", "addresses=hash"];
     let more = ["--salt", "x", "--compress", "--format", "json"];
     let said = etlkit(here.path(), &[&args[..], &more].concat());
     assert_eq!(said.code, 0, "{}", said.err);

@@ -78,7 +78,7 @@ at "2s" { enable "rundown" in="clr" keywords=0x118 level=5 }
 at "3s" { stop "clr" }
 "#;
     std::fs::write(directory.path().join("short.kdl"), script).unwrap();
-    let explained = etlkit(directory.path(), &["synth", "--explain", "short.kdl"]);
+    let explained = etlkit(directory.path(), &["synth", "--timeline", "short.kdl"]);
     assert_eq!((explained.code, explained.err.as_str()), (0, ""));
     insta::assert_snapshot!("explain", explained.out);
     let mut left: Vec<_> = std::fs::read_dir(directory.path())
@@ -95,7 +95,7 @@ fn names_of_scripts_do_not_act() {
     let directory = tempfile::tempdir().unwrap();
     let hostile = include_str!("hostile.kdl");
     std::fs::write(directory.path().join("hostile.kdl"), hostile).unwrap();
-    let explained = etlkit(directory.path(), &["synth", "--explain", "hostile.kdl"]);
+    let explained = etlkit(directory.path(), &["synth", "--timeline", "hostile.kdl"]);
     assert_eq!(explained.code, 0);
     let acts = |c: char| {
         c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{200b}'

@@ -1,4 +1,4 @@
-//! `etlkit completions` and `etlkit man`: what packages install beside the tools.
+//! `etlkit completions` and `etlkit man`: what packages install with the tools.
 
 use std::path::{Path, PathBuf};
 
@@ -21,9 +21,9 @@ Examples:
   etlkit completions powershell >> $PROFILE
   etlkit completions bash --tool etlverify > ~/.local/share/bash-completion/completions/etlverify")]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell to complete in
     shell: Shell,
-    /// The tool that is completed
+    /// Tool to complete
     #[arg(long, value_enum, default_value_t)]
     tool: Tool,
 }
@@ -42,7 +42,7 @@ Examples:
   etlkit man | man -l -
   etlkit man ~/.local/share/man/man1 && man etlkit-dump")]
 pub(crate) struct ManArgs {
-    /// Directory to write the pages of all commands to; without it, the page of etlkit is printed
+    /// Write the pages of all commands to DIR; without it, print the page of etlkit
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -61,21 +61,21 @@ pub(crate) fn run(args: &Args, tools: Tools) -> Result<Outcome, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
-    Ok(Outcome::Fine)
+    Ok(Outcome::Success)
 }
 
 pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
     let Some(directory) = &args.directory else {
         output::print(&page(&tools.etlkit, "etlkit")?)?;
-        return Ok(Outcome::Fine);
+        return Ok(Outcome::Success);
     };
     let failure = |path: &Path, e: std::io::Error| {
-        sink::no_directory(path, &e, "name a directory that you may write to")
+        sink::directory_failure(path, &e, "choose a directory that you may write to")
     };
     std::fs::create_dir_all(directory).map_err(|e| failure(directory, e))?;
     let mut all = Vec::new();
     for mut tool in [tools.etlkit, tools.etlverify] {
-        // Gives every command its full name, and the options that all have.
+        // Sets the full name of each command, and the options that all commands share.
         tool = tool.disable_help_subcommand(true);
         tool.build();
         pages(&tool, "", &mut all);
@@ -86,7 +86,7 @@ pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
         sink::replace(&path, page.as_bytes()).map_err(|e| failure(&path, e))?;
     }
     output::print(&format!("{} pages in {}\n", all.len(), directory.display()))?;
-    Ok(Outcome::Fine)
+    Ok(Outcome::Success)
 }
 
 /// One page.
@@ -95,16 +95,16 @@ fn page(command: &Command, title: &str) -> Result<String, Failure> {
     let source = format!("etlkit {}", env!("CARGO_PKG_VERSION"));
     let man = clap_mangen::Man::new(command.clone()).title(title).source(source).manual("etlkit");
     man.render(&mut page)?;
-    Ok(roff::settled(&String::from_utf8_lossy(&page)))
+    Ok(roff::with_literal_examples(&String::from_utf8_lossy(&page)))
 }
 
-/// A command and those below it, each by the name of its page.
-fn pages(command: &Command, above: &str, all: &mut Vec<(String, Command)>) {
-    let name = format!("{above}{}", command.get_name());
-    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
-        pages(below, &format!("{name}-"), all);
+/// A command and its subcommands, with the names of their pages.
+fn pages(command: &Command, parent: &str, all: &mut Vec<(String, Command)>) {
+    let name = format!("{parent}{}", command.get_name());
+    for subcommand in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        pages(subcommand, &format!("{name}-"), all);
     }
-    // A page names its command as it is typed, and refers to others by the names of their pages.
+    // A page shows its command as it is typed, and refers to others by the names of their pages.
     let typed = name.replace('-', " ");
     let page = command.clone().display_name(name.clone()).bin_name(typed);
     all.push((name, page));

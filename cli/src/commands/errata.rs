@@ -1,4 +1,4 @@
-//! `etlkit errata`: where reference pages and runtimes disagree.
+//! `etlkit errata`: where the reference pages and the runtimes disagree.
 
 use std::fmt::Write;
 
@@ -18,20 +18,19 @@ Examples:
   etlkit errata X04
   etlkit errata --format json")]
 pub(crate) struct Args {
-    /// Only this one
+    /// Show this erratum in full
     id: Option<String>,
-    /// How to print
+    /// Output format; docs/json-spec.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let (found, whole): (Vec<&Erratum>, bool) = match &args.id {
+    let (found, in_full): (Vec<&Erratum>, bool) = match &args.id {
         None => (errata().iter().collect(), false),
         Some(id) => {
             let one = erratum(id).ok_or_else(|| {
-                Failure::new(id.as_str(), "no erratum has this id")
-                    .hint("`etlkit errata` lists all of them")
+                Failure::new(id.as_str(), "unknown erratum").hint("`etlkit errata` lists all")
             })?;
             (vec![one], true)
         }
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let lines = text(|out| {
         for e in &found {
             writeln!(out, "{}  {}", e.id, e.about)?;
-            if whole {
+            if in_full {
                 writeln!(out, "  documents  {}", e.documents)?;
                 writeln!(out, "  shipped    {}", e.shipped)?;
                 writeln!(out, "  evidence   {}", e.evidence)?;

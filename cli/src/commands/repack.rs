@@ -1,4 +1,4 @@
-//! `etlkit compress` and `etlkit decompress`.
+//! `etlkit compress` and `etlkit decompress`: change the compression of buffers.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,38 +19,38 @@ use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
-/// Raised when a field of the report changes its meaning or goes away.
+/// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Bytes gathered before they are written.
+/// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
 
 /// Arguments of `etlkit compress`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 done, 2 not readable, damaged, or not writable.
+Only the compression of the buffers changes: `etlkit decompress` restores the same bytes.
 
-Nothing but the compression of the buffers changes: `etlkit decompress` gives the same file again.
+Exit codes: 0 success, 2 error (the trace is damaged or cannot be read or written).
 
 Examples:
   etlkit compress trace.etl -o small.etl
-  etlkit compress trace.etl -o small.etl --effort best --format json
+  etlkit compress trace.etl -o small.etl --compression-level best --format json
   cat trace.etl | etlkit compress - -o - > small.etl")]
 pub(crate) struct CompressCommand {
-    /// The trace; `-` reads standard input
+    /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
-    /// Format of the compressed buffers; Windows writes and reads xpress
+    /// Compression format of the buffers; Windows uses xpress
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     algorithm: Algorithm,
-    /// How much work to put into it
+    /// Trade speed for size
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
+    compression_level: Level,
+    /// Format of the report; docs/files.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
-    effort: Work,
-    /// How to print the report; docs/files.md describes the JSON
-    #[arg(long = "format", value_enum, default_value_t)]
-    report: ReportFormat,
+    format: ReportFormat,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
@@ -60,51 +60,51 @@ pub(crate) struct CompressCommand {
 /// Arguments of `etlkit decompress`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 done, 2 not readable, damaged, or not writable.
+Exit codes: 0 success, 2 error (the trace is damaged or cannot be read or written).
 
 Examples:
   etlkit decompress merged.etl -o plain.etl
   etlkit decompress merged.etl -o plain.etl --threads 1
   etlkit decompress merged.etl -o - | some-reader -")]
 pub(crate) struct DecompressCommand {
-    /// The trace; `-` reads standard input
+    /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
-    /// How to print the report; docs/files.md describes the JSON
-    #[arg(long = "format", value_enum, default_value_t)]
-    report: ReportFormat,
+    /// Format of the report; docs/files.md describes the JSON
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
 }
 
-/// Whether and how the buffers of a new trace are compressed: of every tool that makes one.
+/// The compression arguments of every command that writes a trace.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompressArgs {
-    /// Compress the buffers of the new trace
+    /// Compress the buffers of the output
     #[arg(long)]
     compress: bool,
-    /// Format of the compressed buffers; Windows writes and reads xpress
+    /// Compression format of the buffers; Windows uses xpress
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, requires = "compress")]
     algorithm: Algorithm,
-    /// How much work to put into it
-    #[arg(long, value_enum, default_value_t, requires = "compress")]
-    effort: Work,
+    /// Trade speed for size
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t, requires = "compress")]
+    compression_level: Level,
 }
 
 impl CompressArgs {
-    /// The format and the effort, if the user wants any.
+    /// Format and effort, with `--compress`.
     pub fn chosen(&self) -> Option<(CompressionFormat, Effort)> {
-        self.compress.then(|| (self.algorithm.format(), self.effort.effort()))
+        self.compress.then(|| (self.algorithm.format(), self.compression_level.effort()))
     }
 
-    /// A compressor for the new trace, if the user wants one.
+    /// A compressor, with `--compress`.
     pub fn compressor(&self, threads: &ThreadArgs) -> Option<BufferCompressor> {
         let (format, effort) = self.chosen()?;
-        // All formats that can be named are known to the library.
+        // The library supports all formats that can be chosen.
         let compressor = BufferCompressor::new(format, effort).ok()?;
         Some(compressor.with_threads(threads.count()))
     }
@@ -120,12 +120,12 @@ impl Algorithm {
     }
 }
 
-impl Work {
+impl Level {
     fn effort(self) -> Effort {
         match self {
-            Work::Fast => Effort::Fast,
-            Work::Default => Effort::Default,
-            Work::Best => Effort::Best,
+            Level::Fast => Effort::Fast,
+            Level::Default => Effort::Default,
+            Level::Best => Effort::Best,
         }
     }
 }
@@ -142,60 +142,60 @@ enum Algorithm {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Work {
-    /// Quick
+enum Level {
+    /// Fastest
     Fast,
-    /// As small as is quick
+    /// Balanced
     #[default]
     Default,
-    /// Small, and slow
+    /// Smallest
     Best,
 }
 
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
-    let (format, effort) = (args.algorithm.format(), args.effort.effort());
+    let (format, effort) = (args.algorithm.format(), args.compression_level.effort());
     let compressor =
         BufferCompressor::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
     let compressor = compressor.with_threads(args.threads.count());
-    run(&args.file, &args.input, &args.sink, args.report, How::Pack(&compressor))
+    run(&args.file, &args.input, &args.sink, args.format, Action::Compress(&compressor))
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let how = How::Unpack { threads: args.threads.count() };
-    run(&args.file, &args.input, &args.sink, args.report, how)
+    let action = Action::Decompress { threads: args.threads.count() };
+    run(&args.file, &args.input, &args.sink, args.format, action)
 }
 
-/// What is done to the buffers.
-enum How<'a> {
-    Pack(&'a BufferCompressor),
-    Unpack { threads: usize },
+/// What to do with the buffers.
+enum Action<'a> {
+    Compress(&'a BufferCompressor),
+    Decompress { threads: usize },
 }
 
 fn run(
     file: &Path,
     input: &InputArgs,
     sink: &SinkArgs,
-    report: ReportFormat,
-    how: How<'_>,
+    format: ReportFormat,
+    action: Action<'_>,
 ) -> Result<Outcome, Failure> {
-    let (name, compress) = (input::display(file), matches!(how, How::Pack(_)));
+    let (name, compress) = (input::display(file), matches!(action, Action::Compress(_)));
     let mut sink = Sink::create(sink, [file])?;
     let done = if input::is_stdin(file) {
         let input::Stream { reader, head, from } = input::stdin_stream(input)?;
-        let told = Told { name: &name, head: &head, from: from.as_deref() };
-        repacked(PipeSource::new(reader), &told, 0, &mut sink, how)?
+        let origin = Origin { name: &name, head: &head, from: from.as_deref() };
+        repack(PipeSource::new(reader), &origin, 0, &mut sink, action)?
     } else {
-        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, how })?
+        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, action })?
     };
-    let report = Report::new(&name, sink.name(), &done, compress).render(report);
+    let report = Report::new(&name, sink.name(), &done, compress).render(format);
     sink.finish(&report)?;
-    Ok(Outcome::Fine)
+    Ok(Outcome::Success)
 }
 
 struct Repack<'a> {
     name: &'a str,
     sink: &'a mut Sink,
-    how: How<'a>,
+    action: Action<'a>,
 }
 
 impl WithSource for Repack<'_> {
@@ -204,33 +204,33 @@ impl WithSource for Repack<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let head = input::head(&mut source);
         let total = source.size().unwrap_or(0);
-        let told = Told { name: self.name, head: &head, from: None };
-        repacked(source, &told, total, self.sink, self.how)
+        let origin = Origin { name: self.name, head: &head, from: None };
+        repack(source, &origin, total, self.sink, self.action)
     }
 }
 
-/// What an error names of the input.
-struct Told<'a> {
+/// What an error reports about the input.
+struct Origin<'a> {
     name: &'a str,
     head: &'a [u8],
     from: Option<&'a str>,
 }
 
-fn repacked<S: Source>(
+fn repack<S: Source>(
     source: S,
-    told: &Told<'_>,
+    origin: &Origin<'_>,
     total: u64,
     sink: &mut Sink,
-    how: How<'_>,
+    action: Action<'_>,
 ) -> Result<Repacked, Failure> {
     let mut progress = Progress::new(total, false);
     let watch = |bytes: u64| progress.pass(usize::try_from(bytes).unwrap_or(usize::MAX));
-    let mut out = Watched { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
-    let done = match how {
-        How::Pack(compressor) => {
+    let mut out = FailureFlag { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
+    let done = match action {
+        Action::Compress(compressor) => {
             repack::compress(source, &mut out, compressor, &Options::default(), watch)
         }
-        How::Unpack { threads } => {
+        Action::Decompress { threads } => {
             let options = Options { threads, ..Options::default() };
             repack::decompress(source, &mut out, &options, watch)
         }
@@ -238,21 +238,21 @@ fn repacked<S: Source>(
     let failed = out.failed;
     drop(out);
     done.map_err(|e| {
-        let hint = "the trace is damaged; `etlkit repair` makes a sound one of it";
+        let hint = "the trace is damaged: `etlkit repair` writes an intact one from it";
         if failed {
             return sink.failure(&e);
         }
-        input::not_sound(told.name, &e, told.head, hint).unpacked(told.from)
+        input::not_intact(origin.name, &e, origin.head, hint).unpacked(origin.from)
     })
 }
 
-/// Tells a fault of the output from one of the input.
-struct Watched<W> {
+/// Records whether writing failed, to distinguish it from a failure of reading.
+struct FailureFlag<W> {
     out: W,
     failed: bool,
 }
 
-impl<W: Write> Write for Watched<W> {
+impl<W: Write> Write for FailureFlag<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.out.write(bytes).inspect_err(|_| self.failed = true)
     }
@@ -262,11 +262,11 @@ impl<W: Write> Write for Watched<W> {
     }
 }
 
-/// What is told of the work; docs/files.md describes it.
+/// The report; docs/files.md describes it.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema_version: u32,
-    input: &'a str,
+    file: &'a str,
     output: &'a str,
     action: &'static str,
     was_compressed: bool,
@@ -278,10 +278,10 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(input: &'a str, output: &'a str, done: &Repacked, compress: bool) -> Self {
+    fn new(file: &'a str, output: &'a str, done: &Repacked, compress: bool) -> Self {
         Report {
             schema_version: SCHEMA_VERSION,
-            input,
+            file,
             output,
             action: if compress { "compress" } else { "decompress" },
             was_compressed: done.was_compressed,
@@ -300,7 +300,7 @@ impl<'a> Report<'a> {
                 let share = 100.0 * self.bytes_out as f64 / (self.bytes_in as f64).max(1.0);
                 format!(
                     "{}: {} buffers, {} compressed; {} from {} ({share:.1}%)\n",
-                    crate::escape::Printable(self.output),
+                    self.output,
                     self.buffers,
                     self.buffers_compressed,
                     output::size(self.bytes_out),

@@ -1,4 +1,4 @@
-//! `etlkit repair`: a sound trace from a damaged or unclosed one.
+//! `etlkit repair`: writes an intact trace from a damaged or unclosed one.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,46 +10,44 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
+use crate::diagnostics::Problem;
 use crate::error::Failure;
-use crate::escape::Printable;
-use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output::{self, ReportFormat};
-use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
-/// Raised when a field of the report changes its meaning or goes away.
+/// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Problems that are listed in text.
-const MOST: usize = 50;
+const MAX_LISTED: usize = 50;
 
 /// Arguments of `etlkit repair`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 the trace was sound already, 1 it was damaged or unclosed and the new one is sound,
-2 nothing could be made of it.
+The output contains every record that can be read, in time order. The report lists the regions that
+cannot be read, with the number of records before and after each. A compressed trace stays compressed;
+--compress compresses the output in any case.
 
-The new file holds every record that could be read, in time order. The report is the map of what
-could not be read: where in the damaged file, and how many records stand before and behind.
-What was compressed is compressed again; --compress compresses what was not, or otherwise.
+Exit codes: 0 the trace was intact, 1 it was damaged or unclosed and the output is intact, 2 error.
 
 Examples:
-  etlkit repair broken.etl -o sound.etl
-  etlkit repair broken.etl -o sound.etl --format json | jq '.problems[].damage'")]
+  etlkit repair broken.etl -o repaired.etl
+  etlkit repair broken.etl -o repaired.etl --format json | jq '.problems[].damage'")]
 pub(crate) struct Args {
-    /// The trace; `-` reads standard input
+    /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
     #[command(flatten)]
     packing: CompressArgs,
-    /// How to print the report; docs/files.md describes the JSON
-    #[arg(long = "format", value_enum, default_value_t)]
-    report: ReportFormat,
+    /// Format of the report; docs/files.md describes the JSON
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
@@ -62,8 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let source = Input::open(&args.file, &args.input)?;
     let done = source.with(Repair { args, name: &name, sink: &mut sink })?;
     check(&mut sink, &done, args.threads.count())?;
-    let outcome = if done.was_intact() { Outcome::Fine } else { Outcome::Findings };
-    let report = Report::new(&name, sink.name(), &done).render(args.report);
+    let outcome = if done.was_intact() { Outcome::Success } else { Outcome::Findings };
+    let report = Report::new(&name, sink.name(), &done).render(args.format);
     sink.finish(&report)?;
     Ok(outcome)
 }
@@ -90,7 +88,7 @@ impl WithSource for Repair<'_> {
         });
         match done {
             Ok((_, report)) if !report.header && report.summary.events_written == 0 => {
-                Err(headless::nothing(self.name))
+                Err(missing_header::no_records_error(self.name))
             }
             Ok((_, report)) => Ok(report),
             Err(e) if e.is_io() => Err(self.sink.failure(&e)),
@@ -99,7 +97,7 @@ impl WithSource for Repair<'_> {
     }
 }
 
-/// Reads the new file as strictly as can be: it is not given a name unless it is sound.
+/// Reads the new file strictly: it is kept only if it is intact.
 fn check(sink: &mut Sink, done: &RepairReport, threads: usize) -> Result<(), Failure> {
     let mapped = sink.map()?;
     let options = Options { mode: Mode::Strict, order: OrderCheck::Heads, ..Options::default() };
@@ -113,21 +111,21 @@ fn check(sink: &mut Sink, done: &RepairReport, threads: usize) -> Result<(), Fai
         Ok(found) if found >= done.summary.events_written => Ok(()),
         Ok(found) => {
             let wrote = done.summary.events_written;
-            let message = format!("{wrote} records were written, {found} are there");
+            let message = format!("{wrote} records were written, {found} can be read");
             Err(Failure::new(sink.name(), message)
-                .hint("this is a fault of etlkit; please report it"))
+                .hint("this is a bug of etlkit: please report it"))
         }
-        Err(e) => Err(sink
-            .failure(&e)
-            .hint("the new file is not sound, and was not kept: a fault of etlkit")),
+        Err(e) => Err(sink.failure(&e).hint(
+            "the output would be damaged, and was not kept: a bug of etlkit, please report it",
+        )),
     }
 }
 
-/// What is told of the work; docs/files.md describes it.
+/// The report; docs/files.md describes it.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema_version: u32,
-    input: &'a str,
+    file: &'a str,
     output: &'a str,
     was_intact: bool,
     records: u64,
@@ -140,11 +138,11 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(input: &'a str, output: &'a str, done: &RepairReport) -> Self {
+    fn new(file: &'a str, output: &'a str, done: &RepairReport) -> Self {
         let notes = done.notes.iter().map(Problem::note);
         Report {
             schema_version: SCHEMA_VERSION,
-            input,
+            file,
             output,
             was_intact: done.was_intact(),
             records: done.summary.events_written,
@@ -163,32 +161,35 @@ impl<'a> Report<'a> {
         }
         let mut out = String::new();
         let was = match (self.was_intact, self.problems.is_empty()) {
-            (true, true) => "was sound",
-            (true, false) => "has nothing to repair; notes:",
-            (false, _) => "was not sound",
+            (true, true) => "was intact",
+            (true, false) => "was intact; notes:",
+            (false, _) => "was damaged",
         };
-        let (input, output) = (Printable(self.input), Printable(self.output));
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "{input} {was}");
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{} {was}", self.file);
         if !self.header {
-            let _ = writeln!(out, "  {}", headless::LOST);
+            let _ = writeln!(out, "  {}", missing_header::MESSAGE);
         } else if !self.closed {
-            let _ = writeln!(out, "  it was not closed: its end is told by its last record");
+            let _ = writeln!(out, "  it was not closed: the last record is taken as its end");
         }
         if self.buffers_sorted > 0 {
             let _ = writeln!(out, "  {} buffers were not in time order", self.buffers_sorted);
         }
         if self.records_left_out > 0 {
-            let _ =
-                writeln!(out, "  {} records did not fit into any buffer", self.records_left_out);
+            let _ = writeln!(
+                out,
+                "  {} records do not fit into a buffer and are left out",
+                self.records_left_out
+            );
         }
-        for problem in self.problems.iter().take(MOST) {
+        for problem in self.problems.iter().take(MAX_LISTED) {
             let _ = writeln!(out, "  {problem}");
         }
-        if let Some(more) = self.problems.len().checked_sub(MOST).filter(|more| *more > 0) {
-            let _ = writeln!(out, "  ... and {more} more; --format json lists all");
+        if let Some(more) = self.problems.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
+            let _ = writeln!(out, "  ... and {more} more (--format json lists all)");
         }
-        let _ = writeln!(out, "{output}: {} records in {} buffers", self.records, self.buffers);
+        let _ =
+            writeln!(out, "{}: {} records in {} buffers", self.output, self.records, self.buffers);
         out
     }
 }

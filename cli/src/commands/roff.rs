@@ -1,14 +1,13 @@
-//! What `clap_mangen` leaves to do of a manual page: command lines that can be copied from it.
+//! Makes the examples of a manual page literal, so that they can be copied.
 //!
-//! It sets the text behind the options as prose, under a heading of its own. Prose is filled, justified and hyphenated, and
-//! then an example is no longer the command that it was.
+//! `clap_mangen` writes the text after the options as prose, which roff fills, justifies and hyphenates.
 
-/// Characters that roff takes for others: quotation marks, accents and its own escape.
+/// Characters that roff replaces: quotation marks, accents and its own escape.
 const LITERAL: [(&str, &str); 4] =
     [(r"\\", r"\(rs"), ("`", r"\(ga"), ("~", r"\(ti"), ("^", r"\(ha")];
 
-/// The page, with examples in a section of their own, and lines that are indented as they stand.
-pub(super) fn settled(page: &str) -> String {
+/// The page, with examples in their own section, and indented lines unchanged.
+pub(super) fn with_literal_examples(page: &str) -> String {
     let mut page = page.to_owned();
     for (character, name) in LITERAL {
         page = page.replace(character, name);
@@ -21,36 +20,36 @@ pub(super) fn settled(page: &str) -> String {
     format!("{before}\n{}{after}", sections(extra))
 }
 
-/// The text behind the options: notes, then examples.
+/// The text after the options: notes, then examples.
 fn sections(text: &str) -> String {
     let mut out = String::new();
-    let (mut examples, mut as_it_stands, mut apart) = (false, false, false);
+    let (mut examples, mut in_literal, mut new_paragraph) = (false, false, false);
     for line in text.lines() {
-        let stands = line.starts_with("  ");
-        if as_it_stands && !stands {
+        let is_literal = line.starts_with("  ");
+        if in_literal && !is_literal {
             out.push_str(".fi\n");
-            as_it_stands = false;
+            in_literal = false;
         }
         if line.is_empty() {
-            apart = true;
+            new_paragraph = true;
             continue;
         }
         if line == "Examples:" {
             out.push_str(".SH EXAMPLES\n");
-            (examples, apart) = (true, false);
+            (examples, new_paragraph) = (true, false);
             continue;
         }
         if out.is_empty() {
             out.push_str(".SH NOTES\n");
-        } else if apart {
+        } else if new_paragraph {
             out.push_str(".PP\n");
         }
-        apart = false;
-        if stands && !as_it_stands {
+        new_paragraph = false;
+        if is_literal && !in_literal {
             out.push_str(".nf\n");
-            as_it_stands = true;
+            in_literal = true;
         }
-        // The heading says what these are: nothing else needs to set them off.
+        // Examples are below a heading and need no indentation.
         let line = if examples { line.strip_prefix("  ").unwrap_or(line) } else { line };
         if line.starts_with(['.', '\'']) {
             out.push_str(r"\&");
@@ -58,7 +57,7 @@ fn sections(text: &str) -> String {
         out.push_str(line);
         out.push('\n');
     }
-    if as_it_stands {
+    if in_literal {
         out.push_str(".fi\n");
     }
     out

@@ -1,4 +1,4 @@
-//! `etlkit scrub`: a trace without what is private.
+//! `etlkit scrub`: removes private data from a trace.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,72 +13,71 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
-use crate::escape::Printable;
-use crate::headless;
+use crate::escape::one_line;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
-/// Raised when a field of the report changes its meaning or goes away.
+/// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Listed texts that are shorter stand in every trace by chance.
-const SHORTEST_SECRET: usize = 3;
+/// Shorter texts occur in every trace by chance.
+const MIN_SECRET: usize = 3;
 
 /// Arguments of `etlkit scrub`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Lengths stay, and the same value becomes the same one everywhere, so that everything still resolves.
-With --lengths free text becomes short tokens instead, so that lengths tell nothing either.
+Equal values get equal replacements of the same length, so that events still refer to each other and
+symbols still resolve. With --lengths free, text is replaced by short tokens, which hides lengths.
 
-Categories: users (owners of home directories, fields with names of users), machines, command-lines
-(arguments; the program stays), sids, paths (directories; file names stay), ips, addresses.
-Actions: keep, hash (replaced by what salt and value give), drop (`*` in text, 0 elsewhere).
-Profiles: usual hashes users, machines, command lines and SIDs; strict also directories and IP
-addresses, and drops command lines; none does what else is asked for only. See docs/scrub.md.
+Categories: users (owners of home directories, fields with user names), machines, command-lines (only
+the arguments), sids, paths (only the directories), ips, addresses.
+Actions: keep, hash (replace by a hash of salt and value), drop (replace text by `*`, the rest by 0).
+Presets: usual hashes users, machines, command-lines and sids; strict also hashes paths and ips, and
+drops command-lines; none replaces nothing but what other options name. docs/scrub.md describes all.
 
-Exit codes: 0 done, 1 the trace is damaged and was scrubbed as far as possible, 2 could not be done, or
-a listed text could not be removed: then there is no output.
+Exit codes: 0 success, 1 the trace is damaged and its intact parts were scrubbed, 2 error, or a listed
+text cannot be removed (then no output is written).
 
 Examples:
   etlkit scrub trace.etl -o clean.etl
   etlkit scrub trace.etl -o clean.etl --secret \"Project X\" --secrets-file names.txt --salt \"$SALT\"
-  etlkit scrub trace.etl -o clean.etl --profile none --field ExceptionMessage=drop
-  etlkit scrub trace.etl -o clean.etl --profile strict --lengths free
+  etlkit scrub trace.etl -o clean.etl --preset none --field ExceptionMessage=drop
+  etlkit scrub trace.etl -o clean.etl --preset strict --lengths free
   etlkit scrub trace.etl -o clean.etl --set addresses=hash --set paths=hash --compress")]
 pub(crate) struct Args {
-    /// The trace; `-` reads standard input
+    /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     sink: SinkArgs,
-    /// What is replaced unless --set and --field say otherwise
+    /// Categories to replace; --set and --field change single ones
     #[arg(long, value_enum, default_value_t)]
-    profile: Profile,
-    /// Another action for a category. May be given more than once
+    preset: Preset,
+    /// Set the action of a category; may be repeated
     #[arg(long, value_name = "CATEGORY=ACTION", value_parser = category)]
     set: Vec<(Category, Action)>,
-    /// An action for the fields of this name. May be given more than once
+    /// Set the action of all fields with this name; may be repeated
     #[arg(long, value_name = "NAME=ACTION", value_parser = field)]
     field: Vec<(String, Action)>,
-    /// Remove this text wherever it stands, in any case and coding. May be given more than once
+    /// Remove this text everywhere, in upper and lower case and in any encoding; may be repeated
     #[arg(long, value_name = "TEXT")]
     secret: Vec<String>,
-    /// Remove the texts in this file, one a line
+    /// Remove the texts in this file, one per line; may be repeated
     #[arg(long, value_name = "FILE")]
     secrets_file: Vec<PathBuf>,
-    /// What replacements are made with: the same salt gives the same ones. Without it, each run has
-    /// its own
+    /// Salt of the hashes: equal salts give equal replacements [default: random]
     #[arg(long, value_name = "TEXT")]
     salt: Option<String>,
-    /// How long replacements are
+    /// Length of the replacements
     #[arg(long, value_enum, default_value_t)]
     lengths: Length,
     #[command(flatten)]
     packing: CompressArgs,
-    /// How to print the report, which does not repeat what was removed; docs/scrub.md describes the JSON
+    /// Format of the report; docs/scrub.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     #[command(flatten)]
@@ -88,22 +87,22 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Profile {
-    /// Nothing but what is asked for
+enum Preset {
+    /// Nothing
     None,
-    /// Users, machines, command lines and SIDs
+    /// Users, machines, command-lines and sids
     #[default]
     Usual,
-    /// Directories and IP addresses as well; command lines are dropped
+    /// Also paths and ips; drops command-lines
     Strict,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Length {
-    /// As long as what they replace
+    /// The same as of the replaced text
     #[default]
     Keep,
-    /// Short tokens; records are encoded again, and dropped text is empty
+    /// Short tokens, and empty text for dropped values; records are encoded again
     Free,
 }
 
@@ -112,7 +111,7 @@ fn action(text: &str) -> Result<Action, String> {
         "keep" => Ok(Action::Keep),
         "hash" => Ok(Action::Hash),
         "drop" => Ok(Action::Drop),
-        _ => Err("expected keep, hash or drop behind the =".to_owned()),
+        _ => Err("expected keep, hash or drop after the =".to_owned()),
     }
 }
 
@@ -157,10 +156,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn options(args: &Args) -> Result<scrub::Options, Failure> {
-    let mut policy = match args.profile {
-        Profile::None => Policy::none(),
-        Profile::Usual => Policy::usual(),
-        Profile::Strict => Policy::strict(),
+    let mut policy = match args.preset {
+        Preset::None => Policy::none(),
+        Preset::Usual => Policy::usual(),
+        Preset::Strict => Policy::strict(),
     };
     for (category, action) in &args.set {
         policy = policy.with(*category, *action);
@@ -172,10 +171,10 @@ fn options(args: &Args) -> Result<scrub::Options, Failure> {
     for path in &args.secrets_file {
         secrets.extend(listed(path)?);
     }
-    if let Some(place) = secrets.iter().position(|s| s.chars().count() < SHORTEST_SECRET) {
-        let what = format!("secret {} has fewer than {SHORTEST_SECRET} characters", place + 1);
-        return Err(Failure::new(what, "it would stand in every trace by chance")
-            .hint("list longer texts; --field and --set replace whole values"));
+    if let Some(index) = secrets.iter().position(|s| s.chars().count() < MIN_SECRET) {
+        let what = format!("secret {} (fewer than {MIN_SECRET} characters)", index + 1);
+        return Err(Failure::new(what, "such a short text occurs in every trace by chance")
+            .hint("list longer texts, or replace whole values with --field and --set"));
     }
     let mask = match &args.salt {
         Some(salt) => Mask::new(salt.as_bytes()),
@@ -191,13 +190,12 @@ fn options(args: &Args) -> Result<scrub::Options, Failure> {
 /// The lines of a file of texts.
 fn listed(path: &Path) -> Result<Vec<String>, Failure> {
     let text = input::read_text(path, "a list of texts")
-        .map_err(|failure| failure.hint("texts stand in UTF-8, one a line"))?;
+        .map_err(|failure| failure.hint("the file contains texts in UTF-8, one per line"))?;
     let text = text.trim_start_matches('\u{feff}');
     Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// A salt that nobody else has: the standard library seeds its hashers from the system's source of
-/// randomness.
+/// A random salt: the standard library seeds its hashers from the random source of the system.
 fn random() -> Vec<u8> {
     let word = |_| RandomState::new().build_hasher().finish().to_le_bytes();
     (0..4).flat_map(word).collect()
@@ -218,7 +216,7 @@ impl WithSource for Scrub<'_> {
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
-        headless::something(name, &mut trace)?;
+        missing_header::ensure_records(name, &mut trace)?;
         let lists = args.secrets_file.iter().map(PathBuf::as_path);
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
@@ -227,15 +225,15 @@ impl WithSource for Scrub<'_> {
         let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
         let made = scrub(&mut trace, &options, sink.medium(), compressor, watch);
         let made = made.map(|(_, summary)| summary);
-        let summary = made.map_err(|failed| sink.failed(name, &failed))?;
+        let summary = made.map_err(|failed| sink.operation_failure(name, &failed))?;
         drop(progress);
-        headless::warn(name, &trace);
+        missing_header::warn_if_missing(name, &trace);
         if summary.left > 0 {
             return Err(Failure::new(
                 name,
                 format!(
-                    "a listed text stands {} times in bytes that say how records are laid out, and \
-                     cannot be removed",
+                    "a listed text occurs {} times in bytes that describe the layout of records, and \
+                     cannot be removed there",
                     summary.left
                 ),
             )
@@ -245,7 +243,7 @@ impl WithSource for Scrub<'_> {
             ReportFormat::Text => text(sink.name(), &summary),
             ReportFormat::Json => json(name, sink.name(), &summary),
         };
-        sink.finish_of(name, &summary.damage, &report)
+        sink.finish_with_damage(name, &summary.damage, &report)
     }
 }
 
@@ -256,12 +254,12 @@ fn categories(summary: &Summary) -> impl Iterator<Item = (&'static str, u64)> + 
 fn text(output: &str, summary: &Summary) -> String {
     let mut out = String::new();
     let Summary { records, changed, undecoded, .. } = summary;
-    let _ = writeln!(out, "{}: {changed} of {records} records changed", Printable(output));
+    let _ = writeln!(out, "{output}: {changed} of {records} records changed");
     for (name, count) in categories(summary).filter(|(_, count)| *count > 0) {
         let _ = writeln!(out, "{count:>10}  {}", name.replace('-', " "));
     }
     if summary.names > 0 {
-        let _ = writeln!(out, "{:>10}  names that the trace told, elsewhere", summary.names);
+        let _ = writeln!(out, "{:>10}  names known from other events", summary.names);
     }
     for (number, count) in summary.secrets.iter().enumerate() {
         let _ = writeln!(out, "{count:>10}  secret {}", number + 1);
@@ -270,22 +268,20 @@ fn text(output: &str, summary: &Summary) -> String {
         out.push_str("fields\n");
     }
     for (name, count) in &summary.fields {
-        let mut line = Vec::new();
-        crate::escape::line(&mut line, name);
-        let _ = writeln!(out, "{count:>10}  {}", String::from_utf8_lossy(&line));
+        let _ = writeln!(out, "{count:>10}  {}", one_line(name));
     }
     if summary.lengths_kept > 0 {
         let _ = writeln!(
             out,
-            "note: {} records with a known schema kept their lengths: they could not be encoded again",
+            "note: {} records kept their lengths: they cannot be encoded again",
             summary.lengths_kept
         );
     }
     if *undecoded > 0 {
         let _ = writeln!(
             out,
-            "note: {undecoded} records have no known schema; in them only homes, SIDs, names and \
-             secrets were looked for"
+            "note: {undecoded} records have no known schema: only home directories, SIDs, known names \
+             and secrets were replaced in them"
         );
     }
     out

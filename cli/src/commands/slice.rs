@@ -1,4 +1,4 @@
-//! `etlkit slice`: a piece of a trace, with everything that it needs.
+//! `etlkit slice`: extracts a part of a trace, with the state that it needs.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,27 +11,26 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
-use crate::escape::Printable;
 use crate::filter::FilterArgs;
-use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
-/// Raised when a field of the report changes its meaning or goes away.
+/// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Arguments of `etlkit slice`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Processes and threads are those that an event is about: a sample or a context switch has none in its
-header and is told by its thread. Stacks go with their events. What selected events need is kept
-from the whole trace: processes, threads, images, managed code, schemas, stack keys; see
-docs/slice.md.
+--pid and --tid select by the process and thread that an event is about, which may differ from those in
+its header (samples, context switches). Stacks are kept with their events. The state that selected events
+need is kept from the whole trace: processes, threads, images, managed code, schemas, stack keys;
+docs/slice.md describes it.
 
-Exit codes: 0 done, 1 the trace is damaged and was cut as far as possible, 2 could not be done.
+Exit codes: 0 success, 1 the trace is damaged and its intact parts were read, 2 error.
 
 Examples:
   etlkit slice trace.etl --from 12.5 --to 14 -o spike.etl
@@ -39,7 +38,7 @@ Examples:
   etlkit slice trace.etl -p Microsoft-Windows-DotNETRuntime --id 80 -o exceptions.etl
   cat trace.etl | etlkit slice - --tid 42 -o - | etlkit dump -")]
 pub(crate) struct Args {
-    /// The trace; `-` reads standard input
+    /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -47,12 +46,12 @@ pub(crate) struct Args {
     /// Keep what selected events need to be decoded and resolved (the default)
     #[arg(long, overrides_with = "no_keep_state")]
     keep_state: bool,
-    /// Keep only what is selected, its stacks, and what the session says of itself
+    /// Keep only the selected events, their stacks and the session events
     #[arg(long)]
     no_keep_state: bool,
     #[command(flatten)]
     packing: CompressArgs,
-    /// How to print the report; docs/slice.md describes the JSON
+    /// Format of the report; docs/slice.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     #[command(flatten)]
@@ -70,7 +69,7 @@ struct Report<'a> {
     output: &'a str,
     records: u64,
     selected: u64,
-    kept_for_others: u64,
+    kept_as_state: u64,
     kept: std::collections::BTreeMap<&'static str, u64>,
     damaged: bool,
 }
@@ -94,7 +93,7 @@ impl WithSource for Slice<'_> {
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
-        headless::something(name, &mut trace)?;
+        missing_header::ensure_records(name, &mut trace)?;
         let mut filter = args.filter.compile(&trace.clock())?;
         if filter.asks_for_names()
             && let Ok(mut records) = trace.file_order()
@@ -114,14 +113,14 @@ impl WithSource for Slice<'_> {
             |record| progress.pass(record.bytes().len()),
         )
         .map(|(_, summary)| summary);
-        let summary = made.map_err(|failed| sink.failed(name, &failed))?;
+        let summary = made.map_err(|failed| sink.operation_failure(name, &failed))?;
         drop(progress);
-        headless::warn(name, &trace);
+        missing_header::warn_if_missing(name, &trace);
         let report = match args.format {
             ReportFormat::Text => text(sink.name(), &summary),
             ReportFormat::Json => json(name, sink.name(), &summary),
         };
-        sink.finish_of(name, &summary.damage, &report)
+        sink.finish_with_damage(name, &summary.damage, &report)
     }
 }
 
@@ -132,10 +131,10 @@ fn kept(summary: &Summary) -> impl Iterator<Item = (&'static str, u64)> + '_ {
 fn text(output: &str, summary: &Summary) -> String {
     let mut out = String::new();
     let all = summary.selected + summary.state();
-    let _ = writeln!(out, "{}: {all} of {} records", Printable(output), summary.records);
+    let _ = writeln!(out, "{output}: {all} of {} records", summary.records);
     let _ = writeln!(out, "{:>10}  selected", summary.selected);
     for (name, count) in kept(summary).filter(|(_, count)| *count > 0) {
-        let _ = writeln!(out, "{count:>10}  kept for them: {}", name.replace('_', " "));
+        let _ = writeln!(out, "{count:>10}  kept as state: {}", name.replace('_', " "));
     }
     out
 }
@@ -147,7 +146,7 @@ fn json(file: &str, output: &str, summary: &Summary) -> String {
         output,
         records: summary.records,
         selected: summary.selected,
-        kept_for_others: summary.state(),
+        kept_as_state: summary.state(),
         kept: kept(summary).collect(),
         damaged: !summary.damage.is_empty(),
     })

@@ -1,4 +1,4 @@
-//! `etlkit synth`.
+//! `etlkit synth`: simulates a scenario and writes its traces.
 
 use std::fs;
 use std::io::{self, IsTerminal, Seek, Write};
@@ -14,18 +14,20 @@ use miette::{GraphicalReportHandler, GraphicalTheme, NamedSource};
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::escape::Printable;
+use crate::escape::{Style, escape_controls};
 use crate::input;
 use crate::output;
 use crate::sink;
 
-/// The file of what was raised, and what became of it.
+/// The file that lists every event and whether it was recorded.
 const TRUTH: &str = "truth.jsonl";
 
 /// Arguments of `etlkit synth`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The language of scenarios is described in docs/scenario.md; corpus/ has examples.
+docs/scenario.md describes the scenario language; corpus/ contains examples.
+
+Exit codes: 0 success, 2 error; with --verify those of etlverify.
 
 Examples:
   etlkit synth corpus/recipe.kdl -o out
@@ -33,31 +35,31 @@ Examples:
   etlkit synth --seed 7 --set processes=40 many.kdl -o out --force
   etlkit synth --check mine.kdl")]
 pub(crate) struct Args {
-    /// The scenario script; `-` reads standard input
+    /// Scenario script; `-` is standard input
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
-    /// Directory for the traces; it is made if it is not there
-    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "explain"])]
-    out: Option<PathBuf>,
-    /// Overwrite traces that are there
+    /// Write the traces to DIR, which is created if necessary
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "timeline"])]
+    output: Option<PathBuf>,
+    /// Replace existing files
     #[arg(long)]
     force: bool,
-    /// Seed of all chance, in the place of the script's
+    /// Seed of the random numbers, instead of the seed in the script
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Give a parameter of the script a value
+    /// Set a parameter of the script; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// Judge the traces as etlverify does, and print its reports; the exit code is that of etlverify
+    /// Check the traces with etlverify and print its report
     #[arg(long, conflicts_with = "check")]
     verify: bool,
-    /// Only look for mistakes in the script
-    #[arg(long, conflicts_with_all = ["explain", "out"])]
+    /// Only check the script for errors
+    #[arg(long, conflicts_with_all = ["timeline", "output"])]
     check: bool,
-    /// Print what happens when, and write nothing
-    #[arg(long, conflicts_with = "out")]
-    explain: bool,
-    /// Do not write truth.jsonl: every event that was raised, and what became of it
+    /// Print the simulated actions with their times, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    timeline: bool,
+    /// Do not write truth.jsonl, the list of every event and whether it was recorded
     #[arg(long)]
     no_truth: bool,
 }
@@ -71,39 +73,39 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.script);
     let scenario = parse(&args.script, &args.set, args.seed)?;
     if args.check {
-        output::print(&format!("{name}: no mistakes\n"))?;
-        return Ok(Outcome::Fine);
+        output::print(&format!("{name}: no errors\n"))?;
+        return Ok(Outcome::Success);
     }
-    if args.explain {
+    if args.timeline {
         let mut timeline = truth::Timeline::new(Vec::new());
         etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline)
-            .map_err(|error| failed(&name, error))?;
+            .map_err(|error| simulation_failure(&name, error))?;
         output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
-        return Ok(Outcome::Fine);
+        return Ok(Outcome::Success);
     }
-    let Some(out) = &args.out else { return Ok(Outcome::Fine) };
+    let Some(out) = &args.output else { return Ok(Outcome::Success) };
     let store = synthesize(&scenario, &name, out, !args.no_truth)?;
-    let mut said = String::new();
+    let mut text = String::new();
     let mut traces = Vec::new();
     for (file, size) in store.finish(args.force)? {
         let path = out.join(file);
-        said.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
+        text.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) {
             traces.push(path);
         }
     }
-    output::print(&said)?;
+    output::print(&text)?;
     if traces.is_empty() {
-        tell!("note: {}: no session of the script writes a trace", Printable(&name));
+        stderr_line!("note: {name}: no session of the script writes a trace");
     }
     if !args.verify || traces.is_empty() {
-        return Ok(Outcome::Fine);
+        return Ok(Outcome::Success);
     }
     output::print("\n")?;
     super::verify::report_on(&traces)
 }
 
-/// Reads a script; its mistakes are shown.
+/// Reads a script, and prints its errors.
 pub(super) fn parse(
     script: &Path,
     set: &[(String, String)],
@@ -120,8 +122,8 @@ pub(super) fn parse(
     scenario::parse_with(&name, &text, settings).map_err(|mistakes| explain(&name, &mistakes))
 }
 
-/// Why a scenario came to no end; what the script asks for is shown at its place, as its other mistakes are.
-fn failed(name: &str, error: etl_synth::Error) -> Failure {
+/// The failure of a simulation. An impossible action is shown at its position in the script.
+fn simulation_failure(name: &str, error: etl_synth::Error) -> Failure {
     match error {
         etl_synth::Error::Impossible { at, what, place: Some(place) } => {
             let label = format!("at {}", etl_synth::text::duration(at));
@@ -133,7 +135,7 @@ fn failed(name: &str, error: etl_synth::Error) -> Failure {
     }
 }
 
-/// Lets a scenario happen; its files wait in a directory of their own.
+/// Simulates a scenario; its files are in a temporary directory until [`Directory::finish`].
 pub(super) fn synthesize(
     scenario: &Scenario,
     name: &str,
@@ -141,7 +143,7 @@ pub(super) fn synthesize(
     with_truth: bool,
 ) -> Result<Directory, Failure> {
     let mut store = Directory::new(out)?;
-    let failure = |error| failed(name, error);
+    let failure = |error| simulation_failure(name, error);
     if with_truth {
         let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
         let mut lines = truth::Lines::new(file);
@@ -154,10 +156,10 @@ pub(super) fn synthesize(
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    const HINT: &str = "name a scenario script; corpus/recipe.kdl is one to begin with";
+    const HINT: &str = "name a scenario script, for example corpus/recipe.kdl";
     const KIND: &str = "a scenario script";
     let text = input::read_text(path, KIND).map_err(|failure| failure.hint(HINT))?;
-    // What cannot even begin a script is not to be explained as one with mistakes.
+    // A file of another format is not reported as a script with errors.
     match input::what(text.as_bytes()) {
         Some(what) if what != "text" => {
             Err(Failure::new(input::display(path), format!("this is {what}, not {KIND}"))
@@ -167,7 +169,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Shows every mistake at its place.
+/// Prints every error at its position in the script.
 fn explain(name: &str, mistakes: &Mistakes) -> Failure {
     let theme = if io::stderr().is_terminal() {
         GraphicalTheme::unicode()
@@ -177,41 +179,37 @@ fn explain(name: &str, mistakes: &Mistakes) -> Failure {
     let handler = GraphicalReportHandler::new_themed(theme).with_width(100).with_links(false);
     let mut shown = String::new();
     for mistake in &mistakes.0 {
-        // Writing into a String does not fail.
-        let _ = handler.render_report(&mut shown, &harmless(mistake));
+        // Writing to a String does not fail.
+        let _ = handler.render_report(&mut shown, &escaped(mistake));
         shown.push('\n');
     }
-    tell!("{}", shown.strip_suffix('\n').unwrap_or(&shown));
+    output::write_stderr_escaped(&shown);
     let count = mistakes.0.len();
     let s = if count == 1 { "" } else { "s" };
-    Failure::new(name, format!("{count} mistake{s} in the script"))
+    Failure::new(name, format!("{count} error{s} in the script"))
         .hint("docs/scenario.md describes the language")
 }
 
-/// A mistake without anything in it that a terminal could act on: the script may be a stranger's. In the
-/// script's text the length in bytes stays, so that places do.
-fn harmless(mistake: &Mistake) -> Mistake {
-    let told = |c: char| matches!(c, '\n' | '\t' | '\r') || !acts(c);
-    let replace = |text: &str| -> String {
-        text.chars()
-            .map(|c| if told(c) { c.to_string() } else { "?".repeat(c.len_utf8()) })
-            .collect()
-    };
-    let say = |text: &str| -> String {
-        let each = |c: char| if told(c) { c.to_string() } else { c.escape_unicode().to_string() };
-        text.chars().map(each).collect()
+/// The error with everything escaped that a terminal could act on. In the text of the script the length
+/// in bytes stays, so that positions remain valid.
+fn escaped(mistake: &Mistake) -> Mistake {
+    let escape = |text: &str| escape_controls(text, Style::Text).into_owned();
+    let masked = |c: char| match c {
+        '\n' | '\t' | '\r' => c.to_string(),
+        c if acts(c) => "?".repeat(c.len_utf8()),
+        c => c.to_string(),
     };
     let mut mistake = mistake.clone();
-    let name = say(mistake.source_code.name());
-    let source = replace(mistake.source_code.inner());
+    let source: String = mistake.source_code.inner().chars().map(masked).collect();
+    let name = escape(mistake.source_code.name());
     mistake.source_code = NamedSource::new(name, Arc::from(source));
-    mistake.message = say(&mistake.message);
-    mistake.label = say(&mistake.label);
-    mistake.help = mistake.help.as_deref().map(say);
+    mistake.message = escape(&mistake.message);
+    mistake.label = escape(&mistake.label);
+    mistake.help = mistake.help.as_deref().map(escape);
     mistake
 }
 
-/// A directory that gets its files all at once: until then they are in a directory beside it.
+/// A directory that receives its files all at once: until then they are in a temporary directory in it.
 pub(super) struct Directory {
     target: PathBuf,
     temporary: tempfile::TempDir,
@@ -221,32 +219,32 @@ pub(super) struct Directory {
 impl Directory {
     fn new(target: &Path) -> Result<Self, Failure> {
         let failure = |e: io::Error| {
-            sink::no_directory(target, &e, "name a directory that can be written to")
+            sink::directory_failure(target, &e, "choose a directory that you may write to")
         };
         fs::create_dir_all(target).map_err(failure)?;
-        // In the same directory, so that renaming is all there is to do.
+        // On the same file system, so that files can be renamed.
         let temporary =
             tempfile::Builder::new().prefix(".etlkit-").tempdir_in(target).map_err(failure)?;
         Ok(Directory { target: target.to_owned(), temporary, files: Vec::new() })
     }
 
-    /// The path of a file of the scenario's: never one outside of the directory.
-    fn inside(&self, name: &str) -> io::Result<PathBuf> {
+    /// The temporary path of a file of the scenario. Names that leave the directory are rejected.
+    fn temporary_path(&self, name: &str) -> io::Result<PathBuf> {
         match etl_synth::text::no_file_name(name) {
             None => Ok(self.temporary.path().join(name)),
             Some(why) => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("\"{name}\" cannot be a file here: {why}"),
+                format!("\"{name}\" is not a valid file name: {why}"),
             )),
         }
     }
 
-    /// A file that is no trace.
+    /// Creates a file that is not a trace.
     fn file(&mut self, name: &str) -> io::Result<fs::File> {
         fs::File::create(self.temporary.path().join(name))
     }
 
-    /// Puts the files in their places: names and sizes.
+    /// Moves the files to the target. Returns names and sizes.
     pub fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
         let mut files = Vec::new();
         let entries = fs::read_dir(self.temporary.path())?;
@@ -254,62 +252,61 @@ impl Directory {
         for entry in entries {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
-        // Those that the scenario names come in its order, what came beside them behind.
+        // Files in the order of the scenario, then the others.
         names.sort_by_key(|n| {
             (self.files.iter().position(|f| f == n).unwrap_or(usize::MAX), n.clone())
         });
         for name in &names {
             let path = self.target.join(name);
             if !force && path.exists() {
-                return Err(Failure::new(path.display().to_string(), "is there already")
-                    .hint("--force overwrites"));
+                return Err(Failure::new(path.display().to_string(), "exists already")
+                    .hint("--force replaces it"));
             }
         }
-        // The truth goes first and comes last: where it is, all that it speaks of is there, and is what it says.
+        // The truth is removed first and written last: it never describes other traces than those there.
         let truth = self.target.join(TRUTH);
         match fs::remove_file(&truth) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(Failure::new(truth.display().to_string(), e.to_string()));
+                return Err(Failure::io(truth.display(), &e));
             }
             _ => {}
         }
         names.sort_by_key(|name| name == TRUTH);
         for name in names {
             let (from, to) = (self.temporary.path().join(&name), self.target.join(&name));
-            let failure = |e: io::Error| Failure::new(to.display().to_string(), e.to_string());
+            let failure = |e: io::Error| Failure::io(to.display(), &e);
             let file = fs::File::options().write(true).open(&from).map_err(failure)?;
-            // The name must not be there before the bytes are.
+            // The bytes must be on the disk before the name is.
             file.sync_all().map_err(failure)?;
             let size = file.metadata().map_err(failure)?.len();
             fs::rename(&from, &to).map_err(failure)?;
             files.push((name, size));
         }
-        sink::keep_names(&truth)
-            .map_err(|e| Failure::new(self.target.display().to_string(), e.to_string()))?;
+        sink::sync_dir(&truth).map_err(|e| Failure::io(self.target.display(), &e))?;
         Ok(files)
     }
 }
 
 impl Store for Directory {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
-        let file = fs::File::create(self.inside(name)?)?;
+        let file = fs::File::create(self.temporary_path(name)?)?;
         if !self.files.iter().any(|f| f == name) {
             self.files.push(name.to_owned());
         }
-        // The session writes whole buffers: nothing is gained by another one.
+        // The session writes whole buffers: no further buffering is needed.
         Ok(Box::new(etl_format::write::File::new(file)))
     }
 
     fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
-        Ok(Box::new(fs::File::open(self.inside(name)?)?))
+        Ok(Box::new(fs::File::open(self.temporary_path(name)?)?))
     }
 
     fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
-        fs::File::options().write(true).open(self.inside(name)?)?.set_len(len)
+        fs::File::options().write(true).open(self.temporary_path(name)?)?.set_len(len)
     }
 
     fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut file = fs::File::options().write(true).open(self.inside(name)?)?;
+        let mut file = fs::File::options().write(true).open(self.temporary_path(name)?)?;
         file.seek(io::SeekFrom::Start(at))?;
         file.write_all(bytes)
     }

@@ -1,4 +1,4 @@
-//! `etlkit verify`, alias `etlverify`.
+//! `etlverify`, also `etlkit verify`: checks that traces are complete.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -10,24 +10,26 @@ use etl_format::read::{Options, Source, Trace};
 use etl_verify::{Enabled, Gates, Report, Rule, Settings, Truth, Verdict};
 
 use crate::Outcome;
-use crate::commands::spec::ProfileArg;
+use crate::commands::spec::EventTables;
 use crate::error::Failure;
-use crate::headless;
+use crate::escape::{Style, escape_controls};
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output;
 use crate::progress::Progress;
+use crate::threads::{MAX_USEFUL, processors};
 
 /// Arguments of `etlverify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 sound, 1 findings graver than a note, 2 nothing to judge or not readable.
+Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the trace cannot be checked or read.
 
 Examples:
   etlverify merged.etl
   etlverify --format json merged.etl | jq .coverage
   etlverify --together clr1.etl clr2.etl kernel.etl
   etlverify --jobs 4 traces/
-  etlverify --profile documented --threads 1 clr1.etl
+  etlverify --event-tables documented --threads 1 clr1.etl
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
   etlverify --truth out/truth.jsonl out/recipe.etl
   etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
@@ -36,68 +38,66 @@ Examples:
   etlverify merged.etl.zip
   ssh box cat merged.etl.gz | etlverify -")]
 pub(crate) struct Args {
-    /// Traces, or directories of traces; `-` reads standard input
+    /// Traces, or directories of traces; `-` is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["explain", "rules"])]
     files: Vec<PathBuf>,
-    /// Judge the files as one recording: those of the runtime and the rundown session, say, that have
-    /// not been merged
+    /// Check the files as one recording, for example those of the runtime and the rundown session
     #[arg(long)]
     together: bool,
-    /// Judge this many files at a time; the output is the same
+    /// Check N files at the same time; the output does not change
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// Use this many threads for one file; the output is the same. Without it, as many as there are
-    /// processors for each job, and four at most
+    /// Use N threads per file; the output does not change [default: processors per job, at most 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Compare payloads with these tables of the CLR's events
-    #[arg(long, value_enum, default_value_t)]
-    profile: ProfileArg,
-    /// What a session was enabled with: a provider's GUID or name, its mask and its level, or a whole
-    /// command line of xperf, logman or tracelog. May be given more than once
+    /// Definitions of the CLR events to compare payloads with
+    #[arg(long, value_enum, value_name = "TABLES", default_value_t)]
+    event_tables: EventTables,
+    /// A provider that a session enabled, with mask and level, or the command line of xperf, logman or
+    /// tracelog that started the session; may be repeated
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
-    /// What the sessions were enabled with, from the truth.jsonl that `etlkit synth` wrote beside the traces
+    /// Read what the sessions enabled from the truth.jsonl that `etlkit synth` wrote with the traces
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// Read settings from this file; without it, from etlverify.toml in this directory or one above, up
-    /// to the root of the repository
+    /// Read settings from FILE [default: etlverify.toml in this directory or the nearest parent, up to the
+    /// root of the repository]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Look for no etlverify.toml
+    /// Do not read etlverify.toml
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
-    /// How to print the report
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// When to colour the text: on a terminal, unless NO_COLOR is set
+    /// When to color the text
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     color: Color,
-    /// Least share of addresses that have to resolve, in percent
+    /// Fail unless at least PERCENT of addresses resolve
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_coverage: Option<f64>,
-    /// The same in each process
+    /// Fail unless at least PERCENT of the addresses of each process resolve
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_process_coverage: Option<f64>,
-    /// Least share of samples that have to resolve: addresses weighted by the time spent there
+    /// Fail unless at least PERCENT of CPU samples resolve
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_sample_coverage: Option<f64>,
-    /// Least share of the addresses in managed code whose method has to have a name
+    /// Fail unless at least PERCENT of the addresses in managed code have a method name
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    min_named: Option<f64>,
-    /// Least share of the addresses in images whose image has to have a PDB identity
+    min_named_methods: Option<f64>,
+    /// Fail unless at least PERCENT of the addresses in images have a PDB identity
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    min_identified: Option<f64>,
-    /// Make every finding of this rule, or family of rules, an error
+    min_pdb_identity: Option<f64>,
+    /// Report findings of this rule or rule family as errors; may be repeated
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
-    /// Leave out the findings of this rule, or family of rules
+    /// Omit findings of this rule or rule family; may be repeated
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// Say what a rule means and how to repair a trace that breaks it; or list a family of rules
+    /// Explain a rule and how to fix a trace that breaks it, or list the rules of a family
     #[arg(long, value_name = "RULE", conflicts_with = "files")]
     explain: Option<String>,
-    /// Print the catalogue of rules
+    /// Print all rules
     #[arg(long, conflicts_with = "files")]
     rules: bool,
     #[command(flatten)]
@@ -106,18 +106,18 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// One report, or an array of reports for several files; see docs/json-verify.md
+    /// A report, or an array of reports for several files (docs/json-verify.md)
     Json,
-    /// SARIF 2.1.0, for tools that gather findings
+    /// SARIF 2.1.0, for code scanning tools
     Sarif,
     /// JUnit XML, for build servers
     Junit,
-    /// Annotations of a GitHub workflow run
+    /// Annotations of a GitHub Actions run
     Github,
-    /// One page that needs nothing else: timeline, coverage, findings
+    /// One self-contained page: timeline, coverage, findings
     Html,
 }
 
@@ -131,7 +131,7 @@ enum Color {
 }
 
 impl Color {
-    fn is_wanted(self) -> bool {
+    fn is_enabled(self) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         match self {
@@ -150,67 +150,65 @@ fn percent(text: &str) -> Result<f64, String> {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if args.rules {
         output::print(&etl_verify::rules_page())?;
-        return Ok(Outcome::Fine);
+        return Ok(Outcome::Success);
     }
     if let Some(id) = &args.explain {
         output::print(&explain(id)?)?;
-        return Ok(Outcome::Fine);
+        return Ok(Outcome::Success);
     }
     if args.files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
-        return Err(Failure::new("-", "standard input can be only one of the files")
+        return Err(Failure::new("-", "only one of the files can be standard input")
             .hint("write the others to files"));
     }
     let settings = settings(args)?;
     let files = expand(&args.files)?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
-    let told = |files: &[PathBuf]| told(&settings, truth.as_ref(), files);
+    let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
     if args.together || files.len() < 2 {
         let report = match files.as_slice() {
-            [file] => judge(file, &told(&files)?, &args.input, false)?,
-            files => judge_together(files, &told(files)?, &args.input)?,
+            [file] => verify_one(file, &for_files(&files)?, &args.input, false)?,
+            files => verify_together(files, &for_files(files)?, &args.input)?,
         };
         return print(args, &[report], false);
     }
-    let one = |file: &PathBuf| told(std::slice::from_ref(file));
+    let one = |file: &PathBuf| for_files(std::slice::from_ref(file));
     let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
     let mut reports = Vec::new();
     let mut failures = Vec::new();
-    for judged in judge_all(&files, usize::from(args.jobs), &settings, &args.input) {
-        match judged {
+    for result in verify_all(&files, usize::from(args.jobs), &settings, &args.input) {
+        match result {
             Ok(report) => reports.push(report),
             Err(failure) => failures.push(failure),
         }
     }
-    // One file that is no trace does not keep the others from being judged.
-    match failures.pop() {
-        None => print(args, &reports, true),
-        Some(last) if reports.is_empty() => {
-            failures.iter().for_each(|failure| tell!("error: {failure}"));
-            Err(last)
-        }
-        Some(last) => {
-            print(args, &reports, true)?;
-            failures.iter().for_each(|failure| tell!("error: {failure}"));
-            Err(last)
-        }
-    }
+    // An unreadable file does not hide the reports of the others.
+    let last = failures.pop();
+    let outcome =
+        if reports.is_empty() { Outcome::Undecided } else { print(args, &reports, true)? };
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    last.map_or(Ok(outcome), Err)
 }
 
 /// Prints the reports of one recording, or of several files.
 fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
-    let colour = args.format == Format::Text && args.color.is_wanted();
-    let text = render(args.format, reports, several, colour);
-    let printed = if colour { output::print_painted(&text) } else { output::print(&text) };
-    output::unless_unread(printed)?;
+    let color = args.format == Format::Text && args.color.is_enabled();
+    let text = render(args.format, reports, several, color);
+    let printed = if color { output::print_colored(&text) } else { output::print(&text) };
+    output::ignore_broken_pipe(printed)?;
     Ok(outcome(reports))
 }
 
-/// Judges files as they are and prints the reports, for commands that have just made them.
+/// Verifies files and prints the reports, for commands that have just written them.
 pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
     let settings = vec![Settings::default(); files.len()];
-    let reports = judge_all(files, 1, &settings, &InputArgs::default());
+    let reports = verify_all(files, 1, &settings, &InputArgs::default());
     let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
-    output::unless_unread(output::print(&render(Format::Text, &reports, files.len() > 1, false)))?;
+    output::ignore_broken_pipe(output::print(&render(
+        Format::Text,
+        &reports,
+        files.len() > 1,
+        false,
+    )))?;
     Ok(outcome(&reports))
 }
 
@@ -221,30 +219,34 @@ fn outcome(reports: &[Report]) -> Outcome {
     } else if any(Verdict::Undecided) {
         Outcome::Undecided
     } else {
-        Outcome::Fine
+        Outcome::Success
     }
 }
 
-/// `several`: whether more than one file was named, which makes a list of what is one report otherwise.
-fn render(format: Format, reports: &[Report], several: bool, colour: bool) -> String {
+/// The reports in a format. `several`: whether several files were named, so that JSON is a list.
+fn render(format: Format, reports: &[Report], several: bool, color: bool) -> String {
     let each = |f: fn(&Report) -> String| reports.iter().map(f).collect::<Vec<_>>();
     match (format, reports) {
-        (Format::Json, [report]) if !several => report.json(),
-        (Format::Json, reports) => output::json(&reports),
+        (Format::Json, [report]) if !several => escape_json(&report.json()),
+        (Format::Json, reports) => output::json(reports),
         (Format::Text, reports) => {
-            let text = if colour { Report::text_in_colour } else { Report::text };
-            let summary = if colour { etl_verify::summary_in_colour } else { etl_verify::summary };
+            let text = if color { Report::text_in_colour } else { Report::text };
+            let summary = if color { etl_verify::summary_in_colour } else { etl_verify::summary };
             let first = several.then(|| summary(reports));
             first.into_iter().chain(each(text)).collect::<Vec<_>>().join("\n")
         }
-        (Format::Sarif, reports) => etl_verify::sarif(reports),
+        (Format::Sarif, reports) => escape_json(&etl_verify::sarif(reports)),
         (Format::Junit, reports) => etl_verify::junit(reports),
         (Format::Html, reports) => etl_verify::html(reports),
         (Format::Github, _) => each(Report::github).concat(),
     }
 }
 
-/// A rule, or what the rules of a family are.
+fn escape_json(text: &str) -> String {
+    escape_controls(text, Style::Json).into_owned()
+}
+
+/// The description of a rule, or the list of a family of rules.
 fn explain(id: &str) -> Result<String, Failure> {
     if let Some(rule) = Rule::find(id) {
         return Ok(rule.explain());
@@ -256,10 +258,10 @@ fn explain(id: &str) -> Result<String, Failure> {
 }
 
 fn no_rule(id: &str) -> Failure {
-    Failure::new(id, "there is no such rule").hint("`etlverify --rules` lists them")
+    Failure::new(id, "unknown rule").hint("`etlverify --rules` lists all rules")
 }
 
-/// Directories stand for the traces in them, in the order of their names.
+/// Replaces directories by the traces in them, in the order of their names.
 fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
     for file in files {
@@ -267,7 +269,7 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             out.push(file.clone());
             continue;
         }
-        let failure = |e: std::io::Error| Failure::new(input::display(file), e.to_string());
+        let failure = |e: std::io::Error| Failure::io(input::display(file), &e);
         let mut found = Vec::new();
         for entry in std::fs::read_dir(file).map_err(failure)? {
             let path = entry.map_err(failure)?.path();
@@ -276,8 +278,8 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             }
         }
         if found.is_empty() {
-            return Err(Failure::new(input::display(file), "holds no .etl file, packed or not")
-                .hint("name the traces, or the directory they are in"));
+            return Err(Failure::new(input::display(file), "contains no .etl file, packed or not")
+                .hint("name the traces, or the directory that contains them"));
         }
         found.sort();
         out.extend(found);
@@ -285,7 +287,7 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(out)
 }
 
-/// Whether a file's name is that of a trace, packed or not.
+/// Whether the name of a file is that of a trace, packed or not.
 fn is_trace(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let name =
@@ -293,7 +295,7 @@ fn is_trace(path: &Path) -> bool {
     name.ends_with(".etl")
 }
 
-/// The settings of the file, and those of the command line on top.
+/// The settings of the configuration file, overridden by the command line.
 fn settings(args: &Args) -> Result<Settings, Failure> {
     let file = match &args.config {
         Some(file) => Some(file.clone()),
@@ -304,12 +306,12 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         Some(file) => read_config(&file)?,
         None => Settings::default(),
     };
-    settings.profile = args.profile.into();
+    settings.profile = args.event_tables.into();
     settings.threads = args
         .threads
-        .map_or_else(|| (cores() / usize::from(args.jobs)).min(MOST_THREADS), usize::from);
+        .map_or_else(|| (processors() / usize::from(args.jobs)).min(MAX_USEFUL), usize::from);
     let policy = &mut settings.policy;
-    // What the command line allows is allowed, whatever the file denies.
+    // --allow overrides the configuration file.
     policy.deny.retain(|name| !args.allow.contains(name));
     policy.deny.extend(args.deny.iter().cloned());
     policy.allow.extend(args.allow.iter().cloned());
@@ -317,8 +319,8 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         coverage: args.min_coverage,
         process_coverage: args.min_process_coverage,
         sample_coverage: args.min_sample_coverage,
-        named: args.min_named,
-        identified: args.min_identified,
+        named: args.min_named_methods,
+        identified: args.min_pdb_identity,
     };
     policy.gates = gates.or(policy.gates);
     if let Some(unknown) = policy.unknown() {
@@ -337,8 +339,8 @@ fn read_truth(file: &Path) -> Result<Truth, Failure> {
         .map_err(|e| Failure::new(input::display(file), e).hint(HINT))
 }
 
-/// The settings for files, with what the truth says of their sessions.
-fn told(
+/// The settings for files, with what their sessions enabled according to the truth.
+fn with_truth(
     settings: &Settings,
     truth: Option<&Truth>,
     files: &[PathBuf],
@@ -349,23 +351,15 @@ fn told(
         let name = file.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
         let Some(enabled) = truth.of(&name) else {
             let known: Vec<_> = truth.files().collect();
-            return Err(Failure::new(input::display(file), "the truth knows no such file")
-                .hint(format!("it knows {}", known.join(", "))));
+            return Err(Failure::new(input::display(file), "is not described by the truth file")
+                .hint(format!("it describes {}", known.join(", "))));
         };
         settings.enabled.extend(enabled);
     }
     Ok(settings)
 }
 
-/// Beyond these a file is not read any faster: one thread judges, and one orders what the others unpack.
-const MOST_THREADS: usize = 4;
-
-/// Threads that can run at the same time.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-/// The nearest configuration file, in this directory or above, not beyond the root of a repository.
+/// The configuration file in this directory or the nearest parent, up to the root of the repository.
 fn find_config() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     for directory in here.ancestors() {
@@ -382,7 +376,7 @@ fn find_config() -> Option<PathBuf> {
 
 fn read_config(file: &Path) -> Result<Settings, Failure> {
     let failure = |e: String| Failure::new(input::display(file), e);
-    let hint = "--no-config leaves the file unread; docs/etlverify-toml.md describes it";
+    let hint = "docs/etlverify-toml.md describes the file; --no-config ignores it";
     let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
     etl_verify::config::parse(&text).map_err(|e| failure(e).hint(hint))
 }
@@ -390,12 +384,12 @@ fn read_config(file: &Path) -> Result<Settings, Failure> {
 fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {
     Enabled::parse(text).map_err(|e| {
         Failure::new(text, e)
-            .hint("--enable 'a669021c-c450-4609-a035-5af59af4df18:0x138:5', for one")
+            .hint("an example: --enable Microsoft-Windows-DotNETRuntimeRundown:0x138:5")
     })
 }
 
-/// Judges files one by one, several at a time; the reports come in the order of the files.
-fn judge_all(
+/// Verifies files, `jobs` at the same time. Returns the reports in the order of the files.
+fn verify_all(
     files: &[PathBuf],
     jobs: usize,
     settings: &[Settings],
@@ -403,7 +397,7 @@ fn judge_all(
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
     if jobs <= 1 {
-        return files.iter().zip(settings).map(|(f, s)| judge(f, s, input, false)).collect();
+        return files.iter().zip(settings).map(|(f, s)| verify_one(f, s, input, false)).collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
@@ -412,7 +406,7 @@ fn judge_all(
             let at = next.fetch_add(1, Ordering::Relaxed);
             files.get(at).zip(settings.get(at)).map(|(file, settings)| (at, file, settings))
         } {
-            done.push((at, judge(file, settings, input, true)));
+            done.push((at, verify_one(file, settings, input, true)));
         }
         done
     };
@@ -427,18 +421,18 @@ fn judge_all(
     done.into_iter().map(|(_, report)| report).collect()
 }
 
-/// Judges one file. `quiet` keeps the progress to itself: several files at a time would overwrite it.
-fn judge(
+/// Verifies one file. `quiet` hides the progress bar, for several files at the same time.
+fn verify_one(
     path: &Path,
     settings: &Settings,
     input: &InputArgs,
     quiet: bool,
 ) -> Result<Report, Failure> {
-    struct Judge<'a>(String, &'a Settings, bool);
-    impl WithSource for Judge<'_> {
+    struct Verify<'a>(String, &'a Settings, bool);
+    impl WithSource for Verify<'_> {
         type Output = Result<Report, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
-            // How much a compressed trace unpacks to is not known yet; its stored bytes are a guess.
+            // The decompressed size is not known yet; the stored size is an estimate.
             let mut progress = (!self.2).then(|| Progress::new(source.size().unwrap_or(0), false));
             let watch = |r: &etl_format::read::Record<'_>| {
                 if let Some(progress) = &mut progress {
@@ -450,37 +444,36 @@ fn judge(
             if report.records == 0
                 && let Ok(mut trace) = Trace::open(&mut source, &Options::salvage())
             {
-                headless::something(&self.0, &mut trace)?;
+                missing_header::ensure_records(&self.0, &mut trace)?;
             }
             Ok(report)
         }
     }
-    Input::open(path, input)?.with(Judge(input::display(path), settings, quiet))
+    Input::open(path, input)?.with(Verify(input::display(path), settings, quiet))
 }
 
-/// Judges several files as one recording.
-fn judge_together(
+/// Verifies several files as one recording.
+fn verify_together(
     files: &[PathBuf],
     settings: &Settings,
     args: &InputArgs,
 ) -> Result<Report, Failure> {
     if let Some(stdin) = files.iter().find(|f| input::is_stdin(f)) {
-        return Err(Failure::new(input::display(stdin), "cannot be read beside other files")
+        return Err(Failure::new(input::display(stdin), "cannot be used with --together")
             .hint("write it to a file first"));
     }
-    // Everything in it would have happened twice.
     let mut seen = BTreeSet::new();
     let same = |file: &&PathBuf| file.canonicalize().is_ok_and(|whole| !seen.insert(whole));
     if let Some(file) = files.iter().find(same) {
         return Err(Failure::new(input::display(file), "is named twice")
-            .hint("--together takes the different files of one recording"));
+            .hint("--together needs different files of one recording"));
     }
     let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<_> = files.iter().map(|f| input::display(f)).collect();
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
-    // That a header event is lost stands in the report.
+    // The report mentions a lost header event.
     for (input, name) in inputs.iter_mut().zip(&names) {
-        headless::is_lost(name, input.any())?;
+        missing_header::is_missing(name, input.any())?;
     }
     let sources: Vec<_> =
         inputs.iter_mut().map(Input::any).zip(names.iter().map(String::as_str)).collect();

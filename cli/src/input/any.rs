@@ -1,11 +1,11 @@
-//! A source whose kind is known only when the program runs: for tools that read several at once.
+//! A source of a kind that is known at run time: for commands that read several traces at once.
 
 use std::fs::File;
 use std::io;
 
 use etl_format::read::{FileSource, Reused, Source};
 
-/// Bytes in memory, or a file that is read piece by piece.
+/// Bytes in memory, or a file that is read in blocks.
 #[derive(Debug)]
 pub(crate) enum AnySource<'s> {
     /// Bytes in memory or mapped.
@@ -14,7 +14,7 @@ pub(crate) enum AnySource<'s> {
     File(&'s mut FileSource<File>),
 }
 
-/// What holds the bytes of one read.
+/// The bytes of one read.
 #[derive(Debug)]
 pub(crate) enum AnyBlock<'s> {
     Bytes(&'s [u8]),
@@ -49,7 +49,7 @@ impl<'s> Source for AnySource<'s> {
                 Ok(())
             }
             AnySource::File(file) => {
-                // Memory of an earlier read is used again.
+                // Reuse the memory of an earlier read.
                 if let AnyBlock::Bytes(_) = block {
                     *block = AnyBlock::Reused(Reused::default());
                 }

@@ -1,4 +1,4 @@
-//! The bytes of a file, mapped into memory: the one place with `unsafe`.
+//! Memory maps of files: the only `unsafe` of the project.
 
 use std::fs::File;
 
@@ -6,12 +6,12 @@ use memmap2::Mmap;
 
 use crate::error::Failure;
 
-/// Bytes that are all there at once.
+/// All bytes of a file.
 #[derive(Debug)]
 pub(crate) enum Mapped {
     /// A file, mapped.
     Map(Mmap),
-    /// Bytes in memory; an empty file is none, for it cannot be mapped.
+    /// Bytes in memory. An empty file cannot be mapped.
     Memory(Vec<u8>),
 }
 
@@ -19,16 +19,16 @@ impl Mapped {
     /// Maps an open file into memory; `name` is for messages.
     ///
     /// # Errors
-    /// When the system refuses it.
+    /// When the system cannot map it.
     pub fn new(file: &File, name: &str) -> Result<Self, Failure> {
-        let failure = |e: std::io::Error| Failure::new(name, e.to_string());
+        let failure = |e: std::io::Error| Failure::io(name, &e);
         if file.metadata().map_err(failure)?.len() == 0 {
             return Ok(Mapped::Memory(Vec::new()));
         }
-        // SAFETY: the map is only ever read. Should another process write to the file meanwhile, the
-        // bytes change under the reader, which takes any bytes and indexes none unchecked; should it cut
-        // the file short, the process dies of the access (SIGBUS). `--no-mmap` reads without a map;
-        // SECURITY.md tells users of both.
+        // SAFETY: the map is only read. If another process writes to the file, the bytes change under
+        // the reader, which accepts any bytes and checks each index. If another process truncates the
+        // file, an access ends this process (SIGBUS). SECURITY.md describes both; `--no-mmap` avoids
+        // them.
         #[allow(unsafe_code)]
         let mapped = unsafe { Mmap::map(file) }.map_err(failure)?;
         Ok(Mapped::Map(mapped))

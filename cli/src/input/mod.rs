@@ -1,4 +1,4 @@
-//! Opening what the user named: a file or standard input, packed or not.
+//! Opens the inputs that the user named: files or standard input, packed or not.
 
 mod any;
 mod args;
@@ -15,41 +15,42 @@ use etl_format::read::{FileOrder, FileSource, Options, Source, Spooled, Trace};
 use crate::error::Failure;
 
 pub(crate) use any::AnySource;
-pub(crate) use args::InputArgs;
+pub(crate) use args::{InputArgs, byte_size};
 pub(crate) use map::Mapped;
-use sniff::refuse_others;
-pub(crate) use sniff::{no_text, not_a_trace, not_sound, not_whole, what};
+use sniff::reject_other_formats;
+pub(crate) use sniff::{binary_format, not_a_trace, not_intact, strict_failure, what};
 use unpack::Packing;
 
-/// Bytes of a pipe, or of unpacked input, that are kept in memory; beyond, they go to a temporary file.
-const SPOOL: usize = 64 << 20;
+/// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
+/// file.
+const MAX_IN_MEMORY: usize = 64 << 20;
 
-/// What `-` is called in messages and reports.
+/// The name of `-` in messages and reports.
 const STDIN: &str = "(standard input)";
 
-/// Bytes that tell what a file is.
+/// Bytes that are enough to recognize the type of a file.
 const HEAD: usize = 512;
 
 /// An opened input.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// All its bytes at once: mapped, or in memory.
+    /// All its bytes: mapped, or in memory.
     Bytes(Mapped),
-    /// A file, read piece by piece.
+    /// A file that is read in blocks.
     File(FileSource<File>),
 }
 
-/// Does something with any source: what differs between bytes and a file is only its type.
+/// A function over any type of source.
 pub(crate) trait WithSource {
     type Output;
     fn with<S: Source>(self, source: S) -> Self::Output;
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`, to be read in any order; what is packed is unpacked.
+    /// Opens a file, or standard input for `-`, for reading in any order, and unpacks it if necessary.
     ///
     /// # Errors
-    /// When there is no such file, it may not be read, or cannot be unpacked.
+    /// When the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
         let name = display(path);
         if is_stdin(path) {
@@ -57,31 +58,31 @@ impl Input {
         }
         let mut file = open_file(path)?;
         if !file.metadata().is_ok_and(|m| m.is_file()) {
-            // A named pipe has no end to look for: it is read as standard input is.
+            // A named pipe cannot seek: it is read like standard input.
             return Self::streamed(unpacked(file, &name, args)?, &name, args);
         }
-        let failure = |e: io::Error| Failure::new(&name, e.to_string());
+        let failure = |e: io::Error| Failure::io(&name, &e);
         let mut head = Vec::new();
         (&mut file).take(HEAD as u64).read_to_end(&mut head).map_err(failure)?;
         file.seek(SeekFrom::Start(0)).map_err(failure)?;
         let packing = Packing::of(&head);
-        has_members(packing, &name, args)?;
+        check_member(packing, &name, args)?;
         match packing {
             Some(packing) => {
                 let (spooled, from) = unpack::file(file, packing, &name, args)?;
-                Self::spooled(spooled, &name, args)?.expected(&name, Some(&from))
+                Self::spooled(spooled, &name, args)?.ensure_trace(&name, Some(&from))
             }
             None => {
-                refuse_others(&name, &head)?;
+                reject_other_formats(&name, &head)?;
                 Self::plain(file, &name, args)
             }
         }
     }
 
-    /// A file that is not packed.
+    /// Opens a file that is not packed.
     fn plain(file: File, name: &str, args: &InputArgs) -> Result<Self, Failure> {
         if args.no_mmap {
-            FileSource::new(file).map(Input::File).map_err(|e| Failure::new(name, e.to_string()))
+            FileSource::new(file).map(Input::File).map_err(|e| Failure::io(name, &e))
         } else {
             Mapped::new(&file, name).map(Input::Bytes)
         }
@@ -89,16 +90,16 @@ impl Input {
 
     fn streamed(stream: Stream, name: &str, args: &InputArgs) -> Result<Self, Failure> {
         let Stream { reader, from, .. } = stream;
-        Self::spooled(unpack::spool(reader, name)?, name, args)?.expected(name, from.as_deref())
+        Self::spooled(unpack::spool(reader, name)?, name, args)?.ensure_trace(name, from.as_deref())
     }
 
-    /// What was unpacked, if a trace can be read from it at all: here it is known what it was unpacked from.
-    fn expected(mut self, name: &str, from: Option<&str>) -> Result<Self, Failure> {
+    /// Checks that unpacked input is a trace. Only here its error can name what it was unpacked from.
+    fn ensure_trace(mut self, name: &str, from: Option<&str>) -> Result<Self, Failure> {
         if from.is_none() {
             return Ok(self);
         }
         let head = self.head();
-        refuse_others(name, &head).map_err(|failure| failure.unpacked(from))?;
+        reject_other_formats(name, &head).map_err(|failure| failure.unpacked(from))?;
         if let Err(error) = FileOrder::open(self.any(), &Options::salvage()) {
             return Err(not_a_trace(name, &error, &head).unpacked(from));
         }
@@ -113,7 +114,7 @@ impl Input {
         }
     }
 
-    /// Hands the bytes to `f`.
+    /// Calls `f` with the source.
     pub fn with<F: WithSource>(self, f: F) -> F::Output {
         match self {
             Input::Bytes(mapped) => f.with(mapped.bytes()),
@@ -121,7 +122,7 @@ impl Input {
         }
     }
 
-    /// The bytes, for tools that read several inputs at once.
+    /// The source, for commands that read several inputs at once.
     pub fn any(&mut self) -> AnySource<'_> {
         match self {
             Input::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
@@ -129,7 +130,7 @@ impl Input {
         }
     }
 
-    /// The first bytes, for telling what it is.
+    /// The first bytes, to recognize the type of the file.
     pub fn head(&mut self) -> Vec<u8> {
         head(&mut self.any())
     }
@@ -140,22 +141,22 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// How a file is called in messages and reports.
+/// The name of a file in messages and reports.
 pub(crate) fn display(path: &Path) -> String {
     if is_stdin(path) { STDIN.to_owned() } else { path.display().to_string() }
 }
 
-/// An input as it comes.
+/// An input that is read front to back.
 pub(crate) struct Stream {
     /// Its bytes, unpacked.
     pub reader: Box<dyn Read>,
-    /// The first of them, for telling what it is.
+    /// The first of them, to recognize the type of the file.
     pub head: Vec<u8>,
-    /// What they are unpacked from, in words.
+    /// What they were unpacked from, in words.
     pub from: Option<String>,
 }
 
-/// Standard input as it comes, unpacked, for reading in file order.
+/// Standard input, unpacked, for reading front to back.
 ///
 /// # Errors
 /// When it cannot be read or unpacked.
@@ -163,33 +164,33 @@ pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
     unpacked(io::stdin().lock(), STDIN, args)
 }
 
-/// A stream, unpacked if it is packed.
+/// A stream, unpacked if necessary.
 fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result<Stream, Failure> {
     let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| match e.kind() {
         io::ErrorKind::IsADirectory => {
             Failure::new(name, "is a directory").hint("name the .etl files in it")
         }
-        _ => Failure::new(name, e.to_string()),
+        _ => Failure::io(name, &e),
     })?;
     let packing = Packing::of(&head);
-    has_members(packing, name, args)?;
+    check_member(packing, name, args)?;
     let Some(packing) = packing else {
-        refuse_others(name, &head)?;
+        reject_other_formats(name, &head)?;
         return Ok(Stream { reader: Box::new(stream), head, from: None });
     };
     let (stream, from) = unpack::pipe(stream, packing, name, args)?;
     let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| unpack::failure(name, &e))?;
-    refuse_others(name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
+    reject_other_formats(name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
     Ok(Stream { reader: Box::new(stream), head, from: Some(from) })
 }
 
-/// Whether `--member` can be obeyed, if it was given.
-fn has_members(packing: Option<Packing>, name: &str, args: &InputArgs) -> Result<(), Failure> {
+/// Checks that `--member` was given for a ZIP archive only.
+fn check_member(packing: Option<Packing>, name: &str, args: &InputArgs) -> Result<(), Failure> {
     if args.member.is_none() || packing == Some(Packing::Zip) {
         return Ok(());
     }
-    Err(Failure::new(name, "--member names a file of a ZIP archive, and this is none")
-        .hint("leave --member out"))
+    Err(Failure::new(name, "--member needs a ZIP archive, and this is not one")
+        .hint("omit --member"))
 }
 
 /// Opens a file for reading.
@@ -197,23 +198,23 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     let name = display(path);
     let pattern = name.contains(['*', '?']);
     let failure = |e: io::Error| match e.kind() {
-        // Windows has no names with these, and says that.
+        // Windows reports a pattern as an invalid name.
         kind if kind == io::ErrorKind::NotFound
             || (pattern && kind == io::ErrorKind::InvalidFilename) =>
         {
             let hint = if pattern {
-                "no name matches this pattern, or it is quoted: `ls` shows what is there"
+                "no file matches this pattern, or it is quoted; `ls` lists the files"
             } else {
-                "names count from the directory you are in; `-` reads standard input"
+                "check the name; it is relative to the current directory. `-` reads standard input"
             };
-            Failure::new(&name, "there is no such file").hint(hint)
+            Failure::new(&name, "file not found").hint(hint)
         }
         io::ErrorKind::PermissionDenied => {
-            Failure::new(&name, "you may not read this file").hint("check its permissions")
+            Failure::new(&name, "permission denied").hint("check the permissions of the file")
         }
-        _ => Failure::new(&name, e.to_string()),
+        _ => Failure::io(&name, &e),
     };
-    // On Windows a directory cannot be opened at all.
+    // Windows cannot open a directory at all.
     if path.is_dir() {
         return Err(Failure::new(&name, "is a directory").hint("name the .etl files in it"));
     }
@@ -230,24 +231,24 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// All bytes of a file that is no trace, or of standard input for `-`.
+/// All bytes of a file, or of standard input for `-`.
 ///
 /// # Errors
-/// When there is no such file, or it may not be read.
+/// When the file does not exist or cannot be read.
 pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match is_stdin(path) {
         true => io::stdin().lock().read_to_end(&mut bytes),
         false => open_file(path)?.read_to_end(&mut bytes),
     };
-    read.map_err(|e| Failure::new(display(path), e.to_string()))?;
+    read.map_err(|e| Failure::io(display(path), &e))?;
     Ok(bytes)
 }
 
-/// The text of a file that is no trace, but `kind`: a script, settings, a list.
+/// The text of a file of `kind`: a script, settings, a list.
 ///
 /// # Errors
-/// As [`read_all`]; when it is something else that is known, or no text.
+/// As [`read_all`]; when the file has another format, or is not UTF-8.
 pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
     String::from_utf8(read_all(path)?).map_err(|error| {
         let bytes = error.as_bytes();
@@ -256,14 +257,14 @@ pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
         } else {
             match what(bytes.get(..HEAD).unwrap_or(bytes)) {
                 Some(what) => format!("this is {what}, not {kind}"),
-                None => "this is no text in UTF-8".to_owned(),
+                None => "this is not UTF-8 text".to_owned(),
             }
         };
         Failure::new(display(path), message)
     })
 }
 
-/// The first bytes of a source, for telling what it is.
+/// The first bytes of a source, to recognize the type of the file.
 pub(crate) fn head<S: Source>(source: &mut S) -> Vec<u8> {
     let mut block = S::Block::default();
     match source.read(0, HEAD, &mut block) {

@@ -1,4 +1,4 @@
-//! What a file is that is no trace, and what to do with it.
+//! Recognizes files that are not traces, and says what to do with them.
 
 use etl_format::constants::BUFFER_HEADER_SIZE;
 
@@ -6,28 +6,34 @@ use crate::error::Failure;
 
 use super::unpack;
 
-/// The failure of opening bytes as a trace: names what they are instead, where that shows.
+/// The failure of opening bytes as a trace: names their format, if it is a known one.
 pub(crate) fn not_a_trace(path: &str, error: &etl_format::Error, head: &[u8]) -> Failure {
     if let etl_format::ErrorKind::Io(error) = &error.kind {
         return unpack::failure(path, error);
     }
     let failure = Failure::trace(path, error);
-    match of_ours(path, head).or_else(|| sniff(head)) {
+    match own_format(path, head).or_else(|| sniff(head)) {
         Some(named) => other(path, named),
         None => match error.code() {
             "not-etl" if head.is_empty() => Failure::new(path, "this file is empty")
-                .hint("was the recording stopped, and copied?"),
+                .hint("stop the recording before copying its file, and copy it again"),
             "not-etl" => failure
-                .hint("an .etl trace begins with a buffer whose first record is the header event"),
-            "truncated" | "invalid" => failure
-                .hint("nothing of a trace can be read from it: was the whole of the file copied?"),
+                .hint("an .etl trace starts with a buffer whose first record is the header event"),
+            "truncated" | "invalid" => {
+                failure.hint("no part of it can be read: copy the file again, it may be incomplete")
+            }
             _ => failure,
         },
     }
 }
 
-/// The failure of a tool that needs a sound trace: what to do about a damaged one.
-pub(crate) fn not_sound(path: &str, error: &etl_format::Error, head: &[u8], hint: &str) -> Failure {
+/// The failure of a command that needs an intact trace: `hint` says what to do with a damaged one.
+pub(crate) fn not_intact(
+    path: &str,
+    error: &etl_format::Error,
+    head: &[u8],
+    hint: &str,
+) -> Failure {
     match error.code() {
         "truncated" | "invalid" | "compression" if sniff(head).is_none() => {
             Failure::trace(path, error).hint(hint)
@@ -36,26 +42,27 @@ pub(crate) fn not_sound(path: &str, error: &etl_format::Error, head: &[u8], hint
     }
 }
 
-/// The failure of reading on where every fault ends the reading, because the user said so.
-pub(crate) fn not_whole(path: &str, error: &etl_format::Error, head: &[u8]) -> Failure {
-    not_sound(path, error, head, "without --strict, what is left of a damaged trace is read")
+/// The failure of reading a damaged trace with `--strict`.
+pub(crate) fn strict_failure(path: &str, error: &etl_format::Error, head: &[u8]) -> Failure {
+    not_intact(path, error, head, "omit --strict to read the intact parts of a damaged trace")
 }
 
-/// What a file is called that begins so, where that shows.
+/// The format of a file with these first bytes, if it is a known one.
 pub(crate) fn what(head: &[u8]) -> Option<&'static str> {
     sniff(head).map(|(what, _)| what)
 }
 
-/// What a format is called, and what to do with it.
+/// The name of a format, and what to do with such a file.
 type Named = (&'static str, &'static str);
 
 const CAPTURE: Named = ("a packet capture (.pcap)", "Wireshark and tcpdump read it");
-const TWICE: &str = "it is packed twice, or cannot be unpacked here: unpack it once by hand";
-const PACKED: &str = "unpack it first; .etl.zip, .gz and .zst are read as they are";
+const TWICE: &str =
+    "it is packed twice, or in a variant that is not supported: unpack it with its own tool";
+const PACKED: &str = "unpack it first; only .etl.zip, .gz and .zst are unpacked automatically";
 const DUMP: Named = ("a memory dump (.dmp)", "WinDbg and dotnet-dump read it");
-const PROGRAM: &str = "name the .etl file that was recorded of it";
+const PROGRAM: &str = "name the .etl file that was recorded for it";
 
-/// Formats that are often taken for traces, by where their magic number stands and what it is.
+/// Formats that are often mistaken for traces: offset and bytes of the magic number.
 const KNOWN: [(usize, &[u8], Named); 44] = [
     (0, b"ElfFile\0", ("a Windows event log (.evtx)", "wevtutil and evtx_dump read it")),
     (4, b"LfLe", ("an old Windows event log (.evt)", "wevtutil epl converts it to .evtx")),
@@ -64,8 +71,8 @@ const KNOWN: [(usize, &[u8], Named); 44] = [
         4,
         b"!FastSerialization.1",
         (
-            "a file of PerfView's (.etlx, .gcdump) or an old .nettrace",
-            "name the .etl it was made of",
+            "a PerfView file (.etlx, .gcdump) or an old .nettrace",
+            "name the .etl file that it was made from",
         ),
     ),
     (0, b"PK\x03\x04", ("a ZIP archive", TWICE)),
@@ -111,52 +118,52 @@ const KNOWN: [(usize, &[u8], Named); 44] = [
     (0, b"MZ", ("a Windows program or library (PE)", PROGRAM)),
 ];
 
-/// The failure of bytes that begin with the magic number of another format, and not as a trace does: a trace that
-/// an archive or a memory dump holds is not taken for a damaged one whose beginning is lost.
+/// Rejects bytes that start with the magic number of another format. Without this, an archive or a
+/// memory dump that contains a trace would be read as a trace whose first part is damaged.
 ///
 /// # Errors
-/// When it is so.
-pub(crate) fn refuse_others(name: &str, head: &[u8]) -> Result<(), Failure> {
-    match known(head).filter(|_| !begins_a_trace(head) && !perhaps_text(head)) {
+/// When the bytes have another format.
+pub(crate) fn reject_other_formats(name: &str, head: &[u8]) -> Result<(), Failure> {
+    match known(head).filter(|_| !starts_like_trace(head) && !may_be_text(head)) {
         Some(named) => Err(other(name, named)),
         None => Ok(()),
     }
 }
 
-/// What binary file this is where a text is wanted; a trace among others.
-pub(crate) fn no_text(head: &[u8]) -> Option<&'static str> {
-    if begins_a_trace(head) {
+/// The binary format of a file that should be text.
+pub(crate) fn binary_format(head: &[u8]) -> Option<&'static str> {
+    if starts_like_trace(head) {
         return Some("an .etl trace");
     }
-    known(head).filter(|_| !perhaps_text(head)).map(|(what, _)| what)
+    known(head).filter(|_| !may_be_text(head)).map(|(what, _)| what)
 }
 
-/// Text that belongs to a trace or makes one.
-fn of_ours(path: &str, head: &[u8]) -> Option<Named> {
+/// The text formats of this project.
+fn own_format(path: &str, head: &[u8]) -> Option<Named> {
     text(head)?;
     if path.ends_with(".kdl") {
-        return Some(("a scenario (.kdl)", "`etlkit synth` makes traces of it"));
+        return Some(("a scenario (.kdl)", "`etlkit synth` writes its traces"));
     }
     let truth = head.starts_with(br#"{"kind":"truth""#);
     truth.then_some((
         "the truth of a scenario",
-        "name the trace beside it; `etlverify --truth` holds a report against it",
+        "name the trace in the same directory; `etlverify --truth` reads this file",
     ))
 }
 
-/// Whether the marker of a header event stands where that of every trace does: such bytes are one, whatever is
-/// in front of it.
-fn begins_a_trace(head: &[u8]) -> bool {
+/// Whether the first record has the marker of a header event: such bytes are a trace, whatever its
+/// buffer header looks like.
+fn starts_like_trace(head: &[u8]) -> bool {
     let marker = head.get(BUFFER_HEADER_SIZE..).and_then(|event| event.first_chunk::<4>());
     matches!(marker, Some([_, 0, 1 | 2, 0xc0]))
 }
 
-/// The failure of a file that is something else.
+/// The failure of a file of another format.
 fn other(name: &str, (what, next): Named) -> Failure {
     Failure::new(name, format!("this is {what}, not an .etl trace")).hint(next)
 }
 
-/// What the bytes at the beginning of a file are, by its magic number.
+/// The format with this magic number.
 fn known(head: &[u8]) -> Option<Named> {
     KNOWN.iter().find(|(at, magic, _)| is(head, *at, magic)).map(|(_, _, named)| *named)
 }
@@ -165,20 +172,20 @@ fn is(head: &[u8], at: usize, magic: &[u8]) -> bool {
     head.get(at..).is_some_and(|rest| rest.starts_with(magic))
 }
 
-/// Plain text may begin with any letters.
-fn perhaps_text(head: &[u8]) -> bool {
+/// Plain text may start with the letters of a magic number.
+fn may_be_text(head: &[u8]) -> bool {
     let letters = [&b"MZ"[..], b"BZh", b"MDMP", b"PML_", b"PAGEDU", b"regf", b"GMBU", b"MSCF"];
     letters.iter().any(|letters| is(head, 0, letters)) && text(head).is_some()
 }
 
-/// What the bytes at the beginning of a file are, where that shows.
+/// The format of a file with these first bytes.
 fn sniff(head: &[u8]) -> Option<Named> {
-    if perhaps_text(head) { text(head) } else { known(head).or_else(|| text(head)) }
+    if may_be_text(head) { text(head) } else { known(head).or_else(|| text(head)) }
 }
 
-/// Text is told by having nothing else in it.
+/// Recognizes text: it contains no other bytes.
 fn text(head: &[u8]) -> Option<Named> {
-    const NEXT: &str = "a trace is binary; what tracerpt wrote of one cannot be read back";
+    const NEXT: &str = "an .etl trace is binary; output of tracerpt cannot be converted back";
     let plain = |b: u8| matches!(b, b'\t' | b'\n' | b'\r' | 0x0c | b' '..=b'~' | 0x80..);
     let pairs = head.as_chunks::<2>().0;
     let wide = |zero: usize, other: usize| {
@@ -190,7 +197,7 @@ fn text(head: &[u8]) -> Option<Named> {
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") || wide(1, 0) || wide(0, 1) {
         return Some(("UTF-16 text", NEXT));
     }
-    // The last character may be cut.
+    // The last character may be incomplete.
     let utf8 = match core::str::from_utf8(head) {
         Ok(_) => true,
         Err(e) => e.error_len().is_none(),
@@ -211,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_trace_is_told_by_its_first_bytes() {
+    fn sniff_recognizes_formats_by_their_first_bytes() {
         for (head, what) in [
             (&b"ElfFile\0 and more"[..], "a Windows event log (.evtx)"),
             (b"Nettrace\x14\0\0\0!", "an EventPipe trace (.nettrace)"),
@@ -235,7 +242,7 @@ mod tests {
             (b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0", "debug symbols (.pdb)"),
             (
                 b"\x14\0\0\0!FastSerialization.1",
-                "a file of PerfView's (.etlx, .gcdump) or an old .nettrace",
+                "a PerfView file (.etlx, .gcdump) or an old .nettrace",
             ),
             (b"SQLite format 3\0\x10", "an SQLite database"),
             (b"MDMP is text here", "text"),
@@ -254,7 +261,7 @@ mod tests {
         ] {
             assert_eq!(sniff(head).map(|(what, _)| what), Some(what), "{head:x?}");
         }
-        // The beginnings of traces, whole or not, and of nothing in particular.
+        // Starts of traces, and unknown bytes.
         for head in [&b"\0\x10\0\0\x48\0\0\0"[..], b"\0\0\x01\0", b"", b"\xff\xff\xff\xff\x01"] {
             assert_eq!(sniff(head), None, "{head:x?}");
         }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// What a tool said and how it ended.
-pub struct Said {
+pub struct CommandOutput {
     pub out: String,
     pub err: String,
     pub code: i32,
 }
 
-impl From<Output> for Said {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
-        Said {
+        CommandOutput {
             out: String::from_utf8(output.stdout).unwrap(),
             err: String::from_utf8(output.stderr).unwrap(),
             code: output.status.code().unwrap(),
@@ -22,17 +22,17 @@ impl From<Output> for Said {
 }
 
 /// Runs `etlkit` in a directory, so that file names in its output are short.
-pub fn etlkit(directory: &Path, args: &[&str]) -> Said {
+pub fn etlkit(directory: &Path, args: &[&str]) -> CommandOutput {
     run(env!("CARGO_BIN_EXE_etlkit"), directory, args, None)
 }
 
 /// Runs `etlverify`.
-pub fn etlverify(directory: &Path, args: &[&str]) -> Said {
+pub fn etlverify(directory: &Path, args: &[&str]) -> CommandOutput {
     run(env!("CARGO_BIN_EXE_etlverify"), directory, args, None)
 }
 
 /// Runs `etlkit` with bytes on standard input.
-pub fn etlkit_piped(input: &[u8], args: &[&str]) -> Said {
+pub fn etlkit_piped(input: &[u8], args: &[&str]) -> CommandOutput {
     run(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input))
 }
 
@@ -43,7 +43,7 @@ pub fn etlkit_bytes(input: &[u8], args: &[&str]) -> (Vec<u8>, String) {
     (output.stdout, String::from_utf8(output.stderr).unwrap())
 }
 
-fn run(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Said {
+fn run(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> CommandOutput {
     output(tool, directory, args, input).into()
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use etl_schema::render::acts;
-use etlkit::{Said, etlkit_said};
+use etlkit::{CommandOutput, run_captured};
 use flate2::write::GzEncoder;
 
 use super::made::common;
@@ -39,7 +39,7 @@ const PRINTING: [(&[&str], Form); 17] = [
         Form::Csv,
     ),
     (&["dump", "--format", "xml"], Form::Xml),
-    (&["dump", "--format", "xml", "--file-order", "--profile", "documented"], Form::Xml),
+    (&["dump", "--format", "xml", "--file-order", "--event-tables", "documented"], Form::Xml),
     (&["verify", "--no-config"], Form::Text),
     (&["verify", "--no-config", "--format", "json"], Form::Json),
     (&["verify", "--no-config", "--format", "sarif"], Form::Json),
@@ -131,9 +131,9 @@ fn put(bytes: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> Said {
+fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOutput {
     let words = ["etlkit"].iter().chain(command).chain(more).map(OsString::from);
-    let said = etlkit_said(words.chain(files.iter().map(|f| f.as_os_str().to_owned())));
+    let said = run_captured(words.chain(files.iter().map(|f| f.as_os_str().to_owned())));
     assert!(said.code <= 2, "{}", said.code);
     said
 }

@@ -507,7 +507,7 @@ const TYPED: &[&str] = &[
     "\x02--rules",
     "\x03--ignore\ntime,ids\n--window\n9\n--limit\n2\n--format\njson",
     "\x04mask\nruntime\n0x1CCBD\n--level\n4\n--format\njson",
-    "\x04events\nrundown\nmethod\n--profile\ndocumented",
+    "\x04events\nrundown\nmethod\n--event-tables\ndocumented",
     "\x04keywords\nruntime\n0x138",
     "\x04line\nlogman start hci -p \"{8a1f9517-3a8c-4a9e-a018-4f17a200f277}\" 0xffffffffffffffff 0xff -o x.etl -ets",
     "\x04providers\ndotnet",

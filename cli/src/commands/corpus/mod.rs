@@ -1,4 +1,4 @@
-//! `etlkit corpus`: scenarios in a directory, and what comes out of them.
+//! `etlkit corpus`: the scenarios of a directory and their outputs.
 
 mod lock;
 
@@ -14,17 +14,16 @@ use self::lock::{Lock, Outputs, Sum};
 use super::synth;
 use crate::Outcome;
 use crate::error::Failure;
-use crate::escape::Printable;
 use crate::output;
 
 /// Arguments of `etlkit corpus`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-corpus.lock, in the directory of the scripts, holds CRC-32 and size of every output. check builds in
-memory and compares; build compares what it has written, and warns on standard error.
+The file corpus.lock in the directory of the scripts lists CRC-32 and size of every output.
+`corpus check` builds in memory and compares with it; `corpus build` warns if its outputs differ.
 
-Exit codes: 0 fine, 1 check found what is not as corpus.lock says, 2 could not be done: no scenario,
-a mistake in one, or for check no corpus.lock.
+Exit codes: 0 success, 1 `corpus check` found differences, 2 error (no scenario, an invalid script, no
+corpus.lock).
 
 Examples:
   etlkit corpus list
@@ -34,45 +33,45 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     job: Job,
-    /// Directory of the scripts
+    /// Directory of the scenario scripts
     #[arg(long, value_name = "DIR", default_value = "corpus", global = true)]
     corpus: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 enum Job {
-    /// Say what the scenarios are, and what each covers
+    /// List the scenarios, and what each covers
     #[command(after_help = "\
 Examples:
   etlkit corpus list
   etlkit corpus list --corpus my-scenarios")]
     List,
-    /// Make the traces of the scenarios, a directory for each
+    /// Write the traces of the scenarios, each to its own directory
     #[command(after_help = "\
 Examples:
   etlkit corpus build -o out
   etlkit corpus build -o out recipe circular --force")]
     Build {
-        /// Directory for the outputs
+        /// Write the outputs to DIR
         #[arg(short, long, value_name = "DIR")]
-        out: PathBuf,
-        /// Overwrite what is there
+        output: PathBuf,
+        /// Replace existing files
         #[arg(long)]
         force: bool,
-        /// Scenarios by name; all without
+        /// Names of scenarios; all if none is given
         names: Vec<String>,
     },
-    /// Compare what comes out with corpus.lock
+    /// Compare the outputs of the scenarios with corpus.lock
     #[command(after_help = "\
 Examples:
   etlkit corpus check
   etlkit corpus check recipe
   etlkit corpus check --update")]
     Check {
-        /// Write what comes out into corpus.lock
+        /// Update corpus.lock
         #[arg(long)]
         update: bool,
-        /// Scenarios by name; all without
+        /// Names of scenarios; all if none is given
         names: Vec<String>,
     },
 }
@@ -80,25 +79,25 @@ Examples:
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.job {
         Job::List => list(&args.corpus),
-        Job::Build { out, force, names } => build(&args.corpus, out, *force, names),
+        Job::Build { output, force, names } => build(&args.corpus, output, *force, names),
         Job::Check { update, names } => check(&args.corpus, *update, names),
     }
 }
 
-/// The directory of what scripts include: no scenarios.
+/// The directory of included files, which are no scenarios.
 const PARTS: &str = "parts";
 
-/// What to do about a directory that is not the right one.
-const WHERE: &str =
-    "--corpus names the directory of the scenario scripts (.kdl), `corpus` without it";
+/// The hint for a wrong directory.
+const CORPUS_HINT: &str =
+    "--corpus DIR names the directory of the scenario scripts (.kdl); the default is `corpus`";
 
-/// The scripts of a directory and of those in it, or those named, in the order of their names: `recipe`,
-/// `rules/file.damaged`. There is one at least.
+/// The scripts in a directory and its subdirectories, by name (`recipe`, `rules/file.damaged`), in
+/// order; only those in `names`, if any. Returns at least one.
 fn scripts(corpus: &Path, names: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let at = |what: String| Failure::new(corpus.display().to_string(), what).hint(WHERE);
+    let at = |what: String| Failure::new(corpus.display().to_string(), what).hint(CORPUS_HINT);
     let failure = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound => at("there is no such directory".to_owned()),
-        io::ErrorKind::NotADirectory => at("this is no directory".to_owned()),
+        io::ErrorKind::NotFound => at("directory not found".to_owned()),
+        io::ErrorKind::NotADirectory => at("is not a directory".to_owned()),
         _ => at(e.to_string()),
     };
     let mut found = Vec::new();
@@ -118,11 +117,11 @@ fn scripts(corpus: &Path, names: &[String]) -> Result<Vec<(String, PathBuf)>, Fa
         }
     }
     if found.is_empty() {
-        return Err(at("this directory has no scenario scripts (.kdl) in it".to_owned()));
+        return Err(at("contains no scenario scripts (.kdl)".to_owned()));
     }
     found.sort();
     if let Some(unknown) = names.iter().find(|n| found.iter().all(|(name, _)| name != *n)) {
-        return Err(Failure::new(unknown.as_str(), "there is no such scenario")
+        return Err(Failure::new(unknown.as_str(), "unknown scenario")
             .hint("`etlkit corpus list` lists them"));
     }
     found.retain(|(name, _)| names.is_empty() || names.contains(name));
@@ -137,45 +136,43 @@ fn list(corpus: &Path) -> Result<Outcome, Failure> {
         out.push_str(&format!("{:32}   {}\n", "", scenario.covers().join(", ")));
     }
     output::print(&out)?;
-    Ok(Outcome::Fine)
+    Ok(Outcome::Success)
 }
 
 fn build(corpus: &Path, out: &Path, force: bool, names: &[String]) -> Result<Outcome, Failure> {
     let scripts = scripts(corpus, names)?;
-    // Before there is anything that would not be compared.
+    // An unreadable lock is reported before anything is written.
     let lock = Lock::of(corpus)?;
     let mut made = Outputs::new();
     for (name, path) in scripts {
         let scenario = synth::parse(&path, &[], None)?;
         let directory = out.join(&name);
         let store = synth::synthesize(&scenario, &name, &directory, true)?;
-        let mut said = String::new();
+        let mut text = String::new();
         for (file, size) in store.finish(force)? {
             let path = directory.join(&file);
             if lock.is_there() {
-                let sum = Sum::of_file(&path)
-                    .map_err(|e| Failure::new(path.display().to_string(), e.to_string()))?;
+                let sum = Sum::of_file(&path).map_err(|e| Failure::io(path.display(), &e))?;
                 made.insert(format!("{name}/{file}"), sum);
             }
-            said.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
+            text.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
         }
-        output::print(&said)?;
+        output::print(&text)?;
     }
     if lock.is_there() {
         warn(&lock.differences(&made, names));
     }
-    Ok(Outcome::Fine)
+    Ok(Outcome::Success)
 }
 
-/// Says where what was built is not what was built before. It is built all the same: scripts are changed in order to
-/// see what comes of it.
+/// Warns that outputs differ from corpus.lock.
 fn warn(differences: &[String]) {
     for difference in differences {
-        tell!("warning: not as corpus.lock says: {}", Printable(difference));
+        stderr_line!("warning: not as in corpus.lock: {difference}");
     }
     if !differences.is_empty() {
-        tell!(
-            "hint: `etlkit corpus check --update` takes it over; `etlkit corpus check` fails until then"
+        stderr_line!(
+            "hint: `etlkit corpus check` fails until `etlkit corpus check --update` updates the file"
         );
     }
 }
@@ -203,16 +200,16 @@ fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failu
     }
     if update {
         lock.update(&found, names)?;
-        return Ok(Outcome::Fine);
+        return Ok(Outcome::Success);
     }
-    let mut said = String::new();
+    let mut text = String::new();
     for difference in lock.differences(&found, names) {
-        said.push_str(&format!("{}\n", Printable(&difference)));
+        text.push_str(&format!("{difference}\n"));
     }
-    let fine = said.is_empty();
-    if fine {
-        said = format!("{} outputs are as corpus.lock says\n", found.len());
+    let equal = text.is_empty();
+    if equal {
+        text = format!("{} outputs are as in corpus.lock\n", found.len());
     }
-    output::print(&said)?;
-    Ok(if fine { Outcome::Fine } else { Outcome::Findings })
+    output::print(&text)?;
+    Ok(if equal { Outcome::Success } else { Outcome::Findings })
 }

@@ -1,19 +1,20 @@
-//! The differences as JSON: a contract, described in docs/json-diff.md.
+//! The JSON of `etlkit diff`, described in docs/json-diff.md.
 
 use std::collections::BTreeMap;
 
 use etl_format::clock::iso_utc;
-use etl_tools::diff::{Change, Counted, Difference, Event, Summary};
+use etl_tools::diff::{self, Counted, Difference, Event, Summary};
 use serde::Serialize;
 
+use crate::output;
 use etl_schema::providers;
 
-/// Raised when a field changes its meaning or goes away.
+/// Incremented when a field changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Json {
-    differences: Vec<One>,
+    differences: Vec<EventDifference>,
 }
 
 #[derive(Debug, Serialize)]
@@ -26,16 +27,16 @@ struct Report<'a> {
     changed: u64,
     missing: u64,
     extra: u64,
-    header: Vec<Changed>,
+    header: Vec<Change>,
     providers: Vec<Count>,
     counts: Vec<Count>,
-    differences: &'a [One],
+    differences: &'a [EventDifference],
     differences_left_out: u64,
     damaged: [bool; 2],
 }
 
 #[derive(Debug, Serialize)]
-struct Changed {
+struct Change {
     name: String,
     before: Option<String>,
     after: Option<String>,
@@ -43,17 +44,17 @@ struct Changed {
 
 #[derive(Debug, Serialize)]
 struct Count {
-    provider: String,
-    provider_name: Option<String>,
+    provider_guid: String,
+    provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<Which>,
+    event: Option<EventIdentity>,
     before: u64,
     after: u64,
 }
 
-/// Which event of a provider.
+/// An event of a provider.
 #[derive(Debug, Serialize)]
-struct Which {
+struct EventIdentity {
     name: Option<String>,
     hook: Option<u16>,
     id: u16,
@@ -61,41 +62,45 @@ struct Which {
 }
 
 #[derive(Debug, Serialize)]
-struct One {
+struct EventDifference {
     kind: &'static str,
     time: String,
-    provider: String,
-    provider_name: Option<String>,
-    event: Which,
-    /// What differs.
+    provider_guid: String,
+    provider: Option<String>,
+    event: EventIdentity,
+    /// For a changed event: what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<Vec<Changed>>,
-    /// The whole event, where only one side has it.
+    changes: Option<Vec<Change>>,
+    /// For a missing or extra event: all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<BTreeMap<String, String>>,
 }
 
 impl Json {
     pub fn difference(&mut self, difference: &Difference<'_>) {
-        let whole = |event: &Event| {
+        let parts = |event: &Event| {
             let parts = event.parts().iter();
             Some(parts.map(|p| (p.name.to_string(), p.value.clone())).collect())
         };
-        let one = match difference {
-            Difference::Missing(event) => One { parts: whole(event), ..one("missing", event) },
-            Difference::Extra(event) => One { parts: whole(event), ..one("extra", event) },
-            Difference::Changed { before, changes, .. } => {
-                One { changes: Some(changed(changes)), ..one("changed", before) }
+        self.differences.push(match difference {
+            Difference::Missing(event) => {
+                EventDifference { parts: parts(event), ..event_difference("missing", event) }
             }
+            Difference::Extra(event) => {
+                EventDifference { parts: parts(event), ..event_difference("extra", event) }
+            }
+            Difference::Changed { before, changes: all, .. } => EventDifference {
+                changes: Some(changes(all)),
+                ..event_difference("changed", before)
+            },
             _ => return,
-        };
-        self.differences.push(one);
+        });
     }
 
     pub fn finish(self, names: &[String; 2], summary: &Summary) -> String {
         let all = summary.changed + summary.missing + summary.extra;
         let [first, second] = names;
-        let report = Report {
+        output::json(&Report {
             schema_version: SCHEMA_VERSION,
             first,
             second,
@@ -104,27 +109,23 @@ impl Json {
             changed: summary.changed,
             missing: summary.missing,
             extra: summary.extra,
-            header: changed(&summary.header),
+            header: changes(&summary.header),
             providers: summary.providers.iter().map(|c| count(c, false)).collect(),
             counts: summary.counts.iter().map(|c| count(c, true)).collect(),
             differences: &self.differences,
             differences_left_out: all.saturating_sub(self.differences.len() as u64),
             damaged: summary.damage.each_ref().map(|d| !d.is_empty()),
-        };
-        // Strings, numbers and lists only: JSON can hold all of it.
-        let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
-        text.push('\n');
-        text
+        })
     }
 }
 
-fn one(kind: &'static str, event: &Event) -> One {
-    One {
+fn event_difference(kind: &'static str, event: &Event) -> EventDifference {
+    EventDifference {
         kind,
         time: iso_utc(event.filetime()),
-        provider: event.provider().to_string(),
-        provider_name: super::provider_name(event).map(str::to_owned),
-        event: Which {
+        provider_guid: event.provider().to_string(),
+        provider: super::provider_name(event).map(str::to_owned),
+        event: EventIdentity {
             name: event.name().map(str::to_owned),
             hook: event.hook(),
             id: event.id(),
@@ -135,21 +136,21 @@ fn one(kind: &'static str, event: &Event) -> One {
     }
 }
 
-fn changed(changes: &[Change]) -> Vec<Changed> {
-    let one = |c: &Change| Changed {
+fn changes(all: &[diff::Change]) -> Vec<Change> {
+    let change = |c: &diff::Change| Change {
         name: c.name.clone(),
         before: c.before.clone(),
         after: c.after.clone(),
     };
-    changes.iter().map(one).collect()
+    all.iter().map(change).collect()
 }
 
-fn count(c: &Counted, of_event: bool) -> Count {
+fn count(c: &Counted, with_event: bool) -> Count {
     let known = || providers::name(c.provider).map(str::to_owned);
     Count {
-        provider: c.provider.to_string(),
-        provider_name: c.provider_name.clone().or_else(known),
-        event: of_event.then(|| Which {
+        provider_guid: c.provider.to_string(),
+        provider: c.provider_name.clone().or_else(known),
+        event: with_event.then(|| EventIdentity {
             name: c.name.clone(),
             hook: c.hook,
             id: c.id,

@@ -1,4 +1,4 @@
-//! `etlkit diff`: what differs between two traces.
+//! `etlkit diff`: compares two traces.
 
 mod json;
 mod text;
@@ -9,11 +9,11 @@ use etl_format::read::{Options, Source, Trace};
 use etl_tools::diff::{self, Difference, Event, Ignore, Summary, Which, diff};
 
 use crate::Outcome;
+use crate::diagnostics;
 use crate::error::Failure;
-use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output::{self, ReportFormat};
-use crate::problem;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
 use etl_schema::providers;
@@ -21,42 +21,42 @@ use etl_schema::providers;
 /// Arguments of `etlkit diff`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Events are aligned in time order: first those that are the same, then, between those, events of the
-same identity and time. See docs/json-diff.md for the rule.
+Events are aligned in time order: first equal events, then, between those, events of the same identity
+and time. docs/json-diff.md describes the algorithm.
 
-What --ignore takes:
-  time             times of events, and fields that are times
+Values of --ignore:
+  time             times of events, and fields that contain times
   ids              process and thread ids, of events and in fields
-  addresses        stacks, pointers, and 64-bit fields that hold addresses
-  processor        the processor on which an event was written
+  addresses        stacks, pointers, and 64-bit fields that contain addresses
+  processor        the processor that wrote an event
   activity         activity ids
-  header           the header event; header:NAME one of its fields
-  field:NAME       a field of payloads
-  provider:NAME    the events of a provider: a GUID, or a name
+  header           the header event; header:NAME ignores one of its fields
+  field:NAME       a payload field
+  provider:NAME    the events of a provider, by GUID or name
 
-Exit codes: 0 the same, 1 there are differences, 2 one of the files is not readable.
+Exit codes: 0 no differences, 1 differences, 2 error (one of the files cannot be read).
 
 Examples:
   etlkit diff before.etl after.etl
   etlkit diff monday.etl tuesday.etl --ignore time --ignore ids --ignore addresses --ignore header
   etlkit diff a.etl b.etl --format json | jq '.differences[] | select(.kind == \"missing\")'")]
 pub(crate) struct Args {
-    /// The first trace; `-` reads standard input
+    /// First trace; `-` is standard input
     #[arg(value_name = "A")]
     first: PathBuf,
-    /// The second trace
+    /// Second trace
     #[arg(value_name = "B")]
     second: PathBuf,
-    /// What makes no difference (see below). May be given more than once, or with commas
+    /// Ignore these differences (see below); a list with commas, may be repeated
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// How to print; docs/json-diff.md describes the JSON
+    /// Output format; docs/json-diff.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
-    /// Print this many differences between events; all are counted
+    /// Print at most N changed, missing and extra events; all are counted
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: u64,
-    /// Events of each trace that are laid side by side where the traces part
+    /// Compare up to N events of each trace where the traces differ
     #[arg(long, value_name = "N", default_value_t = diff::Options::default().window,
         value_parser = window)]
     window: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
-/// Windows are held in memory, so there is an end to them.
+/// The events of a window are held in memory, so its size is limited.
 fn window(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 2..=1_000_000) => Ok(n),
@@ -76,16 +76,16 @@ fn window(text: &str) -> Result<usize, String> {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if input::is_stdin(&args.first) && input::is_stdin(&args.second) {
-        return Err(Failure::new("-", "standard input can be only one of the two")
-            .hint("write one of them to a file"));
+        return Err(Failure::new("-", "only one of the two traces can be standard input")
+            .hint("write the other one to a file"));
     }
     let mut ignore = Ignore::default();
     for what in &args.ignore {
         let named = what.strip_prefix("provider:").and_then(providers::by_name);
         let what = named.map_or(what.clone(), |guid| format!("provider:{guid}"));
         ignore.add(&what).map_err(|_| {
-            Failure::new(&what, "cannot be ignored: it is not known")
-                .hint("`etlkit diff --help` lists what can be; an unknown provider by its GUID")
+            Failure::new(&what, "unknown value of --ignore")
+                .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
     let second = Input::open(&args.second, &args.input)?;
@@ -138,13 +138,14 @@ impl<A: Source> WithSource for Both<'_, A> {
             Failure::trace(&names[usize::from(which == Which::Second)], &error)
         })?;
         drop(progress);
-        output::unless_unread(output::print(&render.finish(&names, &summary, args.limit)))?;
+        let text = render.finish(&names, &summary, args.limit);
+        output::ignore_broken_pipe(output::print_colored(&text))?;
         for (name, damage) in names.iter().zip(&summary.damage) {
-            problem::warn(name, damage);
+            diagnostics::warn(name, damage);
         }
-        headless::warn(&names[0], &a);
-        headless::warn(&names[1], &b);
-        Ok(if summary.differs() { Outcome::Findings } else { Outcome::Fine })
+        missing_header::warn_if_missing(&names[0], &a);
+        missing_header::warn_if_missing(&names[1], &b);
+        Ok(if summary.differs() { Outcome::Findings } else { Outcome::Success })
     }
 }
 
@@ -152,7 +153,7 @@ fn open<'s, S: Source>(source: &'s mut S, name: &str) -> Result<Trace<&'s mut S>
     let head = input::head(source);
     let mut trace = Trace::open(source, &Options::salvage())
         .map_err(|e| input::not_a_trace(name, &e, &head))?;
-    headless::something(name, &mut trace)?;
+    missing_header::ensure_records(name, &mut trace)?;
     Ok(trace)
 }
 
@@ -184,7 +185,7 @@ impl Renderer {
     }
 }
 
-/// The provider's name, from the trace or from what is known beforehand.
+/// The name of the provider, from the trace or from the tables.
 fn provider_name(event: &Event) -> Option<&str> {
     event.provider_name().or_else(|| providers::name(event.provider()))
 }

@@ -1,4 +1,4 @@
-//! The differences for people: `-` only in the first trace, `+` only in the second.
+//! The text of `etlkit diff`: `-` only in the first trace, `+` only in the second.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use etl_tools::diff::{Change, Counted, Difference, Event, Summary};
 use similar::{ChangeTag, TextDiff};
 
-use crate::escape::{Printable, line};
+use crate::escape::one_line;
 use etl_schema::providers;
 
 const RED: &str = "\x1b[31m";
@@ -14,8 +14,8 @@ const GREEN: &str = "\x1b[32m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Bytes of one value that are shown.
-const MOST: usize = 400;
+/// Bytes of a value that are shown.
+const MAX_VALUE: usize = 400;
 
 pub(super) struct Text {
     events: String,
@@ -34,8 +34,8 @@ impl Text {
     pub fn difference(&mut self, difference: &Difference<'_>) {
         self.shown += 1;
         match difference {
-            Difference::Missing(event) => self.whole('-', event),
-            Difference::Extra(event) => self.whole('+', event),
+            Difference::Missing(event) => self.event('-', event),
+            Difference::Extra(event) => self.event('+', event),
             Difference::Changed { before, changes, .. } => {
                 let head = self.head(before);
                 let _ = writeln!(self.events, "! {head}");
@@ -51,7 +51,7 @@ impl Text {
     pub fn finish(self, names: &[String; 2], summary: &Summary, limit: u64) -> String {
         let mut out = String::new();
         let [first, second] = names;
-        let _ = writeln!(out, "--- {}\n+++ {}", Printable(first), Printable(second));
+        let _ = writeln!(out, "--- {first}\n+++ {second}");
         if !summary.header.is_empty() {
             out.push_str("\nheader\n");
             for change in &summary.header {
@@ -76,7 +76,7 @@ impl Text {
         out
     }
 
-    fn whole(&mut self, sign: char, event: &Event) {
+    fn event(&mut self, sign: char, event: &Event) {
         let head = self.head(event);
         let fields: Vec<_> = event
             .payload()
@@ -108,7 +108,7 @@ impl Text {
         out
     }
 
-    /// A change as two lines; on a terminal with what differs within them in bold.
+    /// A change as two lines; on a terminal the differing words are bold.
     fn change(&self, indent: &str, change: &Change) -> String {
         let before = change.before.as_deref().map(shown);
         let after = change.after.as_deref().map(shown);
@@ -141,7 +141,7 @@ impl Text {
     }
 }
 
-/// The name of an event, or the numbers that tell it.
+/// The name of an event, or its numbers.
 fn event_name(name: Option<&str>, hook: Option<u16>, id: u16, opcode: u8) -> String {
     match (name, hook) {
         (Some(name), _) => shown(name),
@@ -167,19 +167,10 @@ fn counts(out: &mut String, title: &str, counts: &[Counted]) {
     }
 }
 
-/// Text of a trace: harmless, on one line, and not endless.
+/// Text of a trace on one line, escaped and shortened.
 fn shown(text: &str) -> String {
-    let end = text.floor_char_boundary(MOST);
-    let (head, rest) = text.split_at(end);
-    let mut out = Vec::new();
-    // Values are JSON already, whose backslashes are to stay as they are.
-    for (number, piece) in head.split('\\').enumerate() {
-        if number > 0 {
-            out.push(b'\\');
-        }
-        line(&mut out, piece);
-    }
-    let mut out = String::from_utf8_lossy(&out).into_owned();
+    let (head, rest) = text.split_at(text.floor_char_boundary(MAX_VALUE));
+    let mut out = one_line(head);
     if !rest.is_empty() {
         let _ = write!(out, "... ({} bytes)", text.len());
     }

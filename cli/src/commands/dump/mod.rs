@@ -1,9 +1,9 @@
-//! `etlkit dump`: the events of a trace, in time order.
+//! `etlkit dump`: prints the events of a trace in time order.
 
 mod columns;
 mod facts;
 mod lines;
-mod together;
+mod parallel;
 mod xml;
 
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ use etl_schema::sources::{manifest, tmf};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
-use crate::commands::spec::ProfileArg;
+use crate::commands::spec::EventTables;
+use crate::diagnostics;
 use crate::error::Failure;
 use crate::filter::{Filter, FilterArgs};
-use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output::Output;
-use crate::problem;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
 
@@ -34,7 +34,7 @@ use lines::Lines;
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 fine, 1 the trace is damaged and was dumped as far as possible, 2 not readable.
+Exit codes: 0 success, 1 the trace is damaged and its intact parts were printed, 2 error.
 
 Examples:
   etlkit dump trace.etl --limit 20
@@ -44,35 +44,35 @@ Examples:
   etlkit dump trace.etl --format xml > trace.xml
   cat trace.etl | etlkit dump - --file-order --raw")]
 pub(crate) struct Args {
-    /// The trace; `-` reads standard input
+    /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How to print
+    /// Output format; docs/dump.md describes each
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Print records as they stand in the file; then standard input is read as it comes
+    /// Print records in the order of the file; standard input is then printed while it is read
     #[arg(long)]
     file_order: bool,
     /// Print payloads as hexadecimal digits
     #[arg(long)]
     raw: bool,
-    /// Columns of CSV, in this order: those of the header line, `event`, `message`, `channel`,
-    /// `related_activity`, and names of decoded fields
+    /// Columns of the CSV: names of the default columns, of decoded fields, or `event`, `message`,
+    /// `channel`, `related_activity`
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Stop after this many events
+    /// Stop after N events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Stop at the first fault of the file, with exit code 2
+    /// Stop at the first damage of the file, with exit code 2
     #[arg(long)]
     strict: bool,
-    /// Whose word counts where reference pages and runtimes disagree about the CLR's events
-    #[arg(long, value_enum, default_value_t)]
-    profile: ProfileArg,
-    /// Describe events by this XML instrumentation manifest. May be given more than once
+    /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
+    #[arg(long, value_enum, value_name = "TABLES", default_value_t)]
+    event_tables: EventTables,
+    /// Decode events with this XML instrumentation manifest; may be repeated
     #[arg(long, value_name = "FILE")]
     manifest: Vec<PathBuf>,
-    /// Describe WPP messages by this TMF text. May be given more than once
+    /// Decode WPP messages with this TMF file; may be repeated
     #[arg(long, value_name = "FILE")]
     tmf: Vec<PathBuf>,
     #[command(flatten)]
@@ -85,15 +85,15 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One line per event, for people
+    /// One line per event
     #[default]
     Text,
-    /// One JSON object per line; see docs/dump.md
+    /// One JSON object per line
     #[value(alias = "json")]
     Jsonl,
-    /// Comma-separated values with a header line; see `--columns`
+    /// Comma-separated values with a header line (see --columns)
     Csv,
-    /// A document of the Event schema, as tracerpt and wevtutil write it
+    /// An XML document of the Event schema, as tracerpt and wevtutil write it
     Xml,
 }
 
@@ -111,15 +111,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 fn options(args: &Args) -> Options {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
-    // What is printed cannot be taken back, so the order must be sure before the first line.
+    // Printed lines cannot be reordered: the order has to be known before the first one.
     let threads = args.threads.count();
     Options { mode, order: OrderCheck::Full, threads, ..Options::default() }
 }
 
-/// The failure of opening a trace, or of reading on in it.
+/// The failure of opening or reading a trace.
 fn unreadable(args: &Args, name: &str, error: &Error, head: &[u8]) -> Failure {
     if args.strict {
-        input::not_whole(name, error, head)
+        input::strict_failure(name, error, head)
     } else {
         input::not_a_trace(name, error, head)
     }
@@ -145,7 +145,7 @@ impl WithSource for Dump<'_> {
         }
         match Trace::open(&mut source, &options) {
             Ok(mut trace) => {
-                headless::something(self.name, &mut trace)?;
+                missing_header::ensure_records(self.name, &mut trace)?;
                 self.ordered(&mut trace)
             }
             Err(error) => Err(self.unreadable(Some(error), &mut source)),
@@ -157,19 +157,19 @@ impl Dump<'_> {
     fn unreadable<S: Source>(&self, error: Option<Error>, source: &mut S) -> Failure {
         match error {
             Some(error) => unreadable(self.args, self.name, &error, &input::head(source)),
-            None => Failure::new(self.name, "cannot be read"),
+            None => Failure::new(self.name, "cannot read the trace"),
         }
     }
 
     fn file_order<S: Source>(&self, records: &mut FileOrder<S>) -> Result<Outcome, Failure> {
-        // How much is to come is not known of a pipe.
+        // The size of a pipe is unknown.
         let start = |clock| Printer::new(self.args, &clock, 0);
-        let known = records.header().is_known();
-        let mut printer = if known { Some(start(records.clock())?) } else { None };
+        let has_header = records.header().is_known();
+        let mut printer = if has_header { Some(start(records.clock())?) } else { None };
         while printer.as_ref().is_none_or(Printer::wants_more) {
             match (records.next_record(), &mut printer) {
                 (Ok(Some(record)), Some(printer)) => printer.print(&record)?,
-                // Without a header event times count from the first record.
+                // Without header event, times count from the first record.
                 (Ok(Some(record)), None) => {
                     printer.insert(start(Clock::assumed(record.timestamp()))?).print(&record)?;
                 }
@@ -178,12 +178,14 @@ impl Dump<'_> {
                 (Err(error), None) => return Err(Failure::trace(self.name, &error)),
             }
         }
-        let Some(mut printer) = printer else { return Err(headless::nothing(self.name)) };
+        let Some(mut printer) = printer else {
+            return Err(missing_header::no_records_error(self.name));
+        };
         printer.finish()?;
-        if !known {
-            tell!("warning: {}: {}", crate::escape::Printable(self.name), headless::LOST);
+        if !has_header {
+            missing_header::warn(self.name);
         }
-        Ok(self.complain(records.damage(), &[]))
+        Ok(self.warn(records.damage(), &[]))
     }
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
@@ -199,9 +201,9 @@ impl Dump<'_> {
             Err(error) => return printer.fail(self.name, &error),
         };
         let threads = self.args.threads.count();
-        // Most of the work is writing lines. Where only so many are wanted, they are soon written.
+        // Threads format lines; with a limit there is too little to format.
         let end = if threads > 1 && self.args.limit.is_none() {
-            together::print(&mut records, &mut printer, threads)?
+            parallel::print(&mut records, &mut printer, threads)?
         } else {
             printer.all(&mut records)?
         };
@@ -209,53 +211,53 @@ impl Dump<'_> {
             Some(error) => return printer.fail(self.name, &error),
             None => printer.finish()?,
         }
-        let (report, outcome) = (records.report(), self.complain(records.damage(), &[]));
+        let (report, outcome) = (records.report(), self.warn(records.damage(), &[]));
         if !report.was_in_order() {
-            tell!(
-                "note: {}: not in time order by itself: {} buffers sorted, {} overlaps",
-                crate::escape::Printable(self.name),
+            stderr_line!(
+                "note: {}: the file is not in time order: {} buffers sorted, {} overlaps",
+                self.name,
                 report.sorted_buffers,
                 report.overlaps
             );
         }
-        headless::warn(self.name, trace);
-        self.complain(&[], trace.notes());
+        missing_header::warn_if_missing(self.name, trace);
+        self.warn(&[], trace.notes());
         Ok(outcome)
     }
 
-    /// Tells of damage on standard error.
-    fn complain(&self, damage: &[Damage], notes: &[Note]) -> Outcome {
-        problem::warn(self.name, damage);
-        let name = crate::escape::Printable(self.name);
+    /// Reports damage and losses on standard error.
+    fn warn(&self, damage: &[Damage], notes: &[Note]) -> Outcome {
+        diagnostics::warn(self.name, damage);
         for note in notes {
             if let Note::EventsLost(_) | Note::BuffersLost(_) | Note::Unclosed = note {
-                tell!("note: {name}: {note}");
+                stderr_line!("note: {}: {note}", self.name);
             }
         }
-        if damage.is_empty() { Outcome::Fine } else { Outcome::Findings }
+        if damage.is_empty() { Outcome::Success } else { Outcome::Findings }
     }
 }
 
-/// The columns of CSV.
+/// The columns of the CSV.
 fn columns(args: &Args) -> Result<Columns, Failure> {
     if args.columns.is_empty() {
         return Ok(Columns::default());
     }
     if args.format != Format::Csv {
-        return Err(Failure::new("--columns", "only CSV has columns").hint("add --format csv"));
+        return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
     }
-    Columns::new(&args.columns).map_err(|why| Failure::new("--columns", why))
+    Columns::new(&args.columns).map_err(|message| Failure::new("--columns", message))
 }
 
-/// The tables, and what the files that were named describe.
+/// The schemas of the tables, and of the manifests and TMF files of the user.
 fn store(args: &Args) -> Result<SchemaStore, Failure> {
-    const MANIFEST: &str = "a manifest is the XML that a provider is built from (.man, .xml)";
-    const TMF: &str = "tracepdb makes TMF files from a PDB";
-    let mut store = SchemaStore::default().with_profile(args.profile.into());
+    const MANIFEST: &str =
+        "name an instrumentation manifest: the XML (.man, .xml) that a provider is compiled from";
+    const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
+    let mut store = SchemaStore::default().with_profile(args.event_tables.into());
     let read = |path: &PathBuf, hint: &str| {
         let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
         let name = input::display(path);
-        match input::no_text(&bytes) {
+        match input::binary_format(&bytes) {
             Some(what) => Err(Failure::new(name, format!("this is {what}, not text")).hint(hint)),
             None => Ok((text_of(&bytes), name)),
         }
@@ -270,11 +272,10 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
         let (text, name) = read(path, TMF)?;
         let tmf = tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
         for note in tmf.notes {
-            tell!(
-                "note: {}: line {}: the type {} is not known; its message shows bytes from there on",
-                crate::escape::Printable(&name),
+            stderr_line!(
+                "note: {name}: line {}: unknown type {}; the message shows bytes from there on",
                 note.line,
-                crate::escape::Printable(&note.item)
+                note.item
             );
         }
         store.give(tmf.schemas);
@@ -282,7 +283,7 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
     Ok(store)
 }
 
-/// Text in UTF-8, or in UTF-16 with a byte order mark, as Windows' tools write it.
+/// Text in UTF-8, or in UTF-16 with a byte order mark, as Windows tools write it.
 fn text_of(bytes: &[u8]) -> String {
     let units = |rest: &[u8], from: fn([u8; 2]) -> u16| {
         let units: Vec<_> = rest.as_chunks().0.iter().map(|&unit| from(unit)).collect();
@@ -296,7 +297,7 @@ fn text_of(bytes: &[u8]) -> String {
     }
 }
 
-/// Prints the records that were asked for.
+/// Prints the selected records.
 struct Printer {
     filter: Filter,
     lines: Lines,
@@ -324,7 +325,7 @@ impl Printer {
         })
     }
 
-    /// Reads the trace once for the names of its providers: some tell theirs at the end.
+    /// Reads the whole trace for names of providers: they may be at its end.
     fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>) {
         self.filter.look_ahead(records, &self.lines.store);
     }
@@ -339,12 +340,12 @@ impl Printer {
         self.lines.learn(record);
         if self.lines.line_if(&self.filter, &mut self.out.buffer, record) {
             self.left -= 1;
-            self.out.settle()?;
+            self.out.flush_if_large()?;
         }
         Ok(())
     }
 
-    /// Prints all records that are left, as many as are wanted. Returns what ended the reading.
+    /// Prints the remaining records, up to the limit. Returns the error that ended reading, if any.
     fn all<S: Source>(&mut self, records: &mut Ordered<S>) -> Result<Option<Error>, Failure> {
         while self.wants_more() {
             match records.next_record() {
@@ -360,19 +361,16 @@ impl Printer {
         self.lines.footer(&mut self.out.buffer);
         self.out.flush()?;
         for column in self.lines.columns_without_values() {
-            tell!(
-                "note: no event that was printed has a field {}",
-                crate::escape::Printable(column)
-            );
+            stderr_line!("note: no printed event has a field {column}");
         }
         Ok(())
     }
 
-    /// What was printed so far stands; then the fault.
+    /// Finishes the output, then returns the failure.
     fn fail(&mut self, name: &str, error: &Error) -> Result<Outcome, Failure> {
         self.finish()?;
         Err(if self.strict {
-            input::not_whole(name, error, &[])
+            input::strict_failure(name, error, &[])
         } else {
             Failure::trace(name, error)
         })

@@ -1,4 +1,4 @@
-//! `etlkit info`: what a person wants to know of a trace first.
+//! `etlkit info`: summarizes traces.
 
 mod survey;
 mod text;
@@ -11,8 +11,8 @@ use etl_format::read::{Mode, Options, Source};
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::headless;
 use crate::input::{self, Input, InputArgs, WithSource};
+use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::threads::ThreadArgs;
 
@@ -21,22 +21,21 @@ use survey::Survey;
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 readable, 1 damaged but read as far as possible, 2 not readable; of several files the
-others are told of all the same.
-Lost events and other notes are listed as problems and do not change the exit code.
+Exit codes: 0 success, 1 a trace is damaged and its intact parts were read, 2 a file cannot be read; the
+other files are summarized nevertheless. Lost events are listed as problems and do not change the exit
+code.
 
 Examples:
   etlkit info trace.etl
   etlkit info --format json trace.etl | jq '.events[] | select(.count > 1000)'")]
 pub(crate) struct Args {
-    /// Traces; `-` reads standard input
+    /// Traces to read; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// How to print; JSON is one object, or an array of them for several files, as docs/json-info.md
-    /// describes it
+    /// Output format; the JSON is an object, or an array of them for several files (docs/json-info.md)
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
-    /// Stop at the first fault of the file, with exit code 2
+    /// Stop at the first damage of the file, with exit code 2
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -48,37 +47,37 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut surveys = Vec::new();
     let mut failures = Vec::new();
-    for told in all(args) {
-        match told {
+    for result in all(args) {
+        match result {
             Ok(survey) => surveys.push(survey),
             Err(failure) => failures.push(failure),
         }
     }
     let last = failures.pop();
-    // One file that is no trace does not keep the others from being told of.
+    // An unreadable file does not hide the others.
     if !surveys.is_empty() {
         print(args, &surveys)?;
     }
-    failures.iter().for_each(|failure| tell!("error: {failure}"));
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     match last {
         Some(last) => Err(last),
         None if surveys.iter().any(|s| s.damaged) => Ok(Outcome::Findings),
-        None => Ok(Outcome::Fine),
+        None => Ok(Outcome::Success),
     }
 }
 
-/// Prints what is told of files: a list where several were named.
+/// Prints the surveys: as a list if several files were named.
 fn print(args: &Args, surveys: &[Survey]) -> Result<(), Failure> {
     let several = args.files.len() > 1;
     let text = match (args.format, surveys) {
         (ReportFormat::Json, [one]) if !several => output::json(one),
-        (ReportFormat::Json, many) => output::json(&many),
+        (ReportFormat::Json, many) => output::json(many),
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
     Ok(output::print(&text)?)
 }
 
-/// The surveys of all files, several files at a time, in the order of the files.
+/// The surveys of all files in their order; several files are read at the same time.
 fn all(args: &Args) -> Vec<Result<Survey, Failure>> {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     let threads = args.threads.count();
@@ -97,8 +96,8 @@ fn all(args: &Args) -> Vec<Result<Survey, Failure>> {
                     let Some(file) = args.files.get(at) else { return };
                     let survey = survey(file, options, &args.input);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Some(place) = done.get_mut(at) {
-                        *place = Some(survey);
+                    if let Some(slot) = done.get_mut(at) {
+                        *slot = Some(survey);
                     }
                 }
             });
@@ -115,14 +114,14 @@ fn survey(path: &Path, options: Options, args: &InputArgs) -> Result<Survey, Fai
             let survey = Survey::new(&mut source, &self.0, &self.1).map_err(|e| {
                 let head = input::head(&mut source);
                 match self.1.mode {
-                    Mode::Strict => input::not_whole(&self.0, &e, &head),
+                    Mode::Strict => input::strict_failure(&self.0, &e, &head),
                     Mode::Salvage => input::not_a_trace(&self.0, &e, &head),
                 }
             })?;
             if survey.header || survey.records > 0 {
                 Ok(survey)
             } else {
-                Err(headless::nothing(&self.0))
+                Err(missing_header::no_records_error(&self.0))
             }
         }
     }

@@ -1,18 +1,18 @@
-//! `etlkit info` for people.
+//! The text of `etlkit info`.
 
 use std::fmt::{self, Write};
 
-use crate::escape::Printable;
-use crate::headless;
+use crate::escape::one_line;
+use crate::missing_header;
 use crate::output::size;
 
 use super::survey::Survey;
 
-/// What stands where nobody told a value.
-const NOT_TOLD: &str = "not told";
+/// The text of an unknown value.
+const UNKNOWN: &str = "unknown";
 
-/// Lists longer than this are cut, and say so.
-const MOST: usize = 40;
+/// The longest list that is printed in full.
+const MAX_LISTED: usize = 40;
 
 pub(super) fn render(survey: &Survey) -> String {
     let mut out = String::new();
@@ -22,27 +22,27 @@ pub(super) fn render(survey: &Survey) -> String {
 }
 
 fn write(s: &Survey, out: &mut String) -> fmt::Result {
-    writeln!(out, "{}", Printable(&s.file))?;
-    let mut row = |name: &str, value: &str| writeln!(out, "  {name:<12}{}", Printable(value));
+    writeln!(out, "{}", s.file)?;
+    let mut row = |name: &str, value: &str| writeln!(out, "  {name:<12}{value}");
     if s.header {
         let bits = s.pointer_size.map(|bytes| bytes * 8);
-        let processors = told(s.processors);
-        row("system", &format!("{}, {processors} processors, {}-bit", text(&s.os), told(bits)))?;
+        let processors = value(s.processors);
+        row("system", &format!("{}, {processors} processors, {}-bit", text(&s.os), value(bits)))?;
         let (session, file) = (one_line(text(&s.logger_name)), one_line(text(&s.log_file_name)));
         row("session", &format!("\"{session}\" in {file}"))?;
         let (version, mode) = (text(&s.log_version), text(&s.mode));
-        let dialect = told(s.dialect);
+        let dialect = value(s.dialect);
         row("written by", &format!("{dialect}, log version {version}, mode {mode}"))?;
-        row("clock", &format!("{}, {} ticks a second", text(&s.clock), told(s.perf_freq)))?;
+        row("clock", &format!("{}, {} ticks a second", text(&s.clock), value(s.perf_freq)))?;
         row("start", text(&s.start_time))?;
-        row("end", s.end_time.as_deref().unwrap_or("not told: the session was not closed"))?;
+        row("end", s.end_time.as_deref().unwrap_or("unknown: the session was not closed"))?;
     } else {
-        row("header", headless::LOST)?;
+        row("header", missing_header::MESSAGE)?;
         for name in ["system", "session", "written by", "clock", "start", "end"] {
-            row(name, NOT_TOLD)?;
+            row(name, UNKNOWN)?;
         }
         if let Some(seconds) = s.duration_seconds {
-            row("events", &format!("{seconds:.3} s, if its clock ticks so"))?;
+            row("events", &format!("{seconds:.3} s, assuming a clock of 10 MHz"))?;
         }
     }
     if let (Some(first), Some(last), Some(seconds)) =
@@ -65,7 +65,7 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
         (Some(events), Some(buffers)) => {
             row("lost", &format!("{events} events, {buffers} buffers"))?;
         }
-        _ => row("lost", NOT_TOLD)?,
+        _ => row("lost", UNKNOWN)?,
     }
     let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     row("records", &format!("{}: {}", s.records, kinds.join(", ")))?;
@@ -73,7 +73,7 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
     if !s.events.is_empty() {
         writeln!(out, "\n  {:>9}  event", "count")?;
     }
-    for e in s.events.iter().take(MOST) {
+    for e in s.events.iter().take(MAX_LISTED) {
         let provider = e.name.as_deref().unwrap_or(&e.provider);
         let event = e.event.as_deref().map_or_else(String::new, |name| format!("{name} "));
         let task = e.task_name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
@@ -84,13 +84,13 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
                 e.id, e.version, e.opcode, e.task, e.level, e.keyword_hex
             ),
         };
-        writeln!(out, "  {:>9}  {} {what}", e.count, Printable(&one_line(provider)))?;
+        writeln!(out, "  {:>9}  {} {what}", e.count, one_line(provider))?;
     }
     cut(out, s.events.len(), "identities")?;
 
-    for gap in s.gaps.iter().take(MOST) {
+    for gap in s.gaps.iter().take(MAX_LISTED) {
         writeln!(out, "\n  gap of {} buffers from number {}", gap.count, gap.first)?;
-        for span in gap.spans.iter().take(MOST) {
+        for span in gap.spans.iter().take(MAX_LISTED) {
             let from = span.from.as_deref().unwrap_or("the start");
             let to = span.to.as_deref().unwrap_or("the end");
             writeln!(out, "    processor {}: {from} to {to}", span.processor)?;
@@ -101,28 +101,23 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
     if !s.problems.is_empty() {
         writeln!(out, "\n  problems")?;
     }
-    for p in s.problems.iter().take(MOST) {
+    for p in s.problems.iter().take(MAX_LISTED) {
         writeln!(out, "    {p}")?;
     }
     cut(out, s.problems.len(), "problems")
 }
 
 fn text(value: &Option<String>) -> &str {
-    value.as_deref().unwrap_or(NOT_TOLD)
+    value.as_deref().unwrap_or(UNKNOWN)
 }
 
-fn told(value: Option<impl fmt::Display>) -> String {
-    value.map_or_else(|| NOT_TOLD.to_owned(), |value| value.to_string())
+fn value(value: Option<impl fmt::Display>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| value.to_string())
 }
 
 fn cut(out: &mut String, len: usize, what: &str) -> fmt::Result {
-    if len > MOST {
-        writeln!(out, "  ... and {} more {what}; --format json lists all", len - MOST)?;
+    if len > MAX_LISTED {
+        writeln!(out, "  ... and {} more {what}; --format json lists all", len - MAX_LISTED)?;
     }
     Ok(())
-}
-
-/// A name with its line feeds escaped, so that it cannot pretend to be another row.
-fn one_line(text: &str) -> String {
-    text.replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! `etlkit merge`: several traces made one.
+//! `etlkit merge`: merges several traces into one.
 
 mod passes;
 
@@ -14,52 +14,51 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
+use crate::diagnostics::Problem;
 use crate::error::Failure;
-use crate::escape::Printable;
-use crate::headless;
 use crate::input::{self, Input, InputArgs};
+use crate::missing_header;
 use crate::output::{self, ReportFormat};
-use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
 use crate::threads::ThreadArgs;
 
-/// Raised when a field of the report changes its meaning or goes away.
+/// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Arguments of `etlkit merge`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 merged, 1 merged what could be read (--salvage), 2 not merged.
+Traces are merged if they come from one machine and one boot of it. Otherwise the command fails with a
+reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
 
-Traces of one machine and one start of it are merged. Others are refused for a reason with a name,
-and --allow takes the name: see docs/merge.md.
+Exit codes: 0 success, 1 merged the intact parts of damaged traces (--salvage), 2 error.
 
 Examples:
   etlkit merge kernel.etl clr.etl clrRundown.etl -o merged.etl --compress
-  etlkit merge monday.etl tuesday.etl -o both.etl --allow boot
+  etlkit merge monday.etl tuesday.etl -o both.etl --allow-mismatch boot
   etlkit merge *.etl -o merged.etl --format json | jq .inputs")]
 pub(crate) struct Args {
-    /// The traces; `-` reads one of them from standard input
+    /// Traces to merge; one of them may be `-`, standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     sink: SinkArgs,
     #[command(flatten)]
     packing: CompressArgs,
-    /// Merge traces that do not belong together for this reason. May be given more than once
+    /// Merge the traces although they differ in this; may be repeated
     #[arg(long, value_enum, value_name = "REASON")]
-    allow: Vec<Why>,
-    /// Merge what can be read of damaged traces
+    allow_mismatch: Vec<Mismatch>,
+    /// Merge the intact parts of damaged traces
     #[arg(long)]
     salvage: bool,
-    /// Most memory for reading traces at once, in MiB. What takes more is merged in passes, by way of
-    /// temporary files
-    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    /// Memory for reading traces at the same time; traces that need more are merged in several passes,
+    /// with temporary files
+    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = input::byte_size)]
     max_memory: u64,
-    /// How to print the report; docs/merge.md describes the JSON
-    #[arg(long = "format", value_enum, default_value_t)]
-    report: ReportFormat,
+    /// Format of the report; docs/merge.md describes the JSON
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
@@ -67,27 +66,27 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Why {
-    /// Another machine: Windows' version, processors or their speed differ
+enum Mismatch {
+    /// Different machines: Windows version, processors or their speed
     Machine,
-    /// The machine was started anew in between; wall-clock times relate the traces
+    /// Different boots; the traces are aligned by wall-clock time
     Boot,
-    /// A clock that nothing relates to the others; its stamps are taken as they are
+    /// Clocks that cannot be converted; raw timestamps are kept
     Clock,
-    /// Pointers of another width
+    /// Different pointer sizes
     PointerSize,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let names: Vec<String> = args.files.iter().map(|f| input::display(f)).collect();
-    once_each(args)?;
+    check_unique(args)?;
     let mut sink = Sink::create(&args.sink, args.files.iter().map(PathBuf::as_path))?;
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &args.input)).collect::<Result<_, _>>()?;
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
     for (input, name) in inputs.iter_mut().zip(&names).filter(|_| args.salvage) {
-        if headless::is_lost(name, input.any())? {
-            headless::tell(name);
+        if missing_header::is_missing(name, input.any())? {
+            missing_header::warn(name);
         }
     }
     let total = inputs.iter_mut().filter_map(|input| input.any().size()).sum();
@@ -101,14 +100,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     drop(progress);
     let size = sink.size()?;
-    let report = Report::new(&names, &sink, size, &done).render(args.report);
+    let report = Report::new(&names, &sink, size, &done).render(args.format);
     sink.finish(&report)?;
     let damaged = done.inputs.iter().any(|i| !i.damage.is_empty());
-    Ok(if damaged { Outcome::Findings } else { Outcome::Fine })
+    Ok(if damaged { Outcome::Findings } else { Outcome::Success })
 }
 
-/// A file that is named twice would come in twice.
-fn once_each(args: &Args) -> Result<(), Failure> {
+/// Rejects a file that is named twice.
+fn check_unique(args: &Args) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     for file in &args.files {
         let path = match input::is_stdin(file) {
@@ -117,7 +116,7 @@ fn once_each(args: &Args) -> Result<(), Failure> {
         };
         if !seen.insert(path) {
             return Err(Failure::new(input::display(file), "is named twice")
-                .hint("each of its events would be in the merged trace twice"));
+                .hint("name each trace once, or its events occur twice in the merged trace"));
         }
     }
     Ok(())
@@ -125,7 +124,7 @@ fn once_each(args: &Args) -> Result<(), Failure> {
 
 fn options(args: &Args) -> MergeOptions {
     let mode = if args.salvage { Mode::Salvage } else { Mode::Strict };
-    let allows = |why| args.allow.contains(&why);
+    let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     MergeOptions {
         read: Options {
             mode,
@@ -134,14 +133,14 @@ fn options(args: &Args) -> MergeOptions {
             ..Options::default()
         },
         allow: Allow {
-            machine: allows(Why::Machine),
-            boot: allows(Why::Boot),
-            clock: allows(Why::Clock),
-            pointer_size: allows(Why::PointerSize),
+            machine: allows(Mismatch::Machine),
+            boot: allows(Mismatch::Boot),
+            clock: allows(Mismatch::Clock),
+            pointer_size: allows(Mismatch::PointerSize),
         },
         compression: args.packing.chosen(),
         now: None,
-        memory: args.max_memory.saturating_mul(1 << 20),
+        memory: args.max_memory,
     }
 }
 
@@ -159,30 +158,30 @@ fn failure(
             if salvage {
                 return input::not_a_trace(name(*input), error, head);
             }
-            let hint = "the trace is damaged; --salvage merges what can be read, and `etlkit repair` says what cannot";
-            input::not_sound(name(*input), error, head, hint)
+            let hint = "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
+            input::not_intact(name(*input), error, head, hint)
         }
         MergeError::Refused(refusal) => {
             let with = name(refusal.with);
-            let message = format!("does not go with {with}: {}", refusal.reason);
+            let message = format!("cannot be merged with {with}: {}", refusal.reason);
             Failure::new(name(refusal.input), message)
-                .hint(format!("--allow {} merges them all the same", refusal.reason.name()))
+                .hint(format!("--allow-mismatch {} merges them anyway", refusal.reason.name()))
         }
         MergeError::Output(error) => sink.failure(error),
         MergeError::Memory { inputs, needed, most } => {
             let message = format!(
-                "reading them at once takes {} of memory, and {} are allowed",
+                "merging them needs {} of memory, and the limit is {}",
                 output::size(*needed),
                 output::size(*most)
             );
             Failure::new(format!("{inputs} traces"), message)
-                .hint("raise --max-memory: two traces have to be read at once")
+                .hint("raise --max-memory: two traces have to be read at the same time")
         }
         MergeError::NoInput => Failure::new("", error.to_string()),
     }
 }
 
-/// What is told of the work; docs/merge.md describes it.
+/// The report; docs/merge.md describes it.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema_version: u32,
@@ -201,9 +200,9 @@ struct Source<'a> {
     records: u64,
     /// `same` or `converted`.
     clock: &'static str,
-    /// Ticks in a second of the clock that was converted from.
+    /// Ticks per second of the clock that was converted.
     frequency: Option<u64>,
-    damage: Vec<Problem>,
+    problems: Vec<Problem>,
 }
 
 impl<'a> Report<'a> {
@@ -216,7 +215,7 @@ impl<'a> Report<'a> {
                 Relation::Converted { from, .. } => Some(from.frequency),
                 Relation::Same => None,
             },
-            damage: input.damage.iter().map(Problem::damage).collect(),
+            problems: input.damage.iter().map(Problem::damage).collect(),
         });
         Report {
             schema_version: SCHEMA_VERSION,
@@ -235,22 +234,22 @@ impl<'a> Report<'a> {
             return output::json(self);
         }
         let mut out = String::new();
-        // Writing to a string does not fail.
+        // Writing to a String does not fail.
         let _ = writeln!(
             out,
             "{}: {} records in {} buffers, {}",
-            Printable(self.output),
+            self.output,
             self.records,
             self.buffers,
             output::size(self.bytes)
         );
         for input in &self.inputs {
-            let _ = write!(out, "  {}: {} records", Printable(input.file), input.records);
+            let _ = write!(out, "  {}: {} records", input.file, input.records);
             if let Some(frequency) = input.frequency {
                 let _ = write!(out, ", from a clock of {frequency} Hz");
             }
             out.push('\n');
-            for problem in &input.damage {
+            for problem in &input.problems {
                 let _ = writeln!(out, "    {problem}");
             }
         }

@@ -1,8 +1,8 @@
-//! More traces than can be read at once: merged in halves, and the halves merged.
+//! Merges more traces than fit into memory: each half first, then both halves.
 //!
-//! Halves are halved until their buffers fit into the memory that is allowed. Each becomes an unnamed temporary
-//! file, which goes with the process. Records of equal timestamps keep the order in which their traces are named, since a
-//! half holds neighbours.
+//! Halves are split until their buffers fit into the allowed memory. Each becomes an unnamed temporary
+//! file. Records with equal timestamps keep the order of their traces, since each half contains
+//! neighbours.
 
 use std::io;
 
@@ -14,11 +14,11 @@ use etl_format::write::{File, Output};
 
 use crate::input::Input;
 
-/// Merges `inputs` in as many passes as the memory of `options` needs; `watch` sees each record once, as it stands
-/// in its trace.
+/// Merges `inputs` in as many passes as the memory of `options` requires; `watch` is called once for
+/// each record of the inputs.
 ///
 /// # Errors
-/// As [`merge_with`], and those of temporary files as errors of the output. [`MergeError::Memory`] is left for
+/// As [`merge_with`], and those of temporary files as errors of the output. [`MergeError::Memory`] remains for
 /// two traces that do not fit together.
 pub(super) fn merge<O: Output>(
     inputs: &mut [Input],
@@ -34,7 +34,7 @@ pub(super) fn merge<O: Output>(
             let (first, second) = inputs.split_at_mut(middle);
             let (mut a, first) = half(first, 0, options, watch)?;
             let (mut b, second) = half(second, middle, options, watch)?;
-            // What could not be read has been left out, and told, by now.
+            // Damage was skipped and reported in the first pass.
             let options = MergeOptions {
                 read: Options { mode: Mode::default(), ..options.read },
                 ..options.clone()
@@ -46,14 +46,14 @@ pub(super) fn merge<O: Output>(
                 .inputs
                 .iter()
                 .zip([first, second])
-                .flat_map(|(whole, half)| half.into_iter().map(|input| told(input, whole)));
+                .flat_map(|(whole, half)| half.into_iter().map(|input| combined(input, whole)));
             Ok(MergeReport { summary: done.summary, inputs: inputs.collect() })
         }
         Err(error) => Err(error),
     }
 }
 
-/// One half, merged into a file of its own; its traces stand at `base` and behind among all.
+/// Merges one half into a temporary file; `base` is the index of its first trace.
 fn half(
     inputs: &mut [Input],
     base: usize,
@@ -62,27 +62,26 @@ fn half(
 ) -> Result<(FileSource<std::fs::File>, Vec<MergedInput>), MergeError> {
     let output = |e: io::Error| MergeError::Output(etl_format::Error::new(0, e.into()));
     let file = tempfile::tempfile().map_err(output)?;
-    // It is read once and thrown away: packing it would cost more than it saves.
+    // The file is read once: compressing it would cost more than it saves.
     let options = MergeOptions { compression: None, ..options.clone() };
     let done = merge(inputs, || File::new(&file), &options, watch)
         .map_err(|e| moved(e, |index| base + index))?;
     Ok((FileSource::new(file).map_err(output)?, done.inputs))
 }
 
-/// The error with the places of traces among all of them.
-fn moved(error: MergeError, place: impl Fn(usize) -> usize) -> MergeError {
+/// The error with the indices of traces among all inputs.
+fn moved(error: MergeError, index: impl Fn(usize) -> usize) -> MergeError {
     match error {
-        MergeError::Input { input, error } => MergeError::Input { input: place(input), error },
+        MergeError::Input { input, error } => MergeError::Input { input: index(input), error },
         MergeError::Refused(Refusal { input, with, reason }) => {
-            MergeError::Refused(Refusal { input: place(input), with: place(with), reason })
+            MergeError::Refused(Refusal { input: index(input), with: index(with), reason })
         }
         other => other,
     }
 }
 
-/// What became of a trace whose half became part of the whole: its clock is another one if either step
-/// took another one.
-fn told(input: MergedInput, whole: &MergedInput) -> MergedInput {
+/// The result for a trace after both passes: its clock was converted if either pass did so.
+fn combined(input: MergedInput, whole: &MergedInput) -> MergedInput {
     let relation = match input.relation {
         Relation::Same => whole.relation,
         converted @ Relation::Converted { .. } => converted,

@@ -1,4 +1,4 @@
-//! `etlkit spec line`: what a controller's command line asks for, and what it will not give.
+//! `etlkit spec line`: explains command lines of xperf, logman and tracelog.
 
 use std::fmt::{self, Write};
 use std::io::Read;
@@ -13,16 +13,16 @@ use etl_schema::tables::{Provider, Registry, TableEvent};
 use serde_json::{Value, json};
 
 use crate::error::Failure;
-use crate::escape::Printable;
+use crate::escape::one_line;
 
-/// Bytes of standard input that are read at most.
-const MOST: u64 = 1 << 20;
+/// Bytes of standard input that are read.
+const MAX_INPUT: u64 = 1 << 20;
 
 /// Arguments of `etlkit spec line`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Read are lines of xperf, logman and tracelog, with hyphens or a document's dashes, and lists of
-providers alone. Put the line in quotation marks, or give lines on standard input.
+Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and plain
+lists of providers. Quote the line, or write lines to standard input.
 
 Examples:
   etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
@@ -30,23 +30,23 @@ Examples:
   etlkit spec line --events 'Microsoft-Windows-DotNETRuntimeRundown:0x138:5'
   etlkit spec line - < record.cmd")]
 pub(crate) struct LineArgs {
-    /// The command line; - reads lines from standard input
+    /// Command line to explain; `-` reads lines from standard input
     line: String,
-    /// List the events that each provider gives
+    /// List the events that are enabled for each provider
     #[arg(long)]
     events: bool,
 }
 
-/// Text and JSON of the line or lines.
+/// Text and JSON for the line or lines.
 pub(super) fn run(args: &LineArgs) -> Result<(String, Value), Failure> {
     let mut read = Vec::new();
     if args.line == "-" {
         let mut text = String::new();
         let input = std::io::stdin().lock();
         input
-            .take(MOST)
+            .take(MAX_INPUT)
             .read_to_string(&mut text)
-            .map_err(|error| Failure::new("(standard input)", error.to_string()))?;
+            .map_err(|error| Failure::io("(standard input)", &error))?;
         for (number, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             let subject = format!("(standard input), line {}", number.saturating_add(1));
             read.push(parse(&subject, line)?);
@@ -55,15 +55,15 @@ pub(super) fn run(args: &LineArgs) -> Result<(String, Value), Failure> {
         read.push(parse("command line", &args.line)?);
     }
     if read.is_empty() {
-        return Err(Failure::new("(standard input)", "no command line is there")
-            .hint("give one line as an argument, or lines on standard input"));
+        return Err(Failure::new("(standard input)", "contains no command line")
+            .hint("give a line as argument, or write lines to standard input"));
     }
     let mut text = String::new();
     for (n, line) in read.iter().enumerate() {
         if n > 0 {
             text.push('\n');
         }
-        // Writing into a String does not fail.
+        // Writing to a String does not fail.
         let _ = describe(&mut text, line, args.events);
     }
     let json = match &read[..] {
@@ -78,12 +78,12 @@ fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
         let failure = Failure::new(subject, format!("{error}\n{}", marked(line, &error)));
         match &error.hint {
             Some(hint) => failure.hint(hint),
-            None => failure.hint("`etlkit spec line --help` shows lines as they are read"),
+            None => failure.hint("`etlkit spec line --help` shows examples"),
         }
     })
 }
 
-/// The line with the place of a mistake marked under it.
+/// The line, with the position of the error marked below.
 fn marked(line: &str, error: &LineError) -> String {
     let before = line.get(..error.span.start).unwrap_or_default().chars().count();
     let length = line.get(error.span.clone()).unwrap_or_default().chars().count().max(1);
@@ -91,13 +91,8 @@ fn marked(line: &str, error: &LineError) -> String {
     format!("  {line}\n  {}{}", " ".repeat(before), "^".repeat(length))
 }
 
-/// Text on one line, with nothing in it that acts on a terminal.
-fn safe(text: &str) -> String {
-    Printable(text).to_string().replace('\n', "\\n")
-}
-
 fn describe(out: &mut String, line: &CommandLine, events: bool) -> fmt::Result {
-    writeln!(out, "{}", safe(&line.to_string()))?;
+    writeln!(out, "{}", one_line(&line.to_string()))?;
     for action in &line.actions {
         match action {
             Action::Start(s) => session(out, "start session", s, events)?,
@@ -107,41 +102,45 @@ fn describe(out: &mut String, line: &CommandLine, events: bool) -> fmt::Result {
                 if line.tool == Tool::Plain {
                     writeln!(out, "enable providers")?;
                 } else {
-                    writeln!(out, "enable for session {}", safe(session))?;
+                    writeln!(out, "enable for session {}", one_line(session))?;
                 }
                 kernel_flags(out, kernel)?;
                 list(out, providers, events)?;
             }
             Action::Disable { session, providers, kernel } => {
-                writeln!(out, "disable for session {}", safe(session))?;
+                writeln!(out, "disable for session {}", one_line(session))?;
                 kernel_flags(out, kernel)?;
                 for spec in providers {
                     writeln!(out, "  provider  {}", provider_text(&spec.provider))?;
                 }
                 if providers.is_empty() && kernel.is_empty() {
-                    writeln!(out, "  provider  all of them")?;
+                    writeln!(out, "  provider  all")?;
                 }
             }
             Action::CaptureState { session, providers } => {
-                writeln!(out, "ask the providers of session {} for their state", safe(session))?;
+                writeln!(
+                    out,
+                    "capture the state of the providers of session {}",
+                    one_line(session)
+                )?;
                 list(out, providers, events)?;
             }
             Action::SystemRundown { session } => {
-                writeln!(out, "ask the kernel for its state, for session {}", safe(session))?;
+                writeln!(out, "capture the state of the kernel for session {}", one_line(session))?;
             }
             Action::Flush { session, file, .. } => {
-                writeln!(out, "flush the buffers of session {}", safe(session))?;
+                writeln!(out, "flush the buffers of session {}", one_line(session))?;
                 row(out, "file", file.as_deref())?;
             }
-            Action::Stop { session, .. } => writeln!(out, "stop session {}", safe(session))?,
+            Action::Stop { session, .. } => writeln!(out, "stop session {}", one_line(session))?,
             Action::Query { session: Some(session), .. } => {
-                writeln!(out, "ask about session {}", safe(session))?;
+                writeln!(out, "query session {}", one_line(session))?;
             }
-            Action::Query { session: None, .. } => writeln!(out, "ask about all sessions")?,
+            Action::Query { session: None, .. } => writeln!(out, "query all sessions")?,
             Action::Merge { inputs, output, options } => {
-                writeln!(out, "merge into {}", safe(output))?;
+                writeln!(out, "merge into {}", one_line(output))?;
                 if inputs.is_empty() {
-                    writeln!(out, "  from      the files of the sessions that are stopped")?;
+                    writeln!(out, "  from      the files of the stopped sessions")?;
                 }
                 for input in inputs {
                     row(out, "from", Some(input))?;
@@ -157,13 +156,13 @@ fn describe(out: &mut String, line: &CommandLine, events: bool) -> fmt::Result {
 
 fn row(out: &mut String, name: &str, value: Option<&str>) -> fmt::Result {
     match value {
-        Some(value) => writeln!(out, "  {name:<9} {}", safe(value)),
+        Some(value) => writeln!(out, "  {name:<9} {}", one_line(value)),
         None => Ok(()),
     }
 }
 
 fn session(out: &mut String, what: &str, s: &Session, events: bool) -> fmt::Result {
-    writeln!(out, "{what} {}", safe(&s.name))?;
+    writeln!(out, "{what} {}", one_line(&s.name))?;
     row(out, "file", s.file.as_deref())?;
     row(out, "buffers", buffers(s).as_deref())?;
     row(out, "mode", mode(s).as_deref())?;
@@ -196,8 +195,8 @@ fn kernel_flags(out: &mut String, flags: &[String]) -> fmt::Result {
 fn buffers(s: &Session) -> Option<String> {
     let count = match (s.min_buffers, s.max_buffers) {
         (Some(min), Some(max)) => Some(format!("{min} to {max}")),
-        (Some(min), None) => Some(format!("{min} at least")),
-        (None, Some(max)) => Some(format!("{max} at most")),
+        (Some(min), None) => Some(format!("at least {min}")),
+        (None, Some(max)) => Some(format!("at most {max}")),
         (None, None) => None,
     };
     match (s.buffer_kb, count) {
@@ -213,7 +212,7 @@ fn mode(s: &Session) -> Option<String> {
     if let Some(size) = s.max_file {
         let kilobytes = etl_format::constants::LogFileMode::USE_KBYTES_FOR_SIZE.0;
         let unit = if s.modes.0 & kilobytes != 0 { "KB" } else { "MB" };
-        parts.push(format!("{size} {unit} at most"));
+        parts.push(format!("at most {size} {unit}"));
     }
     if s.modes.0 != 0 {
         parts.push(s.modes.to_string());
@@ -246,18 +245,18 @@ fn numbers(numbers: &[impl fmt::Display]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A provider by name and GUID, as far as they are known.
+/// Name and GUID of a provider, as far as they are known.
 fn provider_text(provider: &ProviderRef) -> String {
     let known = known(provider);
     match (provider, known) {
         (_, Some(known)) => format!("{} ({})", known.name, known.guid),
         (ProviderRef::Guid(guid), None) => guid.to_string(),
-        (ProviderRef::Name(name), None) => safe(name),
+        (ProviderRef::Name(name), None) => one_line(name),
         (ProviderRef::Hashed(name), None) => {
             let guid = provider.guid(Registry::builtin()).unwrap_or_default();
-            format!("{} ({guid})", safe(name))
+            format!("{} ({guid})", one_line(name))
         }
-        (ProviderRef::File(file), None) => format!("those that {} lists", safe(file)),
+        (ProviderRef::File(file), None) => format!("the providers listed in {}", one_line(file)),
     }
 }
 
@@ -273,14 +272,14 @@ fn list(out: &mut String, specs: &[ProviderSpec], events: bool) -> fmt::Result {
 fn provider(out: &mut String, spec: &ProviderSpec, events: bool) -> fmt::Result {
     writeln!(out, "  provider  {}", provider_text(&spec.provider))?;
     let enabled = spec.enablement(Registry::builtin());
-    writeln!(out, "    asks for  {}", asked(spec, &enabled))?;
+    writeln!(out, "    enables   {}", enabled_text(spec, &enabled))?;
     if spec.properties.0 != 0 {
         writeln!(out, "    with      {}", spec.properties)?;
     }
     filters(out, spec)?;
     let (Some(provider), Ok(enabled)) = (known(&spec.provider), enabled) else {
         if let Err(name) = spec.enablement(Registry::builtin()) {
-            writeln!(out, "    note      no keyword {} is known here", safe(&name))?;
+            writeln!(out, "    note      unknown keyword {}", one_line(&name))?;
         }
         return Ok(());
     };
@@ -304,14 +303,14 @@ fn provider(out: &mut String, spec: &ProviderSpec, events: bool) -> fmt::Result 
     Ok(())
 }
 
-/// The mask and the level in words.
-fn asked(spec: &ProviderSpec, enabled: &Result<Enablement, String>) -> String {
+/// The mask and the level as text.
+fn enabled_text(spec: &ProviderSpec, enabled: &Result<Enablement, String>) -> String {
     let mut text = match (&spec.keywords, enabled) {
         (None, _) => "all keywords".to_owned(),
         (Some(_), Ok(Enablement { any: 0, .. })) => "all keywords (0x0)".to_owned(),
-        (Some(Keywords::Names(names)), Err(_)) => safe(&names.join(", ")),
+        (Some(Keywords::Names(names)), Err(_)) => one_line(&names.join(", ")),
         (Some(Keywords::Names(names)), Ok(enabled)) => {
-            format!("{} ({:#x})", safe(&names.join(", ")), enabled.any)
+            format!("{} ({:#x})", one_line(&names.join(", ")), enabled.any)
         }
         (Some(Keywords::Mask(mask)), _) => format!("{mask:#x}"),
         (Some(Keywords::Flags(flags)), _) => format!("flags {flags:#x}"),
@@ -345,13 +344,13 @@ fn filters(out: &mut String, spec: &ProviderSpec) -> fmt::Result {
         [("programs", &scope.executables), ("packages", &scope.packages), ("apps", &scope.apps)]
     {
         if !values.is_empty() {
-            writeln!(out, "    {name:<9} {}", safe(&values.join(", ")))?;
+            writeln!(out, "    {name:<9} {}", one_line(&values.join(", ")))?;
         }
     }
     Ok(())
 }
 
-/// What comes of it, with those filters that a mask and a level do not tell of.
+/// The events that are enabled, by mask, level and the other filters.
 fn raised<'a>(explained: &mask::Explanation<'a>, enabled: &Enablement) -> Vec<&'a TableEvent> {
     let admitted = |event: &&TableEvent| {
         let schema = &event.schema;
@@ -387,10 +386,10 @@ fn action_json(action: &Action) -> Value {
             json!({"action": "disable", "session": session, "providers": all(providers), "kernel": kernel})
         }
         Action::CaptureState { session, providers } => {
-            json!({"action": "capture state", "session": session, "providers": all(providers)})
+            json!({"action": "capture_state", "session": session, "providers": all(providers)})
         }
         Action::SystemRundown { session } => {
-            json!({"action": "system rundown", "session": session})
+            json!({"action": "system_rundown", "session": session})
         }
         Action::Flush { session, file, direct } => {
             json!({"action": "flush", "session": session, "file": file, "direct": direct})
@@ -407,6 +406,24 @@ fn action_json(action: &Action) -> Value {
     }
 }
 
+const fn file_mode_code(mode: FileMode) -> &'static str {
+    match mode {
+        FileMode::Sequential => "sequential",
+        FileMode::Circular => "circular",
+        FileMode::Append => "append",
+        FileMode::NewFile => "new_file",
+        FileMode::Buffering => "buffering",
+    }
+}
+
+const fn clock_code(clock: ClockType) -> &'static str {
+    match clock {
+        ClockType::PerfCounter => "qpc",
+        ClockType::SystemTime => "system_time",
+        ClockType::Cycle => "cpu_cycles",
+    }
+}
+
 fn session_json(action: &str, s: &Session) -> Value {
     json!({
         "action": action,
@@ -416,11 +433,11 @@ fn session_json(action: &str, s: &Session) -> Value {
         "buffer_kb": s.buffer_kb,
         "min_buffers": s.min_buffers,
         "max_buffers": s.max_buffers,
-        "file_mode": s.file_mode.map(file_mode),
+        "file_mode": s.file_mode.map(file_mode_code),
         "max_file": s.max_file,
         "log_file_mode": s.log_file_mode().0,
         "flush_seconds": s.flush_seconds,
-        "clock": s.clock.map(clock),
+        "clock": s.clock.map(clock_code),
         "kernel": s.kernel,
         "stack_walk": s.stack_walk,
         "processes": s.processes,
@@ -452,13 +469,13 @@ fn provider_json(spec: &ProviderSpec) -> Value {
             "unnamed": explained.unnamed,
             "remarks": explained.remarks.iter().map(super::mask::remark_json).collect::<Vec<_>>(),
             "events": events.iter().map(|e| json!({
-                "id": super::list::id(e).0, "version": super::list::id(e).1, "symbol": e.schema.name,
+                "id": super::list::id(e).0, "version": super::list::id(e).1, "event": e.schema.name,
             })).collect::<Vec<_>>(),
         })
     });
     json!({
-        "name": described.map(|p| p.name.as_str()).or(name),
-        "guid": spec.provider.guid(Registry::builtin()).map(|guid| guid.to_string()),
+        "provider": described.map(|p| p.name.as_str()).or(name),
+        "provider_guid": spec.provider.guid(Registry::builtin()).map(|guid| guid.to_string()),
         "file": file,
         "match_any": enabled.as_ref().ok().map(|e| e.any),
         "match_all": spec.all,

@@ -1,4 +1,4 @@
-//! Providers, keywords and events.
+//! Lists of providers, keywords and events.
 
 use std::fmt::{self, Write};
 
@@ -19,7 +19,7 @@ pub(super) fn providers(profile: Profile, search: Option<&str>) -> Result<Printe
     };
     let found: Vec<_> = all.chain(classes).filter(|(p, _)| wanted(p)).collect();
     if found.is_empty() {
-        return Err(nothing(search, "no provider or class is called so"));
+        return Err(no_match(search, "no provider or class matches"));
     }
     let lines = text(|out| {
         for (p, kind) in &found {
@@ -31,16 +31,18 @@ pub(super) fn providers(profile: Profile, search: Option<&str>) -> Result<Printe
         .iter()
         .map(|(p, kind)| {
             json!({
-                "name": p.name, "guid": p.guid.to_string(), "kind": kind, "events": p.events.len(),
+                "provider": p.name,
+                "provider_guid": p.guid.to_string(),
+                "kind": kind,
+                "event_count": p.events.len(),
             })
         })
         .collect();
     Ok((lines, json))
 }
 
-fn nothing(search: Option<&str>, message: &str) -> Failure {
-    Failure::new(search.unwrap_or_default(), message)
-        .hint("without a text to search for all are listed")
+fn no_match(search: Option<&str>, message: &str) -> Failure {
+    Failure::new(search.unwrap_or_default(), message).hint("omit the search text to list all")
 }
 
 pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Printed, Failure> {
@@ -52,7 +54,7 @@ pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Prin
     };
     let found: Vec<_> = provider.keywords.iter().filter(|(bit, n)| wanted(*bit, n)).collect();
     if found.is_empty() && search.is_some() {
-        return Err(nothing(search, &format!("no keyword of {} is so", provider.name)));
+        return Err(no_match(search, &format!("no keyword of {} matches", provider.name)));
     }
     let of = |mask: u64| -> Vec<&str> {
         errata().iter().filter(|e| e.is_of_keyword(provider, mask)).map(|e| e.id.as_str()).collect()
@@ -93,7 +95,7 @@ pub(super) fn events(provider: &Provider, search: Option<&str>) -> Result<Printe
     };
     let found: Vec<_> = provider.events.iter().filter(wanted).collect();
     if found.is_empty() {
-        return Err(nothing(search, &format!("no event of {} is called so", provider.name)));
+        return Err(no_match(search, &format!("no event of {} matches", provider.name)));
     }
     let lines = text(|out| {
         for event in &found {
@@ -109,7 +111,7 @@ pub(super) fn events(provider: &Provider, search: Option<&str>) -> Result<Printe
     Ok((lines, found.iter().map(|e| event_json(provider, e)).collect()))
 }
 
-/// A field as people write it: `Values Struct[Count] { Address Pointer, Size UInt64 }`.
+/// A field as text: `Values Struct[Count] { Address Pointer, Size UInt64 }`.
 fn describe(out: &mut String, field: &Field, level: &[Field]) -> fmt::Result {
     let name_at = |field: FieldRef| match field {
         FieldRef::Here(at) | FieldRef::Top(at) => {
@@ -165,7 +167,7 @@ pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent
     }
     let (names, _) = provider.keyword_names(schema.keywords);
     write!(out, "{id:>5} v{version} {}", schema.name)?;
-    // The pages print no tasks and opcodes.
+    // The reference pages define no tasks and opcodes.
     if schema.task.value != 0 || !schema.task.name.is_empty() || schema.opcode.value != 0 {
         write!(
             out,
@@ -189,7 +191,7 @@ pub(super) fn event_json(provider: &Provider, event: &TableEvent) -> Value {
     json!({
         "id": id,
         "version": version,
-        "symbol": schema.name,
+        "event": schema.name,
         "task": schema.task.value,
         "task_name": schema.task.name,
         "opcode": schema.opcode.value,

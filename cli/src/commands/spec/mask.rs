@@ -1,4 +1,4 @@
-//! Masks taken apart.
+//! Explains keyword masks.
 
 use std::fmt::{self, Write};
 
@@ -10,21 +10,14 @@ use super::list::{id, in_brackets};
 use super::{Printed, find, text};
 use crate::error::Failure;
 
-/// A provider with keywords; the kernel's classes have none.
-fn clr(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
+/// A provider with keywords: classes of kernel events have none.
+fn provider_with_keywords(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
     let provider = find(profile, name)?;
-    let has_rules = Registry::profile(profile).provider(provider.guid).is_some();
-    if has_rules {
-        Ok(provider)
-    } else {
-        {
-            Err(Failure::new(
-                name,
-                "this class has no keywords: the kernel goes by flags and groups",
-            )
-            .hint("`etlkit spec providers` says what is a provider"))
-        }
+    if Registry::profile(profile).provider(provider.guid).is_none() {
+        let message = "a class of kernel events has no keywords: it is enabled by kernel flags";
+        return Err(Failure::new(name, message).hint("`etlkit spec providers` lists the providers"));
     }
+    Ok(provider)
 }
 
 pub(super) fn mask(
@@ -33,7 +26,7 @@ pub(super) fn mask(
     mask: u64,
     level: u8,
 ) -> Result<Printed, Failure> {
-    let provider = clr(profile, provider)?;
+    let provider = provider_with_keywords(profile, provider)?;
     let explanation = explain_by(profile, provider, mask, level);
     let lines = text(|out| print(out, provider, mask, level, &explanation));
     Ok((lines, to_json(provider, mask, level, &explanation)))
@@ -58,27 +51,27 @@ fn print(
     }
     let errata = explanation.errata(provider, mask);
     if !errata.is_empty() {
-        writeln!(out, "  errata     {} (`etlkit errata ID` says more)", errata.join(" "))?;
+        writeln!(out, "  errata     {} (`etlkit errata ID` describes one)", errata.join(" "))?;
     }
-    writeln!(out, "  gives      {} events", explanation.raised.len())?;
+    writeln!(out, "  enables    {} events", explanation.raised.len())?;
     for raised in &explanation.raised {
         line(out, raised)?;
     }
     if !explanation.withheld.is_empty() {
         let count = explanation.withheld.len();
-        writeln!(out, "  withholds  {count} events of these keywords, by the rules of the CLR")?;
+        writeln!(out, "  suppresses {count} events of these keywords, by the rules of the CLR")?;
         for withheld in &explanation.withheld {
             let (id, _) = id(withheld.event);
             let how = match withheld.instead {
-                Some(mask) => format!("{mask:#x} gives it"),
-                None => "nothing here gives it".to_owned(),
+                Some(mask) => format!("{mask:#x} enables it"),
+                None => "no mask of this provider enables it".to_owned(),
             };
             writeln!(out, "    {id:>4} {}  {how}", withheld.event.schema.name)?;
         }
     }
     if !explanation.too_verbose.is_empty() {
         let count = explanation.too_verbose.len();
-        writeln!(out, "  hides      {count} events, by its level")?;
+        writeln!(out, "  excludes   {count} events, by its level")?;
         for raised in &explanation.too_verbose {
             line(out, raised)?;
         }
@@ -86,7 +79,7 @@ fn print(
     Ok(())
 }
 
-/// A remark with the mask that it proposes, and its errata.
+/// A remark with the mask that it suggests, and its errata.
 pub(super) fn remark(remark: &Remark) -> String {
     let instead = match remark.instead {
         Some(mask) if !remark.text.contains(&format!("{mask:#x}")) => format!(" (try {mask:#x})"),
@@ -96,7 +89,11 @@ pub(super) fn remark(remark: &Remark) -> String {
 }
 
 pub(super) fn remark_json(remark: &Remark) -> Value {
-    json!({"text": remark.text, "instead": hex(remark.instead), "errata": remark.errata})
+    json!({
+        "message": remark.text,
+        "suggested_mask": hex(remark.instead),
+        "errata": remark.errata,
+    })
 }
 
 fn hex(mask: Option<u64>) -> Option<String> {
@@ -117,7 +114,7 @@ fn line(out: &mut String, raised: &Raised<'_>) -> fmt::Result {
     )
 }
 
-/// The levels of a session at which an event comes.
+/// The levels of a session at which an event is written.
 fn levels(levels: &[u8]) -> String {
     match levels {
         [1, .., 5] => "any level".to_owned(),
@@ -137,7 +134,7 @@ fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Va
         let (id, _) = id(r.event);
         json!({
             "id": id,
-            "symbol": r.event.schema.name,
+            "event": r.event.schema.name,
             "versions": r.versions,
             "levels": r.levels,
             "level": r.event.schema.level.value,
@@ -148,7 +145,7 @@ fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Va
     };
     json!({
         "provider": provider.name,
-        "guid": provider.guid.to_string(),
+        "provider_guid": provider.guid.to_string(),
         "mask": mask,
         "mask_hex": format!("{mask:#x}"),
         "level": level,
@@ -157,9 +154,11 @@ fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Va
         "remarks": e.remarks.iter().map(remark_json).collect::<Vec<_>>(),
         "errata": e.errata(provider, mask),
         "events": e.raised.iter().map(raised).collect::<Vec<_>>(),
-        "withheld": e.withheld.iter().map(|w| json!({
-            "id": id(w.event).0, "symbol": w.event.schema.name, "instead": hex(w.instead),
+        "suppressed": e.withheld.iter().map(|w| json!({
+            "id": id(w.event).0,
+            "event": w.event.schema.name,
+            "suggested_mask": hex(w.instead),
         })).collect::<Vec<_>>(),
-        "hidden": e.too_verbose.iter().map(raised).collect::<Vec<_>>(),
+        "excluded_by_level": e.too_verbose.iter().map(raised).collect::<Vec<_>>(),
     })
 }

@@ -1,4 +1,4 @@
-//! `etlkit spec`: what the tables say.
+//! `etlkit spec`: looks up providers, keywords, events and masks in the tables.
 
 mod line;
 mod list;
@@ -19,14 +19,14 @@ use crate::output::{self, ReportFormat};
 /// Arguments of `etlkit spec`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A provider is named by its name, the end of it (runtime, rundown) or its GUID; the kernel's classes
-of events by theirs (Thread, FileIo).
+A provider is given by its name, the end of its name (runtime, rundown) or its GUID; a class of kernel
+events by its name (Thread, FileIo).
 
 Examples:
   etlkit spec providers
   etlkit spec keywords runtime thread
   etlkit spec events runtime method
-  etlkit spec events rundown method --profile documented
+  etlkit spec events rundown method --event-tables documented
   etlkit spec mask rundown 0xB8
   etlkit spec mask runtime 0x1CCBD --level 4 --format json
   etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
@@ -34,41 +34,41 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
-    /// How to print
+    /// Output format; docs/json-spec.md describes the JSON
     #[arg(long, value_enum, default_value_t, global = true)]
     format: ReportFormat,
-    /// Whose word counts where reference pages and runtimes disagree
-    #[arg(long, value_enum, default_value_t, global = true)]
-    profile: ProfileArg,
+    /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
+    #[arg(long, value_enum, value_name = "TABLES", default_value_t, global = true)]
+    event_tables: EventTables,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum ProfileArg {
-    /// The runtimes', as real traces show it
+pub(crate) enum EventTables {
+    /// As the runtimes write events
     #[default]
     Shipped,
-    /// The reference pages', as printed
+    /// As the reference pages describe events
     Documented,
 }
 
-impl From<ProfileArg> for Profile {
-    fn from(profile: ProfileArg) -> Self {
-        match profile {
-            ProfileArg::Shipped => Profile::Shipped,
-            ProfileArg::Documented => Profile::Documented,
+impl From<EventTables> for Profile {
+    fn from(tables: EventTables) -> Self {
+        match tables {
+            EventTables::Shipped => Profile::Shipped,
+            EventTables::Documented => Profile::Documented,
         }
     }
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the providers and the kernel's classes that are described
+    /// List the providers and kernel event classes in the tables
     #[command(after_help = "\
 Examples:
   etlkit spec providers
   etlkit spec providers dotnet --format json")]
     Providers {
-        /// Only those with this text in their name or GUID
+        /// Show only those with this text in name or GUID
         search: Option<String>,
     },
     /// List the keywords of a provider
@@ -78,9 +78,9 @@ Examples:
   etlkit spec keywords runtime thread
   etlkit spec keywords rundown 0x138")]
     Keywords {
-        /// The provider
+        /// Name, end of the name, or GUID of the provider
         provider: String,
-        /// Only keywords with this text in their name, or with a bit of this mask
+        /// Show only keywords with this text in their name, or with a bit of this mask
         search: Option<String>,
     },
     /// List the events of a provider, with their fields
@@ -88,48 +88,48 @@ Examples:
 Examples:
   etlkit spec events runtime
   etlkit spec events runtime 143
-  etlkit spec events rundown method --profile documented
+  etlkit spec events rundown method --event-tables documented
   etlkit spec events Thread")]
     Events {
-        /// The provider
+        /// Name, end of the name, or GUID of the provider
         provider: String,
-        /// Only events with this id, or with this text in their symbol
+        /// Show only events with this id, or with this text in their name
         search: Option<String>,
     },
-    /// Take a mask apart: its keywords, the events it gives, and what it will not give
+    /// Explain a keyword mask: its keywords, and the events that it enables and does not enable
     #[command(after_help = "\
 Examples:
   etlkit spec mask rundown 0xB8
   etlkit spec mask runtime 0x1CCBD --level 4 --format json")]
     Mask {
-        /// The provider
+        /// Name, end of the name, or GUID of the provider
         provider: String,
-        /// The mask, decimal or 0x and hexadecimal; 0 stands for all keywords
+        /// Keyword mask, decimal or hexadecimal with 0x; 0 means all keywords
         #[arg(value_parser = number::<u64>)]
         mask: u64,
-        /// The level of the session; 0 stands for all levels
+        /// Level of the session; 0 means all levels
         #[arg(long, default_value_t = 5)]
         level: u8,
     },
-    /// Read a command line of xperf, logman or tracelog: what it asks for, and what it will not give
+    /// Explain a command line of xperf, logman or tracelog
     Line(line::LineArgs),
-    /// Print the documents' tables of keyword combinations, computed from the CLR's rules
+    /// Print tables of keyword combinations, computed from the rules of the CLR
     #[command(after_help = "\
 Examples:
   etlkit spec tables
   etlkit spec tables --level 4 --format json")]
     Tables {
-        /// The level of the session; 0 stands for all levels
+        /// Level of the session; 0 means all levels
         #[arg(long, default_value_t = 5)]
         level: u8,
     },
 }
 
-/// What a subcommand prints: for people, and for machines.
+/// The output of a subcommand in both formats.
 type Printed = (String, Value);
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let profile = args.profile.into();
+    let profile = args.event_tables.into();
     let search = |s: &Option<String>| s.as_deref().map(str::to_ascii_lowercase);
     let printed = match &args.what {
         What::Providers { search: s } => list::providers(profile, search(s).as_deref())?,
@@ -146,20 +146,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     print(args.format, &printed)
 }
 
-/// Prints in the format that is asked for.
+/// Prints in the chosen format.
 pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outcome, Failure> {
     match format {
         ReportFormat::Text => output::print(text)?,
-        ReportFormat::Json => {
-            let mut json = serde_json::to_string_pretty(json).unwrap_or_default();
-            json.push('\n');
-            output::print(&json)?;
-        }
+        ReportFormat::Json => output::print(&output::json(json))?,
     }
-    Ok(Outcome::Fine)
+    Ok(Outcome::Success)
 }
 
-/// A provider of the profile's tables, or a class of the kernel's.
+/// A provider of the tables, or a class of kernel events.
 fn find(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
     let class = || {
         let classes = Registry::classic().providers().iter();
@@ -167,12 +163,12 @@ fn find(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
         classes.clone().find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid)
     };
     Registry::profile(profile).find(name).or_else(class).ok_or_else(|| {
-        Failure::new(name, "no provider of this name is described")
-            .hint("`etlkit spec providers` lists those that are")
+        Failure::new(name, "unknown provider")
+            .hint("`etlkit spec providers` lists the providers in the tables")
     })
 }
 
-/// Collects text; writing into a String does not fail.
+/// Collects text; writing to a String does not fail.
 pub(crate) fn text(f: impl FnOnce(&mut String) -> fmt::Result) -> String {
     let mut out = String::new();
     let _ = f(&mut out);

@@ -1,4 +1,4 @@
-//! The documents' tables of keyword combinations.
+//! Tables of keyword combinations.
 
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ fn print(out: &mut String, profile: Profile, level: u8, table: &Table) -> std::f
     }
     for row in &table.rows {
         let mut cells = vec![combination(table, row.mask).join(" + ")];
-        cells.extend(row.cells.iter().map(|cell| said(profile, cell)));
+        cells.extend(row.cells.iter().map(|cell| cell_text(profile, cell)));
         rows.push(cells);
     }
     let columns = table.columns.len() + 1;
@@ -69,8 +69,8 @@ fn print(out: &mut String, profile: Profile, level: u8, table: &Table) -> std::f
     Ok(())
 }
 
-/// What the profile says, and what the other one does where it differs.
-fn said(profile: Profile, cell: &Cell) -> String {
+/// The value of a cell, and the value of the other tables if it differs.
+fn cell_text(profile: Profile, cell: &Cell) -> String {
     let (here, there, other) = match profile {
         Profile::Shipped => (cell.shipped, cell.documented, "documents"),
         Profile::Documented => (cell.documented, cell.shipped, "shipped"),

@@ -10,22 +10,23 @@ use crate::error::Failure;
 use crate::input::InputArgs;
 
 /// Files of an archive that a message lists.
-const MOST: usize = 12;
+const MAX_LISTED: usize = 12;
 
-const FORM: &str = "ZIP archive";
+const FORMAT: &str = "ZIP archive";
 
-/// Hands the name and the bytes of the archive's trace to `f`.
+/// Calls `f` with the name and the bytes of the trace in the archive.
 ///
 /// # Errors
-/// When it holds none or several and none is named, or cannot be read; or those of `f`.
+/// When the archive contains no trace, or several and none is chosen, or cannot be read; or those of
+/// `f`.
 pub(super) fn with_member<R: Read + Seek, T>(
     mut archive: R,
     name: &str,
     args: &InputArgs,
     f: impl FnOnce(&str, &mut dyn Read) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let failure = |e: &ZipError| Failure::new(name, problem(e)).hint(next(e));
-    let size = archive.seek(SeekFrom::End(0)).map_err(|e| Failure::new(name, e.to_string()))?;
+    let failure = |e: &ZipError| Failure::new(name, message(e)).hint(hint(e));
+    let size = archive.seek(SeekFrom::End(0)).map_err(|e| Failure::io(name, &e))?;
     let mut archive = ZipArchive::new(BufReader::new(archive)).map_err(|e| failure(&e))?;
     let names: Vec<String> = (0..archive.len())
         .map(|i| match archive.name_for_index(i) {
@@ -37,10 +38,10 @@ pub(super) fn with_member<R: Read + Seek, T>(
         .map_err(|(what, hint)| Failure::new(name, what).hint(hint))?;
     let member = archive.by_index(chosen).map_err(|e| failure(&e))?;
     let called = names.get(chosen).map_or("", String::as_str);
-    f(called, &mut Guard::new(member, FORM, Count::known(size), args.max_unpacked))
+    f(called, &mut Guard::new(member, FORMAT, Count::known(size), args.max_unpacked))
 }
 
-fn problem(error: &ZipError) -> String {
+fn message(error: &ZipError) -> String {
     match error {
         ZipError::Io(e) => e.to_string(),
         ZipError::UnsupportedArchive(why) if *why == ZipError::PASSWORD_REQUIRED => {
@@ -48,22 +49,26 @@ fn problem(error: &ZipError) -> String {
         }
         ZipError::UnsupportedArchive(why) => format!("this ZIP archive cannot be read: {why}"),
         ZipError::CompressionMethodNotSupported(method) => {
-            format!("the file in the ZIP archive is packed by method {method}, which is not read")
+            format!(
+                "the file in the ZIP archive uses compression method {method}, which is not supported"
+            )
         }
-        _ => "the ZIP archive is damaged or cut off".to_owned(),
+        _ => "the ZIP archive is damaged or truncated".to_owned(),
     }
 }
 
-fn next(error: &ZipError) -> &'static str {
+fn hint(error: &ZipError) -> &'static str {
     match error {
         ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
             "unpack it with its own tool, and name the .etl file"
         }
-        _ => "was the whole of the file copied? its directory stands at its end",
+        _ => {
+            "copy the file again: it may be incomplete, and the directory of an archive is at its end"
+        }
     }
 }
 
-/// The file that is meant.
+/// The index of the file that the user means; else a message and a hint.
 fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, (String, String)> {
     let files = || {
         let files = names.iter().enumerate();
@@ -86,22 +91,22 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, (String, Stri
     match (found.as_slice(), wanted) {
         ([(at, _)], _) => Ok(*at),
         ([], Some(wanted)) => Err((
-            format!("the ZIP archive holds no {wanted}"),
-            format!("it holds {}", list(files().map(|(_, n)| n))),
+            format!("the ZIP archive contains no {wanted}"),
+            format!("it contains {}", list(files().map(|(_, n)| n))),
         )),
         ([], None) => Err((
-            "the ZIP archive holds no .etl file".to_owned(),
+            "the ZIP archive contains no .etl file".to_owned(),
             match files().next() {
                 None => "it is empty".to_owned(),
                 Some(_) => format!(
-                    "it holds {}; --member NAME reads one of them",
+                    "it contains {}; choose one with --member NAME",
                     list(files().map(|(_, n)| n))
                 ),
             },
         )),
         (several, _) => Err((
-            format!("the ZIP archive holds {} traces", several.len()),
-            format!("--member NAME reads one of {}", list(several.iter().map(|(_, n)| *n))),
+            format!("the ZIP archive contains {} traces", several.len()),
+            format!("choose one with --member NAME: {}", list(several.iter().map(|(_, n)| *n))),
         )),
     }
 }
@@ -109,8 +114,9 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, (String, Stri
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut names: Vec<&str> = names.map(String::as_str).collect();
     let all = names.len();
-    names.truncate(MOST);
-    let more = if all > MOST { format!(" and {} more", all - MOST) } else { String::new() };
+    names.truncate(MAX_LISTED);
+    let more =
+        if all > MAX_LISTED { format!(" and {} more", all - MAX_LISTED) } else { String::new() };
     names.join(", ") + &more
 }
 
@@ -124,18 +130,21 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_of_an_archive_is_found() {
+    fn choose_finds_the_trace_of_an_archive() {
         assert_eq!(chosen(&["a.etl"], None), Ok(0));
         assert_eq!(chosen(&["x/", "x/readme.txt", "x/A.ETL"], None), Ok(2));
         assert_eq!(chosen(&["__MACOSX/._a.etl", "a.etl"], None), Ok(1));
         assert_eq!(chosen(&["trace"], None), Ok(0));
         assert_eq!(chosen(&["x/a.etl", "y/b.etl"], Some("b.etl")), Ok(1));
         assert_eq!(chosen(&["a.etl", "x/a.etl"], Some("a.etl")), Ok(0));
-        let said = chosen(&["a.etl", "b.etl"], None).unwrap_err();
-        assert_eq!(said, "the ZIP archive holds 2 traces; --member NAME reads one of a.etl, b.etl");
+        let error = chosen(&["a.etl", "b.etl"], None).unwrap_err();
+        assert_eq!(
+            error,
+            "the ZIP archive contains 2 traces; choose one with --member NAME: a.etl, b.etl"
+        );
         assert!(chosen(&["x/a.etl", "y/a.etl"], Some("a.etl")).is_err());
         assert!(chosen(&["a.txt", "b.txt"], None).unwrap_err().contains("a.txt, b.txt"));
-        assert!(chosen(&["a.etl"], Some("c.etl")).unwrap_err().contains("holds no c.etl"));
+        assert!(chosen(&["a.etl"], Some("c.etl")).unwrap_err().contains("contains no c.etl"));
         assert!(chosen(&[], None).unwrap_err().contains("is empty"));
         let many: Vec<_> = (0..20).map(|i| format!("{i}.etl")).collect();
         assert!(choose(&many, None).unwrap_err().1.ends_with(" and 8 more"));

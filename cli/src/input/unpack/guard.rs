@@ -1,4 +1,4 @@
-//! Packed input must not fill the disk: what unpacks is counted, and held to limits.
+//! Limits for unpacked input, so that it cannot fill the disk.
 
 use std::error::Error;
 use std::fmt;
@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Failure;
 use crate::output;
 
-/// Up to this size, input may grow by any factor: preallocated traces are mostly zeros.
-const FREE: u64 = 256 << 20;
+/// Up to this size any factor is allowed: preallocated traces are mostly zeros.
+const ALWAYS_ALLOWED: u64 = 256 << 20;
 
-/// Beyond it, by this factor at most.
-const FACTOR: u64 = 250;
+/// The largest factor beyond that size.
+const MAX_FACTOR: u64 = 250;
 
-/// The most that anything may grow to.
-const TOTAL: u64 = 16 << 30;
+/// The largest unpacked size.
+const MAX_TOTAL: u64 = 16 << 30;
 
-/// Why packed input is not read on.
+/// Why packed input is not read to its end.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It grows beyond a size.
+    /// It is larger than this size.
     Size(u64),
-    /// It grows by more than a factor.
+    /// It grows by more than the factor.
     Factor,
-    /// It is not what its form demands.
-    Broken { form: &'static str, at: u64, why: String },
+    /// It is not valid data of its format.
+    Broken { format: &'static str, at: u64, why: String },
 }
 
 impl fmt::Display for Stop {
@@ -34,11 +34,11 @@ impl fmt::Display for Stop {
         match self {
             Stop::Size(limit) => write!(f, "unpacks to more than {}", output::size(*limit)),
             Stop::Factor => {
-                let free = output::size(FREE);
-                write!(f, "unpacks to more than {free} and {FACTOR} times its size")
+                let free = output::size(ALWAYS_ALLOWED);
+                write!(f, "unpacks to more than {free} and more than {MAX_FACTOR} times its size")
             }
-            Stop::Broken { form, at, why } => {
-                write!(f, "the {form} is damaged or cut off, {at} unpacked bytes in: {why}")
+            Stop::Broken { format, at, why } => {
+                write!(f, "the {format} is damaged or truncated after {at} unpacked bytes: {why}")
             }
         }
     }
@@ -50,17 +50,17 @@ impl Stop {
     fn hint(&self) -> &'static str {
         match self {
             Stop::Size(_) | Stop::Factor => {
-                "is it a trace? if you trust it, --max-unpacked 64G lets it grow to that size"
+                "if you trust the file, raise the limit: --max-unpacked 64G"
             }
             Stop::Broken { .. } => {
-                "was the whole of the file copied? unpack it with its own tool, and \
-                 `etlkit repair` makes a sound trace of what comes out"
+                "copy the file again: it may be incomplete. Otherwise unpack it with its own tool, and \
+                 run `etlkit repair` on the result"
             }
         }
     }
 }
 
-/// The failure of reading input that was perhaps packed.
+/// The failure of reading input that may be packed.
 pub(crate) fn failure(name: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(name, error.to_string());
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Stop>()) {
@@ -69,12 +69,12 @@ pub(crate) fn failure(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// How many packed bytes were taken.
+/// The number of packed bytes that were read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Count(Arc<AtomicU64>);
 
 impl Count {
-    /// A number that is known beforehand.
+    /// A number that is known in advance.
     pub fn known(bytes: u64) -> Self {
         Count(Arc::new(AtomicU64::new(bytes)))
     }
@@ -98,19 +98,19 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// What comes out of an unpacker, held to the limits.
+/// Enforces the limits on the output of an unpacker.
 pub(super) struct Guard<R> {
     inner: R,
-    form: &'static str,
+    format: &'static str,
     packed: Count,
     out: u64,
     limit: Option<u64>,
 }
 
 impl<R: Read> Guard<R> {
-    /// `limit` is what the user allows in place of the limits.
-    pub fn new(inner: R, form: &'static str, packed: Count, limit: Option<u64>) -> Self {
-        Guard { inner, form, packed, out: 0, limit }
+    /// `limit` is the limit of the user, which replaces all others.
+    pub fn new(inner: R, format: &'static str, packed: Count, limit: Option<u64>) -> Self {
+        Guard { inner, format, packed, out: 0, limit }
     }
 }
 
@@ -120,17 +120,17 @@ impl<R: Read> Read for Guard<R> {
             Ok(got) => got,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Err(e),
             Err(e) => {
-                let (form, at, why) = (self.form, self.out, e.to_string());
-                return Err(io::Error::other(Stop::Broken { form, at, why }));
+                let (format, at, why) = (self.format, self.out, e.to_string());
+                return Err(io::Error::other(Stop::Broken { format, at, why }));
             }
         };
         self.out = self.out.saturating_add(got as u64);
         let stop = match self.limit {
             Some(limit) => (self.out > limit).then_some(Stop::Size(limit)),
-            None if self.out > TOTAL => Some(Stop::Size(TOTAL)),
+            None if self.out > MAX_TOTAL => Some(Stop::Size(MAX_TOTAL)),
             None => {
-                let most = self.packed.get().saturating_mul(FACTOR).max(FREE);
-                (self.out > most).then_some(Stop::Factor)
+                let limit = self.packed.get().saturating_mul(MAX_FACTOR).max(ALWAYS_ALLOWED);
+                (self.out > limit).then_some(Stop::Factor)
             }
         };
         match stop {
@@ -158,16 +158,17 @@ mod tests {
     }
 
     #[test]
-    fn what_unpacks_is_held_to_the_limits() {
-        // By any factor while it is small, by the allowed factor beyond.
-        assert_eq!(drain(FREE, 1, None), (FREE, None));
-        assert_eq!(drain(FREE + 2 * FACTOR, FREE / FACTOR + 3, None).1, None);
+    fn read_stops_at_the_limits() {
+        // Any factor for small output, the largest factor beyond.
+        assert_eq!(drain(ALWAYS_ALLOWED, 1, None), (ALWAYS_ALLOWED, None));
+        let packed = ALWAYS_ALLOWED / MAX_FACTOR + 3;
+        assert_eq!(drain(ALWAYS_ALLOWED + 2 * MAX_FACTOR, packed, None).1, None);
         let (all, stop) = drain(u64::MAX, 1000, None);
-        assert_eq!(all, FREE);
+        assert_eq!(all, ALWAYS_ALLOWED);
         assert!(stop.unwrap().contains("250 times"));
-        // What the user allows counts instead.
-        let (all, stop) = drain(u64::MAX, 1, Some(FREE * 2));
-        assert_eq!(all, FREE * 2);
+        // The limit of the user replaces them.
+        let (all, stop) = drain(u64::MAX, 1, Some(ALWAYS_ALLOWED * 2));
+        assert_eq!(all, ALWAYS_ALLOWED * 2);
         assert!(stop.unwrap().contains("512.0 MiB"));
         assert!(drain(10, 1_000_000, Some(9)).1.is_some());
     }

@@ -1,4 +1,4 @@
-//! Inputs that are packed as files: gzip, Zstandard, ZIP.
+//! Unpacks gzip, Zstandard and ZIP files.
 
 mod archive;
 mod guard;
@@ -10,13 +10,13 @@ use std::io::{self, BufReader, Cursor, Read, Seek};
 use etl_format::read::Spooled;
 use flate2::bufread::MultiGzDecoder;
 
-use super::{InputArgs, SPOOL};
+use super::{InputArgs, MAX_IN_MEMORY};
 use crate::error::Failure;
 
 pub(super) use guard::failure;
 use guard::{Count, Counted, Guard};
 
-/// How a file is packed.
+/// The format of a packed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip,
@@ -25,7 +25,7 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// What comes out of it, in the words of an error.
+    /// The origin of the unpacked bytes, in the words of an error.
     fn from(self, member: &str) -> String {
         match self {
             Packing::Gzip => "unpacked from gzip data".to_owned(),
@@ -34,7 +34,7 @@ impl Packing {
         }
     }
 
-    /// Told by a file's first bytes; no trace begins with any of these.
+    /// Recognizes the format by the first bytes; no trace starts with any of these.
     pub fn of(head: &[u8]) -> Option<Self> {
         const KNOWN: [(&[u8], Packing); 4] = [
             (b"\x1f\x8b\x08", Packing::Gzip),
@@ -46,11 +46,11 @@ impl Packing {
     }
 }
 
-/// What can be read in any order.
+/// A reader that can seek.
 pub(super) trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
-/// The unpacked bytes of a file, and what they are unpacked from.
+/// The unpacked bytes of a file, and their origin.
 pub(super) fn file(
     file: File,
     packing: Packing,
@@ -64,7 +64,7 @@ pub(super) fn file(
     Ok((spooled, packing.from("")))
 }
 
-/// The unpacked bytes of an archive's trace, and what they are unpacked from.
+/// The unpacked bytes of the trace in an archive, and their origin.
 fn member(
     archive: impl Seekable,
     name: &str,
@@ -75,7 +75,7 @@ fn member(
     })
 }
 
-/// The unpacked bytes of a pipe, whole or as they come, and what they are unpacked from.
+/// The unpacked bytes of a pipe, and their origin. Only archives are read as a whole first.
 pub(super) fn pipe<'r>(
     pipe: impl Read + 'r,
     packing: Packing,
@@ -85,7 +85,7 @@ pub(super) fn pipe<'r>(
     if packing != Packing::Zip {
         return Ok((stream(pipe, packing, args.max_unpacked), packing.from("")));
     }
-    // The directory of an archive stands at its end.
+    // The directory of an archive is at its end.
     let whole: Box<dyn Seekable> = match spool(pipe, name)? {
         Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
         Spooled::File(file) => Box::new(file.into_inner()),
@@ -93,15 +93,15 @@ pub(super) fn pipe<'r>(
     let (spooled, from) = member(whole, name, args)?;
     let bytes: Box<dyn Read + 'r> = match spooled {
         Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
-        // Stands at its beginning, where the spooling left it.
+        // Spooling leaves it at its beginning.
         Spooled::File(file) => Box::new(file.into_inner()),
     };
     Ok((bytes, from))
 }
 
-/// What stands in a stream, in memory while it is short.
+/// The bytes of a stream: in memory, or in a temporary file if there are many.
 pub(super) fn spool(reader: impl Read, name: &str) -> Result<Spooled<File>, Failure> {
-    Spooled::new(reader, SPOOL, tempfile::tempfile).map_err(|e| failure(name, &e))
+    Spooled::new(reader, MAX_IN_MEMORY, tempfile::tempfile).map_err(|e| failure(name, &e))
 }
 
 fn stream<'r>(reader: impl Read + 'r, packing: Packing, limit: Option<u64>) -> Box<dyn Read + 'r> {
@@ -115,7 +115,7 @@ fn stream<'r>(reader: impl Read + 'r, packing: Packing, limit: Option<u64>) -> B
     }
 }
 
-/// The bytes of a stream behind the first few, which are read to tell what it is.
+/// The first `len` bytes of a stream, and a reader of all of it.
 pub(super) fn peek(mut reader: impl Read, len: usize) -> io::Result<(Vec<u8>, impl Read)> {
     let mut head = Vec::new();
     (&mut reader).take(len as u64).read_to_end(&mut head)?;
@@ -149,7 +149,7 @@ mod tests {
         out.finish().unwrap().into_inner()
     }
 
-    /// Everything that comes out, or why it does not.
+    /// The unpacked bytes, or the error.
     fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
         let packing = Packing::of(packed).ok_or("not packed")?;
         let args = InputArgs { max_unpacked: Some(1 << 20), ..InputArgs::default() };
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_comes_out() {
+    fn pipe_unpacks_each_format() {
         let plain = plain();
         for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
             assert!(packed.len() < plain.len());
             assert_eq!(unpack(&packed).as_ref(), Ok(&plain));
         }
         let (a, b) = plain.split_at(12_345);
-        // One behind the other, as parallel packers leave them; with a frame to skip in between.
+        // Several members, as parallel packers write them; with a skippable frame in between.
         let skip = [&b"\x50\x2a\x4d\x18\x03\0\0\0"[..], b"abc"].concat();
         assert_eq!(unpack(&[gzip(a), gzip(b)].concat()).as_ref(), Ok(&plain));
         let frames = [zstandard(a), skip.clone(), zstandard(b), skip].concat();
@@ -176,16 +176,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_changed_is_noticed() {
+    fn pipe_reports_damaged_input() {
         let plain = plain();
         for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
             for keep in [5, 20, packed.len() / 2, packed.len() - 1] {
-                let said = unpack(&packed[..keep]).unwrap_err();
-                assert!(said.contains("damaged or cut off"), "{keep}: {said}");
-                assert!(said.contains("\nhint: "), "{keep}: {said}");
+                let error = unpack(&packed[..keep]).unwrap_err();
+                assert!(error.contains("damaged or truncated"), "{keep}: {error}");
+                assert!(error.contains("\nhint: "), "{keep}: {error}");
             }
         }
-        // The checksums behind the data.
+        // The checksum after the data.
         for mut packed in [gzip(&plain), zstandard(&plain)] {
             let at = packed.len() - 5;
             packed[at] ^= 1;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_come_to_an_end() {
+    fn pipe_ends_on_any_bytes() {
         let plain = plain();
         let mut state = 1u64;
         let mut random = |below: usize| {
@@ -207,7 +207,7 @@ mod tests {
             for _ in 0..400 {
                 let mut broken = packed.clone();
                 for _ in 0..=random(8) {
-                    // Headers and directories are what misleads most.
+                    // Headers and directories are the most fragile parts.
                     let len = broken.len();
                     let at = match random(3) {
                         0 => random(40.min(len)),

@@ -1,13 +1,13 @@
-//! Zstandard data as a stream: frame after frame, as `pzstd` and `cat a.zst b.zst` leave them.
+//! Zstandard data of several frames, as `pzstd` and `cat a.zst b.zst` write them.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Reads what frames hold, one behind the other.
+/// Reads the content of frames, one after the other.
 ///
-/// A frame may ask for a window of as much memory as ruzstd allows by itself, 128 MiB.
+/// ruzstd limits the window of a frame to 128 MiB.
 pub(super) struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
@@ -19,7 +19,7 @@ impl<R: BufRead> Frames<R> {
         Frames { source, decoder: FrameDecoder::new(), inside: false }
     }
 
-    /// Goes to the next frame that holds something; `false` at the end.
+    /// Starts the next frame that is not skippable; `false` at the end.
     fn next_frame(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {
@@ -52,8 +52,8 @@ impl<R: BufRead> Read for Frames<R> {
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 self.decoder
                     .decode_blocks(&mut self.source, BlockDecodingStrategy::UptoBlocks(1))
-                    // The library's own words are those of its insides.
-                    .map_err(|_| io::Error::other("a block ends too soon, or is not one"))?;
+                    // The text of its errors describes its internals.
+                    .map_err(|_| io::Error::other("invalid block"))?;
             }
             let got = self.decoder.read(out)?;
             if got > 0 {
@@ -62,7 +62,7 @@ impl<R: BufRead> Read for Frames<R> {
             self.inside = false;
             let stored = self.decoder.get_checksum_from_data();
             if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum is wrong"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "wrong checksum"));
             }
         }
     }

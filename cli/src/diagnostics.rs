@@ -1,24 +1,22 @@
-//! What is wrong with a trace, as tools print it.
+//! Problems of a trace, as text and JSON.
 
 use std::fmt;
 
 use etl_format::read::{Damage, Note};
 use serde::Serialize;
 
-use crate::escape::Printable;
-
-/// Something wrong, or worth knowing.
+/// Damage of a trace, or a note about it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Problem {
     pub code: String,
     pub offset: u64,
     pub message: String,
-    /// For damage: where it ends, and the records before and behind it.
+    /// For damage: its end, and the records before and after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Extent>,
 }
 
-/// How far damage goes.
+/// The extent of damage.
 #[derive(Debug, Serialize)]
 pub(crate) struct Extent {
     pub end: u64,
@@ -27,7 +25,7 @@ pub(crate) struct Extent {
 }
 
 impl Problem {
-    /// Something about a sound trace that its reader should know.
+    /// A note about an intact trace.
     pub fn note(note: &Note) -> Self {
         Problem {
             code: note.code().to_owned(),
@@ -52,16 +50,16 @@ impl Problem {
     }
 }
 
-/// Tells on standard error what of a trace could not be read.
+/// Warns on standard error of each region that could not be read.
 pub(crate) fn warn(name: &str, damage: &[Damage]) {
     for d in damage {
-        tell!("warning: {}: {} (to {:#x})", Printable(name), d.error, d.range.end);
+        stderr_line!("warning: {name}: {} (to {:#x})", d.error, d.range.end);
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:#x}: {}", self.code, self.offset, Printable(&self.message))?;
+        write!(f, "{} at {:#x}: {}", self.code, self.offset, self.message)?;
         match &self.damage {
             Some(d) => {
                 let (before, after) = (d.records_before, d.records_after);

@@ -1,9 +1,9 @@
-//! Printing on several threads.
+//! Prints on several threads.
 //!
-//! One thread reads. Whole batches of records go to helpers, which write their lines; while all of them have
-//! enough to do, the reader writes lines itself. The texts come out in the order of the batches. What
-//! records tell of others' schemas each helper learns at the same place of the trace as one thread would: records
-//! that may tell something and are printed elsewhere go to it beside its own.
+//! One thread reads. Batches of records go to helpers, which format their lines; if all helpers are
+//! busy, the reader formats lines itself. The texts are written in the order of the batches. Each
+//! helper learns schemas at the same position of the trace as one thread would: records that may
+//! contain schemas are sent to all helpers.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -18,30 +18,30 @@ use crate::filter::Filter;
 use super::Printer;
 use super::lines::Lines;
 
-/// Bytes of records that are printed at a time.
+/// Bytes of records in a batch.
 const BATCH: usize = 64 << 10;
 
-/// Batches that a helper has before it; one of them it is at work on.
-const BEFORE_IT: usize = 2;
+/// Batches queued for a helper, including the one that it formats.
+const MAX_QUEUED: usize = 2;
 
-/// Texts that wait for one before them, for each thread.
-const WAITING: usize = 4;
+/// Texts per thread that wait for an earlier one.
+const MAX_WAITING: usize = 4;
 
 /// Records for a helper.
 #[derive(Default)]
 struct Work {
-    /// Those before them that others print, and that may tell of schemas.
+    /// Earlier records that may contain schemas, and that other threads print.
     lessons: Batch,
     records: Batch,
 }
 
-/// A thread that writes lines.
+/// A thread that formats lines.
 struct Helper<'scope> {
     work: Sender<Work>,
     done: Receiver<(Vec<u8>, Batch)>,
-    /// Batches whose text has not been taken.
-    under_way: usize,
-    /// What it has to learn before its next batch.
+    /// Batches whose text has not been received.
+    in_flight: usize,
+    /// Records to learn from before its next batch.
     lessons: Batch,
     thread: ScopedJoinHandle<'scope, Lines>,
 }
@@ -65,19 +65,19 @@ impl<'scope> Helper<'scope> {
             }
             lines
         });
-        Helper { work, done, under_way: 0, lessons: Batch::default(), thread }
+        Helper { work, done, in_flight: 0, lessons: Batch::default(), thread }
     }
 }
 
-/// A piece of the output, in its turn.
+/// A piece of the output.
 enum Piece {
     Text(Vec<u8>),
-    /// The next one of this helper.
-    Of(usize),
+    /// The next text of this helper.
+    Pending(usize),
 }
 
-/// Prints all records that are left, on so many threads. Returns what ended the reading; what could be
-/// read before that has been printed.
+/// Prints the remaining records on `threads` threads. Returns the error that ended reading, if any, after
+/// printing everything before it.
 pub(super) fn print<S: Source>(
     records: &mut Ordered<S>,
     printer: &mut Printer,
@@ -89,8 +89,8 @@ pub(super) fn print<S: Source>(
         let mut pieces = VecDeque::new();
         let mut spare: Vec<Batch> = Vec::new();
         let end = loop {
-            let under_way = helpers.iter().map(|helper| helper.under_way).enumerate();
-            let free = under_way.filter(|(_, n)| *n < BEFORE_IT).min_by_key(|(_, n)| *n);
+            let in_flight = helpers.iter().map(|helper| helper.in_flight).enumerate();
+            let free = in_flight.filter(|(_, n)| *n < MAX_QUEUED).min_by_key(|(_, n)| *n);
             let free = free.map(|(index, _)| index);
             let mut batch = if free.is_some() { spare.pop() } else { None }.unwrap_or_default();
             let mut text = Vec::new();
@@ -122,14 +122,14 @@ pub(super) fn print<S: Source>(
                 Some((n, helper)) => {
                     let lessons = std::mem::take(&mut helper.lessons);
                     if helper.work.send(Work { lessons, records: batch }).is_ok() {
-                        helper.under_way += 1;
-                        pieces.push_back(Piece::Of(n));
+                        helper.in_flight += 1;
+                        pieces.push_back(Piece::Pending(n));
                     }
                 }
                 None => pieces.push_back(Piece::Text(text)),
             }
-            let most = if end.is_some() { 0 } else { WAITING * threads };
-            write_out(&mut pieces, &mut helpers, &mut spare, printer, most)?;
+            let limit = if end.is_some() { 0 } else { MAX_WAITING * threads };
+            write_out(&mut pieces, &mut helpers, &mut spare, printer, limit)?;
             if let Some(end) = end {
                 break end;
             }
@@ -145,7 +145,7 @@ pub(super) fn print<S: Source>(
     })
 }
 
-/// Lets everybody learn from a record but the helper that is going to print it.
+/// Passes a record that may contain schemas to all threads but the helper that prints it.
 fn teach(
     record: &Record<'_>,
     printer: &mut Printer,
@@ -158,39 +158,38 @@ fn teach(
     printer.lines.learn(record);
     for (n, helper) in helpers.iter_mut().enumerate() {
         if Some(n) != prints {
-            // These do not become many: a helper gets its next batch as soon as it has printed one, and no more
-            // than some pieces wait for that.
+            // There are few of them: the number of texts that wait for a helper is limited.
             helper.lessons.push(record);
         }
     }
 }
 
-/// Writes the texts whose turn has come; waits while more than `most` pieces are waiting.
+/// Writes the texts that are next; blocks while more than `limit` pieces wait.
 fn write_out(
     pieces: &mut VecDeque<Piece>,
     helpers: &mut [Helper<'_>],
     spare: &mut Vec<Batch>,
     printer: &mut Printer,
-    most: usize,
+    limit: usize,
 ) -> Result<(), Failure> {
     while let Some(piece) = pieces.pop_front() {
         match piece {
-            Piece::Text(text) => printer.out.pass(&text)?,
-            Piece::Of(n) => {
+            Piece::Text(text) => printer.out.write_after(&text)?,
+            Piece::Pending(n) => {
                 let Some(helper) = helpers.get_mut(n) else { continue };
-                let done = match pieces.len() < most {
+                let done = match pieces.len() < limit {
                     true => helper.done.try_recv().ok(),
-                    // A thread that is gone has panicked, which its end tells.
+                    // A helper that has ended has panicked: joining it reports that.
                     false => helper.done.recv().ok(),
                 };
                 match done {
                     Some((text, batch)) => {
-                        helper.under_way = helper.under_way.saturating_sub(1);
-                        printer.out.pass(&text)?;
+                        helper.in_flight = helper.in_flight.saturating_sub(1);
+                        printer.out.write_after(&text)?;
                         spare.push(batch);
                     }
-                    None if pieces.len() < most => {
-                        pieces.push_front(Piece::Of(n));
+                    None if pieces.len() < limit => {
+                        pieces.push_front(Piece::Pending(n));
                         return Ok(());
                     }
                     None => {}
