@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use etl_schema::render::acts;
+use etl_schema::render::is_terminal_unsafe;
 pub(crate) use etl_schema::render::{escape_json as json, escape_line as line};
 
 /// How an escaped character is written.
@@ -16,7 +16,7 @@ pub(crate) enum Style {
 
 /// The text with every character escaped that a terminal could act on. Line feeds and tabs stay.
 pub(crate) fn escape_controls(text: &str, style: Style) -> Cow<'_, str> {
-    let is_unsafe = |c: char| acts(c) && c != '\n' && c != '\t';
+    let is_unsafe = |c: char| is_terminal_unsafe(c) && c != '\n' && c != '\t';
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -101,7 +101,8 @@ fn csv_ascii(out: &mut Vec<u8>, text: &str) -> bool {
 /// As [`csv`], of characters and unpaired surrogates.
 pub(crate) fn csv_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<char, u16>> + Clone) {
     let formula = is_formula(text.clone());
-    let special = |c| matches!(c, Ok(c) if c == ',' || c == '"' || c == ' ' || acts(c));
+    let special =
+        |c| matches!(c, Ok(c) if c == ',' || c == '"' || c == ' ' || is_terminal_unsafe(c));
     let quoted = formula || text.clone().any(|c| special(c) && c != Ok(' ')) || {
         // Spaces at an end are lost on some readers, but for quotes.
         let mut ends = text.clone();
@@ -118,7 +119,7 @@ pub(crate) fn csv_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<cha
         match c {
             Ok('"') => out.extend(b"\"\""),
             Ok('\\') if text.peek() == Some(&Ok('u')) => out.extend(b"\\u{5c}"),
-            Ok(c) if acts(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
+            Ok(c) if is_terminal_unsafe(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
             Ok(c) => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
             Err(lone) => out.extend(format!("\\u{{{lone:x}}}").as_bytes()),
         }
@@ -139,7 +140,7 @@ fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
         return false;
     }
     let mut text = text;
-    let space = |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || acts(c));
+    let space = |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || is_terminal_unsafe(c));
     text.find(|c| !space(c)).is_some_and(|c| c.is_ok_and(begins))
 }
 
@@ -163,7 +164,7 @@ mod tests {
             escape_all_but_colors(hostile),
             with(csv, hostile),
         ] {
-            assert!(!text.chars().any(acts), "{text:?}");
+            assert!(!text.chars().any(is_terminal_unsafe), "{text:?}");
         }
         assert_eq!(escape_controls("a\x1b\tb\n", Style::Text), "a\\u{1b}\tb\n");
         assert_eq!(escape_controls("a\x1b\tb\n", Style::Json), "a\\u001b\tb\n");

@@ -132,7 +132,7 @@ impl Filter {
     /// asked for.
     pub fn learn_names(&mut self, store: &SchemaStore) {
         for name in &self.names {
-            for guid in store.providers_called(name) {
+            for guid in store.providers_named(name) {
                 if !self.providers.contains(&guid) {
                     self.providers.push(guid);
                 }
@@ -159,7 +159,7 @@ impl Filter {
     /// The names that nobody goes by, as far as the store knows.
     fn unknown_names<'a>(&'a self, store: &'a SchemaStore) -> impl Iterator<Item = &'a str> {
         let names = self.names.iter().map(String::as_str);
-        names.filter(|name| store.providers_called(name).next().is_none())
+        names.filter(|name| store.providers_named(name).next().is_none())
     }
 
     fn admits_all(&self) -> bool {

@@ -18,7 +18,7 @@ use crate::providers::EVENT_METADATA;
 use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::tracelogging::{self, ProviderTraits};
 use crate::sources::{manifest, trace_event_info};
-use crate::tables::{Profile, Registry};
+use crate::tables::{Registry, TableSet};
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
 use etl_format::read::{EventHeader, Header, Record};
@@ -154,8 +154,8 @@ impl SchemaStore {
     /// With the CLR's tables as this profile has them. Before this, and after
     /// [`SchemaStore::new`], they are those of the shipped runtimes.
     #[must_use]
-    pub fn with_profile(mut self, profile: Profile) -> Self {
-        self.tables = Some(Registry::profile(profile));
+    pub fn with_tables(mut self, profile: TableSet) -> Self {
+        self.tables = Some(Registry::of(profile));
         self
     }
 
@@ -167,7 +167,7 @@ impl SchemaStore {
     }
 
     /// Adds schemas from a file (a manifest, TMF text). Later ones replace earlier ones.
-    pub fn give(&mut self, schemas: impl IntoIterator<Item = EventSchema>) {
+    pub fn add_schemas(&mut self, schemas: impl IntoIterator<Item = EventSchema>) {
         for schema in schemas {
             self.name_provider(schema.provider, &schema.provider_name);
             let key = (schema.provider, schema.identity);
@@ -195,7 +195,7 @@ impl SchemaStore {
     }
 
     /// The providers that anybody has told to be called this; case does not matter.
-    pub fn providers_called(&self, name: &str) -> impl Iterator<Item = Guid> {
+    pub fn providers_named(&self, name: &str) -> impl Iterator<Item = Guid> {
         let called = |known: &str| known.eq_ignore_ascii_case(name);
         let mut guids: Vec<_> = self
             .provider_names

@@ -3,7 +3,7 @@
 use etl_analysis::{Analysis, Recording};
 use etl_format::Result;
 use etl_format::read::{Record, Source};
-use etl_schema::tables::Profile;
+use etl_schema::tables::TableSet;
 
 use crate::checks::enablement::Enabled;
 use crate::checks::{Facts, RecordChecks, StackChecks};
@@ -23,7 +23,7 @@ pub struct Settings {
     /// found does not depend on it. 0 counts as 1.
     pub threads: usize,
     /// Which tables payloads are compared with: those of the shipped runtimes, or of the pages.
-    pub profile: Profile,
+    pub profile: TableSet,
 }
 
 /// Reads a trace and judges it. `file` is the name that the report shows.

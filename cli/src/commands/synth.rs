@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etl_format::write::Output;
-use etl_schema::render::acts;
+use etl_schema::render::is_terminal_unsafe;
 use etl_synth::model::Scenario;
 use etl_synth::scenario::{self, Mistake, Mistakes, Settings};
 use etl_synth::{Memory, Reading, Store, truth};
@@ -196,7 +196,7 @@ fn escaped(mistake: &Mistake) -> Mistake {
     let escape = |text: &str| escape_controls(text, Style::Text).into_owned();
     let masked = |c: char| match c {
         '\n' | '\t' | '\r' => c.to_string(),
-        c if acts(c) => "?".repeat(c.len_utf8()),
+        c if is_terminal_unsafe(c) => "?".repeat(c.len_utf8()),
         c => c.to_string(),
     };
     let mut mistake = mistake.clone();

@@ -43,13 +43,13 @@ impl Method {
     /// Whether its events carry its name at every level: its token and module alone would not tell
     /// which one it is.
     #[must_use]
-    pub const fn always_named(self) -> bool {
+    pub const fn is_always_named(self) -> bool {
         self.generic || matches!(self.code, Code::Dynamic | Code::Helper)
     }
 
     /// The form of its events. `verbose`: whether its provider is enabled at level 5 or above.
     pub(super) const fn form(self, verbose: bool) -> Form {
-        if verbose || self.always_named() { Form::Verbose } else { Form::Plain }
+        if verbose || self.is_always_named() { Form::Verbose } else { Form::Plain }
     }
 }
 

@@ -10,7 +10,7 @@
 //! * [`Rundown`]: the rundown provider. What is there already, enumerated when a session enables it.
 //! * [`tables`]: the two tables of the documents, computed from the predicates.
 //!
-//! Both are built from a mask and a level, or from the [`Union`](crate::enable::Union) of all
+//! Both are built from a mask and a level, or from the [`CombinedEnablement`](crate::enable::CombinedEnablement) of all
 //! sessions: the CLR sees no single session, only all of them together. What it raises each session
 //! still takes or leaves by its own [`Enablement`](crate::enable::Enablement); a session that is the
 //! only one gets all that is raised.

@@ -1,7 +1,7 @@
 //! The rundown provider's rules.
 
 use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
-use crate::enable::{Enablement, Union};
+use crate::enable::{CombinedEnablement, Enablement};
 use etl_schema::clr::keyword::{
     COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
     START_RUNDOWN, THREADING,
@@ -29,11 +29,11 @@ impl Enumeration {
 /// compilation, the `Init` marker, domains with their assemblies, modules and methods, threads, the
 /// `Complete` marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rundown(Union);
+pub struct Rundown(CombinedEnablement);
 
-impl From<Union> for Rundown {
+impl From<CombinedEnablement> for Rundown {
     /// Enabled by several sessions at once.
-    fn from(union: Union) -> Self {
+    fn from(union: CombinedEnablement) -> Self {
         Rundown(union)
     }
 }
@@ -42,26 +42,27 @@ impl Rundown {
     /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
     #[must_use]
     pub fn new(mask: u64, level: u8) -> Self {
-        Rundown(Union::of(&[Enablement::new(level, mask)]))
+        Rundown(CombinedEnablement::of(&[Enablement::new(level, mask)]))
     }
 
     /// The check that the CLR makes before it raises anything; as for
-    /// [`Runtime::on`](super::Runtime::on).
+    /// [`Runtime::is_enabled_for`](super::Runtime::is_enabled_for).
     #[must_use]
-    pub fn on(self, level: u8, keywords: u64) -> bool {
+    pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
         self.0.raises(level, keywords)
     }
 
     fn precompiled(self) -> bool {
-        self.on(INFORMATIONAL, NGEN) && !self.on(INFORMATIONAL, OVERRIDE_NGEN)
+        self.is_enabled_for(INFORMATIONAL, NGEN)
+            && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
     }
 
     /// Whether the CLR does anything for this enumeration.
     #[must_use]
-    pub fn asked(self, which: Enumeration) -> bool {
+    pub fn is_enabled(self, which: Enumeration) -> bool {
         match which {
-            Enumeration::Start => self.on(INFORMATIONAL, START_RUNDOWN),
-            Enumeration::End => self.on(INFORMATIONAL, END_RUNDOWN),
+            Enumeration::Start => self.is_enabled_for(INFORMATIONAL, START_RUNDOWN),
+            Enumeration::End => self.is_enabled_for(INFORMATIONAL, END_RUNDOWN),
         }
     }
 
@@ -69,13 +70,13 @@ impl Rundown {
     /// is the same for both.
     #[must_use]
     pub fn runtime_information(self, which: Enumeration) -> bool {
-        self.asked(which)
+        self.is_enabled(which)
     }
 
     /// `TieredCompilationSettingsDCStart`, likewise.
     #[must_use]
     pub fn tiered_settings(self, which: Enumeration) -> bool {
-        self.asked(which) && self.on(INFORMATIONAL, COMPILATION)
+        self.is_enabled(which) && self.is_enabled_for(INFORMATIONAL, COMPILATION)
     }
 
     /// Whether anything that the enumeration could tell of is on.
@@ -83,7 +84,8 @@ impl Rundown {
     pub fn enumerates(self, which: Enumeration) -> bool {
         // One check for each keyword: with a match-all mask that is not the same as one for all.
         let each = [LOADER, JIT, IL_MAP, PERF_TRACK, THREADING];
-        self.asked(which) && (each.iter().any(|&k| self.on(INFORMATIONAL, k)) || self.precompiled())
+        self.is_enabled(which)
+            && (each.iter().any(|&k| self.is_enabled_for(INFORMATIONAL, k)) || self.precompiled())
     }
 
     /// The markers `Init` and `Complete` around the enumeration.
@@ -92,7 +94,7 @@ impl Rundown {
     /// comes without them (erratum X16).
     #[must_use]
     pub fn brackets(self, which: Enumeration) -> bool {
-        self.enumerates(which) && self.on(INFORMATIONAL, LOADER | JIT | NGEN | IL_MAP)
+        self.enumerates(which) && self.is_enabled_for(INFORMATIONAL, LOADER | JIT | NGEN | IL_MAP)
     }
 
     /// An event for each of these.
@@ -100,30 +102,33 @@ impl Rundown {
     pub fn loader(self, which: Enumeration, what: Loader) -> bool {
         let on = match what {
             Loader::AppDomain | Loader::Assembly | Loader::DomainModule => {
-                self.on(INFORMATIONAL, LOADER)
+                self.is_enabled_for(INFORMATIONAL, LOADER)
             }
-            Loader::Module => self.on(INFORMATIONAL, LOADER) || self.on(INFORMATIONAL, PERF_TRACK),
-            Loader::ModuleRange => self.on(INFORMATIONAL, PERF_TRACK),
+            Loader::Module => {
+                self.is_enabled_for(INFORMATIONAL, LOADER)
+                    || self.is_enabled_for(INFORMATIONAL, PERF_TRACK)
+            }
+            Loader::ModuleRange => self.is_enabled_for(INFORMATIONAL, PERF_TRACK),
         };
-        on && self.asked(which)
+        on && self.is_enabled(which)
     }
 
     /// The event for this method.
     #[must_use]
     pub fn method(self, which: Enumeration, method: Method) -> Option<Form> {
         let on = match method.code {
-            Code::Jitted | Code::Dynamic => self.on(INFORMATIONAL, JIT),
+            Code::Jitted | Code::Dynamic => self.is_enabled_for(INFORMATIONAL, JIT),
             Code::Precompiled => self.precompiled(),
             Code::Helper => false,
         };
-        (on && self.asked(which)).then(|| method.form(self.on(VERBOSE, 0)))
+        (on && self.is_enabled(which)).then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
 
     /// IL offsets of each method that was compiled at run time: after its event at the start, before
     /// it at the end. Needs no other keyword.
     #[must_use]
     pub fn il_maps(self, which: Enumeration) -> bool {
-        self.asked(which) && self.on(VERBOSE, IL_MAP)
+        self.is_enabled(which) && self.is_enabled_for(VERBOSE, IL_MAP)
     }
 
     /// `ThreadDC` for each thread, after all domains.
@@ -132,13 +137,14 @@ impl Rundown {
     /// CLR enumerate (erratum X17).
     #[must_use]
     pub fn threads(self, which: Enumeration) -> bool {
-        self.asked(which) && self.on(INFORMATIONAL, THREADING)
+        self.is_enabled(which) && self.is_enabled_for(INFORMATIONAL, THREADING)
     }
 
     /// A stack event right after each event that has one.
     #[must_use]
     pub fn stacks(self) -> bool {
-        self.on(0, STACK) && Enumeration::ALL.iter().any(|&which| self.asked(which))
+        self.is_enabled_for(0, STACK)
+            && Enumeration::ALL.iter().any(|&which| self.is_enabled(which))
     }
 
     /// Whether an event of the provider is ever raised: by the rules above where they speak of it,
@@ -172,7 +178,7 @@ impl Rundown {
             161 => self.loader(End, Loader::ModuleRange),
             187 => any(Self::runtime_information),
             280 => any(Self::tiered_settings),
-            _ => any(Self::asked) && self.on(event.level.value, event.keywords),
+            _ => any(Self::is_enabled) && self.is_enabled_for(event.level.value, event.keywords),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The runtime provider's rules.
 
 use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
-use crate::enable::{Enablement, Union};
+use crate::enable::{CombinedEnablement, Enablement};
 use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, JIT_TRACING, LOADER, NGEN, OVERRIDE_NGEN,
     PERF_TRACK, STACK, START_ENUMERATION, THREADING,
@@ -10,11 +10,11 @@ use etl_schema::{EventSchema, Identity};
 
 /// The runtime provider, as the CLR sees it enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Runtime(Union);
+pub struct Runtime(CombinedEnablement);
 
-impl From<Union> for Runtime {
+impl From<CombinedEnablement> for Runtime {
     /// Enabled by several sessions at once.
-    fn from(union: Union) -> Self {
+    fn from(union: CombinedEnablement) -> Self {
         Runtime(union)
     }
 }
@@ -23,25 +23,26 @@ impl Runtime {
     /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
     #[must_use]
     pub fn new(mask: u64, level: u8) -> Self {
-        Runtime(Union::of(&[Enablement::new(level, mask)]))
+        Runtime(CombinedEnablement::of(&[Enablement::new(level, mask)]))
     }
 
     /// The check that the CLR makes before it raises anything: is the provider enabled at this level
     /// for any of these keywords? No keyword: at this level at all.
     #[must_use]
-    pub fn on(self, level: u8, keywords: u64) -> bool {
+    pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
         self.0.raises(level, keywords)
     }
 
     /// NGen is on and nothing turns it off again. A mask of all ones turns it off.
     fn precompiled(self) -> bool {
-        self.on(INFORMATIONAL, NGEN) && !self.on(INFORMATIONAL, OVERRIDE_NGEN)
+        self.is_enabled_for(INFORMATIONAL, NGEN)
+            && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
     }
 
     /// `RuntimeInformationStart`, when the CLR starts: no keyword, so any mask gives it.
     #[must_use]
     pub fn runtime_information(self) -> bool {
-        self.on(INFORMATIONAL, 0)
+        self.is_enabled_for(INFORMATIONAL, 0)
     }
 
     /// A load event when this is loaded.
@@ -51,10 +52,13 @@ impl Runtime {
     pub fn loads(self, what: Loader) -> bool {
         match what {
             Loader::AppDomain | Loader::Assembly | Loader::DomainModule => {
-                self.on(INFORMATIONAL, LOADER)
+                self.is_enabled_for(INFORMATIONAL, LOADER)
             }
-            Loader::Module => self.on(INFORMATIONAL, LOADER) || self.on(INFORMATIONAL, PERF_TRACK),
-            Loader::ModuleRange => self.on(INFORMATIONAL, PERF_TRACK),
+            Loader::Module => {
+                self.is_enabled_for(INFORMATIONAL, LOADER)
+                    || self.is_enabled_for(INFORMATIONAL, PERF_TRACK)
+            }
+            Loader::ModuleRange => self.is_enabled_for(INFORMATIONAL, PERF_TRACK),
         }
     }
 
@@ -63,7 +67,9 @@ impl Runtime {
     #[must_use]
     pub fn unloads(self, what: Loader) -> bool {
         match what {
-            Loader::AppDomain | Loader::Assembly | Loader::Module => self.on(INFORMATIONAL, LOADER),
+            Loader::AppDomain | Loader::Assembly | Loader::Module => {
+                self.is_enabled_for(INFORMATIONAL, LOADER)
+            }
             Loader::DomainModule | Loader::ModuleRange => false,
         }
     }
@@ -72,55 +78,57 @@ impl Runtime {
     #[must_use]
     pub fn method_load(self, method: Method) -> Option<Form> {
         let raised = match method.code {
-            Code::Jitted | Code::Dynamic | Code::Helper => self.on(INFORMATIONAL, JIT),
-            Code::Precompiled => self.precompiled() && self.on(INFORMATIONAL, START_ENUMERATION),
+            Code::Jitted | Code::Dynamic | Code::Helper => self.is_enabled_for(INFORMATIONAL, JIT),
+            Code::Precompiled => {
+                self.precompiled() && self.is_enabled_for(INFORMATIONAL, START_ENUMERATION)
+            }
         };
-        raised.then(|| method.form(self.on(VERBOSE, 0)))
+        raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
 
     /// The unload event when this method goes.
     #[must_use]
     pub fn method_unload(self, method: Method, why: Unload) -> Option<Form> {
-        let at_end = self.on(INFORMATIONAL, END_ENUMERATION);
+        let at_end = self.is_enabled_for(INFORMATIONAL, END_ENUMERATION);
         let raised = match (method.code, why) {
-            (Code::Dynamic, Unload::Destroyed) => self.on(INFORMATIONAL, JIT),
+            (Code::Dynamic, Unload::Destroyed) => self.is_enabled_for(INFORMATIONAL, JIT),
             (_, Unload::Destroyed) | (Code::Helper, _) => false,
             (Code::Jitted | Code::Dynamic, Unload::OwnerGone) => {
-                self.on(INFORMATIONAL, JIT) && at_end
+                self.is_enabled_for(INFORMATIONAL, JIT) && at_end
             }
             (Code::Precompiled, Unload::OwnerGone) => self.precompiled() && at_end,
         };
-        raised.then(|| method.form(self.on(VERBOSE, 0)))
+        raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
 
     /// `MethodJittingStarted`, before a method is compiled.
     #[must_use]
     pub fn jitting_started(self) -> bool {
-        self.on(VERBOSE, JIT)
+        self.is_enabled_for(VERBOSE, JIT)
     }
 
     /// `MethodILToNativeMap`, after a method was compiled. Needs no other keyword.
     #[must_use]
     pub fn il_map(self) -> bool {
-        self.on(VERBOSE, IL_MAP)
+        self.is_enabled_for(VERBOSE, IL_MAP)
     }
 
     /// Whether inlining and tail calls are told.
     #[must_use]
     pub fn jit_tracing(self) -> bool {
-        self.on(VERBOSE, JIT_TRACING)
+        self.is_enabled_for(VERBOSE, JIT_TRACING)
     }
 
     /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword gives them.
     #[must_use]
     pub fn threads(self) -> bool {
-        self.on(INFORMATIONAL, APP_DOMAIN_RESOURCES | THREADING)
+        self.is_enabled_for(INFORMATIONAL, APP_DOMAIN_RESOURCES | THREADING)
     }
 
     /// A stack event right after each event that has one, on its thread. It has level 0.
     #[must_use]
     pub fn stacks(self) -> bool {
-        self.on(0, STACK)
+        self.is_enabled_for(0, STACK)
     }
 
     /// Whether an event of the provider is ever raised, whatever happens: by the rules above where
@@ -155,7 +163,7 @@ impl Runtime {
             158 => self.loads(Loader::ModuleRange),
             187 => self.runtime_information(),
             190 => self.il_map(),
-            _ => self.on(event.level.value, event.keywords),
+            _ => self.is_enabled_for(event.level.value, event.keywords),
         }
     }
 }

@@ -14,7 +14,7 @@ use etl_schema::clr::keyword::{
 
 /// What a combination gives of one kind of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Gives {
+pub enum Produces {
     /// Nothing.
     None,
     /// Nothing, because there is no such thing: dynamic methods are never precompiled.
@@ -37,19 +37,19 @@ pub enum Gives {
     DcEndWithoutDynamic,
 }
 
-impl fmt::Display for Gives {
+impl fmt::Display for Produces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Gives::None => "None",
-            Gives::NotApplicable => "Not applicable",
-            Gives::Load => "Load events",
-            Gives::Unload => "Unload events",
-            Gives::LoadAndUnload => "Load and unload events",
-            Gives::DcStart => "DCStart events",
-            Gives::DcEnd => "DCEnd events",
-            Gives::DcStartAndEnd => "DCStart and DCEnd events",
-            Gives::DcStartWithoutDynamic => "DCStart events but of dynamic methods",
-            Gives::DcEndWithoutDynamic => "DCEnd events but of dynamic methods",
+            Produces::None => "None",
+            Produces::NotApplicable => "Not applicable",
+            Produces::Load => "Load events",
+            Produces::Unload => "Unload events",
+            Produces::LoadAndUnload => "Load and unload events",
+            Produces::DcStart => "DCStart events",
+            Produces::DcEnd => "DCEnd events",
+            Produces::DcStartAndEnd => "DCStart and DCEnd events",
+            Produces::DcStartWithoutDynamic => "DCStart events but of dynamic methods",
+            Produces::DcEndWithoutDynamic => "DCEnd events but of dynamic methods",
         })
     }
 }
@@ -58,15 +58,15 @@ impl fmt::Display for Gives {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// What shipped runtimes give, by the predicates.
-    pub shipped: Gives,
+    pub shipped: Produces,
     /// What the documents say.
-    pub documented: Gives,
+    pub documented: Produces,
     /// The erratum that says why they differ; none when they agree.
     pub erratum: Option<&'static str>,
 }
 
 impl Cell {
-    fn new(shipped: Gives, documented: Gives, erratum: &'static str) -> Self {
+    fn new(shipped: Produces, documented: Produces, erratum: &'static str) -> Self {
         let erratum = (shipped != documented).then_some(erratum);
         Cell { shipped, documented, erratum }
     }
@@ -129,14 +129,14 @@ fn table_1(level: u8) -> Table {
         );
         let dynamic = Method::new(Code::Dynamic);
         let dynamics = if mask & (JIT | NGEN) == NGEN {
-            Gives::NotApplicable
+            Produces::NotApplicable
         } else {
             of_loads(runtime.method_load(dynamic).is_some(), goes(dynamic))
         };
         // Dynamic methods always have the verbose events, which the documents put on level 5.
         let documented = match dynamics {
-            Gives::NotApplicable => Gives::NotApplicable,
-            _ if !shows_verbose(level) => Gives::None,
+            Produces::NotApplicable => Produces::NotApplicable,
+            _ if !shows_verbose(level) => Produces::None,
             as_shipped => as_shipped,
         };
         let same = |gives| Cell::new(gives, gives, "");
@@ -170,8 +170,8 @@ fn table_2(level: u8) -> Table {
             of_enumerations(|which| all.iter().any(|&m| rundown.method(which, m).is_some()));
         let without_dynamic = mask & JIT != 0 && !shows_verbose(level);
         let documented = match methods {
-            Gives::DcStart if without_dynamic => Gives::DcStartWithoutDynamic,
-            Gives::DcEnd if without_dynamic => Gives::DcEndWithoutDynamic,
+            Produces::DcStart if without_dynamic => Produces::DcStartWithoutDynamic,
+            Produces::DcEnd if without_dynamic => Produces::DcEndWithoutDynamic,
             as_shipped => as_shipped,
         };
         let cells = vec![Cell::new(loader, loader, ""), Cell::new(methods, documented, "X02")];
@@ -193,8 +193,9 @@ fn table_2(level: u8) -> Table {
 fn markers_and_threads(level: u8) -> Table {
     let row = |mask: u64| {
         let rundown = Rundown::new(mask, level);
-        let said =
-            |keywords: u64| of_enumerations(|which| mask & keywords != 0 && rundown.asked(which));
+        let said = |keywords: u64| {
+            of_enumerations(|which| mask & keywords != 0 && rundown.is_enabled(which))
+        };
         let markers = Cell::new(
             of_enumerations(|which| rundown.brackets(which)),
             said(APP_DOMAIN_RESOURCES | JIT | NGEN | LOADER),
@@ -221,20 +222,20 @@ fn shows_verbose(level: u8) -> bool {
     level == 0 || !(INFORMATIONAL..VERBOSE).contains(&level)
 }
 
-fn of_loads(load: bool, unload: bool) -> Gives {
+fn of_loads(load: bool, unload: bool) -> Produces {
     match (load, unload) {
-        (false, false) => Gives::None,
-        (true, false) => Gives::Load,
-        (false, true) => Gives::Unload,
-        (true, true) => Gives::LoadAndUnload,
+        (false, false) => Produces::None,
+        (true, false) => Produces::Load,
+        (false, true) => Produces::Unload,
+        (true, true) => Produces::LoadAndUnload,
     }
 }
 
-fn of_enumerations(gives: impl Fn(Enumeration) -> bool) -> Gives {
+fn of_enumerations(gives: impl Fn(Enumeration) -> bool) -> Produces {
     match (gives(Enumeration::Start), gives(Enumeration::End)) {
-        (false, false) => Gives::None,
-        (true, false) => Gives::DcStart,
-        (false, true) => Gives::DcEnd,
-        (true, true) => Gives::DcStartAndEnd,
+        (false, false) => Produces::None,
+        (true, false) => Produces::DcStart,
+        (false, true) => Produces::DcEnd,
+        (true, true) => Produces::DcStartAndEnd,
     }
 }

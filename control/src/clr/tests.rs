@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::tables::{Gives, tables};
+use super::tables::{Produces, tables};
 use super::*;
-use crate::enable::{Enablement, Union};
+use crate::enable::{CombinedEnablement, Enablement};
 use etl_schema::clr::keyword;
 use etl_schema::tables::Registry;
 
@@ -69,7 +69,7 @@ fn cells_that_differ_name_an_erratum() {
                 named.extend(cell.erratum);
             }
             if (1..4).contains(&level) {
-                let silent = |g: Gives| matches!(g, Gives::None | Gives::NotApplicable);
+                let silent = |g: Produces| matches!(g, Produces::None | Produces::NotApplicable);
                 let mut cells = table.rows.iter().flat_map(|r| &r.cells);
                 assert!(cells.all(|c| silent(c.shipped) && silent(c.documented)));
             }
@@ -144,7 +144,7 @@ fn masks_of_the_documents() {
     assert_eq!(rundown.method(Enumeration::End, precompiled), Some(Form::Verbose));
     let without = Rundown::new(0xB8, 5);
     for which in Enumeration::ALL {
-        assert!(!without.asked(which) && !without.runtime_information(which));
+        assert!(!without.is_enabled(which) && !without.runtime_information(which));
         assert!(!without.enumerates(which) && !without.stacks());
     }
 }
@@ -170,8 +170,8 @@ fn another_session_makes_the_runtime_raise_what_this_one_takes() {
     let jit = Enablement::new(5, keyword::JIT);
     let ngen = Enablement::new(5, keyword::NGEN | keyword::START_ENUMERATION);
     let precompiled = Method::new(Code::Precompiled);
-    assert_eq!(Runtime::from(Union::of([&jit])).method_load(precompiled), None);
-    let both = Runtime::from(Union::of([&jit, &ngen]));
+    assert_eq!(Runtime::from(CombinedEnablement::of([&jit])).method_load(precompiled), None);
+    let both = Runtime::from(CombinedEnablement::of([&jit, &ngen]));
     assert_eq!(both.method_load(precompiled), Some(Form::Verbose));
     assert!(jit.admits_keyword(keyword::JIT | keyword::NGEN), "and so it gets the event");
 }

@@ -6,7 +6,7 @@ use etl_format::Guid;
 
 use super::error::{Found, LineError};
 use super::model::{Keywords, OtherOption, ProviderRef};
-use super::words::Word;
+use super::tokens::Word;
 
 /// What documents set where a hyphen was typed: hyphens, dashes, a minus sign.
 pub(super) const DASHES: [char; 8] =

@@ -7,7 +7,7 @@ use super::error::LineError;
 use super::model::{
     Action, ClockType, FileMode, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
 };
-use super::words::Word;
+use super::tokens::Word;
 use etl_format::constants::LogFileMode;
 
 const KNOWN: &[&str] = &[

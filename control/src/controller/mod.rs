@@ -25,15 +25,15 @@
 mod args;
 mod error;
 mod flags;
+mod format;
 mod kernel;
-mod listed;
 mod logman;
 mod model;
-mod show;
+mod provider_file;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod tracelog;
-mod words;
 mod xperf;
 
 use std::str::FromStr;
@@ -43,21 +43,21 @@ pub use flags::{
     GroupMasks, KERNEL_FLAGS, KernelFlag, kernel_groups, tracelog_changes, tracelog_groups,
 };
 pub use kernel::{GROUPS, expand_kernel_flags};
-pub use listed::{Listed, listed_providers};
 pub use model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
     ProviderSpec, Session, Tool,
 };
-pub use words::MAX_LINE;
+pub use provider_file::{ProviderFile, parse_provider_file};
+pub use tokens::MAX_LINE;
 
 use args::Args;
-use words::Word;
+use tokens::Word;
 
 impl FromStr for CommandLine {
     type Err = LineError;
 
     fn from_str(line: &str) -> Result<Self, LineError> {
-        let mut words = words::split(line)?;
+        let mut words = tokens::split(line)?;
         let Some(first) = words.first() else {
             let expected = "a command of xperf, logman or tracelog";
             return Err(LineError::new(line.len()..line.len(), expected, Found::End));

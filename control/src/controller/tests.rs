@@ -1,6 +1,6 @@
 //! Lines of the documents and of everyday use; spans of mistakes; the canonical line as an inverse.
 
-use super::words::quote;
+use super::tokens::quote;
 use super::*;
 use crate::enable::{EnableProperties, Enablement, EventKey, IdFilter, Scope};
 use etl_format::constants::LogFileMode;
@@ -86,7 +86,7 @@ fn files_list_providers() {
     let list = "\u{feff}{1fbecc45-c060-4e7c-8a0e-0dbd6116181b} 0x00000000 5 IIS: SSL Filter\r\n\r\n; a remark\r\n\
                 Microsoft-Windows-DotNETRuntime (LoaderKeyword,JitKeyword) win:Informational\n\
                 \"Windows Kernel Trace\" (process,thread)\n";
-    let listed = listed_providers(Tool::Logman, &none, list).unwrap();
+    let listed = parse_provider_file(Tool::Logman, &none, list).unwrap();
     let said: Vec<_> = listed.providers.iter().map(|p| (p.provider.to_string(), p.level)).collect();
     let expected = [
         ("1fbecc45-c060-4e7c-8a0e-0dbd6116181b".to_owned(), Some(5)),
@@ -96,16 +96,17 @@ fn files_list_providers() {
     assert_eq!(listed.kernel, ["process", "thread"]);
     let spec = ProviderSpec { level: Some(3), keywords: Some(Keywords::Flags(6)), ..none.clone() };
     let list = "d58c126f-b309-11d1-969e-0000f875a5bc  CommonProvider\n#1fbecc45-c060-4e7c-8a0e-0dbd6116181b;\n";
-    let listed = listed_providers(Tool::Tracelog, &spec, list).unwrap();
+    let listed = parse_provider_file(Tool::Tracelog, &spec, list).unwrap();
     let guids: Vec<_> = listed.providers.iter().map(|p| p.provider.to_string()).collect();
     assert_eq!(
         guids,
         ["d58c126f-b309-11d1-969e-0000f875a5bc", "1fbecc45-c060-4e7c-8a0e-0dbd6116181b"]
     );
     assert!(listed.providers.iter().all(|p| p.level == Some(3) && p.keywords == spec.keywords));
-    let (line, error) = listed_providers(Tool::Tracelog, &none, "\nCommonProvider\n").unwrap_err();
+    let (line, error) =
+        parse_provider_file(Tool::Tracelog, &none, "\nCommonProvider\n").unwrap_err();
     assert_eq!((line, error.span), (2, 0..14));
-    let (line, error) = listed_providers(Tool::Logman, &none, "A 0x1 very\n").unwrap_err();
+    let (line, error) = parse_provider_file(Tool::Logman, &none, "A 0x1 very\n").unwrap_err();
     assert_eq!((line, error.expected.as_str()), (1, "a level from 0 to 255"));
 }
 

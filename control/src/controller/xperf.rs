@@ -7,7 +7,7 @@ use super::error::{Found, LineError};
 use super::model::{
     Action, ClockType, FileMode, KERNEL_SESSION, ProviderRef, ProviderSpec, Session,
 };
-use super::words::Word;
+use super::tokens::Word;
 use crate::enable::EnableProperties;
 use etl_format::constants::LogFileMode;
 

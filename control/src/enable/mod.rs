@@ -26,7 +26,7 @@
 //! | out: listed | no; others yes |
 //!
 //! All three must pass. A mask of 32 ones is not "all": it leaves out the keywords above bit 31.
-//! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Old`] does so.
+//! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Legacy`] does so.
 //!
 //! Classic providers (MOF, WPP) are told level and mask and decide themselves; nothing is filtered
 //! for them, and of several sessions only the last one to enable them gets their events:
@@ -65,7 +65,7 @@ pub enum Variant {
     #[default]
     Current,
     /// As it said before: `all` does not count when `any` is 0.
-    Old,
+    Legacy,
 }
 
 /// A filter by event id. A session can list 64 ids at most.
@@ -141,7 +141,7 @@ impl Enablement {
         }
         let any = if self.any == 0 { u64::MAX } else { self.any };
         let all = match self.variant {
-            Variant::Old if self.any == 0 => 0,
+            Variant::Legacy if self.any == 0 => 0,
             _ => self.all,
         };
         keyword & any != 0 && keyword & all == all
@@ -153,10 +153,10 @@ impl Enablement {
 /// A session's own rule is applied to what was raised, so a session can get events that only
 /// another one's mask made the provider raise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Union {
+pub struct CombinedEnablement {
     /// Highest level; 0 when a session asked for all.
     pub level: u8,
-    /// Union of the masks; all bits when a session asked for all.
+    /// CombinedEnablement of the masks; all bits when a session asked for all.
     pub any: u64,
     /// Intersection of the masks.
     pub all: u64,
@@ -164,11 +164,11 @@ pub struct Union {
     pub enabled: bool,
 }
 
-impl Union {
+impl CombinedEnablement {
     /// The union of sessions.
     #[must_use]
     pub fn of<'a>(sessions: impl IntoIterator<Item = &'a Enablement>) -> Self {
-        let mut union = Union::default();
+        let mut union = CombinedEnablement::default();
         for session in sessions {
             let any = if session.any == 0 { u64::MAX } else { session.any };
             if union.enabled {
@@ -177,7 +177,12 @@ impl Union {
                 union.any |= any;
                 union.all &= session.all;
             } else {
-                union = Union { level: session.level, any, all: session.all, enabled: true };
+                union = CombinedEnablement {
+                    level: session.level,
+                    any,
+                    all: session.all,
+                    enabled: true,
+                };
             }
         }
         union
@@ -205,7 +210,7 @@ mod tests {
             !s.ignore_keyword_0
         } else {
             let some = (0..64).any(|bit| has(e.keyword, bit) && (s.any == 0 || has(s.any, bit)));
-            let looked_at = !(s.variant == Variant::Old && s.any == 0);
+            let looked_at = !(s.variant == Variant::Legacy && s.any == 0);
             let every = (0..64).all(|bit| !has(s.all, bit) || has(e.keyword, bit));
             some && (every || !looked_at)
         };
@@ -238,7 +243,7 @@ mod tests {
             1 => proptest::collection::vec(0u16..6, 0..4).prop_map(IdFilter::In),
             1 => proptest::collection::vec(0u16..6, 0..4).prop_map(IdFilter::Out),
         ];
-        let variant = prop_oneof![Just(Variant::Current), Just(Variant::Old)];
+        let variant = prop_oneof![Just(Variant::Current), Just(Variant::Legacy)];
         (0u8..8, mask(), mask(), any::<bool>(), ids, variant).prop_map(
             |(level, any, all, ignore_keyword_0, ids, variant)| Enablement {
                 level,
@@ -303,7 +308,7 @@ mod tests {
                 .into_iter()
                 .map(|s| Enablement { variant: Variant::Current, ..s })
                 .collect();
-            let union = Union::of(&sessions);
+            let union = CombinedEnablement::of(&sessions);
             if sessions.iter().any(|s| s.admits(&e)) {
                 prop_assert!(union.raises(e.level, e.keyword), "{:?}", union);
             }
@@ -320,6 +325,6 @@ mod tests {
 
     #[test]
     fn a_provider_nobody_enabled_raises_nothing() {
-        assert!(!Union::of(&[]).raises(0, 0));
+        assert!(!CombinedEnablement::of(&[]).raises(0, 0));
     }
 }

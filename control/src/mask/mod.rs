@@ -4,7 +4,7 @@ use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
 use etl_schema::Identity;
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
-use etl_schema::tables::{Profile, Provider, Registry, TableEvent, errata};
+use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 
 mod remarks;
 
@@ -21,7 +21,7 @@ pub struct Explanation<'a> {
     pub raised: Vec<Raised<'a>>,
     /// Events that the session would get by their keywords and level, but that the CLR does not
     /// raise for this mask.
-    pub withheld: Vec<Withheld<'a>>,
+    pub suppressed: Vec<Suppressed<'a>>,
     /// Events of these keywords that only a higher level of the session gives.
     pub too_verbose: Vec<Raised<'a>>,
     /// What a person should know before recording with it.
@@ -41,30 +41,24 @@ pub struct Raised<'a> {
 
 /// An event that a mask names and does not give.
 #[derive(Clone, Debug)]
-pub struct Withheld<'a> {
+pub struct Suppressed<'a> {
     /// Its newest version.
     pub event: &'a TableEvent,
     /// A mask that gives it: this one without what means nothing, and with as little changed as is
     /// needed. None when no such mask is known.
-    pub instead: Option<u64>,
+    pub suggested_mask: Option<u64>,
 }
 
-/// Takes a mask apart for one of the CLR's providers, by what runtimes ship.
+/// Takes a mask apart for one of the CLR's providers as the tables's registry describes it.
 #[must_use]
-pub fn explain(provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
-    explain_by(Profile::Shipped, provider, mask, level)
-}
-
-/// Takes a mask apart for one of the CLR's providers as the profile's registry describes it.
-#[must_use]
-pub fn explain_by(profile: Profile, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
+pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let (names, unnamed) = provider.keyword_names(mask);
-    let rules = Rules { provider, profile, whose: Whose::of(provider.guid) };
+    let rules = Rules { provider, tables, kind: ProviderKind::of(provider.guid) };
     let mut explanation = Explanation {
         names,
         unnamed,
         raised: Vec::new(),
-        withheld: Vec::new(),
+        suppressed: Vec::new(),
         too_verbose: Vec::new(),
         remarks: Vec::new(),
     };
@@ -75,25 +69,26 @@ pub fn explain_by(profile: Profile, provider: &Provider, mask: u64, level: u8) -
         if given(mask, level) {
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
-            let instead = rules.instead(event, mask, level);
+            let suggested_mask = rules.suggested_mask(event, mask, level);
             // A form that only other levels have is not missing at this one.
-            let other_form =
-                instead.is_none() && (1..=VERBOSE).any(|l| rules.instead(event, mask, l).is_some());
+            let other_form = suggested_mask.is_none()
+                && (1..=VERBOSE).any(|l| rules.suggested_mask(event, mask, l).is_some());
             if raised.levels.is_empty() && !other_form {
-                explanation.withheld.push(Withheld { event, instead });
+                explanation.suppressed.push(Suppressed { event, suggested_mask });
             }
         } else if raised.levels.iter().any(|&l| l > level) && level != 0 {
             explanation.too_verbose.push(raised);
         }
     }
-    explanation.remarks = remarks::of(provider, mask, level, profile, &explanation);
+    explanation.remarks = remarks::of(provider, mask, level, tables, &explanation);
     explanation
 }
 
 /// Whether only the first release raised the event under the runtime provider.
 fn is_leftover(event: &TableEvent) -> bool {
     let Identity::Modern { id, .. } = event.schema.identity else { return false };
-    matches!(id, 135..=140 | 149 | 150) && Whose::of(event.schema.provider) == Whose::Runtime
+    matches!(id, 135..=140 | 149 | 150)
+        && ProviderKind::of(event.schema.provider) == ProviderKind::Runtime
 }
 
 /// Events by id: the newest version, and all versions.
@@ -116,30 +111,30 @@ fn newest(provider: &Provider) -> Vec<(&TableEvent, Vec<u8>)> {
 
 /// The providers that the CLR has rules for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum ProviderKind {
     Runtime,
     Rundown,
     /// The private provider has none but those of sessions.
     Other,
 }
 
-impl Whose {
+impl ProviderKind {
     fn of(provider: etl_format::Guid) -> Self {
         let is = |name| Registry::builtin().find(name).is_some_and(|p| p.guid == provider);
         match () {
-            () if is("Microsoft-Windows-DotNETRuntime") => Whose::Runtime,
-            () if is("Microsoft-Windows-DotNETRuntimeRundown") => Whose::Rundown,
-            () => Whose::Other,
+            () if is("Microsoft-Windows-DotNETRuntime") => ProviderKind::Runtime,
+            () if is("Microsoft-Windows-DotNETRuntimeRundown") => ProviderKind::Rundown,
+            () => ProviderKind::Other,
         }
     }
 }
 
-/// The rules by which a profile says what comes.
+/// The rules by which a set of tables determines which events a mask selects.
 struct Rules<'a> {
     provider: &'a Provider,
-    profile: Profile,
-    /// Whose rules they are; found by name, so once for many questions.
-    whose: Whose,
+    tables: TableSet,
+    /// ProviderKind rules they are; found by name, so once for many questions.
+    kind: ProviderKind,
 }
 
 impl Rules<'_> {
@@ -152,18 +147,22 @@ impl Rules<'_> {
 
     /// Whether a session that is the only one gets the event.
     fn gives(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
-        let raised = match (self.profile, self.whose) {
-            (_, Whose::Other) => true,
-            (Profile::Shipped, Whose::Rundown) => Rundown::new(mask, level).raises(&event.schema),
-            (Profile::Shipped, Whose::Runtime) => Runtime::new(mask, level).raises(&event.schema),
+        let raised = match (self.tables, self.kind) {
+            (_, ProviderKind::Other) => true,
+            (TableSet::Shipped, ProviderKind::Rundown) => {
+                Rundown::new(mask, level).raises(&event.schema)
+            }
+            (TableSet::Shipped, ProviderKind::Runtime) => {
+                Runtime::new(mask, level).raises(&event.schema)
+            }
             // The pages give keywords and levels of their own; what has to be on as well they say
             // in their tables, which the shipped rules reproduce.
-            (Profile::Documented, whose) => {
+            (TableSet::Documented, kind) => {
                 let shipped = event.shipped.and_then(|key| {
                     Registry::builtin().event(self.provider.guid, key).map(|e| &e.schema)
                 });
                 shipped.is_some_and(|shipped| {
-                    if whose == Whose::Rundown {
+                    if kind == ProviderKind::Rundown {
                         asks(event, mask, level)
                     } else {
                         Runtime::new(mask, level).raises(shipped)
@@ -175,7 +174,7 @@ impl Rules<'_> {
     }
 
     /// A mask that gives the event: what is lacking added, what is in the way taken out.
-    fn instead(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
+    fn suggested_mask(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
         let named: u64 = self.provider.keywords.iter().fold(0, |all, (bit, _)| all | bit);
         let base = mask & named;
         let without = base & !OVERRIDE_NGEN;
@@ -204,7 +203,7 @@ fn asks(event: &TableEvent, mask: u64, level: u8) -> bool {
             Enumeration::Start => "DCStart",
             Enumeration::End => "DCEnd",
         };
-        rundown.asked(which) && (both || symbol.contains(part))
+        rundown.is_enabled(which) && (both || symbol.contains(part))
     })
 }
 

@@ -7,7 +7,7 @@ fn provider(name: &str) -> &'static Provider {
 }
 
 fn explained(name: &str, mask: u64, level: u8) -> Explanation<'static> {
-    explain(provider(name), mask, level)
+    explain(TableSet::Shipped, provider(name), mask, level)
 }
 
 fn symbols(e: &Explanation<'_>) -> Vec<String> {
@@ -15,7 +15,7 @@ fn symbols(e: &Explanation<'_>) -> Vec<String> {
 }
 
 fn says(e: &Explanation<'_>, what: &str) -> bool {
-    e.remarks.iter().any(|r| r.text.contains(what))
+    e.remarks.iter().any(|r| r.message.contains(what))
 }
 
 #[test]
@@ -39,11 +39,11 @@ fn the_other_mask_of_the_documents_gives_nothing() {
     assert!(bad.raised.is_empty());
     assert_eq!(bad.unnamed, 0x80);
     assert!(says(&bad, "0x138") && says(&bad, "nothing at all"), "{:?}", bad.remarks);
-    assert!(bad.remarks.iter().any(|r| r.errata == ["X04"] && r.instead == Some(0x138)));
-    let end = bad.withheld.iter().find(|w| w.event.schema.name.starts_with("DCEndComplete"));
-    assert_eq!(end.unwrap().instead, Some(0x138));
-    let start = bad.withheld.iter().find(|w| w.event.schema.name.starts_with("ModuleDCStart"));
-    assert_eq!(start.unwrap().instead, Some(0x78));
+    assert!(bad.remarks.iter().any(|r| r.errata == ["X04"] && r.suggested_mask == Some(0x138)));
+    let end = bad.suppressed.iter().find(|w| w.event.schema.name.starts_with("DCEndComplete"));
+    assert_eq!(end.unwrap().suggested_mask, Some(0x138));
+    let start = bad.suppressed.iter().find(|w| w.event.schema.name.starts_with("ModuleDCStart"));
+    assert_eq!(start.unwrap().suggested_mask, Some(0x78));
 }
 
 #[test]
@@ -53,14 +53,18 @@ fn every_mask_that_is_proposed_does_what_it_is_proposed_for() {
         for mask in [0x20, 0x10, 0xb8, 0x38, 0x1fc1f, 0x1ccbd, 0x40030, 0x20000008, 0xffff_ffff] {
             for level in [0, 1, 4, 5] {
                 let e = explained(name, mask, level);
-                for w in &e.withheld {
-                    let Some(instead) = w.instead else { continue };
-                    let then = explained(name, instead, level);
+                for w in &e.suppressed {
+                    let Some(suggested_mask) = w.suggested_mask else { continue };
+                    let then = explained(name, suggested_mask, level);
                     let given = then.raised.iter().any(|r| std::ptr::eq(r.event, w.event));
-                    assert!(given, "{name} {mask:#x}: {} by {instead:#x}", w.event.schema.name);
+                    assert!(
+                        given,
+                        "{name} {mask:#x}: {} by {suggested_mask:#x}",
+                        w.event.schema.name
+                    );
                 }
                 for r in &e.remarks {
-                    assert_ne!(r.instead, Some(mask), "{}", r.text);
+                    assert_ne!(r.suggested_mask, Some(mask), "{}", r.message);
                 }
                 for r in e.raised.iter().chain(&e.too_verbose) {
                     assert!(!r.levels.is_empty() && !r.versions.is_empty());
@@ -101,13 +105,13 @@ fn runtime_masks_of_the_documents() {
 fn ngen_alone_gives_nothing_though_its_events_would_be_admitted() {
     let e = explained("runtime", 0x20, 5);
     assert!(e.raised.iter().all(|r| r.event.schema.keywords & 0x20 == 0));
-    let instead = |name: &str| {
-        let found = e.withheld.iter().find(|w| w.event.schema.name == name);
-        found.and_then(|w| w.instead)
+    let suggested_mask = |name: &str| {
+        let found = e.suppressed.iter().find(|w| w.event.schema.name == name);
+        found.and_then(|w| w.suggested_mask)
     };
-    assert_eq!(instead("MethodLoadVerbose_V2"), Some(0x60));
-    assert_eq!(instead("MethodUnloadVerbose_V2"), Some(0xa0));
-    assert!(e.remarks.iter().any(|r| r.instead == Some(0x60)));
+    assert_eq!(suggested_mask("MethodLoadVerbose_V2"), Some(0x60));
+    assert_eq!(suggested_mask("MethodUnloadVerbose_V2"), Some(0xa0));
+    assert!(e.remarks.iter().any(|r| r.suggested_mask == Some(0x60)));
 }
 
 #[test]
@@ -136,15 +140,15 @@ fn zero_is_all_and_32_ones_are_not() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_documented_profile_goes_by_the_pages() {
-    let pages = Registry::profile(Profile::Documented);
+    let pages = Registry::of(TableSet::Documented);
     let runtime = pages.find("runtime").unwrap();
-    let e = explain_by(Profile::Documented, runtime, 0x10, 4);
+    let e = explain(TableSet::Documented, runtime, 0x10, 4);
     let names = symbols(&e);
     assert!(names.iter().any(|n| n == "MethodLoad_V1"));
     assert!(!names.iter().any(|n| n == "MethodLoadVerbose_V1"), "level 5 by the pages (X02)");
     let rundown = pages.find("rundown").unwrap();
     let markers = |mask| {
-        let e = explain_by(Profile::Documented, rundown, mask, 5);
+        let e = explain(TableSet::Documented, rundown, mask, 5);
         symbols(&e).iter().any(|n| n == "DCEndInit_V1")
     };
     assert!(markers(0x900) && markers(0x110) && !markers(0x10));
@@ -157,7 +161,7 @@ fn the_private_provider_has_the_rules_of_sessions_only() {
     let garbage = explained("private", 0x1, 4);
     assert!(garbage.remarks.is_empty(), "{:?}", garbage.remarks);
     assert!(symbols(&garbage).iter().any(|s| s == "GCSettings_V1"));
-    assert!(garbage.withheld.is_empty());
+    assert!(garbage.suppressed.is_empty());
     assert!(garbage.too_verbose.iter().any(|r| r.event.schema.name == "GCJoin_V1"));
     assert!(
         garbage

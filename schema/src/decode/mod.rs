@@ -46,9 +46,9 @@ pub struct Decoder {
     wide: Vec<Op>,
 }
 
-/// What stands around the texts of a payload: see [`Decoder::around_texts`].
+/// What stands around the texts of a payload: see [`Decoder::string_layout`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AroundTexts {
+pub struct StringLayout {
     /// Bytes of the fields before them.
     pub before: usize,
     /// How many texts in UTF-16 there are, one behind the other, each ended by a NUL.
@@ -144,7 +144,7 @@ impl Decoder {
     /// Where the texts of every payload stand, if all fields but some texts in a row are of a fixed size: whether a
     /// payload ends where its fields do can then be told without a walk over them.
     #[must_use]
-    pub fn around_texts(&self, pointers: PointerSize) -> Option<AroundTexts> {
+    pub fn string_layout(&self, pointers: PointerSize) -> Option<StringLayout> {
         let ops = self.ops(pointers);
         let (fixed, before) = ops.first()?.run;
         let rest = ops.get(fixed..)?;
@@ -154,7 +154,7 @@ impl Decoder {
         let texts = rest.iter().take_while(is_text).count();
         let rest = rest.get(texts..)?;
         let (fixed, behind) = rest.first().map_or((0, 0), |op| op.run);
-        (texts > 0 && fixed == rest.len()).then_some(AroundTexts { before, texts, behind })
+        (texts > 0 && fixed == rest.len()).then_some(StringLayout { before, texts, behind })
     }
 
     /// Walks a whole payload and tells what is missing and what is left over.

@@ -5,7 +5,7 @@ use std::io::Write;
 /// Whether a terminal may act on a character, or hide others behind it: control characters, and
 /// those that change the direction of the text around them.
 #[must_use]
-pub fn acts(c: char) -> bool {
+pub fn is_terminal_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -20,7 +20,7 @@ pub fn escape_line(out: &mut Vec<u8>, text: &str) {
         return;
     }
     for c in text.chars() {
-        if acts(c) || c == '\\' {
+        if is_terminal_unsafe(c) || c == '\\' {
             out.extend(c.escape_unicode().map(|c| c as u8));
         } else {
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -60,7 +60,7 @@ pub(super) fn json_char(out: &mut Vec<u8>, c: char) {
         '\n' => out.extend(b"\\n"),
         '\r' => out.extend(b"\\r"),
         '\t' => out.extend(b"\\t"),
-        c if acts(c) => {
+        c if is_terminal_unsafe(c) => {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
             }
@@ -83,7 +83,7 @@ mod tests {
     fn a_terminal_is_never_acted_on() {
         let hostile = "a\x1b]0;pwned\x07\u{9b}31m\u{202e}b\r\u{7f}";
         for text in [with(escape_line, hostile), with(escape_json, hostile)] {
-            assert!(!text.chars().any(acts), "{text:?}");
+            assert!(!text.chars().any(is_terminal_unsafe), "{text:?}");
         }
     }
 

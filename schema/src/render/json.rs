@@ -12,7 +12,7 @@ use std::io::Write;
 /// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so that
 /// a payload could ask for far more.
 pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-    let end = out.len().saturating_add(super::MOST);
+    let end = out.len().saturating_add(super::MAX_LEN);
     fields_to(out, fields, end);
 }
 
@@ -35,7 +35,7 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, end: usize) {
 /// bytes as text. Eight-bit text that is no UTF-8 keeps its other bytes as the characters U+0080 to
 /// U+00FF.
 pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    let end = out.len().saturating_add(super::MOST);
+    let end = out.len().saturating_add(super::MAX_LEN);
     value_to(out, field, value, end);
 }
 

@@ -1,7 +1,7 @@
 //! Message strings with inserts.
 
 use super::digits::{decimal, signed};
-use super::{bare_value, escape_line, plain_value};
+use super::{escape_line, plain_value, unquoted_value};
 use crate::decode::{Fields, Value};
 use crate::model::{Field, SchemaSource};
 use std::io::Write;
@@ -103,7 +103,7 @@ impl Form {
 
     fn value(self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
         match self {
-            Form::Escaped => bare_value(out, field, value),
+            Form::Escaped => unquoted_value(out, field, value),
             Form::Plain => plain_value(field, value, &mut Vec::new(), &mut |c| match c {
                 Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
                 // Writing to a vector does not fail.

@@ -18,7 +18,7 @@ mod status;
 mod time;
 
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
-pub use escape::{acts, escape_json, escape_line};
+pub use escape::{escape_json, escape_line, is_terminal_unsafe};
 pub use json::{json_fields, json_value};
 pub use message::{Prefix, message, plain_message, wpp_message};
 pub use plain::plain_value;
@@ -30,7 +30,7 @@ const SHOWN: usize = 8;
 
 /// Bytes that the arrays of one payload may become. No payload of 64 KiB comes near it by its values;
 /// members of structs bring their names with every element, and those may be of any length.
-pub const MOST: usize = 16 << 20;
+pub const MAX_LEN: usize = 16 << 20;
 
 /// Writes fields as ` Name=value`, names of values where they have some.
 ///
@@ -45,7 +45,7 @@ pub fn text_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
 }
 
 /// Writes one value as it stands in running text: without quotes.
-pub fn bare_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+pub fn unquoted_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
     Text::new(out, false).value(out, field, value);
 }
 
@@ -57,7 +57,7 @@ struct Text {
 
 impl Text {
     fn new(out: &[u8], quotes: bool) -> Self {
-        Text { quotes, end: out.len().saturating_add(MOST) }
+        Text { quotes, end: out.len().saturating_add(MAX_LEN) }
     }
 
     fn fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {

@@ -7,8 +7,8 @@ use std::cell::Cell;
 
 /// Gives the characters of one value to `sink`, in order and nothing escaped: text as it stands in
 /// the payload (an unpaired surrogate comes as `Err` with its code unit; bytes that are no UTF-8 as
-/// the characters U+0080 to U+00FF), everything else as [`super::bare_value`] writes it. Arrays are
-/// `[a,b]` with all their elements up to [`super::MOST`] characters, structs `{Name=a,Other=b}`.
+/// the characters U+0080 to U+00FF), everything else as [`super::unquoted_value`] writes it. Arrays are
+/// `[a,b]` with all their elements up to [`super::MAX_LEN`] characters, structs `{Name=a,Other=b}`.
 ///
 /// `scratch` is memory for values that are not text; it is kept by the caller so that nothing is
 /// allocated.
@@ -45,7 +45,7 @@ fn characters(
         Value::Array(items) => {
             sink(Ok('['));
             for (i, item) in items.iter().enumerate() {
-                if given.get() > super::MOST {
+                if given.get() > super::MAX_LEN {
                     break;
                 }
                 if i > 0 {

@@ -29,7 +29,7 @@ pub const DOCUMENTED_TABLES: &[(&str, &str)] = &[
 
 /// Whose word counts where the reference pages and the runtimes disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Profile {
+pub enum TableSet {
     /// The runtimes', as real traces show it.
     #[default]
     Shipped,
@@ -149,7 +149,7 @@ impl Registry {
     /// The tables of this crate by what runtimes ship, read once.
     #[must_use]
     pub fn builtin() -> &'static Registry {
-        Registry::profile(Profile::Shipped)
+        Registry::of(TableSet::Shipped)
     }
 
     /// The tables of this crate by either profile, read once.
@@ -157,19 +157,19 @@ impl Registry {
     /// They are read in the tests of this crate as well; a table with a mistake would be left out
     /// here.
     #[must_use]
-    pub fn profile(profile: Profile) -> &'static Registry {
+    pub fn of(profile: TableSet) -> &'static Registry {
         static SHIPPED: OnceLock<Registry> = OnceLock::new();
         static DOCUMENTED: OnceLock<Registry> = OnceLock::new();
         let read = |tables: &[(&str, &str)]| -> Vec<Provider> {
             tables.iter().filter_map(|(file, text)| Provider::parse(file, text).ok()).collect()
         };
         match profile {
-            Profile::Shipped => SHIPPED.get_or_init(|| {
+            TableSet::Shipped => SHIPPED.get_or_init(|| {
                 let mut providers = read(TABLES);
                 name_errata(&mut providers, &read(DOCUMENTED_TABLES));
                 Registry::new(providers)
             }),
-            Profile::Documented => {
+            TableSet::Documented => {
                 DOCUMENTED.get_or_init(|| Registry::new(read(DOCUMENTED_TABLES)))
             }
         }

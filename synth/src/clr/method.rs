@@ -1,6 +1,6 @@
 //! Methods get code, get better code, and lose it.
 
-use etl_control::enable::Union;
+use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
 use super::raise::{Ctx, values};
@@ -38,14 +38,14 @@ pub(super) const LOAD: Ids = Ids { plain: 141, verbose: 143 };
 const UNLOAD: Ids = Ids { plain: 142, verbose: 144 };
 
 /// Whether precompiled methods are told of (rule E3), given the keyword that NGen needs beside it.
-pub(super) fn tells_precompiled(asked: &Union, beside: u64) -> bool {
+pub(super) fn tells_precompiled(asked: &CombinedEnablement, beside: u64) -> bool {
     asked.raises(4, keyword::NGEN)
         && asked.raises(4, beside)
         && !asked.raises(4, keyword::OVERRIDE_NGEN)
 }
 
 /// Whether events carry names because somebody asks for level 5 (rule E4).
-pub(super) fn is_verbose(asked: &Union) -> bool {
+pub(super) fn is_verbose(asked: &CombinedEnablement) -> bool {
     asked.enabled && (asked.level == 0 || asked.level >= 5)
 }
 

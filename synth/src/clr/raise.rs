@@ -1,6 +1,6 @@
 //! How an event leaves a CLR.
 
-use etl_control::enable::Union;
+use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
@@ -57,12 +57,12 @@ pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static Tab
 
 impl Clr {
     /// What the runtime provider sees of its sessions.
-    pub fn asked(&self, ctx: &Ctx<'_, '_>) -> Union {
+    pub fn asked(&self, ctx: &Ctx<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.runtime, ctx.process.pid)
     }
 
     /// What the rundown provider sees of its sessions.
-    pub fn asked_rundown(&self, ctx: &Ctx<'_, '_>) -> Union {
+    pub fn asked_rundown(&self, ctx: &Ctx<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.rundown, ctx.process.pid)
     }
 

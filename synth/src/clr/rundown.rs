@@ -1,7 +1,7 @@
 //! The two enumerations of the rundown provider (rules R1 to R6), and that of the runtime provider
 //! when a session asks for the state (rule E8).
 
-use etl_control::enable::Union;
+use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
 use super::method::{Ids, LOAD, tells_precompiled};
@@ -46,7 +46,7 @@ const DC_START: Ids = Ids { plain: 141, verbose: 143 };
 const DC_END: Ids = Ids { plain: 142, verbose: 144 };
 
 /// Whether a mask makes the rundown provider enumerate anything at all.
-fn enumerates(asked: &Union) -> bool {
+fn enumerates(asked: &CombinedEnablement) -> bool {
     let on = |keyword| asked.raises(4, keyword);
     on(keyword::LOADER)
         || on(keyword::JIT)
@@ -59,7 +59,7 @@ fn enumerates(asked: &Union) -> bool {
 impl Clr {
     /// What a change of the rundown provider's mask leads to: the start rundown, the end rundown,
     /// both, or nothing.
-    pub fn rundown_ops(&self, asked: &Union) -> Vec<ClrOp> {
+    pub fn rundown_ops(&self, asked: &CombinedEnablement) -> Vec<ClrOp> {
         let mut ops = Vec::new();
         if !self.started || !asked.enabled {
             return ops;

@@ -74,7 +74,7 @@ impl Records {
         let text = |e: etl_format::Error| e.to_string();
         let mut trace = Trace::open(bytes, &Options::default()).map_err(text)?;
         let mut store = SchemaStore::default();
-        store.give(schemas.iter().cloned());
+        store.add_schemas(schemas.iter().cloned());
         let (mut all, mut shared) = (Vec::new(), Schemas::new());
         let mut records = trace.ordered().map_err(text)?;
         while let Some(record) = records.next_record().map_err(text)? {

@@ -29,7 +29,7 @@ pub use store::{Counted, Memory, Reading, Store};
 
 use std::collections::BTreeMap;
 
-use etl_control::enable::Union;
+use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 
@@ -55,7 +55,7 @@ struct Provider {
     /// Sessions that have done so once, and do no more.
     former: Vec<usize>,
     /// What it sees of its sessions.
-    union: Union,
+    union: CombinedEnablement,
     /// Whether any of them leaves out processes.
     scoped: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Notice {
     pub provider: Guid,
     pub pid: u32,
     /// What it sees of its sessions now.
-    pub union: Union,
+    pub union: CombinedEnablement,
     /// Whether this is a request to log its state, and not a change.
     pub capture_state: bool,
 }
@@ -173,7 +173,7 @@ impl<'s> Etw<'s> {
                 instances: Vec::new(),
                 enables: Vec::new(),
                 former: Vec::new(),
-                union: Union::default(),
+                union: CombinedEnablement::default(),
                 scoped: false,
             });
             self.providers.len() - 1
@@ -215,7 +215,7 @@ impl<'s> Etw<'s> {
     }
 
     /// What a provider sees of its sessions in a process.
-    pub fn seen(&self, provider: ProviderIndex, pid: u32) -> Union {
+    pub fn seen(&self, provider: ProviderIndex, pid: u32) -> CombinedEnablement {
         let name = || self.names.get(&pid).map_or("", String::as_str);
         self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
     }
@@ -294,19 +294,19 @@ impl<'s> Etw<'s> {
 
 impl Provider {
     /// Its sessions as one process sees them: those that leave the process out do not count.
-    fn seen<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> Union {
+    fn seen<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> CombinedEnablement {
         if !self.scoped {
             return self.union;
         }
         let name = name();
         let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.is_of(name));
         let here = here.filter(|e| e.processes.is_empty() || e.processes.contains(&pid));
-        Union::of(here.map(|e| &e.rule))
+        CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
     /// Its sessions have changed: everyone who registered it is told.
     fn changed_union(&mut self) {
-        self.union = Union::of(self.enables.iter().map(|(_, e)| &e.rule));
+        self.union = CombinedEnablement::of(self.enables.iter().map(|(_, e)| &e.rule));
         let scoped = |e: &EnablePlan| !e.processes.is_empty() || !e.executables.is_empty();
         self.scoped = self.enables.iter().any(|(_, e)| scoped(e));
     }

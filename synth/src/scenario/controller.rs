@@ -3,7 +3,7 @@
 
 use etl_control::controller::{
     Action as Asked, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
-    Session, Tool, kernel_groups, listed_providers, tracelog_changes, tracelog_groups,
+    Session, Tool, kernel_groups, parse_provider_file, tracelog_changes, tracelog_groups,
 };
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::providers::KERNEL_TRACE;
@@ -96,7 +96,7 @@ fn resolve_all(
         };
         let name = bare(file);
         let text = reader.beside(name).map_err(|why| format!("a list of providers: {why}"))?;
-        let listed = listed_providers(tool, &spec, &text)
+        let listed = parse_provider_file(tool, &spec, &text)
             .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
         kernel.extend(listed.kernel);
         out.extend(listed.providers);

@@ -105,7 +105,7 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
     rule.all = args.opt_keywords(reader, "all", provider).unwrap_or(0);
     rule.ignore_keyword_0 = args.opt_bool(reader, "ignore-keyword-0").unwrap_or(false);
     if args.opt_bool(reader, "old-rule").unwrap_or(false) {
-        rule.variant = Variant::Old;
+        rule.variant = Variant::Legacy;
     }
     let at = args.span();
     let ids = |text: Option<String>, reader: &mut Reader<'_>| {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 
-use etl_schema::render::acts;
+use etl_schema::render::is_terminal_unsafe;
 use etlkit::{CommandOutput, run_captured};
 use flate2::write::GzEncoder;
 
@@ -52,7 +52,7 @@ const PRINTING: [(&[&str], Form); 17] = [
 /// How many ways of printing there are.
 pub(super) const WAYS: usize = PRINTING.len();
 
-/// What a trace's names and texts come to, printed: nothing acts, and every form is what it claims to be.
+/// What a trace's names and texts come to, printed: nothing is_terminal_unsafe, and every form is what it claims to be.
 pub(super) fn printed(data: &[u8]) {
     let Some((way, trace)) = data.split_last() else { return };
     let (args, form) = PRINTING[usize::from(way & 0x7f) % WAYS];
@@ -141,9 +141,10 @@ fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOu
 /// Nothing that a terminal, a reader's eye or a build server would act on; colours where they were asked for.
 fn inert(said: &[u8], coloured: bool) {
     let said = text(said);
-    let hot = |c: char| acts(c) && !matches!(c, '\n' | '\t') && !(coloured && c == '\x1b');
+    let hot =
+        |c: char| is_terminal_unsafe(c) && !matches!(c, '\n' | '\t') && !(coloured && c == '\x1b');
     if let Some(line) = said.lines().find(|line| line.contains(hot)) {
-        panic!("acts: {line:?}");
+        panic!("is_terminal_unsafe: {line:?}");
     }
     for part in said.split('\x1b').skip(1) {
         let code = part.strip_prefix('[').and_then(|p| p.split_once('m')).map(|(code, _)| code);

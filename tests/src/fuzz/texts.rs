@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use etl_control::controller::CommandLine;
 use etl_control::mask::explain;
+use etl_schema::tables::TableSet;
 use etl_schema::tables::{Provider, Registry};
 use etl_synth::scenario::{Settings, parse_with};
 use etl_verify::Enabled;
@@ -76,7 +77,7 @@ pub(super) fn mask(data: &[u8]) {
     };
     let providers = Registry::builtin().providers();
     if let Some(provider) = providers.get(usize::from(level) % providers.len().max(1)) {
-        let explained = explain(provider, mask, level);
+        let explained = explain(TableSet::Shipped, provider, mask, level);
         assert_eq!(explained.unnamed & !mask, 0);
         let _ = explained.errata(provider, mask);
     }

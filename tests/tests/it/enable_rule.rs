@@ -91,7 +91,8 @@ fn masks() -> impl Iterator<Item = u64> + Clone {
 
 #[test]
 fn keywords() {
-    for (head, variant) in [("keyword", Variant::Current), ("keyword, older wording", Variant::Old)]
+    for (head, variant) in
+        [("keyword", Variant::Current), ("keyword, older wording", Variant::Legacy)]
     {
         let rows = table(head);
         let mut used = vec![false; rows.len()];

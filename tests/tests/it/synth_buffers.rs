@@ -208,7 +208,7 @@ fn messages_are_decoded_by_the_text_beside_the_trace() {
     let schemas = tmf.schemas;
     assert_eq!(schemas.len(), 3);
     let mut store = SchemaStore::new(StoreLimits::default());
-    store.give(schemas);
+    store.add_schemas(schemas);
     let bytes = &files.iter().find(|(n, _)| n == "later.etl").unwrap().1;
     let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
     let mut records = trace.ordered().unwrap();

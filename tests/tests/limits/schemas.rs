@@ -81,11 +81,11 @@ fn long_names_in_long_arrays() {
     let decoder = schema(vec![nested(1, Count::Rest, vec![Field::new(name, InType::UInt8)])]);
     let payload = vec![7; 0xff00];
     let (out, most) = peak(|| json(&decoder, &payload));
-    assert!(out.len() < render::MOST + MIB, "{}", out.len());
-    assert!(most < 4 * render::MOST);
+    assert!(out.len() < render::MAX_LEN + MIB, "{}", out.len());
+    assert!(most < 4 * render::MAX_LEN);
     let mut text = Vec::new();
     render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
-    assert!(text.len() < render::MOST + MIB);
+    assert!(text.len() < render::MAX_LEN + MIB);
 }
 
 #[test]

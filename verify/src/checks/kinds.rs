@@ -8,7 +8,7 @@ use etl_analysis::events::{clr, whole_texts};
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, Record};
-use etl_schema::decode::{AroundTexts, Decoder};
+use etl_schema::decode::{Decoder, StringLayout};
 
 use super::enablement::{Admission, MANIFEST};
 use super::payload::Payloads;
@@ -50,14 +50,14 @@ enum Size {
     /// It is always the same.
     Fixed(usize),
     /// Only texts make a difference.
-    Texts(AroundTexts),
+    Texts(StringLayout),
     /// It takes a walk over the fields.
     Other,
 }
 
 impl Size {
     fn of(decoder: &Decoder, pointers: PointerSize) -> Self {
-        match (decoder.fixed_size(pointers), decoder.around_texts(pointers)) {
+        match (decoder.fixed_size(pointers), decoder.string_layout(pointers)) {
             (Some(size), _) => Size::Fixed(size),
             (None, Some(around)) => Size::Texts(around),
             (None, None) => Size::Other,
@@ -69,7 +69,7 @@ impl Size {
     fn is_of(self, payload: &[u8]) -> bool {
         match self {
             Size::Fixed(size) => size == payload.len(),
-            Size::Texts(AroundTexts { before, texts, behind }) => {
+            Size::Texts(StringLayout { before, texts, behind }) => {
                 let end = payload.len().checked_sub(behind);
                 let between = end.and_then(|end| payload.get(before..end));
                 between.and_then(whole_texts) == Some(texts)

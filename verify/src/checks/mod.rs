@@ -16,7 +16,7 @@ use etl_analysis::{ClrSeen, Machine, Observer, RecordObserver};
 use etl_format::Guid;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_schema::tables::Profile;
+use etl_schema::tables::TableSet;
 
 use activity::Activities;
 use enablement::{Admission, Enabled};
@@ -88,13 +88,13 @@ pub(crate) struct RecordChecks<W> {
     payloads: Payloads,
     /// As it was before the pass.
     enabled: Admission,
-    tables: Profile,
+    tables: TableSet,
     watch: W,
 }
 
 impl<W: FnMut(&Record<'_>)> RecordChecks<W> {
     /// Nothing seen yet. `watch` is shown every record.
-    pub fn new(told: &[Enabled], clock: &etl_format::Clock, tables: Profile, watch: W) -> Self {
+    pub fn new(told: &[Enabled], clock: &etl_format::Clock, tables: TableSet, watch: W) -> Self {
         RecordChecks {
             kinds: Kinds::default(),
             admission: Admission::new(told, clock),
@@ -158,12 +158,12 @@ fn related(record: &Record<'_>) -> Option<Guid> {
 pub(crate) struct StackChecks {
     sizes: Sizes,
     pairs: StackPairs,
-    tables: Profile,
+    tables: TableSet,
 }
 
 impl StackChecks {
     /// Nothing seen yet.
-    pub fn new(tables: Profile) -> Self {
+    pub fn new(tables: TableSet) -> Self {
         StackChecks { sizes: Sizes::new(tables), pairs: StackPairs::default(), tables }
     }
 }

@@ -10,7 +10,7 @@ use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::store::SchemaStore;
-use etl_schema::tables::{Profile, Registry};
+use etl_schema::tables::{Registry, TableSet};
 
 use super::kinds::Kind;
 use super::sizes;
@@ -32,7 +32,7 @@ pub struct Payloads {
     /// Payloads that were compared.
     pub checked: u64,
     store: SchemaStore,
-    tables: Profile,
+    tables: TableSet,
 }
 
 impl Payloads {
@@ -41,8 +41,8 @@ impl Payloads {
 
     /// Compares with these tables.
     #[must_use]
-    pub fn new(tables: Profile) -> Self {
-        let store = SchemaStore::default().with_profile(tables);
+    pub fn new(tables: TableSet) -> Self {
+        let store = SchemaStore::default().with_tables(tables);
         Payloads { store, tables, ..Payloads::default() }
     }
 
@@ -100,7 +100,7 @@ impl Payloads {
 
     /// Whether payloads are compared with those of the shipped runtimes.
     pub(super) fn is_as_shipped(&self) -> bool {
-        self.tables == Profile::Shipped
+        self.tables == TableSet::Shipped
     }
 
     /// What the tables have for an event.
@@ -119,7 +119,7 @@ impl Payloads {
 
     /// Whether the tables have other versions of an event, should they not have this one.
     pub(super) fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
-        let provider = Registry::profile(self.tables).provider(provider);
+        let provider = Registry::of(self.tables).provider(provider);
         provider.is_some_and(|p| {
             p.events.iter().any(|e| {
                 matches!(e.schema.identity, Identity::Modern { id: other, .. } if other == d.id)
@@ -130,7 +130,7 @@ impl Payloads {
     /// Whether an older runtime gave the event this level and these keywords.
     fn was(&self, provider: Guid, d: EventDescriptor) -> bool {
         let key = Identity::Modern { id: d.id, version: d.version };
-        let event = Registry::profile(self.tables).event(provider, key);
+        let event = Registry::of(self.tables).event(provider, key);
         event.is_some_and(|e| e.older == Some((d.level, keyword(d))))
     }
 

@@ -14,7 +14,7 @@ use etl_format::read::EventHeader;
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_schema::tables::{Profile, Registry};
+use etl_schema::tables::{Registry, TableSet};
 
 use super::payload::EventId;
 
@@ -46,7 +46,7 @@ pub(super) struct Sizes {
     pub short: BTreeMap<EventId, Counted>,
     /// Payloads that go on behind their last field.
     pub long: BTreeMap<EventId, Counted>,
-    tables: Profile,
+    tables: TableSet,
     /// Layouts of the last events, by a hash; `None` for those that are not looked at.
     layouts: Vec<Option<(Key, Option<&'static Decoder>)>>,
 }
@@ -56,14 +56,14 @@ impl Sizes {
     const PLACES: usize = 256;
 
     /// Compares with these tables.
-    pub fn new(tables: Profile) -> Self {
+    pub fn new(tables: TableSet) -> Self {
         Sizes { tables, ..Sizes::default() }
     }
 
     /// Takes in an event of one of the CLR's providers that [`is_plain`].
     #[inline]
     pub fn event(&mut self, head: &ClrSeen<'_>, payload: &[u8]) {
-        if head.exact && self.tables == Profile::Shipped {
+        if head.exact && self.tables == TableSet::Shipped {
             return;
         }
         let key = (head.id, head.version, head.rundown);
@@ -85,7 +85,7 @@ impl Sizes {
     fn layout(&mut self, at: usize, key: Key) -> Option<&'static Decoder> {
         let identity = Identity::Modern { id: key.0, version: key.1 };
         let provider = provider(key.2);
-        let decoder = Registry::profile(self.tables).decoder(provider, identity);
+        let decoder = Registry::of(self.tables).decoder(provider, identity);
         let decoder = decoder.filter(|decoder| is_one(provider, key.0, decoder));
         self.layouts.resize(Self::PLACES, None);
         if let Some(place) = self.layouts.get_mut(at) {
@@ -135,7 +135,7 @@ mod tests {
             let pointers = if narrow { PointerSize::P4 } else { PointerSize::P8 };
             let from = clr::decode_event(rundown, (id, version), &payload, Some(pointers));
             let provider = provider(rundown);
-            let tables = Registry::profile(Profile::Shipped);
+            let tables = Registry::of(TableSet::Shipped);
             if let Some(from) = from.filter(|from| from.whole)
                 && let Some(decoder) = tables.decoder(provider, Identity::Modern { id, version })
             {

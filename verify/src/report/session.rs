@@ -7,6 +7,7 @@ use etl_control::mask;
 use etl_format::Guid;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::Registry;
+use etl_schema::tables::TableSet;
 use serde::Serialize;
 
 use crate::facts::enable::Knowledge;
@@ -163,7 +164,8 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
 
 fn one(facts: &Facts, guid: Guid, with: Option<(u8, u64)>, knowledge: Knowledge) -> EnabledReport {
     let provider = Registry::builtin().provider(guid);
-    let explained = provider.zip(with).map(|(p, (level, any))| mask::explain(p, any, level));
+    let explained =
+        provider.zip(with).map(|(p, (level, any))| mask::explain(TableSet::Shipped, p, any, level));
     let remarks = match &explained {
         Some(e) if knowledge == Knowledge::Told => e.remarks.clone(),
         _ => Vec::new(),
@@ -178,6 +180,6 @@ fn one(facts: &Facts, guid: Guid, with: Option<(u8, u64)>, knowledge: Knowledge)
         source: knowledge.name(),
         at: None,
         session: None,
-        remarks: remarks.into_iter().map(|r| r.text).collect(),
+        remarks: remarks.into_iter().map(|r| r.message).collect(),
     }
 }

@@ -253,7 +253,7 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
     const MANIFEST: &str =
         "name an instrumentation manifest: the XML (.man, .xml) that a provider is compiled from";
     const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
-    let mut store = SchemaStore::default().with_profile(args.event_tables.into());
+    let mut store = SchemaStore::default().with_tables(args.event_tables.into());
     let read = |path: &PathBuf, hint: &str| {
         let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
         let name = input::display(path);
@@ -266,7 +266,7 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
         let (text, name) = read(path, MANIFEST)?;
         let schemas = manifest::parse(&text, SchemaSource::Manifest)
             .map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))?;
-        store.give(schemas);
+        store.add_schemas(schemas);
     }
     for path in &args.tmf {
         let (text, name) = read(path, TMF)?;
@@ -278,7 +278,7 @@ fn store(args: &Args) -> Result<SchemaStore, Failure> {
                 note.item
             );
         }
-        store.give(tmf.schemas);
+        store.add_schemas(tmf.schemas);
     }
     Ok(store)
 }

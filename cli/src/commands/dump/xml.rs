@@ -77,7 +77,7 @@ impl<'o> Escaper<'o> {
             }
             Err(lone) => self.out.extend(format!("_x{lone:04X}_").as_bytes()),
             // Line ends would be changed by whoever reads, the others act on a terminal.
-            Ok(c) if render::acts(c) => {
+            Ok(c) if render::is_terminal_unsafe(c) => {
                 self.out.extend(format!("&#x{:X};", u32::from(c)).as_bytes());
             }
             Ok(c) => self.out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -439,7 +439,7 @@ fn event_data(out: &mut Vec<u8>, fields: &Fields<'_>, record: &Record<'_>, scrat
     let start = out.len();
     let mut walk = fields.clone();
     let mut last = None;
-    let end = start.saturating_add(render::MOST);
+    let end = start.saturating_add(render::MAX_LEN);
     out.extend(b"<EventData>");
     for (field, value) in &mut walk {
         data(out, field, value, scratch, end);

@@ -9,6 +9,7 @@ use etl_control::controller::{
 };
 use etl_control::enable::{Enablement, EventKey, IdFilter};
 use etl_control::mask;
+use etl_schema::tables::TableSet;
 use etl_schema::tables::{Provider, Registry, TableEvent};
 use serde_json::{Value, json};
 
@@ -283,7 +284,7 @@ fn provider(out: &mut String, spec: &ProviderSpec, events: bool) -> fmt::Result 
         }
         return Ok(());
     };
-    let explained = mask::explain(provider, enabled.any, enabled.level);
+    let explained = mask::explain(TableSet::Shipped, provider, enabled.any, enabled.level);
     let all = enabled.any == 0;
     let names = if all { "all".to_owned() } else { explained.names.join(", ") };
     writeln!(out, "    keywords  {names}")?;
@@ -462,7 +463,7 @@ fn provider_json(spec: &ProviderSpec) -> Value {
         IdFilter::Out(ids) => json!({"out": ids}),
     };
     let explanation = described.zip(enabled.as_ref().ok()).map(|(provider, enabled)| {
-        let explained = mask::explain(provider, enabled.any, enabled.level);
+        let explained = mask::explain(TableSet::Shipped, provider, enabled.any, enabled.level);
         let events = raised(&explained, enabled);
         json!({
             "keywords": explained.names,

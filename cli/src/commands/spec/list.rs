@@ -2,15 +2,15 @@
 
 use std::fmt::{self, Write};
 
-use etl_schema::tables::{Profile, Provider, Registry, TableEvent, errata};
+use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
 use serde_json::{Value, json};
 
 use super::{Printed, text};
 use crate::error::Failure;
 
-pub(super) fn providers(profile: Profile, search: Option<&str>) -> Result<Printed, Failure> {
-    let all = Registry::profile(profile).providers().iter().map(|p| (p, "provider"));
+pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Printed, Failure> {
+    let all = Registry::of(profile).providers().iter().map(|p| (p, "provider"));
     let classes = Registry::classic().providers().iter().map(|p| (p, "class"));
     let wanted = |p: &Provider| {
         search.is_none_or(|s| {

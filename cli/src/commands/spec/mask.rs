@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use etl_control::mask::{Explanation, Raised, Remark, explain_by};
-use etl_schema::tables::{Profile, Provider, Registry};
+use etl_control::mask::{Explanation, Raised, Remark, explain};
+use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::{Value, json};
 
 use super::list::{id, in_brackets};
@@ -11,9 +11,9 @@ use super::{Printed, find, text};
 use crate::error::Failure;
 
 /// A provider with keywords: classes of kernel events have none.
-fn provider_with_keywords(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
+fn provider_with_keywords(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     let provider = find(profile, name)?;
-    if Registry::profile(profile).provider(provider.guid).is_none() {
+    if Registry::of(profile).provider(provider.guid).is_none() {
         let message = "a class of kernel events has no keywords: it is enabled by kernel flags";
         return Err(Failure::new(name, message).hint("`etlkit spec providers` lists the providers"));
     }
@@ -21,13 +21,13 @@ fn provider_with_keywords(profile: Profile, name: &str) -> Result<&'static Provi
 }
 
 pub(super) fn mask(
-    profile: Profile,
+    profile: TableSet,
     provider: &str,
     mask: u64,
     level: u8,
 ) -> Result<Printed, Failure> {
     let provider = provider_with_keywords(profile, provider)?;
-    let explanation = explain_by(profile, provider, mask, level);
+    let explanation = explain(profile, provider, mask, level);
     let lines = text(|out| print(out, provider, mask, level, &explanation));
     Ok((lines, to_json(provider, mask, level, &explanation)))
 }
@@ -57,16 +57,16 @@ fn print(
     for raised in &explanation.raised {
         line(out, raised)?;
     }
-    if !explanation.withheld.is_empty() {
-        let count = explanation.withheld.len();
+    if !explanation.suppressed.is_empty() {
+        let count = explanation.suppressed.len();
         writeln!(out, "  suppresses {count} events of these keywords, by the rules of the CLR")?;
-        for withheld in &explanation.withheld {
-            let (id, _) = id(withheld.event);
-            let how = match withheld.instead {
+        for suppressed in &explanation.suppressed {
+            let (id, _) = id(suppressed.event);
+            let how = match suppressed.suggested_mask {
                 Some(mask) => format!("{mask:#x} enables it"),
                 None => "no mask of this provider enables it".to_owned(),
             };
-            writeln!(out, "    {id:>4} {}  {how}", withheld.event.schema.name)?;
+            writeln!(out, "    {id:>4} {}  {how}", suppressed.event.schema.name)?;
         }
     }
     if !explanation.too_verbose.is_empty() {
@@ -81,17 +81,19 @@ fn print(
 
 /// A remark with the mask that it suggests, and its errata.
 pub(super) fn remark(remark: &Remark) -> String {
-    let instead = match remark.instead {
-        Some(mask) if !remark.text.contains(&format!("{mask:#x}")) => format!(" (try {mask:#x})"),
+    let instead = match remark.suggested_mask {
+        Some(mask) if !remark.message.contains(&format!("{mask:#x}")) => {
+            format!(" (try {mask:#x})")
+        }
         _ => String::new(),
     };
-    format!("{}{instead}{}", remark.text, in_brackets(&remark.errata))
+    format!("{}{instead}{}", remark.message, in_brackets(&remark.errata))
 }
 
 pub(super) fn remark_json(remark: &Remark) -> Value {
     json!({
-        "message": remark.text,
-        "suggested_mask": hex(remark.instead),
+        "message": remark.message,
+        "suggested_mask": hex(remark.suggested_mask),
         "errata": remark.errata,
     })
 }
@@ -154,10 +156,10 @@ fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Va
         "remarks": e.remarks.iter().map(remark_json).collect::<Vec<_>>(),
         "errata": e.errata(provider, mask),
         "events": e.raised.iter().map(raised).collect::<Vec<_>>(),
-        "suppressed": e.withheld.iter().map(|w| json!({
+        "suppressed": e.suppressed.iter().map(|w| json!({
             "id": id(w.event).0,
             "event": w.event.schema.name,
-            "suggested_mask": hex(w.instead),
+            "suggested_mask": hex(w.suggested_mask),
         })).collect::<Vec<_>>(),
         "excluded_by_level": e.too_verbose.iter().map(raised).collect::<Vec<_>>(),
     })

@@ -8,7 +8,7 @@ mod tables;
 use std::fmt;
 
 use clap::{Subcommand, ValueEnum};
-use etl_schema::tables::{Profile, Provider, Registry};
+use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::Value;
 
 use crate::Outcome;
@@ -51,11 +51,11 @@ pub(crate) enum EventTables {
     Documented,
 }
 
-impl From<EventTables> for Profile {
+impl From<EventTables> for TableSet {
     fn from(tables: EventTables) -> Self {
         match tables {
-            EventTables::Shipped => Profile::Shipped,
-            EventTables::Documented => Profile::Documented,
+            EventTables::Shipped => TableSet::Shipped,
+            EventTables::Documented => TableSet::Documented,
         }
     }
 }
@@ -156,13 +156,13 @@ pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outc
 }
 
 /// A provider of the tables, or a class of kernel events.
-fn find(profile: Profile, name: &str) -> Result<&'static Provider, Failure> {
+fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     let class = || {
         let classes = Registry::classic().providers().iter();
         let guid = name.parse().ok();
         classes.clone().find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid)
     };
-    Registry::profile(profile).find(name).or_else(class).ok_or_else(|| {
+    Registry::of(profile).find(name).or_else(class).ok_or_else(|| {
         Failure::new(name, "unknown provider")
             .hint("`etlkit spec providers` lists the providers in the tables")
     })

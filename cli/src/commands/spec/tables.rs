@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use etl_control::clr::tables::{Cell, Table};
-use etl_schema::tables::{Profile, Registry};
+use etl_schema::tables::{Registry, TableSet};
 use serde_json::json;
 
 use super::{Printed, text};
 
-pub(super) fn tables(profile: Profile, level: u8) -> Printed {
+pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
     let tables = etl_control::clr::tables::tables(level);
     let lines = text(|out| {
         for (n, table) in tables.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn tables(profile: Profile, level: u8) -> Printed {
     (lines, json)
 }
 
-fn print(out: &mut String, profile: Profile, level: u8, table: &Table) -> std::fmt::Result {
+fn print(out: &mut String, profile: TableSet, level: u8, table: &Table) -> std::fmt::Result {
     writeln!(out, "{}, at level {level}", table.title)?;
     let mut rows = vec![vec!["Keywords".to_owned()]];
     if let Some(head) = rows.first_mut() {
@@ -70,10 +70,10 @@ fn print(out: &mut String, profile: Profile, level: u8, table: &Table) -> std::f
 }
 
 /// The value of a cell, and the value of the other tables if it differs.
-fn cell_text(profile: Profile, cell: &Cell) -> String {
+fn cell_text(profile: TableSet, cell: &Cell) -> String {
     let (here, there, other) = match profile {
-        Profile::Shipped => (cell.shipped, cell.documented, "documents"),
-        Profile::Documented => (cell.documented, cell.shipped, "shipped"),
+        TableSet::Shipped => (cell.shipped, cell.documented, "documents"),
+        TableSet::Documented => (cell.documented, cell.shipped, "shipped"),
     };
     match cell.erratum {
         Some(id) => format!("{here} ({other}: {there}) [{id}]"),

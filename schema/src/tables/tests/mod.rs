@@ -26,7 +26,7 @@ fn every_table_is_sound() {
     if let Err(mistake) = Erratum::parse(ERRATA_TABLE.0, ERRATA_TABLE.1) {
         panic!("{mistake}");
     }
-    assert_eq!(Registry::profile(Profile::Documented).providers().len(), DOCUMENTED_TABLES.len());
+    assert_eq!(Registry::of(TableSet::Documented).providers().len(), DOCUMENTED_TABLES.len());
     let registry = Registry::builtin();
     assert_eq!(registry.providers().len(), TABLES.len());
     let events: Vec<_> = registry.providers().iter().map(|p| p.events.len()).collect();
@@ -107,7 +107,7 @@ fn mistakes_in_errata_are_told_with_their_line() {
 fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
     let shipped = Registry::builtin();
     let mut named = std::collections::BTreeSet::new();
-    for provider in Registry::profile(Profile::Documented).providers() {
+    for provider in Registry::of(TableSet::Documented).providers() {
         for event in &provider.events {
             let place = format!("{} {}", provider.name, event.schema.name);
             let key = event.shipped.unwrap_or_else(|| panic!("{place}: shipped as what?"));
@@ -207,7 +207,7 @@ fn every_event_that_the_pages_name_is_there() {
         ModuleDCStart_V2 ModuleDCEnd_V2 DomainModuleDCStart_V1 DomainModuleDCEnd_V1 \
         ModuleRangeDCStart ModuleRangeDCEnd";
     for (provider, names) in [("runtime", runtime), ("rundown", rundown)] {
-        let pages = Registry::profile(Profile::Documented).find(provider).unwrap();
+        let pages = Registry::of(TableSet::Documented).find(provider).unwrap();
         let mut there: Vec<&str> = pages.events.iter().map(|e| &*e.schema.name).collect();
         let mut named: Vec<&str> = names.split_whitespace().collect();
         // The page calls two events CreateIOThread (X19).

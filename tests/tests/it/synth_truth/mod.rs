@@ -38,7 +38,7 @@ fn store(scenario: &Scenario) -> SchemaStore {
     let mut store = SchemaStore::new(StoreLimits::default());
     let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
     let known_elsewhere = scenario.providers.iter().filter(|p| elsewhere.contains(&p.kind));
-    store.give(known_elsewhere.flat_map(|p| p.events.clone()));
+    store.add_schemas(known_elsewhere.flat_map(|p| p.events.clone()));
     store
 }
 

@@ -6,8 +6,8 @@ use super::model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
     ProviderSpec, Session, Tool,
 };
+use super::tokens::quote;
 use super::tracelog;
-use super::words::quote;
 use crate::enable::{EnableProperties, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;

@@ -6,11 +6,11 @@ use super::args::{Args, wrong};
 use super::error::LineError;
 use super::logman;
 use super::model::{ProviderRef, ProviderSpec, Session, Tool};
-use super::words;
+use super::tokens;
 
 /// What a file lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct ProviderFile {
     /// The providers, in order.
     pub providers: Vec<ProviderSpec>,
     /// Flags of the kernel, by name.
@@ -23,11 +23,11 @@ pub struct Listed {
 ///
 /// # Errors
 /// The first line, counted from 1, that lists no provider, and what is wrong with it.
-pub fn listed_providers(
+pub fn parse_provider_file(
     tool: Tool,
     spec: &ProviderSpec,
     text: &str,
-) -> Result<Listed, (usize, LineError)> {
+) -> Result<ProviderFile, (usize, LineError)> {
     let mut session = Session::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in text.lines().enumerate() {
@@ -37,16 +37,16 @@ pub fn listed_providers(
         }
         let listed = match tool {
             Tool::Tracelog => guid(spec, line).map(|spec| session.providers.push(spec)),
-            _ => words::split(line)
+            _ => tokens::split(line)
                 .and_then(|words| logman::one_provider(&mut session, &mut Args::new(line, words))),
         };
         listed.map_err(|error| (number.saturating_add(1), error))?;
     }
-    Ok(Listed { providers: session.providers, kernel: session.kernel })
+    Ok(ProviderFile { providers: session.providers, kernel: session.kernel })
 }
 
 fn guid(spec: &ProviderSpec, line: &str) -> Result<ProviderSpec, LineError> {
-    let words = words::split(line)?;
+    let words = tokens::split(line)?;
     let mut args = Args::new(line, words);
     let word = args.value("a GUID")?;
     let guid = word.text.trim_start_matches('#').trim_end_matches([',', ';']).parse();
