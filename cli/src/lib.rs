@@ -17,9 +17,6 @@ macro_rules! stderr_line {
         $crate::output::write_stderr(format_args!("{}\n", format_args!($($part)*)))
     };
 }
-macro_rules! tell {
-    ($($part:tt)*) => { stderr_line!($($part)*) };
-}
 
 mod commands;
 mod diagnostics;
@@ -33,7 +30,6 @@ mod progress;
 mod sink;
 mod threads;
 mod tool;
-use diagnostics as problem;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -7,7 +7,6 @@ use std::fmt;
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-pub(crate) use etl_schema::render::{decimal, hex_bytes as hex, hexadecimal, signed};
 
 use crate::escape::{Style, escape_all_but_colors, escape_controls};
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use etl_format::read::Damage;
 use etl_format::write;
-use etl_tools::Failed;
+use etl_tools::{Error, Side};
 use tempfile::NamedTempFile;
 
 use crate::Outcome;
@@ -154,10 +154,10 @@ impl Sink {
     }
 
     /// The failure of an operation that reads the trace `name` and writes this one.
-    pub fn operation_failure(&self, name: &str, failed: &Failed) -> Failure {
-        match failed {
-            Failed::Reading(error) => Failure::trace(name, error),
-            Failed::Writing(error) => self.failure(error),
+    pub fn operation_failure(&self, name: &str, error: &Error) -> Failure {
+        match error.side() {
+            Side::Output => self.failure(error.format_error()),
+            _ => Failure::trace(name, error.format_error()),
         }
     }
 

@@ -9,7 +9,7 @@ use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::Trace;
 use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
-use etl_tools::diff::{Difference, Options, Summary, diff};
+use etl_tools::diff::{Differ, Difference, Summary};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Under test the command line is the test runner's.
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::Error>> {
     let mut first = Trace::open(first, &Default::default())?;
     let mut second = Trace::open(second, &Default::default())?;
-    let tell = |difference: Difference<'_>| match difference {
+    let print = |difference: Difference<'_>| match difference {
         Difference::Missing(event) => println!("- event {}", event.id()),
         Difference::Extra(event) => println!("+ event {}", event.id()),
         Difference::Changed { before, changes, .. } => {
@@ -39,8 +39,7 @@ fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::E
         }
         _ => {}
     };
-    let found = diff(&mut first, &mut second, &Options::default(), tell, |_| {})
-        .map_err(|(which, error)| format!("{which:?}: {error}"))?;
+    let found = Differ::new().run(&mut first, &mut second, print)?;
     println!("{} events are the same", found.same);
     Ok(found)
 }

@@ -8,7 +8,7 @@ use std::io::Cursor;
 
 use etl_format::read::{Options, Trace};
 use etl_format::write::File;
-use etl_tools::scrub::{self, Category, Lengths, Mask, Policy, Summary, scrub};
+use etl_tools::scrub::{Category, Mask, Scrubber, Summary};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -37,16 +37,16 @@ fn main() -> Outcome<()> {
 fn scrubbed(trace: &[u8], secrets: Vec<String>) -> Outcome<(Vec<u8>, Summary)> {
     // Whoever knows the salt can try out what a replacement stands for; a trace that is sent away gets one that nobody knows.
     let mask = Mask::new(b"example");
-    let options = scrub::Options { policy: Policy::usual(), secrets, mask, lengths: Lengths::Keep };
     let mut trace = Trace::open(trace, &Options::default())?;
-    let medium = File::new(Cursor::new(Vec::new()));
-    let (medium, summary) = scrub(&mut trace, &options, medium, None, |_| {})?;
+    let output = File::new(Cursor::new(Vec::new()));
+    let scrubber = Scrubber::new(mask).secrets(secrets);
+    let (output, summary) = scrubber.run(&mut trace, output)?;
     println!("{} of {} records are changed", summary.changed, summary.records);
     for (category, count) in Category::ALL.iter().zip(summary.categories) {
         println!("{count} {}", category.name());
     }
     println!("listed texts: {:?}", summary.secrets);
-    Ok((medium.into_inner().into_inner(), summary))
+    Ok((output.into_inner().into_inner(), summary))
 }
 
 /// Whether a text stands in bytes as UTF-16.

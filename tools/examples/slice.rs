@@ -9,7 +9,7 @@ use std::io::Cursor;
 
 use etl_format::read::{Options, Record, Trace};
 use etl_format::write::File;
-use etl_tools::slice::{self, Subject, Summary, Why, slice};
+use etl_tools::slice::{Slicer, Subject, Summary, Why};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -45,14 +45,13 @@ fn cut(
     wanted: impl FnMut(&Record<'_>, &Subject) -> bool,
 ) -> Outcome<(Vec<u8>, Summary)> {
     let mut trace = Trace::open(trace, &Options::default())?;
-    let medium = File::new(Cursor::new(Vec::new()));
-    let options = slice::Options::default();
-    let (medium, summary) = slice(&mut trace, wanted, options, medium, None, |_| {})?;
+    let output = File::new(Cursor::new(Vec::new()));
+    let (output, summary) = Slicer::new().run(&mut trace, wanted, output)?;
     println!("{} of {} records are wanted", summary.selected, summary.records);
     for (why, count) in Why::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0) {
         println!("{count} come along: {}", why.name());
     }
-    Ok((medium.into_inner().into_inner(), summary))
+    Ok((output.into_inner().into_inner(), summary))
 }
 
 #[test]

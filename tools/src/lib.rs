@@ -11,7 +11,7 @@
 //!
 //! use etl_format::read::{Options, Trace};
 //! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
-//! use etl_tools::diff::{self, diff};
+//! use etl_tools::diff::Differ;
 //!
 //! let header = LogFileHeader { start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
 //! let file = File::new(Cursor::new(Vec::new()));
@@ -19,10 +19,9 @@
 //! let bytes = file.into_inner().into_inner();
 //!
 //! let open = || Trace::open(bytes.as_slice(), &Options::salvage());
-//! let print = |difference: diff::Difference<'_>| println!("{difference:?}");
-//! let summary = diff(&mut open()?, &mut open()?, &diff::Options::default(), print, |_| {});
-//! assert!(!summary.map_err(|(_which, error)| error)?.differs());
-//! # Ok::<(), etl_format::Error>(())
+//! let summary = Differ::new().run(&mut open()?, &mut open()?, |difference| println!("{difference:?}"))?;
+//! assert!(!summary.differs());
+//! # Ok::<(), etl_tools::Error>(())
 //! ```
 //!
 //! # Examples
@@ -31,29 +30,19 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
+mod compression;
 pub mod diff;
+mod error;
+pub mod filter;
+mod on_record;
+pub mod problem;
+pub mod rows;
 pub mod scrub;
 pub mod slice;
+pub mod survey;
 
-/// Why a trace could not be made from another.
-#[derive(Debug)]
-pub enum Failed {
-    /// The source could not be read.
-    Reading(etl_format::Error),
-    /// The new trace could not be written.
-    Writing(etl_format::Error),
-}
-
-impl std::fmt::Display for Failed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failed::Reading(error) => write!(f, "reading: {error}"),
-            Failed::Writing(error) => write!(f, "writing: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Failed {}
+pub use error::{Error, Result, Side};
+use on_record::OnRecord;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -8,9 +8,9 @@ use common::{Made, trace};
 use etl_format::Guid;
 use etl_format::read::{self, Trace};
 use etl_format::write::File;
-use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, scrub};
-use etl_tools::slice::slice;
-use etl_tools::{diff, scrub, slice};
+use etl_tools::diff::Differ;
+use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber};
+use etl_tools::slice::Slicer;
 use proptest::prelude::*;
 
 /// Kernel events, events of the CLR, stacks, and one that no schema is known for.
@@ -73,33 +73,22 @@ proptest! {
         for category in Category::ALL {
             policy = policy.with(category, Action::Hash);
         }
-        let options = scrub::Options {
-            policy,
-            secrets: vec!["jane".to_owned()],
-            mask: Mask::new(b"salt"),
-            lengths: if file.len().is_multiple_of(2) { Lengths::Keep } else { Lengths::Free },
-        };
-        let medium = || File::new(Cursor::new(Vec::new()));
-        // What cannot be read or written is an error; what was written is a trace.
-        if let Ok((out, summary)) = scrub(&mut trace, &options, medium(), None, |_| {}) {
+        let lengths = if file.len().is_multiple_of(2) { Lengths::Keep } else { Lengths::Free };
+        let scrubber =
+            Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane"]).lengths(lengths);
+        let output = || File::new(Cursor::new(Vec::new()));
+        // Reading or writing may fail; whatever was written is a trace.
+        if let Ok((out, summary)) = scrubber.run(&mut trace, output()) {
             let records = count(out.into_inner().get_ref());
             prop_assert!(records >= summary.records);
         }
-        let kept = slice(
-            &mut trace,
-            |record, _| record.timestamp() % 2 == 0,
-            slice::Options::default(),
-            medium(),
-            None,
-            |_| {},
-        );
+        let kept = Slicer::new().run(&mut trace, |r, _| r.timestamp() % 2 == 0, output());
         if let Ok((out, summary)) = kept {
             prop_assert!(count(out.into_inner().get_ref()) >= summary.selected);
         }
         let mut other = open(&file).unwrap();
         let mut differences = 0u64;
-        let options = diff::Options::default();
-        if let Ok(summary) = diff::diff(&mut trace, &mut other, &options, |_| differences += 1, |_| {}) {
+        if let Ok(summary) = Differ::new().run(&mut trace, &mut other, |_| differences += 1) {
             prop_assert!(!summary.differs() && differences == 0);
         }
     }

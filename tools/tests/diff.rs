@@ -3,18 +3,29 @@
 mod common;
 
 use common::{Made, PROVIDER, header, open, trace, trace_of};
-use etl_tools::diff::{Difference, Ignore, Options, Summary, diff};
+use etl_tools::diff::{Differ, Difference, Ignore, Summary};
 use proptest::prelude::*;
 
-/// What was reported, short: kind, id, and the names of what changed.
+/// What is compared: the parts that are ignored, and the window.
+#[derive(Clone, Debug)]
+struct Options {
+    ignore: Ignore,
+    window: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { ignore: Ignore::default(), window: Differ::DEFAULT_WINDOW }
+    }
+}
+
+/// The differences in short: kind, id, and the names of what changed.
 fn compare(a: &[u8], b: &[u8], options: &Options) -> (Vec<String>, Summary) {
-    let mut said = Vec::new();
-    let summary = diff(
-        &mut open(a),
-        &mut open(b),
-        options,
-        |difference| {
-            said.push(match difference {
+    let mut found = Vec::new();
+    let differ = Differ::new().ignore(options.ignore.clone()).window(options.window);
+    let summary = differ
+        .run(&mut open(a), &mut open(b), |difference| {
+            found.push(match difference {
                 Difference::Missing(event) => format!("missing {}", event.id()),
                 Difference::Extra(event) => format!("extra {}", event.id()),
                 Difference::Changed { before, changes, .. } => {
@@ -23,11 +34,9 @@ fn compare(a: &[u8], b: &[u8], options: &Options) -> (Vec<String>, Summary) {
                 }
                 _ => "?".to_owned(),
             });
-        },
-        |_| {},
-    )
-    .unwrap();
-    (said, summary)
+        })
+        .unwrap();
+    (found, summary)
 }
 
 fn ignoring(what: &[&str]) -> Options {
@@ -43,8 +52,8 @@ fn fields_of_the_header() {
     other.boot_time = 133_000_000_000_000_000;
     other.logger_name.clear();
     let (a, b) = (trace(&events), trace_of(other, &events));
-    let (said, summary) = compare(&a, &b, &Options::default());
-    assert!(said.is_empty() && summary.differs());
+    let (found, summary) = compare(&a, &b, &Options::default());
+    assert!(found.is_empty() && summary.differs());
     let names: Vec<_> = summary.header.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["boot_time", "logger_name"]);
     assert_eq!(summary.header[1].before.as_deref(), Some("session"));
@@ -146,8 +155,8 @@ proptest! {
     #[test]
     fn a_trace_does_not_differ_from_itself(events in events(), options in windows()) {
         let a = trace(&events);
-        let (said, summary) = compare(&a, &a, &options);
-        prop_assert!(said.is_empty() && !summary.differs());
+        let (found, summary) = compare(&a, &a, &options);
+        prop_assert!(found.is_empty() && !summary.differs());
         prop_assert_eq!(summary.same, events.len() as u64);
     }
 
@@ -158,11 +167,11 @@ proptest! {
         let mut fewer = events.clone();
         let gone = fewer.remove(at.index(events.len()));
         let (a, b) = (trace(&events), trace(&fewer));
-        let (said, summary) = compare(&a, &b, &options);
-        prop_assert_eq!(said, [format!("missing {}", gone.id)]);
+        let (found, summary) = compare(&a, &b, &options);
+        prop_assert_eq!(found, [format!("missing {}", gone.id)]);
         prop_assert_eq!(summary.same, fewer.len() as u64);
-        let (said, _) = compare(&b, &a, &options);
-        prop_assert_eq!(said, [format!("extra {}", gone.id)]);
+        let (found, _) = compare(&b, &a, &options);
+        prop_assert_eq!(found, [format!("extra {}", gone.id)]);
     }
 
     #[test]
@@ -172,16 +181,16 @@ proptest! {
         let mut changed = events.clone();
         let at = at.index(events.len());
         changed[at].payload = vec![9, 9];
-        let (said, summary) = compare(&trace(&events), &trace(&changed), &options);
-        prop_assert_eq!(said, [format!("changed {} payload", events[at].id)]);
+        let (found, summary) = compare(&trace(&events), &trace(&changed), &options);
+        prop_assert_eq!(found, [format!("changed {} payload", events[at].id)]);
         prop_assert_eq!(summary.same, events.len() as u64 - 1);
     }
 
     #[test]
     fn every_event_is_accounted_for(a in events(), b in events(), options in windows()) {
-        let (said, summary) = compare(&trace(&a), &trace(&b), &options);
+        let (found, summary) = compare(&trace(&a), &trace(&b), &options);
         prop_assert_eq!(summary.same + summary.changed + summary.missing, a.len() as u64);
         prop_assert_eq!(summary.same + summary.changed + summary.extra, b.len() as u64);
-        prop_assert_eq!(said.len() as u64, summary.changed + summary.missing + summary.extra);
+        prop_assert_eq!(found.len() as u64, summary.changed + summary.missing + summary.extra);
     }
 }

@@ -9,16 +9,15 @@ use etl_format::Guid;
 use etl_format::read::Record;
 use etl_format::write::File;
 use etl_schema::store::SchemaStore;
-use etl_tools::scrub::{Action, Category, Lengths, Mask, Options, Policy, Summary, scrub};
+use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
 use proptest::prelude::*;
 
-fn options(policy: Policy, secrets: &[&str]) -> Options {
-    let secrets = secrets.iter().map(|s| (*s).to_owned()).collect();
-    Options { policy, secrets, mask: Mask::new(b"salt"), lengths: Lengths::Keep }
+fn keeping(policy: Policy, secrets: &[&str]) -> Scrubber<'static> {
+    Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(secrets.iter().copied())
 }
 
-fn free(policy: Policy, secrets: &[&str]) -> Options {
-    Options { lengths: Lengths::Free, ..options(policy, secrets) }
+fn free(policy: Policy, secrets: &[&str]) -> Scrubber<'static> {
+    keeping(policy, secrets).lengths(Lengths::Free)
 }
 
 /// The fields of every record that has a schema, as text; all of its payload is fields.
@@ -50,10 +49,10 @@ fn named<'a>(fields: &'a [(String, String)], name: &str) -> &'a str {
     &fields.iter().find(|(n, _)| n == name).unwrap().1
 }
 
-fn scrubbed(file: &[u8], options: &Options) -> (Vec<u8>, Summary) {
-    let medium = File::new(Cursor::new(Vec::new()));
-    let made = scrub(&mut open(file), options, medium, None, |_| {}).unwrap();
-    (made.0.into_inner().into_inner(), made.1)
+fn scrubbed(file: &[u8], scrubber: Scrubber<'_>) -> (Vec<u8>, Summary) {
+    let output = File::new(Cursor::new(Vec::new()));
+    let (output, summary) = scrubber.run(&mut open(file), output).unwrap();
+    (output.into_inner().into_inner(), summary)
 }
 
 fn records<T>(file: &[u8], mut f: impl FnMut(&Record<'_>) -> T) -> Vec<T> {
@@ -120,7 +119,7 @@ fn a_process_loses_its_user_and_arguments_and_keeps_its_program() {
         Made::new(2_001, 1, &wide_z("S-1-5-21-1111111111-2222222222-3333333333-1001")),
         Made::new(2_002, 2, b"C:\\Users\\JANE DOE\\AppData by jane doe, not jane doering"),
     ]));
-    let (out, summary) = scrubbed(&file, &options(Policy::usual(), &[]));
+    let (out, summary) = scrubbed(&file, keeping(Policy::usual(), &[]));
     let (before, after) = (payloads(&file), payloads(&out));
     assert!(before.iter().zip(&after).all(|(a, b)| a.len() == b.len()));
     let text = from_wide(&after[0][after[0].len() - 4 - wide_z(line).len()..after[0].len() - 6]);
@@ -145,9 +144,9 @@ fn a_process_loses_its_user_and_arguments_and_keeps_its_program() {
     assert_eq!(summary.fields.get("CommandLine"), Some(&1));
     assert_eq!((summary.records, summary.left), (3, 0));
     // The same salt gives the same bytes, another one others.
-    assert_eq!(scrubbed(&file, &options(Policy::usual(), &[])).0, out);
-    let other = Options { mask: Mask::new(b"pepper"), ..options(Policy::usual(), &[]) };
-    assert_ne!(scrubbed(&file, &other).0, out);
+    assert_eq!(scrubbed(&file, keeping(Policy::usual(), &[])).0, out);
+    let other = Scrubber::new(Mask::new(b"pepper"));
+    assert_ne!(scrubbed(&file, other).0, out);
 }
 
 #[test]
@@ -164,7 +163,7 @@ fn named_fields_are_hashed_dropped_or_kept() {
         .with_field("count", Action::Hash)
         .with_field("Depth", Action::Drop)
         .with_field("ExceptionMessage", Action::Drop);
-    let (out, summary) = scrubbed(&file, &options(policy, &[]));
+    let (out, summary) = scrubbed(&file, keeping(policy, &[]));
     let after = payloads(&out);
     let word = |at: usize| u32::from_le_bytes(after[0][at..at + 4].try_into().unwrap());
     assert!(word(0) != 7 && word(4) == 0);
@@ -174,7 +173,7 @@ fn named_fields_are_hashed_dropped_or_kept() {
     assert_eq!(from_wide(&after[1][kept.len()..kept.len() + 24]), "************");
     assert_eq!(summary.fields.len(), 3);
     // Nothing is asked for: nothing changes.
-    let (same, summary) = scrubbed(&file, &options(Policy::none(), &[]));
+    let (same, summary) = scrubbed(&file, keeping(Policy::none(), &[]));
     assert_eq!((payloads(&same), summary.changed), (payloads(&file), 0));
 }
 
@@ -193,7 +192,7 @@ fn with_free_lengths_text_becomes_a_token() {
         Made::new(2_005, 2, b"C:\\Users\\JANE DOE\\AppData"),
     ]));
     let before = fields(&file);
-    let (out, summary) = scrubbed(&file, &free(Policy::usual(), &["project x"]));
+    let (out, summary) = scrubbed(&file, free(Policy::usual(), &["project x"]));
     let after = fields(&out);
     assert_eq!(before.len(), after.len());
     // A token for the person, one for the arguments; the program stays.
@@ -219,7 +218,7 @@ fn with_free_lengths_text_becomes_a_token() {
     assert_eq!((summary.lengths_kept, summary.undecoded, summary.left), (0, 1, 0));
     assert_eq!(summary.secrets, [1]);
     // The same salt gives the same tokens.
-    assert_eq!(scrubbed(&file, &free(Policy::usual(), &["project x"])).0, out);
+    assert_eq!(scrubbed(&file, free(Policy::usual(), &["project x"])).0, out);
 
     // What is dropped becomes empty; what cannot, nothing.
     let policy = Policy::none()
@@ -227,7 +226,7 @@ fn with_free_lengths_text_becomes_a_token() {
         .with_field("ExceptionHRESULT", Action::Drop)
         .with(Category::CommandLines, Action::Drop)
         .with(Category::Sids, Action::Drop);
-    let (out, summary) = scrubbed(&file, &free(policy, &[]));
+    let (out, summary) = scrubbed(&file, free(policy, &[]));
     let dropped = fields(&out);
     assert_eq!(named(&dropped[1], "ExceptionMessage"), "");
     assert_eq!(named(&dropped[1], "ExceptionType"), "My.Exception");
@@ -244,7 +243,7 @@ fn what_has_no_room_to_grow_keeps_its_lengths() {
     let text = "bob ".repeat(440);
     let payload = [wide_z("My.Exception"), wide_z(&text), vec![9; 16]].concat();
     let file = trace(&[Made { provider: clr, version: 1, ..Made::new(2_003, 80, &payload) }]);
-    let (out, summary) = scrubbed(&file, &free(Policy::none(), &["bob"]));
+    let (out, summary) = scrubbed(&file, free(Policy::none(), &["bob"]));
     assert_eq!((summary.lengths_kept, summary.left, summary.secrets), (1, 0, vec![440]));
     assert_eq!(payloads(&out)[0].len(), payload.len());
     assert!(!holds(&out, "bob"));
@@ -265,7 +264,7 @@ fn addresses_move_together() {
         with_stack,
     ]);
     let policy = Policy::none().with(Category::Addresses, Action::Hash);
-    let (out, _) = scrubbed(&file, &options(policy, &[]));
+    let (out, _) = scrubbed(&file, keeping(policy, &[]));
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let after = payloads(&out);
     let moved = word(&after[0]);
@@ -289,12 +288,12 @@ fn listed_texts_leave_the_header_too_and_layout_is_never_touched() {
     named.log_file_name = "C:\\traces\\Contoso-7.etl".encode_utf16().collect();
     named.logger_name = "for CONTOSO".encode_utf16().collect();
     let file = trace_of(named, &[Made::new(2_000, 1, b"at contoso")]);
-    let (out, summary) = scrubbed(&file, &options(Policy::none(), &["Contoso"]));
+    let (out, summary) = scrubbed(&file, keeping(Policy::none(), &["Contoso"]));
     assert!(!holds(&out, "contoso"));
     assert_eq!(open(&out).header().log_file_name.len(), "C:\\traces\\Contoso-7.etl".len());
     assert_eq!((summary.secrets, summary.left), (vec![3], 0));
     // Letters of the size and kind fields cannot go: that is said, and the record stays whole.
-    let (out, summary) = scrubbed(&file, &options(Policy::none(), &["\u{13}\u{c0}"]));
+    let (out, summary) = scrubbed(&file, keeping(Policy::none(), &["\u{13}\u{c0}"]));
     assert_eq!(payloads(&out).len(), 1);
     assert!(summary.left > 0);
 }
@@ -355,11 +354,9 @@ proptest! {
         }).collect();
         let file = trace(&events);
         let secrets = ["Secret", "XYLOPHONE", "sret"];
-        let usual = || options(Policy::usual(), &secrets);
-        let (freed, summary) =
-            scrubbed(&file, &Options { lengths: Lengths::Free, ..usual() });
+        let (freed, summary) = scrubbed(&file, free(Policy::usual(), &secrets));
         prop_assert_eq!((summary.left, summary.lengths_kept), (0, 0));
-        let (out, summary) = scrubbed(&file, &usual());
+        let (out, summary) = scrubbed(&file, keeping(Policy::usual(), &secrets));
         prop_assert_eq!(summary.left, 0);
         for secret in secrets {
             prop_assert!(!holds(&out, secret), "{} survived", secret);
@@ -376,7 +373,7 @@ proptest! {
     #[test]
     fn other_bytes_stay(payload in proptest::collection::vec(0u8..0x60, 0..80)) {
         let file = trace(&[Made::new(2_000, 1, &payload)]);
-        let (out, _) = scrubbed(&file, &options(Policy::none(), &["secret"]));
+        let (out, _) = scrubbed(&file, keeping(Policy::none(), &["secret"]));
         prop_assert_eq!(payloads(&out), [payload]);
     }
 }

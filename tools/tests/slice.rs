@@ -9,7 +9,7 @@ use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 use etl_format::read::Record;
 use etl_format::write::File;
-use etl_tools::slice::{Options, Subject, Summary, Why, slice};
+use etl_tools::slice::{Slicer, Subject, Summary, Why};
 use proptest::prelude::*;
 
 fn cut(
@@ -17,10 +17,10 @@ fn cut(
     select: impl FnMut(&Record<'_>, &Subject) -> bool,
     keep_state: bool,
 ) -> (Vec<u8>, Summary) {
-    let medium = File::new(Cursor::new(Vec::new()));
-    let made = slice(&mut open(file), select, Options { keep_state }, medium, None, |_| {});
-    let (medium, summary) = made.unwrap();
-    (medium.into_inner().into_inner(), summary)
+    let output = File::new(Cursor::new(Vec::new()));
+    let made = Slicer::new().keep_state(keep_state).run(&mut open(file), select, output);
+    let (output, summary) = made.unwrap();
+    (output.into_inner().into_inner(), summary)
 }
 
 /// Timestamps of all records but the header event.

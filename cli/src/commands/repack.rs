@@ -100,14 +100,6 @@ impl CompressArgs {
     pub fn chosen(&self) -> Option<(CompressionFormat, Effort)> {
         self.compress.then(|| (self.algorithm.format(), self.compression_level.effort()))
     }
-
-    /// A compressor, with `--compress`.
-    pub fn compressor(&self, threads: &ThreadArgs) -> Option<BufferCompressor> {
-        let (format, effort) = self.chosen()?;
-        // The library supports all formats that can be chosen.
-        let compressor = BufferCompressor::new(format, effort).ok()?;
-        Some(compressor.with_threads(threads.count()))
-    }
 }
 
 impl Algorithm {

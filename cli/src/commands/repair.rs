@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use etl_format::read::{Mode, Options, OrderCheck, Source, Trace};
 use etl_format::rewrite::repair::{self, RepairOptions, RepairReport};
 use etl_format::write::File;
+use etl_tools::problem::Problem;
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
-use crate::diagnostics::Problem;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::missing_header;
@@ -139,7 +139,7 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn new(file: &'a str, output: &'a str, done: &RepairReport) -> Self {
-        let notes = done.notes.iter().map(Problem::note);
+        let notes = done.notes.iter().map(Problem::from);
         Report {
             schema_version: SCHEMA_VERSION,
             file,
@@ -151,7 +151,7 @@ impl<'a> Report<'a> {
             closed: done.closed,
             buffers_sorted: done.order.sorted_buffers,
             records_left_out: done.too_long,
-            problems: done.damage.iter().map(Problem::damage).chain(notes).collect(),
+            problems: done.damage.iter().map(Problem::from).chain(notes).collect(),
         }
     }
 

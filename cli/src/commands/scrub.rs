@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use etl_format::read::{Options, Source, Trace};
-use etl_tools::scrub::{self, Action, Category, Lengths, Mask, Policy, Summary, scrub};
+use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -151,11 +151,11 @@ struct Report<'a> {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let name = input::display(&args.file);
-    let options = options(args)?;
-    Input::open(&args.file, &args.input)?.with(Scrub { args, options, name: &name })
+    let scrubber = scrubber(args)?;
+    Input::open(&args.file, &args.input)?.with(Scrub { args, scrubber, name: &name })
 }
 
-fn options(args: &Args) -> Result<scrub::Options, Failure> {
+fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
     let mut policy = match args.preset {
         Preset::None => Policy::none(),
         Preset::Usual => Policy::usual(),
@@ -184,7 +184,7 @@ fn options(args: &Args) -> Result<scrub::Options, Failure> {
         Length::Keep => Lengths::Keep,
         Length::Free => Lengths::Free,
     };
-    Ok(scrub::Options { policy, secrets, mask, lengths })
+    Ok(Scrubber::new(mask).policy(policy).secrets(secrets).lengths(lengths))
 }
 
 /// The lines of a file of texts.
@@ -203,7 +203,7 @@ fn random() -> Vec<u8> {
 
 struct Scrub<'a> {
     args: &'a Args,
-    options: scrub::Options,
+    scrubber: Scrubber<'static>,
     name: &'a str,
 }
 
@@ -211,7 +211,7 @@ impl WithSource for Scrub<'_> {
     type Output = Result<Outcome, Failure>;
 
     fn with<S: Source>(self, mut source: S) -> Self::Output {
-        let Scrub { args, options, name } = self;
+        let Scrub { args, scrubber, name } = self;
         let head = input::head(&mut source);
         let reading = Options { threads: args.threads.count(), ..Options::salvage() };
         let mut trace =
@@ -221,11 +221,12 @@ impl WithSource for Scrub<'_> {
         let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(used * 2, false);
-        let compressor = args.packing.compressor(&args.threads);
-        let watch = |record: &etl_format::read::Record<'_>| progress.pass(record.bytes().len());
-        let made = scrub(&mut trace, &options, sink.medium(), compressor, watch);
-        let made = made.map(|(_, summary)| summary);
-        let summary = made.map_err(|failed| sink.operation_failure(name, &failed))?;
+        let done = scrubber
+            .compression(args.packing.chosen())
+            .on_record(|record| progress.pass(record.bytes().len()))
+            .run(&mut trace, sink.medium())
+            .map(|(_, summary)| summary);
+        let summary = done.map_err(|error| sink.operation_failure(name, &error))?;
         drop(progress);
         missing_header::warn_if_missing(name, &trace);
         if summary.left > 0 {

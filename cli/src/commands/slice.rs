@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use etl_format::read::{Options, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::slice::{self, Summary, Why, slice};
+use etl_tools::slice::{Slicer, Summary, Why};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
-use crate::filter::FilterArgs;
+use crate::filter::{self, FilterArgs};
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::missing_header;
 use crate::output::{self, ReportFormat};
@@ -94,26 +94,27 @@ impl WithSource for Slice<'_> {
         let mut trace =
             Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
         missing_header::ensure_records(name, &mut trace)?;
-        let mut filter = args.filter.compile(&trace.clock())?;
-        if filter.asks_for_names()
+        let mut filter = args.filter.filter(&trace.clock())?;
+        if filter.has_unresolved_names()
             && let Ok(mut records) = trace.file_order()
         {
-            filter.look_ahead(&mut records, &SchemaStore::default());
+            filter::learn_names(&mut filter, &mut records, &SchemaStore::default());
         }
         let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
-        let options = slice::Options { keep_state: !args.no_keep_state || args.keep_state };
+        let keep_state = !args.no_keep_state || args.keep_state;
         let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
-        let mut progress = Progress::new(used * if options.keep_state { 2 } else { 1 }, false);
-        let made = slice(
-            &mut trace,
-            |record, subject| filter.admits_about(record, subject.processes(), subject.threads()),
-            options,
-            sink.medium(),
-            args.packing.compressor(&args.threads),
-            |record| progress.pass(record.bytes().len()),
-        )
-        .map(|(_, summary)| summary);
-        let summary = made.map_err(|failed| sink.operation_failure(name, &failed))?;
+        let mut progress = Progress::new(used * if keep_state { 2 } else { 1 }, false);
+        let done = Slicer::new()
+            .keep_state(keep_state)
+            .compression(args.packing.chosen())
+            .on_record(|record| progress.pass(record.bytes().len()))
+            .run(
+                &mut trace,
+                |record, subject| filter.admits_subject(record, subject),
+                sink.medium(),
+            )
+            .map(|(_, summary)| summary);
+        let summary = done.map_err(|error| sink.operation_failure(name, &error))?;
         drop(progress);
         missing_header::warn_if_missing(name, &trace);
         let report = match args.format {

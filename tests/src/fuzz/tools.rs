@@ -8,7 +8,9 @@ use etl_format::read::{Limits, Mode, Options, OrderCheck, Trace};
 use etl_format::rewrite::merge::{Allow, MergeOptions};
 use etl_format::rewrite::repack as packing;
 use etl_format::write::{BufferCompressor, File};
-use etl_tools::scrub::{Action, Category, Mask, Policy};
+use etl_tools::diff::{Differ, Ignore};
+use etl_tools::scrub::{Action, Category, Mask, Policy, Scrubber};
+use etl_tools::slice::{Slicer, Subject};
 use etl_verify::snapshot::Snapshot;
 
 use super::choice;
@@ -65,11 +67,11 @@ pub(super) fn merge(data: &[u8]) {
 /// Every other record is wanted.
 pub(super) fn slice(data: &[u8]) {
     let Some(mut trace) = open(data) else { return };
-    let options = etl_tools::slice::Options { keep_state: !data.len().is_multiple_of(3) };
-    let select = |record: &etl_format::read::Record<'_>, subject: &etl_tools::slice::Subject| {
+    let select = |record: &etl_format::read::Record<'_>, subject: &Subject| {
         record.timestamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
     };
-    match etl_tools::slice::slice(&mut trace, select, options, medium(), None, |_| {}) {
+    let slicer = Slicer::new().keep_state(!data.len().is_multiple_of(3));
+    match slicer.run(&mut trace, select, medium()) {
         Ok((file, summary)) => assert!(sound(file) >= summary.selected),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -83,14 +85,8 @@ pub(super) fn scrub(data: &[u8]) {
             policy = policy.with(category, Action::Hash);
         }
     }
-    let secrets = vec!["jane".to_owned(), "App".to_owned()];
-    let options = etl_tools::scrub::Options {
-        policy,
-        secrets,
-        mask: Mask::new(b"salt"),
-        lengths: Default::default(),
-    };
-    match etl_tools::scrub::scrub(&mut trace, &options, medium(), None, |_| {}) {
+    let scrubber = Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane", "App"]);
+    match scrubber.run(&mut trace, medium()) {
         Ok((file, summary)) => assert!(sound(file) >= summary.records),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -99,8 +95,9 @@ pub(super) fn scrub(data: &[u8]) {
 /// A trace is the same as itself, and may be anything to its own half.
 pub(super) fn diff(data: &[u8]) {
     let (Some(mut a), Some(mut b)) = (open(data), open(data)) else { return };
-    let options = etl_tools::diff::Options { window: 8, ..etl_tools::diff::Options::default() };
-    let done = etl_tools::diff::diff(&mut a, &mut b, &options, |_| panic!("differs"), |_| {});
+    let differ = |ignore: &Ignore| Differ::new().window(8).ignore(ignore.clone());
+    let nothing = Ignore::default();
+    let done = differ(&nothing).run(&mut a, &mut b, |_| panic!("differs"));
     assert!(done.is_ok_and(|summary| !summary.differs()));
     let (_, half) = data.split_at(data.len() / 4 * 3);
     let mut damaged = data[..data.len() - half.len()].to_vec();
@@ -108,14 +105,13 @@ pub(super) fn diff(data: &[u8]) {
         *byte ^= 0x20;
     }
     let Some(mut b) = open(&damaged) else { return };
-    let mut ignoring = options.clone();
+    let mut some = Ignore::default();
     for what in ["time", "ids", "addresses"] {
-        ignoring.ignore.add(what).expect("known");
+        some.add(what).expect("known");
     }
-    for options in [&options, &ignoring] {
+    for ignore in [&nothing, &some] {
         let mut differences = 0u64;
-        let done = etl_tools::diff::diff(&mut a, &mut b, options, |_| differences += 1, |_| {});
-        if let Ok(summary) = done {
+        if let Ok(summary) = differ(ignore).run(&mut a, &mut b, |_| differences += 1) {
             assert_eq!(differences, summary.changed + summary.missing + summary.extra);
         }
     }

@@ -21,8 +21,8 @@ use etl_format::write::{
 };
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
-use etl_tools::scrub::{self, Lengths, Mask, Policy, scrub};
-use etl_tools::slice::{self, slice};
+use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber};
+use etl_tools::slice::{Slicer, Subject};
 
 type Memory = File<Cursor<Vec<u8>>>;
 
@@ -94,23 +94,21 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         let compressor = || compress.then(compressor);
         let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
         for keep_state in [true, false] {
-            let options = slice::Options { keep_state };
             let start = open().clock().start_timestamp;
-            let select = |record: &etl_format::read::Record<'_>, _: &slice::Subject| {
+            let select = |record: &etl_format::read::Record<'_>, _: &Subject| {
                 record.timestamp().wrapping_sub(start) % 3 != 1
             };
-            let cut =
-                slice(&mut open(), select, options, memory(), compressor(), |_| {}).unwrap().0;
+            let slicer = Slicer::new().keep_state(keep_state).compression(compression);
+            let cut = slicer.run(&mut open(), select, memory()).unwrap().0;
             add(if keep_state { "sliced" } else { "cut" }, bytes(cut));
         }
         for lengths in [Lengths::Keep, Lengths::Free] {
-            let options = scrub::Options {
-                policy: Policy::strict(),
-                secrets: vec!["windows".to_owned()],
-                mask: Mask::new(b"salt"),
-                lengths,
-            };
-            let made = scrub(&mut open(), &options, memory(), compressor(), |_| {}).unwrap().0;
+            let scrubber = Scrubber::new(Mask::new(b"salt"))
+                .policy(Policy::strict())
+                .secrets(["windows"])
+                .lengths(lengths)
+                .compression(compression);
+            let made = scrubber.run(&mut open(), memory()).unwrap().0;
             add(&format!("scrubbed-{lengths:?}"), bytes(made));
         }
         let options = MergeOptions { allow: Allow::ALL, compression, ..MergeOptions::default() };

@@ -14,7 +14,7 @@ use etl_format::write::File;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
-use etl_tools::scrub::{self, Lengths, Mask, Policy, Summary, scrub};
+use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber, Summary};
 
 fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
@@ -77,15 +77,13 @@ fn holds(file: &[u8], text: &str) -> bool {
 }
 
 fn scrubbed(file: &[u8], lengths: Lengths, secrets: &[&str]) -> (Vec<u8>, Summary) {
-    let options = scrub::Options {
-        policy: Policy::strict(),
-        secrets: secrets.iter().map(|s| (*s).to_owned()).collect(),
-        mask: Mask::new(b"salt"),
-        lengths,
-    };
+    let scrubber = Scrubber::new(Mask::new(b"salt"))
+        .policy(Policy::strict())
+        .secrets(secrets.iter().copied())
+        .lengths(lengths);
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let medium = File::new(Cursor::new(Vec::new()));
-    let (out, summary) = scrub(&mut trace, &options, medium, None, |_| {}).unwrap();
+    let (out, summary) = scrubber.run(&mut trace, medium).unwrap();
     (out.into_inner().into_inner(), summary)
 }
 

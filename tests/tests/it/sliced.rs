@@ -14,19 +14,19 @@ use etl_format::write::File;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_test_support::{all_traces, needs, trace};
-use etl_tools::slice::{self, Subject, slice};
+use etl_tools::slice::{Slicer, Subject};
 
 /// What is selected, by name.
 type Select = fn(&Record<'_>, &Subject) -> bool;
 
 fn cut(file: &[u8], select: Select) -> Vec<u8> {
-    cut_with(file, select, slice::Options::default())
+    cut_with(file, select, true)
 }
 
-fn cut_with(file: &[u8], select: Select, options: slice::Options) -> Vec<u8> {
+fn cut_with(file: &[u8], select: Select, keep_state: bool) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let medium = File::new(Cursor::new(Vec::new()));
-    let made = slice(&mut trace, select, options, medium, None, |_| {});
+    let made = Slicer::new().keep_state(keep_state).run(&mut trace, select, medium);
     made.unwrap().0.into_inner().into_inner()
 }
 
@@ -87,7 +87,7 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
 /// not promised.)
 fn resolves_alike(file: &[u8], select: Select) -> usize {
     let slice = cut(file, select);
-    let bare = cut_with(file, select, slice::Options { keep_state: false });
+    let bare = cut_with(file, select, false);
     let mut kept = HashSet::new();
     for_each(&bare, |record| {
         if has_addresses(record) {

@@ -1,4 +1,4 @@
-//! Two windows of events laid side by side.
+//! The alignment of two windows of events.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::event::Event;
 
-/// What becomes of events, by their places in the windows.
+/// The result for events, by their indexes in the windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     Same,
@@ -16,19 +16,19 @@ pub(super) enum Op {
     Changed(usize, usize),
 }
 
-/// What was decided, in order, and how much of each window that covers.
+/// Results in order, and the number of events of each window that they cover.
 #[derive(Debug)]
 pub(super) struct Aligned {
     pub ops: Vec<Op>,
     pub decided: (usize, usize),
 }
 
-/// Ways of pairing that are tried one after the other; see [`Event::pairing`].
+/// Levels of pairing in the order in which they are tried; see [`Event::pairing`].
 const LEVELS: [usize; 3] = [0, 1, 2];
 const LEVELS_WITHOUT_TIME: [usize; 3] = [0, 2, 3];
 
-/// Aligns two windows. `whole` says that nothing follows them: then all is decided; otherwise up to
-/// the last match, for what lies behind it may match what is still to come.
+/// Aligns two windows: all events if nothing follows them (`whole`), else those up to the last
+/// match, because later ones may match events that follow.
 pub(super) fn windows(a: &[Event], b: &[Event], whole: bool, without_time: bool) -> Aligned {
     let matches = common(a, b, |e| e.hash());
     let decided = match matches.last() {
@@ -48,20 +48,20 @@ pub(super) fn windows(a: &[Event], b: &[Event], whole: bool, without_time: bool)
     Aligned { ops, decided }
 }
 
-/// Where to cut windows that have nothing in common: in the middle, at the same time in both. At
-/// least one event is decided.
+/// Where to cut windows that have no event in common: in the middle, at the same time in both,
+/// after at least one event.
 fn halves(a: &[Event], b: &[Event], without_time: bool) -> (usize, usize) {
     let middle = |events: &[Event]| events.len().div_ceil(2);
     if without_time || a.is_empty() || b.is_empty() {
         return (middle(a), middle(b));
     }
-    let at = |events: &[Event]| events.get(events.len() / 2).map_or(i64::MAX, Event::moment);
+    let at = |events: &[Event]| events.get(events.len() / 2).map_or(i64::MAX, Event::compared_time);
     let cut = at(a).min(at(b));
-    let until = |events: &[Event]| events.partition_point(|e| e.moment() <= cut);
+    let until = |events: &[Event]| events.partition_point(|e| e.compared_time() <= cut);
     (until(a), until(b))
 }
 
-/// Pairs what it can of a gap; the rest is missing or extra.
+/// Pairs events of a gap as changed; the rest is missing or extra.
 fn gap(
     a: &[Event],
     b: &[Event],
@@ -92,23 +92,23 @@ fn gap(
     ops.extend(others.map(Op::Extra));
 }
 
-/// Places of a longest common subsequence by `key`.
+/// Indexes of a longest common subsequence by `key`.
 fn common(a: &[Event], b: &[Event], key: impl Fn(&Event) -> u64) -> Vec<(usize, usize)> {
-    // What only one side has cannot match; without it the search is short however different the
+    // Keys of one side only cannot match; without them the search is short however different the
     // windows are.
     let keys = |events: &[Event]| events.iter().map(&key).collect::<Vec<_>>();
     let (of_a, of_b) = (keys(a), keys(b));
     let in_both = |own: &[u64], other: &[u64]| {
         let other: HashSet<u64> = other.iter().copied().collect();
-        let places = own.iter().enumerate().filter(|(_, k)| other.contains(k));
-        places.map(|(place, k)| (place, *k)).unzip::<_, _, Vec<_>, Vec<_>>()
+        let indexes = own.iter().enumerate().filter(|(_, k)| other.contains(k));
+        indexes.map(|(index, k)| (index, *k)).unzip::<_, _, Vec<_>, Vec<_>>()
     };
-    let (places_a, keys_a) = in_both(&of_a, &of_b);
-    let (places_b, keys_b) = in_both(&of_b, &of_a);
+    let (indexes_a, keys_a) = in_both(&of_a, &of_b);
+    let (indexes_b, keys_b) = in_both(&of_b, &of_a);
     let mut matches = Vec::new();
     for op in capture_diff_slices(Algorithm::Myers, &keys_a, &keys_b) {
         if let DiffOp::Equal { old_index, new_index, len } = op {
-            let pairs = places_a.iter().skip(old_index).zip(places_b.iter().skip(new_index));
+            let pairs = indexes_a.iter().skip(old_index).zip(indexes_b.iter().skip(new_index));
             matches.extend(pairs.take(len).map(|(i, j)| (*i, *j)));
         }
     }

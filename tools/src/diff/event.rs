@@ -1,29 +1,28 @@
-//! An event kept for comparison: its identity, and everything else as named parts.
+//! An event for comparison: its identity, and everything else as named parts.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use etl_format::Guid;
 use etl_format::clock::iso_utc;
 use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::{Clock, Guid};
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
-use super::Change;
-use super::side::{Current, event_name};
+use super::ignore::Ignore;
 
-/// What two events have in common to be versions of the same one.
+/// The identity that two versions of an event share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub provider: Guid,
     pub hook: Option<u16>,
     pub id: u16,
     pub opcode: u8,
-    /// Of TraceLogging events, whose ids say nothing.
+    /// Of TraceLogging events, whose ids are all 0.
     pub name: Option<Cow<'static, str>>,
 }
 
@@ -46,6 +45,45 @@ impl Key {
     }
 }
 
+/// A part of a header or an event that differs; `None` where one side does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Name of a header field, a property of the event, or a payload field.
+    pub name: String,
+    /// In the first trace.
+    pub before: Option<String>,
+    /// In the second trace.
+    pub after: Option<String>,
+}
+
+/// A record with the context that is needed to compare it.
+pub(super) struct Current<'a> {
+    pub record: Record<'a>,
+    pub store: &'a SchemaStore,
+    pub clock: &'a Clock,
+    /// Whether raw timestamps of both traces are comparable.
+    pub same_clock: bool,
+    pub ignore: &'a Ignore,
+}
+
+impl Current<'_> {
+    /// Whether both records are the same event: without decoding where they are the same bytes.
+    pub fn is_same(&self, other: &Current<'_>) -> bool {
+        let (a, b) = (&self.record, &other.record);
+        let bytes = a.kind() == b.kind()
+            && a.bytes() == b.bytes()
+            && a.processor() == b.processor()
+            && a.timestamp() == b.timestamp()
+            && self.same_clock;
+        bytes || self.to_event().is_same(&other.to_event())
+    }
+
+    /// The event, independent of the reader.
+    pub fn to_event(&self) -> Event {
+        Event::new(self)
+    }
+}
+
 /// A named part of an event, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
@@ -63,13 +101,13 @@ pub struct Event {
     name: Option<String>,
     /// 100 ns since 1601, UTC.
     filetime: i64,
-    /// What times are compared by.
-    moment: i64,
+    /// The time in the unit of the comparison.
+    compared_time: i64,
     process: Option<u32>,
     thread: Option<u32>,
     parts: Vec<Part>,
-    /// Where the payload's parts begin.
-    payload_at: usize,
+    /// Index of the payload's first part.
+    first_payload_part: usize,
     bytes: Vec<u8>,
     /// Whether payloads have to be the same bytes.
     exact: bool,
@@ -80,11 +118,11 @@ impl Event {
     pub(super) fn new(current: &Current<'_>) -> Self {
         let Current { record, store, clock, same_clock, ignore } = current;
         let filetime = clock.filetime(record.timestamp());
-        let moment = if *same_clock { record.timestamp() } else { filetime };
+        let compared_time = if *same_clock { record.timestamp() } else { filetime };
         let mut parts = Parts(Vec::with_capacity(16));
         if !ignore.time {
             let time = iso_utc(filetime);
-            parts.add("time", if *same_clock { format!("{time} ({moment})") } else { time });
+            parts.add("time", if *same_clock { format!("{time} ({compared_time})") } else { time });
         }
         let (process, thread) = (record.process_id(), record.thread_id());
         if !ignore.ids {
@@ -97,7 +135,7 @@ impl Event {
         parts.add("kind", record.kind());
         parts.header(record, current);
         parts.extended(record, current);
-        let payload_at = parts.0.len();
+        let first_payload_part = parts.0.len();
         parts.payload(current);
         let exact = !ignore.looks_into_payloads();
         let bytes = record.payload().to_vec();
@@ -107,11 +145,11 @@ impl Event {
             name: event_name(record, store),
             key,
             filetime,
-            moment: if ignore.time { 0 } else { moment },
+            compared_time: if ignore.time { 0 } else { compared_time },
             process: process.filter(|_| !ignore.ids),
             thread: thread.filter(|_| !ignore.ids),
             parts: parts.0,
-            payload_at,
+            first_payload_part,
             bytes,
             exact,
             hash: 0,
@@ -126,13 +164,13 @@ impl Event {
         self.key.provider
     }
 
-    /// The provider's name, where the trace or a table tells it.
+    /// The provider's name, where the trace or a table defines it.
     #[must_use]
     pub fn provider_name(&self) -> Option<&str> {
         self.provider_name.as_deref()
     }
 
-    /// The event's name, where the trace or a table tells it.
+    /// The event's name, where the trace or a table defines it.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -156,7 +194,7 @@ impl Event {
         self.key.hook
     }
 
-    /// When it was, in units of 100 ns since 1601, UTC.
+    /// The time in units of 100 ns since 1601, UTC.
     #[must_use]
     pub fn filetime(&self) -> i64 {
         self.filetime
@@ -171,19 +209,19 @@ impl Event {
     /// The payload among the parts: its fields, or its bytes where no schema is known.
     #[must_use]
     pub fn payload(&self) -> &[Part] {
-        self.parts.get(self.payload_at..).unwrap_or_default()
+        self.parts.get(self.first_payload_part..).unwrap_or_default()
     }
 
     /// The property of this name, such as `process`.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&str> {
-        let properties = self.parts.get(..self.payload_at).unwrap_or_default();
+        let properties = self.parts.get(..self.first_payload_part).unwrap_or_default();
         properties.iter().find(|part| part.name == name).map(|part| part.value.as_str())
     }
 
-    /// What times are compared by; 0 when they are ignored.
-    pub(super) fn moment(&self) -> i64 {
-        self.moment
+    /// The time in the unit of the comparison; 0 when times are ignored.
+    pub(super) fn compared_time(&self) -> i64 {
+        self.compared_time
     }
 
     /// Equal for events that are the same.
@@ -198,18 +236,18 @@ impl Event {
             && (!self.exact || self.bytes == other.bytes)
     }
 
-    /// Equal for events that could be versions of each other, the surer the lower the level.
+    /// Equal for events that could be versions of each other; a lower level is stricter.
     pub(super) fn pairing(&self, level: usize) -> u64 {
         let payload = self.payload();
         match level {
-            0 => hash(&(&self.key, self.moment, self.process, self.thread)),
-            1 => hash(&(&self.key, self.moment)),
+            0 => hash(&(&self.key, self.compared_time, self.process, self.thread)),
+            1 => hash(&(&self.key, self.compared_time)),
             2 => hash(&(&self.key, payload)),
             _ => hash(&self.key),
         }
     }
 
-    /// What differs; where no part does, the payload as bytes.
+    /// The parts that differ; where none does, the payload as bytes.
     pub(super) fn changes(&self, after: &Event) -> Vec<Change> {
         // Parts of one name (items of a kind, fields that share a name) are compared in order.
         let numbered = |event: &Event| {
@@ -257,6 +295,12 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// The event's name in its schema.
+pub(super) fn event_name(record: &Record<'_>, store: &SchemaStore) -> Option<String> {
+    let name = &store.decoder(record)?.schema().name;
+    Some(name.to_string()).filter(|n| !n.is_empty())
+}
+
 struct Parts(Vec<Part>);
 
 impl Parts {
@@ -270,7 +314,7 @@ impl Parts {
         }
     }
 
-    /// What the header says besides identity, time, process and thread.
+    /// The fields of the header other than identity, time, process and thread.
     fn header(&mut self, record: &Record<'_>, current: &Current<'_>) {
         let ignore = current.ignore;
         let times = |parts: &mut Parts, kernel: u32, user: u32| {
@@ -343,7 +387,7 @@ impl Parts {
                 Some(ExtendedItem::RelatedActivity(_)) if ignore.activity => {}
                 Some(ExtendedItem::RelatedActivity(guid)) => self.add("related_activity", guid),
                 Some(ExtendedItem::ProcessStartKey(_)) if ignore.ids => {}
-                // These say what the event is; its name and its fields show it.
+                // The event's name and fields show the schema as well.
                 Some(ExtendedItem::EventSchema(_)) if kind == ExtendedType::EVENT_SCHEMA_TL => {
                     self.add("schema", hex(data));
                 }

@@ -1,11 +1,11 @@
-//! What makes no difference.
+//! The parts of traces that are not compared.
 
 use std::collections::BTreeSet;
 
 use etl_format::Guid;
 use etl_schema::{Field, InType, OutType};
 
-/// What is not compared.
+/// The parts of traces that are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignore {
     /// Times of events, and fields of the payload that are times.
@@ -28,19 +28,20 @@ pub struct Ignore {
     pub providers: BTreeSet<Guid>,
 }
 
-/// What was to be ignored is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A name that [`Ignore::add`] does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a part of traces that can be ignored")]
 pub struct UnknownIgnore;
 
 impl Ignore {
-    /// Adds what a user names: `time`, `ids`, `addresses`, `processor`, `activity`, `header`,
+    /// Adds a part by its name: `time`, `ids`, `addresses`, `processor`, `activity`, `header`,
     /// `header:NAME`, `field:NAME`, `provider:GUID`.
     ///
     /// # Errors
     /// For any other text, and for a header field that does not exist.
     pub fn add(&mut self, what: &str) -> Result<(), UnknownIgnore> {
         match what.split_once(':') {
-            Some(("header", name)) if super::header::NAMES.contains(&name) => {
+            Some(("header", name)) if super::file_header::NAMES.contains(&name) => {
                 self.header_fields.insert(name.to_owned());
             }
             Some(("field", name)) if !name.is_empty() => {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_users_name() {
+    fn add_knows_its_names() {
         let mut ignore = Ignore::default();
         for good in [
             "time",
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_by_what_they_are() {
+    fn field_ignores_by_name_and_type() {
         let of = |what: &str, field: Field| {
             let mut ignore = Ignore::default();
             ignore.add(what).unwrap();

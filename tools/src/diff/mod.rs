@@ -1,241 +1,205 @@
-//! What differs between two traces.
+//! The differences between two traces, event by event, in bounded memory.
 //!
 //! # How events are aligned
-//! Both traces are read in time order. The header events are compared field by field and are no
-//! events here. Then:
+//! Both traces are read in time order. The header events are compared field by field and do not
+//! count as events. Then:
 //!
 //! 1. Events that are **the same** (in identity, time, process, thread, processor, activity,
-//!    extended items and payload, less what is ignored) are matched in order.
-//! 2. Where the traces part, up to [`Options::window`] events of each are laid side by side, and the
-//!    longest sequence of same events in both is matched. What lies between two matches is a gap.
+//!    extended items and payload, except for what is ignored) are matched in order.
+//! 2. From the first difference on, up to [`Differ::window`] events of each trace are aligned: the
+//!    longest common sequence of same events is matched. The events between two matches are a gap.
 //! 3. In a gap, events are paired as **changed** when they have the same identity and, tried in this
 //!    order, the same time, process and thread; or the same time; or the same payload (an event that
 //!    moved). When time is ignored, the last resort is the identity alone, in order.
-//! 4. What is left of a gap is **missing** (only in the first trace) or **extra** (only in the
-//!    second).
+//! 4. The rest of a gap is **missing** (only in the first trace) or **extra** (only in the second).
 //!
 //! The identity is provider, id, opcode, kernel hook and, for TraceLogging, the name of the event.
-//! Times are compared as raw timestamps where both traces have the same clock, and in units of 100 ns
-//! otherwise. An event whose time changed so much that others lie between is missing at one place
-//! and extra at the other.
+//! Times are compared as raw timestamps if both traces have the same clock, else in units of
+//! 100 ns. An event whose time changed so much that others lie between is missing at the old time
+//! and extra at the new one.
 //!
-//! Memory is bounded by the windows, and the counts by [`MOST_IDENTITIES`].
+//! Memory is bounded by the windows, and the counts by [`MAX_IDENTITIES`].
+//!
+//! ```
+//! use etl_format::read::{Options, Trace};
+//! use etl_tools::diff::{Differ, Ignore};
+//!
+//! fn is_same_but_for_time(first: &[u8], second: &[u8]) -> etl_tools::Result<bool> {
+//!     let mut first = Trace::open(first, &Options::salvage())?;
+//!     let mut second = Trace::open(second, &Options::salvage())?;
+//!     let ignore = Ignore { time: true, ..Ignore::default() };
+//!     let differ = Differ::new().ignore(ignore);
+//!     let summary = differ.run(&mut first, &mut second, |difference| println!("{difference:?}"))?;
+//!     Ok(!summary.differs())
+//! }
+//! ```
 
 mod align;
 mod event;
-mod header;
+mod file_header;
 mod ignore;
-mod side;
+mod reader;
+mod report;
 
-pub use event::{Event, Part};
+pub use event::{Change, Event, Part};
 pub use ignore::{Ignore, UnknownIgnore};
+pub use reader::MAX_IDENTITIES;
+pub use report::{CountDifference, Difference, Summary};
 
 use std::collections::BTreeMap;
 
-use etl_format::read::{Damage, Record, Source, Trace};
-use etl_format::{Guid, Result};
+use etl_format::Guid;
+use etl_format::read::{Record, Source, Trace};
 
+use crate::{Error, OnRecord, Result};
 use align::Op;
 use event::Key;
-use side::Side;
+use reader::TraceReader;
 
-/// Identities that are counted one by one; beyond, only known ones are.
-pub const MOST_IDENTITIES: usize = 1 << 18;
-
-/// How two traces are compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// What makes no difference.
-    pub ignore: Ignore,
-    /// Events of each trace that are laid side by side where the traces part; at least 2.
-    pub window: usize,
-    /// Threads that decompress buffers, the caller's own among them; 0 is 1. What is told is the same
-    /// for any number.
-    pub threads: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { ignore: Ignore::default(), window: 2048, threads: 1 }
-    }
-}
-
-/// A part of a header or an event that differs; `None` for a part that one side does not have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Its name: of a header field, a property of the event, or a payload field.
-    pub name: String,
-    /// In the first trace.
-    pub before: Option<String>,
-    /// In the second trace.
-    pub after: Option<String>,
-}
-
-/// One difference between the events of two traces.
+/// Compares two traces.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum Difference<'a> {
-    /// Only in the first trace.
-    Missing(&'a Event),
-    /// Only in the second trace.
-    Extra(&'a Event),
-    /// In both, and not the same.
-    Changed {
-        /// As it is in the first trace.
-        before: &'a Event,
-        /// As it is in the second.
-        after: &'a Event,
-        /// What differs; not empty.
-        changes: &'a [Change],
-    },
+pub struct Differ<'f> {
+    ignore: Ignore,
+    window: usize,
+    threads: usize,
+    on_record: OnRecord<'f>,
 }
 
-/// How often an event or the events of a provider occur in each trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// The provider.
-    pub provider: Guid,
-    /// Its name, where a trace or a table tells it.
-    pub provider_name: Option<String>,
-    /// Name of the event, likewise; `None` in counts of providers.
-    pub name: Option<String>,
-    /// Group and type of a kernel event.
-    pub hook: Option<u16>,
-    /// Event id.
-    pub id: u16,
-    /// Opcode, or type.
-    pub opcode: u8,
-    /// In the first trace.
-    pub before: u64,
-    /// In the second.
-    pub after: u64,
-}
-
-/// What a comparison came to.
-#[derive(Clone, Debug, Default)]
-pub struct Summary {
-    /// Events that are the same.
-    pub same: u64,
-    /// Events that are in both and differ.
-    pub changed: u64,
-    /// Events only in the first trace.
-    pub missing: u64,
-    /// Events only in the second trace.
-    pub extra: u64,
-    /// Header fields that differ.
-    pub header: Vec<Change>,
-    /// Providers whose number of events differs, in the order of their GUIDs.
-    pub providers: Vec<Counted>,
-    /// Events whose number differs, in the order of their identities.
-    pub counts: Vec<Counted>,
-    /// Damage of the first and of the second trace, around which they were read.
-    pub damage: [Vec<Damage>; 2],
-}
-
-impl Summary {
-    /// Whether there is any difference.
-    #[must_use]
-    pub fn differs(&self) -> bool {
-        self.changed != 0 || self.missing != 0 || self.extra != 0 || !self.header.is_empty()
+impl Default for Differ<'_> {
+    fn default() -> Self {
+        Differ {
+            ignore: Ignore::default(),
+            window: Differ::DEFAULT_WINDOW,
+            threads: 1,
+            on_record: OnRecord::default(),
+        }
     }
 }
 
-/// Compares two traces. `sink` gets every difference between events, in time order; `watch` every
-/// record of the first trace, for showing progress.
-///
-/// # Errors
-/// Whatever reading reports, with the side it comes from.
-pub fn diff<A: Source, B: Source>(
-    first: &mut Trace<A>,
-    second: &mut Trace<B>,
-    options: &Options,
-    mut sink: impl FnMut(Difference<'_>),
-    watch: impl FnMut(&Record<'_>),
-) -> Result<Summary, (Which, etl_format::Error)> {
-    let header = if options.ignore.header {
-        Vec::new()
-    } else {
-        header::changes(first.header(), second.header(), &options.ignore)
-    };
-    let same_clock = first.clock() == second.clock();
-    let clocks = (first.clock(), second.clock());
-    let mut first = first.ordered().map_err(|e| (Which::First, e))?;
-    let mut second = second.ordered().map_err(|e| (Which::Second, e))?;
-    // The first one gets what cannot be divided.
-    let others = options.threads.saturating_sub(1);
-    first.with_threads(1 + others.div_ceil(2), |first| {
-        second.with_threads(1 + others / 2, |second| {
-            let mut walk = Walk {
-                a: Side::new(first, clocks.0, &options.ignore, same_clock),
-                b: Side::new(second, clocks.1, &options.ignore, same_clock),
-                window: options.window.max(2),
-                ignore: &options.ignore,
-                summary: Summary { header, ..Summary::default() },
-                sink: &mut sink,
-                watch,
-            };
-            walk.run()?;
-            let Walk { a, b, mut summary, .. } = walk;
-            (summary.providers, summary.counts) = count(&a, &b);
-            summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
-            Ok(summary)
+impl<'f> Differ<'f> {
+    /// Events of each trace that are aligned at a time by default.
+    pub const DEFAULT_WINDOW: usize = 2048;
+
+    /// A differ that ignores nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Differ::default()
+    }
+
+    /// Sets what makes no difference.
+    #[must_use]
+    pub fn ignore(mut self, ignore: Ignore) -> Self {
+        self.ignore = ignore;
+        self
+    }
+
+    /// Sets how many events of each trace are aligned at a time; at least 2.
+    #[must_use]
+    pub fn window(mut self, events: usize) -> Self {
+        self.window = events.max(2);
+        self
+    }
+
+    /// Sets the number of threads that decompress buffers, the caller's included. The result does
+    /// not depend on it.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Calls `f` for every record of the first trace.
+    #[must_use]
+    pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
+        self.on_record = OnRecord::new(f);
+        self
+    }
+
+    /// Compares two traces. `sink` gets every difference between their events, in time order.
+    ///
+    /// # Errors
+    /// Errors of reading, with the side.
+    pub fn run<A: Source, B: Source>(
+        self,
+        first: &mut Trace<A>,
+        second: &mut Trace<B>,
+        mut sink: impl FnMut(Difference<'_>),
+    ) -> Result<Summary> {
+        let Differ { ignore, window, threads, on_record } = self;
+        let mut header = Vec::new();
+        if !ignore.header {
+            header = file_header::changes(first.header(), second.header());
+            header.retain(|change| !ignore.header_fields.contains(&change.name));
+        }
+        let same_clock = first.clock() == second.clock();
+        let clocks = (first.clock(), second.clock());
+        let mut first = first.ordered()?;
+        let mut second = second.ordered().map_err(Error::second_input)?;
+        // The first trace gets the thread that is left over.
+        let others = threads.saturating_sub(1);
+        first.with_threads(1 + others.div_ceil(2), |first| {
+            second.with_threads(1 + others / 2, |second| {
+                let unobserved = OnRecord::default();
+                let mut walk = Walk {
+                    a: TraceReader::new(first, clocks.0, &ignore, same_clock, on_record),
+                    b: TraceReader::new(second, clocks.1, &ignore, same_clock, unobserved),
+                    window,
+                    ignore: &ignore,
+                    summary: Summary { header, ..Summary::default() },
+                    sink: &mut sink,
+                };
+                walk.run()?;
+                let Walk { a, b, mut summary, .. } = walk;
+                (summary.providers, summary.counts) = count_differences(&a, &b);
+                summary.damage = [a.damage().to_vec(), b.damage().to_vec()];
+                Ok(summary)
+            })
         })
-    })
+    }
 }
 
-/// One of the two traces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The first.
-    First,
-    /// The second.
-    Second,
-}
-
-struct Walk<'w, A: Source, B: Source, W> {
-    a: Side<'w, A>,
-    b: Side<'w, B>,
+struct Walk<'w, A: Source, B: Source> {
+    a: TraceReader<'w, A>,
+    b: TraceReader<'w, B>,
     window: usize,
     ignore: &'w Ignore,
     summary: Summary,
     sink: &'w mut dyn FnMut(Difference<'_>),
-    watch: W,
 }
 
-impl<A: Source, B: Source, W: FnMut(&Record<'_>)> Walk<'_, A, B, W> {
-    fn run(&mut self) -> Result<(), (Which, etl_format::Error)> {
+impl<A: Source, B: Source> Walk<'_, A, B> {
+    fn run(&mut self) -> Result<()> {
         loop {
-            self.together()?;
-            self.matching_fronts()?;
+            self.skip_same_records()?;
+            self.match_fronts()?;
             if self.a.is_done() && self.b.is_done() {
                 return Ok(());
             }
             if self.a.waiting.is_empty() && self.b.waiting.is_empty() {
                 continue;
             }
-            self.a.fill(self.window, &mut self.watch).map_err(|e| (Which::First, e))?;
-            self.b.fill(self.window, &mut |_| {}).map_err(|e| (Which::Second, e))?;
-            self.settle();
+            self.a.fill(self.window)?;
+            self.b.fill(self.window).map_err(Error::second_input)?;
+            self.align_windows();
         }
     }
 
-    /// While nothing waits and the records are the same, nothing has to be kept of them.
-    fn together(&mut self) -> Result<(), (Which, etl_format::Error)> {
+    /// Counts records while they are the same and no events wait: nothing of them is kept.
+    fn skip_same_records(&mut self) -> Result<()> {
         if !self.a.waiting.is_empty() || !self.b.waiting.is_empty() {
             return Ok(());
         }
         loop {
-            let (a, b, watch) = (&mut self.a, &mut self.b, &mut self.watch);
-            let parted = a
-                .advance(watch, |a| {
-                    b.advance(&mut |_| {}, |b| match (a, b) {
+            let (a, b) = (&mut self.a, &mut self.b);
+            let different = a
+                .advance(|a| {
+                    b.advance(|b| match (a, b) {
                         (Some(a), Some(b)) if a.is_same(&b) => None,
-                        (a, b) => Some((a.map(|a| a.keep()), b.map(|b| b.keep()))),
+                        (a, b) => Some((a.map(|a| a.to_event()), b.map(|b| b.to_event()))),
                     })
-                })
-                .map_err(|e| (Which::First, e))?
-                .map_err(|e| (Which::Second, e))?;
-            let Some((a, b)) = parted else {
+                })?
+                .map_err(Error::second_input)?;
+            let Some((a, b)) = different else {
                 self.summary.same += 1;
                 continue;
             };
@@ -245,11 +209,11 @@ impl<A: Source, B: Source, W: FnMut(&Record<'_>)> Walk<'_, A, B, W> {
         }
     }
 
-    /// Matches what is at the front of both while it is the same.
-    fn matching_fronts(&mut self) -> Result<(), (Which, etl_format::Error)> {
+    /// Matches waiting events from the front while they are the same.
+    fn match_fronts(&mut self) -> Result<()> {
         while !self.a.waiting.is_empty() || !self.b.waiting.is_empty() {
-            self.a.fill(1, &mut self.watch).map_err(|e| (Which::First, e))?;
-            self.b.fill(1, &mut |_| {}).map_err(|e| (Which::Second, e))?;
+            self.a.fill(1)?;
+            self.b.fill(1).map_err(Error::second_input)?;
             match (self.a.waiting.front(), self.b.waiting.front()) {
                 (Some(a), Some(b)) if a.is_same(b) => {
                     self.a.waiting.pop_front();
@@ -262,8 +226,8 @@ impl<A: Source, B: Source, W: FnMut(&Record<'_>)> Walk<'_, A, B, W> {
         Ok(())
     }
 
-    /// Aligns the windows and decides as much of them as is sure.
-    fn settle(&mut self) {
+    /// Aligns the windows and removes the events whose match is certain.
+    fn align_windows(&mut self) {
         let (a, b) = (self.a.waiting.make_contiguous(), self.b.waiting.make_contiguous());
         let whole = self.a.ended && self.b.ended;
         let aligned = align::windows(a, b, whole, self.ignore.time);
@@ -298,7 +262,10 @@ impl<A: Source, B: Source, W: FnMut(&Record<'_>)> Walk<'_, A, B, W> {
 }
 
 /// Counts that differ, by provider and by event.
-fn count<A: Source, B: Source>(a: &Side<'_, A>, b: &Side<'_, B>) -> (Vec<Counted>, Vec<Counted>) {
+fn count_differences<A: Source, B: Source>(
+    a: &TraceReader<'_, A>,
+    b: &TraceReader<'_, B>,
+) -> (Vec<CountDifference>, Vec<CountDifference>) {
     let mut events: BTreeMap<&Key, (u64, u64)> = BTreeMap::new();
     for (key, tally) in &a.counts {
         events.entry(key).or_default().0 = tally.count;
@@ -312,7 +279,7 @@ fn count<A: Source, B: Source>(a: &Side<'_, A>, b: &Side<'_, B>) -> (Vec<Counted
         let sum = providers.entry(key.provider).or_default();
         *sum = (sum.0 + n.0, sum.1 + n.1);
     }
-    let of_provider = |(provider, (before, after)): (Guid, (u64, u64))| Counted {
+    let of_provider = |(provider, (before, after)): (Guid, (u64, u64))| CountDifference {
         provider,
         provider_name: provider_name(provider),
         name: None,
@@ -322,7 +289,7 @@ fn count<A: Source, B: Source>(a: &Side<'_, A>, b: &Side<'_, B>) -> (Vec<Counted
         before,
         after,
     };
-    let of_event = |(key, (before, after)): (&Key, (u64, u64))| Counted {
+    let of_event = |(key, (before, after)): (&Key, (u64, u64))| CountDifference {
         provider: key.provider,
         provider_name: provider_name(key.provider),
         name: a.name(key).or_else(|| b.name(key)),

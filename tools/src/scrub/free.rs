@@ -17,7 +17,7 @@ use super::Summary;
 use super::needle::{Coding, Needles};
 use super::patterns;
 use super::policy::{Action, Category, category};
-use super::record::{Scrubber, counts, range_in};
+use super::record::{RecordScrubber, counts, range_in};
 
 /// Letters of a token: short, and yet no two of a million texts are likely to get the same.
 const TOKEN: usize = 8;
@@ -30,7 +30,7 @@ pub(super) struct Resized {
     pub texts: Vec<std::ops::Range<usize>>,
 }
 
-impl Scrubber<'_> {
+impl RecordScrubber<'_> {
     /// The record with what is private in its fields replaced by something of another length; `None`
     /// when lengths have to stay. At most `most` bytes.
     pub(super) fn resized(

@@ -9,7 +9,7 @@
 //! * **Forms**, wherever they stand behind the header of a record, decoded or not, in 8-bit text and
 //!   UTF-16: owners of home directories, SIDs written as text, and the names of users and machines
 //!   that the trace told anywhere, as whole words.
-//! * **Listed texts** ([`Options::secrets`]), in any byte of any record, the header event and extended
+//! * **Listed texts** ([`Scrubber::secrets`]), in any byte of any record, the header event and extended
 //!   items included, in UTF-8, Windows-1252 and UTF-16, in any case: none survives, not even one that
 //!   two fields spell together. Where a text stands in bytes that cannot be changed without breaking
 //!   the record, [`Summary::left`] counts it.
@@ -29,17 +29,19 @@ pub use policy::{Action, Category, Policy};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
+use etl_format::compress::Effort;
+use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, PointerSize};
 use etl_format::read::{Damage, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
-use etl_format::write::{BufferCompressor, LogFileHeader, Output};
+use etl_format::write::{LogFileHeader, Output};
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 
-use crate::Failed;
+use crate::compression::{self, Compression};
+use crate::{Error, OnRecord, Result};
 use needle::Needles;
-use record::Scrubber;
+use record::RecordScrubber;
 
 /// Names that a trace may tell; beyond, they are replaced only where they stand as such.
 pub const MOST_NAMES: usize = 1 << 10;
@@ -63,21 +65,9 @@ pub enum Lengths {
     Free,
 }
 
-/// What is replaced, and how.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What becomes of fields and forms.
-    pub policy: Policy,
-    /// Texts that must not survive.
-    pub secrets: Vec<String>,
-    /// The replacements.
-    pub mask: Mask,
-    /// How long they are.
-    pub lengths: Lengths,
-}
-
-/// What scrubbing came to.
+/// The result of scrubbing.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// Records read.
     pub records: u64,
@@ -119,71 +109,130 @@ impl Summary {
     }
 }
 
-/// Writes a trace anew without what is private. `watch` is shown every record that is read, those of the
-/// second pass included.
-///
-/// # Errors
-/// Whatever reading or writing reports.
-pub fn scrub<S: Source, O: Output>(
-    trace: &mut Trace<S>,
-    options: &Options,
-    output: O,
-    compressor: Option<BufferCompressor>,
-    mut watch: impl FnMut(&Record<'_>),
-) -> Result<(O, Summary), Failed> {
-    let mut secrets = Needles::new();
-    options.secrets.iter().for_each(|secret| secrets.add(secret, false));
-    let (mut store, names) = learn(trace, &options.policy, &mut watch).map_err(Failed::Reading)?;
-    // What stands in buffer 0 has no other place to go to.
-    let scrubber = Scrubber {
-        policy: &options.policy,
-        mask: &options.mask,
-        secrets: &secrets,
-        names: &names,
-        most: None,
-    };
-    let mut summary = Summary { secrets: vec![0; secrets.len()], ..Summary::default() };
-    let mut plan = RelogPlan::changing(trace, |record, out| {
-        scrubber.record(record, &store, out, &mut summary);
-        true
-    })
-    .map_err(Failed::Reading)?;
-    header(&scrubber, &mut plan.header, &mut summary);
-    let room = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
-    let scrubber = match options.lengths {
-        Lengths::Keep => scrubber,
-        Lengths::Free => Scrubber { most: Some(room & !7), ..scrubber },
-    };
-    let mut relog = Relogger::start(plan, output, compressor).map_err(Failed::Writing)?;
-    let threads = relog.reading_threads(trace.options().threads);
-    let mut records = trace.ordered().map_err(Failed::Reading)?;
-    let mut bytes = Vec::new();
-    records.with_threads(threads, |records| {
-        while let Some(record) = records.next_record().map_err(Failed::Reading)? {
-            watch(&record);
-            if relog.is_written(&record) {
-                continue;
-            }
-            store.learn(&record);
-            bytes.clear();
-            scrubber.record(&record, &store, &mut bytes, &mut summary);
-            relog.replace(&record, &bytes).map_err(Failed::Writing)?;
+/// Replaces what is private in a trace.
+#[derive(Debug)]
+pub struct Scrubber<'f> {
+    policy: Policy,
+    secrets: Vec<String>,
+    mask: Mask,
+    lengths: Lengths,
+    compression: Compression,
+    on_record: OnRecord<'f>,
+}
+
+impl<'f> Scrubber<'f> {
+    /// A scrubber by the usual policy, with replacements from a salt.
+    #[must_use]
+    pub fn new(mask: Mask) -> Self {
+        Scrubber {
+            policy: Policy::usual(),
+            secrets: Vec::new(),
+            mask,
+            lengths: Lengths::Keep,
+            compression: None,
+            on_record: OnRecord::default(),
         }
-        Ok::<_, Failed>(())
-    })?;
-    while summary.fields.len() > MOST_FIELDS {
-        summary.fields.pop_last();
     }
-    summary.damage = records.damage().to_vec();
-    let (output, _) = relog.finish().map_err(Failed::Writing)?;
-    Ok((output, summary))
+
+    /// Sets the actions for fields and categories.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Adds texts that must not survive.
+    #[must_use]
+    pub fn secrets<T: Into<String>>(mut self, secrets: impl IntoIterator<Item = T>) -> Self {
+        self.secrets.extend(secrets.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets whether replacements keep the lengths of values.
+    #[must_use]
+    pub fn lengths(mut self, lengths: Lengths) -> Self {
+        self.lengths = lengths;
+        self
+    }
+
+    /// Compresses the new trace, on as many threads as the options of the source trace have.
+    #[must_use]
+    pub fn compression(mut self, with: impl Into<Option<(CompressionFormat, Effort)>>) -> Self {
+        self.compression = with.into();
+        self
+    }
+
+    /// Calls `f` for every record that is read: twice for each.
+    #[must_use]
+    pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
+        self.on_record = OnRecord::new(f);
+        self
+    }
+
+    /// Writes the trace without what is private.
+    ///
+    /// # Errors
+    /// Errors of reading and writing, with the side.
+    pub fn run<S: Source, O: Output>(
+        mut self,
+        trace: &mut Trace<S>,
+        output: O,
+    ) -> Result<(O, Summary)> {
+        let mut secrets = Needles::new();
+        self.secrets.iter().for_each(|secret| secrets.add(secret, false));
+        let (mut store, names) = learn(trace, &self.policy, &mut self.on_record)?;
+        // The records in buffer 0 cannot move, so they keep their lengths.
+        let fixed = RecordScrubber {
+            policy: &self.policy,
+            mask: &self.mask,
+            secrets: &secrets,
+            names: &names,
+            most: None,
+        };
+        let mut summary = Summary { secrets: vec![0; secrets.len()], ..Summary::default() };
+        let mut plan = RelogPlan::changing(trace, |record, out| {
+            fixed.record(record, &store, out, &mut summary);
+            true
+        })?;
+        header(&fixed, &mut plan.header, &mut summary);
+        let room = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
+        let scrubber = match self.lengths {
+            Lengths::Keep => fixed,
+            Lengths::Free => RecordScrubber { most: Some(room & !7), ..fixed },
+        };
+        let threads = trace.options().threads;
+        let compressor = compression::compressor(self.compression, threads)?;
+        let mut relog = Relogger::start(plan, output, compressor).map_err(Error::output)?;
+        let threads = relog.reading_threads(threads);
+        let mut records = trace.ordered()?;
+        let mut bytes = Vec::new();
+        records.with_threads(threads, |records| {
+            while let Some(record) = records.next_record()? {
+                self.on_record.call(&record);
+                if relog.is_written(&record) {
+                    continue;
+                }
+                store.learn(&record);
+                bytes.clear();
+                scrubber.record(&record, &store, &mut bytes, &mut summary);
+                relog.replace(&record, &bytes).map_err(Error::output)?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        while summary.fields.len() > MOST_FIELDS {
+            summary.fields.pop_last();
+        }
+        summary.damage = records.damage().to_vec();
+        let (output, _) = relog.finish().map_err(Error::output)?;
+        Ok((output, summary))
+    }
 }
 
 /// The first pass: schemas, and the names of users and machines.
 fn learn<S: Source>(
     trace: &mut Trace<S>,
     policy: &Policy,
-    watch: &mut impl FnMut(&Record<'_>),
+    on_record: &mut OnRecord<'_>,
 ) -> etl_format::Result<(SchemaStore, Needles)> {
     let mut store = SchemaStore::default();
     let mut found = BTreeSet::new();
@@ -192,7 +241,7 @@ fn learn<S: Source>(
     let threads = trace.options().threads;
     trace.ordered()?.with_threads(threads, |records| {
         records.for_each(|record| {
-            watch(&record);
+            on_record.call(&record);
             store.learn(&record);
             if found.len() >= MOST_NAMES {
                 return Ok(());
@@ -279,7 +328,7 @@ fn is_telling(name: &str) -> bool {
 }
 
 /// The names in the header event. Its numbers stay; should they spell a listed text, that is counted.
-fn header(scrubber: &Scrubber<'_>, header: &mut LogFileHeader, summary: &mut Summary) {
+fn header(scrubber: &RecordScrubber<'_>, header: &mut LogFileHeader, summary: &mut Summary) {
     let mut text = |units: &mut [u16]| {
         let mut bytes: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
         scrubber.free_text(&mut bytes, summary);

@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 16;
 const BEYOND: usize = 3;
 
 /// Everything that scrubbing a record takes.
-pub(super) struct Scrubber<'a> {
+pub(super) struct RecordScrubber<'a> {
     pub policy: &'a Policy,
     pub mask: &'a Mask,
     /// Listed texts, which must not survive.
@@ -64,7 +64,7 @@ enum What {
     Other,
 }
 
-impl Scrubber<'_> {
+impl RecordScrubber<'_> {
     /// Appends the record as it shall be.
     pub fn record(
         &self,

@@ -6,7 +6,7 @@
 //! behind an event of the CLR on the same thread. A stack that the condition itself admits is
 //! selected as well.
 //!
-//! With [`Options::keep_state`], a record that is not selected is kept where selected ones need it
+//! With [`Slicer::keep_state`], a record that is not selected is kept where selected ones need it
 //! to be decoded or resolved, wherever in the trace it stands, since a rundown at the end tells of
 //! code that ran at the beginning. See [`Why`] for the kinds; `docs/slice.md` has the whole rule.
 //!
@@ -28,12 +28,14 @@ pub use subject::Subject;
 
 use std::collections::HashMap;
 
-use etl_format::constants::BUFFER_HEADER_SIZE;
+use etl_format::compress::Effort;
+use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
 use etl_format::read::{Damage, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
-use etl_format::write::{BufferCompressor, Output};
+use etl_format::write::Output;
 
-use crate::Failed;
+use crate::compression::{self, Compression};
+use crate::{Error, OnRecord, Result};
 use moments::Moments;
 use needs::{Needs, is_clr};
 use subject::{Kernel, Threads};
@@ -44,21 +46,9 @@ const MOMENTS: usize = 1 << 20;
 /// Threads whose last event of the CLR is remembered.
 const MOST_THREADS: usize = 1 << 20;
 
-/// How a trace is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Keep what the selected events need.
-    pub keep_state: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { keep_state: true }
-    }
-}
-
-/// What a cut came to.
+/// The result of a cut.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// Records of the source, its header event left out.
     pub records: u64,
@@ -78,77 +68,119 @@ impl Summary {
     }
 }
 
-/// Writes a slice of a trace. `select` says which records are wanted; it must answer the same when it
-/// is asked again. `watch` is shown every record that is read, those of a second pass included.
-///
-/// # Errors
-/// Whatever reading or writing reports.
-pub fn slice<S: Source, O: Output>(
-    trace: &mut Trace<S>,
-    mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
-    options: Options,
-    output: O,
-    compressor: Option<BufferCompressor>,
-    mut watch: impl FnMut(&Record<'_>),
-) -> Result<(O, Summary), Failed> {
-    let needs = if options.keep_state {
-        Some(gather(trace, &mut select, &mut watch).map_err(Failed::Reading)?)
-    } else {
-        None
-    };
-    let plan = RelogPlan::copying(trace).map_err(Failed::Reading)?;
-    let mut relog = Relogger::start(plan, output, compressor).map_err(Failed::Writing)?;
-    let threads = relog.reading_threads(trace.options().threads);
-    let mut records = trace.ordered().map_err(Failed::Reading)?;
-    let mut chooser = Chooser::default();
-    let mut summary = Summary::default();
-    records.with_threads(threads, |records| {
-        while let Some(record) = records.next_record().map_err(Failed::Reading)? {
-            watch(&record);
-            // The header event is written from its fields, whatever is selected.
-            if relog.is_written(&record)
-                && record.location().in_buffer as usize == BUFFER_HEADER_SIZE
-            {
-                continue;
-            }
-            summary.records += 1;
-            let chosen = chooser.look(&record, &mut select);
-            if chosen.selected {
-                summary.selected += 1;
-            } else {
-                let kernel = chosen.kernel.as_ref();
-                let why = needs.as_ref().and_then(|n| n.why(&record, kernel, &chosen.subject));
-                // What stands beside the header event stays there.
-                let why = why.or(relog.is_written(&record).then_some(Why::System));
-                let Some(why) = why else {
-                    relog.skip(&record).map_err(Failed::Writing)?;
+/// Cuts a piece out of a trace.
+#[derive(Debug)]
+pub struct Slicer<'f> {
+    keep_state: bool,
+    compression: Compression,
+    on_record: OnRecord<'f>,
+}
+
+impl Default for Slicer<'_> {
+    fn default() -> Self {
+        Slicer { keep_state: true, compression: None, on_record: OnRecord::default() }
+    }
+}
+
+impl<'f> Slicer<'f> {
+    /// A slicer that keeps what the selected events need, and does not compress.
+    #[must_use]
+    pub fn new() -> Self {
+        Slicer::default()
+    }
+
+    /// Whether records are kept that the selected events need. Default: true.
+    #[must_use]
+    pub fn keep_state(mut self, on: bool) -> Self {
+        self.keep_state = on;
+        self
+    }
+
+    /// Compresses the new trace, on as many threads as the options of the source trace have.
+    #[must_use]
+    pub fn compression(mut self, with: impl Into<Option<(CompressionFormat, Effort)>>) -> Self {
+        self.compression = with.into();
+        self
+    }
+
+    /// Calls `f` for every record that is read: twice where state is kept.
+    #[must_use]
+    pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
+        self.on_record = OnRecord::new(f);
+        self
+    }
+
+    /// Writes the slice. `select` decides which records are selected; it is called twice for a
+    /// record where state is kept, and must return the same both times.
+    ///
+    /// # Errors
+    /// Errors of reading and writing, with the side.
+    pub fn run<S: Source, O: Output>(
+        mut self,
+        trace: &mut Trace<S>,
+        mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
+        output: O,
+    ) -> Result<(O, Summary)> {
+        let needs = match self.keep_state {
+            true => Some(gather(trace, &mut select, &mut self.on_record)?),
+            false => None,
+        };
+        let threads = trace.options().threads;
+        let plan = RelogPlan::copying(trace)?;
+        let compressor = compression::compressor(self.compression, threads)?;
+        let mut relog = Relogger::start(plan, output, compressor).map_err(Error::output)?;
+        let threads = relog.reading_threads(threads);
+        let mut records = trace.ordered()?;
+        let mut chooser = Chooser::default();
+        let mut summary = Summary::default();
+        records.with_threads(threads, |records| {
+            while let Some(record) = records.next_record()? {
+                self.on_record.call(&record);
+                // The header event is written from its fields, whatever is selected.
+                if relog.is_written(&record)
+                    && record.location().in_buffer as usize == BUFFER_HEADER_SIZE
+                {
                     continue;
-                };
-                if let Some(count) = summary.state.get_mut(why as usize) {
-                    *count += 1;
                 }
+                summary.records += 1;
+                let chosen = chooser.look(&record, &mut select);
+                if chosen.selected {
+                    summary.selected += 1;
+                } else {
+                    let kernel = chosen.kernel.as_ref();
+                    let why = needs.as_ref().and_then(|n| n.why(&record, kernel, &chosen.subject));
+                    // The records beside the header event stay in its buffer.
+                    let why = why.or(relog.is_written(&record).then_some(Why::System));
+                    let Some(why) = why else {
+                        relog.skip(&record).map_err(Error::output)?;
+                        continue;
+                    };
+                    if let Some(count) = summary.state.get_mut(why as usize) {
+                        *count += 1;
+                    }
+                }
+                relog.copy(&record).map_err(Error::output)?;
             }
-            relog.copy(&record).map_err(Failed::Writing)?;
-        }
-        Ok::<_, Failed>(())
-    })?;
-    summary.damage = records.damage().to_vec();
-    let (output, _) = relog.finish().map_err(Failed::Writing)?;
-    Ok((output, summary))
+            Ok::<_, Error>(())
+        })?;
+        summary.damage = records.damage().to_vec();
+        let (output, _) = relog.finish().map_err(Error::output)?;
+        Ok((output, summary))
+    }
 }
 
 /// The first pass: what the selected events need.
 fn gather<S: Source>(
     trace: &mut Trace<S>,
     select: &mut impl FnMut(&Record<'_>, &Subject) -> bool,
-    watch: &mut impl FnMut(&Record<'_>),
+    on_record: &mut OnRecord<'_>,
 ) -> etl_format::Result<Needs> {
     let mut needs = Needs::default();
     let mut chooser = Chooser::default();
     let threads = trace.options().threads;
     trace.ordered()?.with_threads(threads, |records| {
         records.for_each(|record| {
-            watch(&record);
+            on_record.call(&record);
             let chosen = chooser.look(&record, select);
             if let Some((thread, process)) = chosen.witness {
                 needs.witness(thread, process, record.location());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use etl_format::clock::iso_utc;
-use etl_tools::diff::{self, Counted, Difference, Event, Summary};
+use etl_tools::diff::{self, CountDifference, Difference, Event, Summary};
 use serde::Serialize;
 
 use crate::output;
@@ -145,7 +145,7 @@ fn changes(all: &[diff::Change]) -> Vec<Change> {
     all.iter().map(change).collect()
 }
 
-fn count(c: &Counted, with_event: bool) -> Count {
+fn count(c: &CountDifference, with_event: bool) -> Count {
     let known = || providers::name(c.provider).map(str::to_owned);
     Count {
         provider_guid: c.provider.to_string(),

@@ -6,7 +6,8 @@ mod text;
 use std::path::PathBuf;
 
 use etl_format::read::{Options, Source, Trace};
-use etl_tools::diff::{self, Difference, Event, Ignore, Summary, Which, diff};
+use etl_tools::Side;
+use etl_tools::diff::{Differ, Difference, Event, Ignore, Summary};
 
 use crate::Outcome;
 use crate::diagnostics;
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     limit: u64,
     /// Compare up to N events of each trace where the traces differ
-    #[arg(long, value_name = "N", default_value_t = diff::Options::default().window,
+    #[arg(long, value_name = "N", default_value_t = Differ::DEFAULT_WINDOW,
         value_parser = window)]
     window: usize,
     #[command(flatten)]
@@ -122,7 +123,6 @@ impl<A: Source> WithSource for Both<'_, A> {
         let mut a = open(&mut first, &names[0])?;
         let mut b = open(&mut second, &names[1])?;
         let threads = args.threads.count();
-        let options = diff::Options { ignore, window: args.window, threads };
         let total = a.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut progress = Progress::new(total, false);
         let mut left = args.limit;
@@ -133,10 +133,16 @@ impl<A: Source> WithSource for Both<'_, A> {
                 render.difference(&difference);
             }
         };
-        let summary = diff(&mut a, &mut b, &options, sink, |r| progress.pass(r.bytes().len()));
-        let summary = summary.map_err(|(which, error)| {
-            Failure::trace(&names[usize::from(which == Which::Second)], &error)
-        })?;
+        let summary = Differ::new()
+            .ignore(ignore)
+            .window(args.window)
+            .threads(threads)
+            .on_record(|record| progress.pass(record.bytes().len()))
+            .run(&mut a, &mut b, sink)
+            .map_err(|error| {
+                let name = &names[usize::from(error.side() == Side::SecondInput)];
+                Failure::trace(name, error.format_error())
+            })?;
         drop(progress);
         let text = render.finish(&names, &summary, args.limit);
         output::ignore_broken_pipe(output::print_colored(&text))?;

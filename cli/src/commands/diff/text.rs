@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-use etl_tools::diff::{Change, Counted, Difference, Event, Summary};
+use etl_tools::diff::{Change, CountDifference, Difference, Event, Summary};
 use similar::{ChangeTag, TextDiff};
 
 use crate::escape::one_line;
@@ -151,7 +151,7 @@ fn event_name(name: Option<&str>, hook: Option<u16>, id: u16, opcode: u8) -> Str
     }
 }
 
-fn counts(out: &mut String, title: &str, counts: &[Counted]) {
+fn counts(out: &mut String, title: &str, counts: &[CountDifference]) {
     if counts.is_empty() {
         return;
     }

@@ -1,10 +1,6 @@
 //! `etlkit dump`: prints the events of a trace in time order.
 
-mod columns;
-mod facts;
-mod lines;
 mod parallel;
-mod xml;
 
 use std::path::PathBuf;
 
@@ -16,20 +12,19 @@ use etl_format::{Clock, Error};
 use etl_schema::SchemaSource;
 use etl_schema::sources::{manifest, tmf};
 use etl_schema::store::SchemaStore;
+use etl_tools::filter::Filter;
+use etl_tools::rows::{self, Columns, RowWriter};
 
 use crate::Outcome;
 use crate::commands::spec::EventTables;
 use crate::diagnostics;
 use crate::error::Failure;
-use crate::filter::{Filter, FilterArgs};
+use crate::filter::{self, FilterArgs};
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::missing_header;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
-
-use columns::Columns;
-use lines::Lines;
 
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
@@ -95,6 +90,17 @@ pub(crate) enum Format {
     Csv,
     /// An XML document of the Event schema, as tracerpt and wevtutil write it
     Xml,
+}
+
+impl From<Format> for rows::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Text => rows::Format::Text,
+            Format::Jsonl => rows::Format::JsonLines,
+            Format::Csv => rows::Format::Csv,
+            Format::Xml => rows::Format::Xml,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -191,7 +197,7 @@ impl Dump<'_> {
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut printer = Printer::new(self.args, &trace.clock(), used)?;
-        if printer.filter.asks_for_names()
+        if printer.filter.has_unresolved_names()
             && let Ok(mut records) = trace.file_order()
         {
             printer.look_ahead(&mut records);
@@ -245,7 +251,7 @@ fn columns(args: &Args) -> Result<Columns, Failure> {
     if args.format != Format::Csv {
         return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
     }
-    Columns::new(&args.columns).map_err(|message| Failure::new("--columns", message))
+    Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
 }
 
 /// The schemas of the tables, and of the manifests and TMF files of the user.
@@ -300,7 +306,7 @@ fn text_of(bytes: &[u8]) -> String {
 /// Prints the selected records.
 struct Printer {
     filter: Filter,
-    lines: Lines,
+    rows: RowWriter,
     out: Output,
     left: u64,
     progress: Progress,
@@ -310,14 +316,15 @@ struct Printer {
 impl Printer {
     fn new(args: &Args, clock: &Clock, total: u64) -> Result<Self, Failure> {
         let mut out = Output::new();
-        let columns = columns(args)?;
-        let lines = Lines::new(args.format, args.raw, columns, *clock, store(args)?);
-        lines.header(&mut out.buffer);
-        let mut filter = args.filter.compile(clock)?;
-        filter.learn_names(&lines.store);
+        let rows = RowWriter::new(args.format.into(), *clock, store(args)?)
+            .payload_bytes(args.raw)
+            .columns(columns(args)?);
+        rows.begin(&mut out.buffer);
+        let mut filter = args.filter.filter(clock)?;
+        filter.learn_names(rows.store());
         Ok(Printer {
             filter,
-            lines,
+            rows,
             out,
             left: args.limit.unwrap_or(u64::MAX),
             strict: args.strict,
@@ -327,7 +334,7 @@ impl Printer {
 
     /// Reads the whole trace for names of providers: they may be at its end.
     fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>) {
-        self.filter.look_ahead(records, &self.lines.store);
+        filter::learn_names(&mut self.filter, records, self.rows.store());
     }
 
     fn wants_more(&self) -> bool {
@@ -337,8 +344,8 @@ impl Printer {
     #[inline]
     fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
         self.progress.pass(record.bytes().len());
-        self.lines.learn(record);
-        if self.lines.line_if(&self.filter, &mut self.out.buffer, record) {
+        self.rows.learn(record);
+        if self.rows.write_if(&self.filter, &mut self.out.buffer, record) {
             self.left -= 1;
             self.out.flush_if_large()?;
         }
@@ -358,9 +365,9 @@ impl Printer {
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
-        self.lines.footer(&mut self.out.buffer);
+        self.rows.end(&mut self.out.buffer);
         self.out.flush()?;
-        for column in self.lines.columns_without_values() {
+        for column in self.rows.columns_without_values() {
             stderr_line!("note: no printed event has a field {column}");
         }
         Ok(())

@@ -11,12 +11,12 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use etl_format::Error;
 use etl_format::read::{Batch, Ordered, Record, Source};
+use etl_tools::filter::Filter;
+use etl_tools::rows::RowWriter;
 
 use crate::error::Failure;
-use crate::filter::Filter;
 
 use super::Printer;
-use super::lines::Lines;
 
 /// Bytes of records in a batch.
 const BATCH: usize = 64 << 10;
@@ -43,27 +43,27 @@ struct Helper<'scope> {
     in_flight: usize,
     /// Records to learn from before its next batch.
     lessons: Batch,
-    thread: ScopedJoinHandle<'scope, Lines>,
+    thread: ScopedJoinHandle<'scope, RowWriter>,
 }
 
 impl<'scope> Helper<'scope> {
-    fn start(scope: &'scope Scope<'scope, '_>, filter: Filter, mut lines: Lines) -> Self {
+    fn start(scope: &'scope Scope<'scope, '_>, filter: Filter, mut rows: RowWriter) -> Self {
         let (work, take) = mpsc::channel::<Work>();
         let (give, done) = mpsc::channel();
         let thread = scope.spawn(move || {
             for Work { lessons, mut records } in take {
-                lessons.records().for_each(|record| lines.learn(&record));
+                lessons.records().for_each(|record| rows.learn(&record));
                 let mut text = Vec::with_capacity(8 * BATCH);
                 for record in records.records() {
-                    lines.learn(&record);
-                    lines.line_if(&filter, &mut text, &record);
+                    rows.learn(&record);
+                    rows.write_if(&filter, &mut text, &record);
                 }
                 records.clear();
                 if give.send((text, records)).is_err() {
                     break;
                 }
             }
-            lines
+            rows
         });
         Helper { work, done, in_flight: 0, lessons: Batch::default(), thread }
     }
@@ -84,7 +84,7 @@ pub(super) fn print<S: Source>(
     threads: usize,
 ) -> Result<Option<Error>, Failure> {
     std::thread::scope(|scope| {
-        let start = |_| Helper::start(scope, printer.filter.clone(), printer.lines.clone());
+        let start = |_| Helper::start(scope, printer.filter.clone(), printer.rows.clone());
         let mut helpers: Vec<_> = (1..threads).map(start).collect();
         let mut pieces = VecDeque::new();
         let mut spare: Vec<Batch> = Vec::new();
@@ -114,7 +114,7 @@ pub(super) fn print<S: Source>(
                 match free {
                     Some(_) => batch.push(&record),
                     None => {
-                        printer.lines.line_if(&printer.filter, &mut text, &record);
+                        printer.rows.write_if(&printer.filter, &mut text, &record);
                     }
                 }
             }
@@ -137,7 +137,7 @@ pub(super) fn print<S: Source>(
         for Helper { work, thread, .. } in helpers {
             drop(work);
             match thread.join() {
-                Ok(lines) => printer.lines.columns.take_seen(&lines.columns),
+                Ok(rows) => printer.rows.merge_columns(&rows),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -152,10 +152,10 @@ fn teach(
     helpers: &mut [Helper<'_>],
     prints: Option<usize>,
 ) {
-    if !printer.lines.store.may_learn(record) {
+    if !printer.rows.store().may_learn(record) {
         return;
     }
-    printer.lines.learn(record);
+    printer.rows.learn(record);
     for (n, helper) in helpers.iter_mut().enumerate() {
         if Some(n) != prints {
             // There are few of them: the number of texts that wait for a helper is limited.

@@ -1,22 +1,25 @@
 //! `etlkit info`: summarizes traces.
 
-mod survey;
 mod text;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use etl_format::read::{Mode, Options, Source};
+use etl_format::read::{Mode, Options, Source, Trace};
+use etl_tools::survey::{Survey, Surveyor};
+use serde::Serialize;
 
 use crate::Outcome;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::missing_header;
 use crate::output::{self, ReportFormat};
+use crate::progress::Progress;
 use crate::threads::ThreadArgs;
 
-use survey::Survey;
+/// Incremented when a field of the report changes its meaning or is removed.
+const SCHEMA_VERSION: u32 = 1;
 
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
@@ -44,32 +47,42 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
+/// The report of a file; docs/json-info.md describes its JSON.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema_version: u32,
+    file: String,
+    bytes: u64,
+    #[serde(flatten)]
+    survey: Survey,
+}
+
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let mut surveys = Vec::new();
+    let mut reports = Vec::new();
     let mut failures = Vec::new();
     for result in all(args) {
         match result {
-            Ok(survey) => surveys.push(survey),
+            Ok(report) => reports.push(report),
             Err(failure) => failures.push(failure),
         }
     }
     let last = failures.pop();
     // An unreadable file does not hide the others.
-    if !surveys.is_empty() {
-        print(args, &surveys)?;
+    if !reports.is_empty() {
+        print(args, &reports)?;
     }
     failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     match last {
         Some(last) => Err(last),
-        None if surveys.iter().any(|s| s.damaged) => Ok(Outcome::Findings),
+        None if reports.iter().any(|r| r.survey.is_damaged) => Ok(Outcome::Findings),
         None => Ok(Outcome::Success),
     }
 }
 
-/// Prints the surveys: as a list if several files were named.
-fn print(args: &Args, surveys: &[Survey]) -> Result<(), Failure> {
+/// Prints the reports: as a list if several files were named.
+fn print(args: &Args, reports: &[Report]) -> Result<(), Failure> {
     let several = args.files.len() > 1;
-    let text = match (args.format, surveys) {
+    let text = match (args.format, reports) {
         (ReportFormat::Json, [one]) if !several => output::json(one),
         (ReportFormat::Json, many) => output::json(many),
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
@@ -77,8 +90,8 @@ fn print(args: &Args, surveys: &[Survey]) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-/// The surveys of all files in their order; several files are read at the same time.
-fn all(args: &Args) -> Vec<Result<Survey, Failure>> {
+/// The reports of all files in their order; several files are read at the same time.
+fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     let threads = args.threads.count();
     let at_once = threads.min(args.files.len()).max(1);
@@ -106,24 +119,33 @@ fn all(args: &Args) -> Vec<Result<Survey, Failure>> {
     done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
 }
 
-fn survey(path: &Path, options: Options, args: &InputArgs) -> Result<Survey, Failure> {
+fn survey(path: &Path, options: Options, args: &InputArgs) -> Result<Report, Failure> {
     struct Look(String, Options);
     impl WithSource for Look {
-        type Output = Result<Survey, Failure>;
+        type Output = Result<Report, Failure>;
         fn with<S: Source>(self, mut source: S) -> Self::Output {
-            let survey = Survey::new(&mut source, &self.0, &self.1).map_err(|e| {
-                let head = input::head(&mut source);
-                match self.1.mode {
-                    Mode::Strict => input::strict_failure(&self.0, &e, &head),
-                    Mode::Salvage => input::not_a_trace(&self.0, &e, &head),
+            let Look(file, options) = self;
+            let bytes = source.size().unwrap_or(0);
+            let survey = read(&mut source, &options).map_err(|e| {
+                let (error, head) = (e.format_error(), input::head(&mut source));
+                match options.mode {
+                    Mode::Strict => input::strict_failure(&file, error, &head),
+                    Mode::Salvage => input::not_a_trace(&file, error, &head),
                 }
             })?;
             if survey.header || survey.records > 0 {
-                Ok(survey)
+                Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, survey })
             } else {
-                Err(missing_header::no_records_error(&self.0))
+                Err(missing_header::no_records_error(&file))
             }
         }
     }
     Input::open(path, args)?.with(Look(input::display(path), options))
+}
+
+fn read<S: Source>(source: &mut S, options: &Options) -> etl_tools::Result<Survey> {
+    let mut trace = Trace::open(source, options)?;
+    let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
+    let mut progress = Progress::new(used, false);
+    Surveyor::new().on_record(|record| progress.pass(record.bytes().len())).run(&mut trace)
 }

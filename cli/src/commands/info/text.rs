@@ -6,7 +6,7 @@ use crate::escape::one_line;
 use crate::missing_header;
 use crate::output::size;
 
-use super::survey::Survey;
+use super::Report;
 
 /// The text of an unknown value.
 const UNKNOWN: &str = "unknown";
@@ -14,15 +14,16 @@ const UNKNOWN: &str = "unknown";
 /// The longest list that is printed in full.
 const MAX_LISTED: usize = 40;
 
-pub(super) fn render(survey: &Survey) -> String {
+pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing into a String does not fail.
-    let _ = write(survey, &mut out);
+    let _ = write(report, &mut out);
     out
 }
 
-fn write(s: &Survey, out: &mut String) -> fmt::Result {
-    writeln!(out, "{}", s.file)?;
+fn write(report: &Report, out: &mut String) -> fmt::Result {
+    let s = &report.survey;
+    writeln!(out, "{}", report.file)?;
     let mut row = |name: &str, value: &str| writeln!(out, "  {name:<12}{value}");
     if s.header {
         let bits = s.pointer_size.map(|bytes| bytes * 8);
@@ -55,7 +56,7 @@ fn write(s: &Survey, out: &mut String) -> fmt::Result {
         "size",
         &format!(
             "{} in {} buffers of {}{packed}; {} used",
-            size(s.bytes),
+            size(report.bytes),
             s.buffers,
             size(s.buffer_size.into()),
             size(s.bytes_used)

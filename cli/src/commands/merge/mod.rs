@@ -10,11 +10,11 @@ use clap::ValueEnum;
 use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _};
 use etl_format::rewrite::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
 use etl_format::write::File;
+use etl_tools::problem::Problem;
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
-use crate::diagnostics::Problem;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
 use crate::missing_header;
@@ -215,7 +215,7 @@ impl<'a> Report<'a> {
                 Relation::Converted { from, .. } => Some(from.frequency),
                 Relation::Same => None,
             },
-            problems: input.damage.iter().map(Problem::damage).collect(),
+            problems: input.damage.iter().map(Problem::from).collect(),
         });
         Report {
             schema_version: SCHEMA_VERSION,

@@ -1,11 +1,11 @@
-//! The header events, field by field.
+//! Comparison of the header events, field by field.
 
 use etl_format::clock::iso_utc;
 use etl_format::read::FileHeader;
 
-use super::{Change, Ignore};
+use super::event::Change;
 
-/// Names of the fields that are compared, in the order of the report.
+/// Names of the compared fields, in the order of the report.
 pub(super) const NAMES: [&str; 23] = [
     "os",
     "log_version",
@@ -62,10 +62,10 @@ fn value(h: &FileHeader, name: &str) -> String {
     }
 }
 
-/// What differs; an empty value stands for "none", as [`Change`] has it.
-pub(super) fn changes(a: &FileHeader, b: &FileHeader, ignore: &Ignore) -> Vec<Change> {
-    let compared = NAMES.iter().filter(|name| !ignore.header_fields.contains(**name));
-    compared
+/// The fields that differ; empty values are `None`.
+pub(super) fn changes(a: &FileHeader, b: &FileHeader) -> Vec<Change> {
+    NAMES
+        .iter()
         .map(|name| (name, value(a, name), value(b, name)))
         .filter(|(_, before, after)| before != after)
         .map(|(name, before, after)| Change {

@@ -1,0 +1,231 @@
+//! Conditions by which events are selected: provider, id, opcode, level, keyword, process, thread
+//! and time.
+//!
+//! Every kind of condition that is set must hold; of several values of one kind, one must match.
+//! Level and keyword follow the rule of sessions ([`Enablement`]): level 0 and keyword 0 select
+//! everything, and an event without a level or keyword passes.
+
+use etl_control::enable::Enablement;
+use etl_format::Guid;
+use etl_format::read::{FileOrder, Header, Record, Source};
+use etl_schema::providers;
+use etl_schema::store::SchemaStore;
+
+use crate::slice::Subject;
+
+/// A selection of events; the default selects all.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    providers: Vec<Guid>,
+    /// Names that no table knows.
+    names: Vec<String>,
+    ids: Vec<u16>,
+    opcodes: Vec<u8>,
+    enablement: Enablement,
+    processes: Vec<u32>,
+    threads: Vec<u32>,
+    from: Option<i64>,
+    to: Option<i64>,
+    restricts: bool,
+}
+
+impl Filter {
+    /// Selects all events.
+    #[must_use]
+    pub fn new() -> Self {
+        Filter::default()
+    }
+
+    /// Selects events of these providers, each a GUID or a name.
+    ///
+    /// A name that no table knows may be defined by the trace: see [`Filter::learn_names`].
+    #[must_use]
+    pub fn providers<T: AsRef<str>>(mut self, providers: impl IntoIterator<Item = T>) -> Self {
+        for provider in providers {
+            let provider = provider.as_ref();
+            match provider.parse().ok().or_else(|| providers::by_name(provider)) {
+                Some(guid) => self.providers.push(guid),
+                None => self.names.push(provider.to_owned()),
+            }
+        }
+        self.restricts |= !self.providers.is_empty() || !self.names.is_empty();
+        self
+    }
+
+    /// Selects events with these ids.
+    #[must_use]
+    pub fn ids(mut self, ids: impl IntoIterator<Item = u16>) -> Self {
+        self.ids.extend(ids);
+        self.restricts |= !self.ids.is_empty();
+        self
+    }
+
+    /// Selects events with these opcodes (types of kernel and classic events).
+    #[must_use]
+    pub fn opcodes(mut self, opcodes: impl IntoIterator<Item = u8>) -> Self {
+        self.opcodes.extend(opcodes);
+        self.restricts |= !self.opcodes.is_empty();
+        self
+    }
+
+    /// Selects events that a session with this level gets; 0 stands for all levels.
+    #[must_use]
+    pub fn level(mut self, level: u8) -> Self {
+        self.enablement.level = level;
+        self.restricts |= level != 0;
+        self
+    }
+
+    /// Selects events that a session with this keyword mask gets; 0 stands for all keywords.
+    #[must_use]
+    pub fn keyword(mut self, any: u64) -> Self {
+        self.enablement.any = any;
+        self.restricts |= any != 0;
+        self
+    }
+
+    /// Selects events of these processes.
+    #[must_use]
+    pub fn processes(mut self, processes: impl IntoIterator<Item = u32>) -> Self {
+        self.processes.extend(processes);
+        self.restricts |= !self.processes.is_empty();
+        self
+    }
+
+    /// Selects events of these threads.
+    #[must_use]
+    pub fn threads(mut self, threads: impl IntoIterator<Item = u32>) -> Self {
+        self.threads.extend(threads);
+        self.restricts |= !self.threads.is_empty();
+        self
+    }
+
+    /// Selects events from this raw timestamp on.
+    #[must_use]
+    pub fn from(mut self, timestamp: i64) -> Self {
+        self.from = Some(timestamp);
+        self.restricts = true;
+        self
+    }
+
+    /// Selects events before this raw timestamp.
+    #[must_use]
+    pub fn to(mut self, timestamp: i64) -> Self {
+        self.to = Some(timestamp);
+        self.restricts = true;
+        self
+    }
+
+    /// Whether a provider is selected by a name that only the trace can resolve.
+    #[must_use]
+    pub fn has_unresolved_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Resolves names of providers from schemas that were read.
+    pub fn learn_names(&mut self, store: &SchemaStore) {
+        for name in &self.names {
+            for guid in store.providers_named(name) {
+                if !self.providers.contains(&guid) {
+                    self.providers.push(guid);
+                }
+            }
+        }
+    }
+
+    /// Resolves names of providers from all records of a trace, because some traces define them at
+    /// their end. Returns the names that neither the trace nor `known` defines.
+    pub fn learn_names_of_trace<S: Source>(
+        &mut self,
+        records: &mut FileOrder<S>,
+        known: &SchemaStore,
+    ) -> Vec<String> {
+        let mut names = SchemaStore::default();
+        while let Ok(Some(record)) = records.next_record() {
+            names.learn(&record);
+        }
+        self.learn_names(&names);
+        let is_unknown = |name: &&String| {
+            [&names, known].iter().all(|store| store.providers_named(name).next().is_none())
+        };
+        self.names.iter().filter(is_unknown).cloned().collect()
+    }
+
+    /// Whether the event is selected.
+    #[inline]
+    #[must_use]
+    pub fn admits(&self, record: &Record<'_>) -> bool {
+        !self.restricts
+            || self.admits_provider(record)
+                && self.admits_rest(record, record.process_id(), record.thread_id())
+    }
+
+    /// Whether the event is selected, where `provider_name` knows further names of providers.
+    #[inline]
+    pub fn admits_with_names<'a>(
+        &self,
+        record: &Record<'_>,
+        provider_name: impl FnOnce(Guid) -> Option<&'a str>,
+    ) -> bool {
+        self.admits(record)
+            || !self.names.is_empty()
+                && record.provider().and_then(provider_name).is_some_and(|n| self.has_name(n))
+                && self.admits_rest(record, record.process_id(), record.thread_id())
+    }
+
+    /// Whether the event is selected, with the processes and threads that it is about in place of
+    /// those in its header. One of several is enough.
+    #[must_use]
+    pub fn admits_subject(&self, record: &Record<'_>, subject: &Subject) -> bool {
+        let mut processes = subject.processes().filter(|id| self.processes.contains(id));
+        let mut threads = subject.threads().filter(|id| self.threads.contains(id));
+        !self.restricts
+            || self.admits_provider(record)
+                && self.admits_rest(record, processes.next(), threads.next())
+    }
+
+    fn admits_provider(&self, record: &Record<'_>) -> bool {
+        (self.providers.is_empty() && self.names.is_empty())
+            || record.provider().is_some_and(|p| self.providers.contains(&p))
+            || (!self.names.is_empty()
+                && providers::name_in_traits(record).is_some_and(|name| self.has_name(name)))
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        self.names.iter().any(|n| n.eq_ignore_ascii_case(name))
+    }
+
+    /// All conditions but that on the provider.
+    fn admits_rest(&self, record: &Record<'_>, process: Option<u32>, thread: Option<u32>) -> bool {
+        let timestamp = record.timestamp();
+        if self.from.is_some_and(|from| timestamp < from)
+            || self.to.is_some_and(|to| timestamp >= to)
+        {
+            return false;
+        }
+        let one_of = |wanted: &[u32], id: Option<u32>| {
+            wanted.is_empty() || id.is_some_and(|id| wanted.contains(&id))
+        };
+        if !one_of(&self.processes, process) || !one_of(&self.threads, thread) {
+            return false;
+        }
+        let (id, opcode, level, keyword) = match record.header() {
+            Header::Event(h) => {
+                let d = h.descriptor;
+                (Some(d.id), Some(d.opcode), d.level, d.keyword)
+            }
+            Header::Full(h) => (None, Some(h.opcode), h.level, 0),
+            Header::Instance(h) => (None, Some(h.full.opcode), h.full.level, 0),
+            Header::Message(h) => (Some(h.number), None, 0, 0),
+            Header::System(h) => (None, Some(h.hook as u8), 0, 0),
+            Header::PerfInfo(h) => (None, Some(h.hook as u8), 0, 0),
+            _ => (None, None, 0, 0),
+        };
+        // A condition on an id or opcode excludes the records that have none. Level and keyword 0
+        // always pass, as a session does not filter such records by them either.
+        (self.ids.is_empty() || id.is_some_and(|id| self.ids.contains(&id)))
+            && (self.opcodes.is_empty() || opcode.is_some_and(|o| self.opcodes.contains(&o)))
+            && self.enablement.admits_level(level)
+            && self.enablement.admits_keyword(keyword)
+    }
+}

@@ -1,0 +1,336 @@
+//! CSV: the columns that are written, and a record as one line of them.
+
+use etl_schema::Field;
+use etl_schema::decode::{Fields, Value};
+use etl_schema::render::{self, decimal, hex_bytes, hexadecimal, signed};
+
+use super::{Cell, Column, Row};
+
+/// Columns that are written when none are selected.
+const DEFAULT_COLUMNS: usize = 18;
+
+/// The prefix of a field that has the name of a column.
+const FIELD_PREFIX: &str = "fields.";
+
+/// The columns of CSV, in order.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    columns: Vec<Selected>,
+    /// Whether they were selected by name: then each is filled, the payload too.
+    named: bool,
+    /// Whether any of them needs the schema of the event.
+    pub(super) need_schema: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Selected {
+    Known(Column),
+    /// A decoded field, by name.
+    Field {
+        name: String,
+        /// Whether the name came with [`FIELD_PREFIX`].
+        prefixed: bool,
+        /// Whether any event had it.
+        seen: bool,
+    },
+}
+
+/// A column was selected by an empty name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a column without a name")]
+pub struct EmptyColumnName;
+
+impl Default for Columns {
+    fn default() -> Self {
+        let known = Column::ALL.iter().take(DEFAULT_COLUMNS);
+        let columns = known.map(|column| Selected::Known(*column)).collect();
+        Columns { columns, named: false, need_schema: false }
+    }
+}
+
+impl Columns {
+    /// The columns with these names. A name that is no column's is that of a decoded field.
+    ///
+    /// # Errors
+    /// For an empty name.
+    pub fn new(names: &[String]) -> Result<Self, EmptyColumnName> {
+        let select = |name: &String| {
+            if name.trim().is_empty() {
+                return Err(EmptyColumnName);
+            }
+            let known = Column::ALL.iter().find(|column| column.name() == name);
+            Ok(known.map_or_else(
+                || {
+                    let field = name.strip_prefix(FIELD_PREFIX);
+                    Selected::Field {
+                        name: field.unwrap_or(name).to_owned(),
+                        prefixed: field.is_some(),
+                        seen: false,
+                    }
+                },
+                |column| Selected::Known(*column),
+            ))
+        };
+        use Column::{Event, Keywords, LevelName, Message, OpcodeName, TaskName};
+        let columns = names.iter().map(select).collect::<Result<Vec<_>, _>>()?;
+        let need_schema = columns.iter().any(|column| match column {
+            Selected::Field { .. } => true,
+            Selected::Known(Event | Message | OpcodeName | TaskName | LevelName | Keywords) => true,
+            Selected::Known(_) => false,
+        });
+        Ok(Columns { columns, named: true, need_schema })
+    }
+
+    pub(super) fn write_header(&self, out: &mut Vec<u8>) {
+        for (i, column) in self.columns.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            match column {
+                Selected::Known(column) => escape(out, column.name()),
+                Selected::Field { name, prefixed: false, .. } => escape(out, name),
+                Selected::Field { name, .. } => escape(out, &format!("{FIELD_PREFIX}{name}")),
+            }
+        }
+        out.push(b'\n');
+    }
+
+    /// Takes over which fields the events of another writer had.
+    pub(super) fn merge(&mut self, other: &Columns) {
+        for pair in self.columns.iter_mut().zip(&other.columns) {
+            if let (Selected::Field { seen, .. }, Selected::Field { seen: other, .. }) = pair {
+                *seen |= other;
+            }
+        }
+    }
+
+    /// Fields that no event had.
+    pub(super) fn without_values(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter_map(|column| match column {
+            Selected::Field { name, seen: false, .. } => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Writes a record as a line without its end.
+    pub(super) fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        row: &Row<'_>,
+        payload_bytes: bool,
+        scratch: &mut Vec<u8>,
+    ) {
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            match column {
+                Selected::Known(Column::Payload) => {
+                    if payload_bytes || self.named {
+                        hex_bytes(out, row.record.payload());
+                    }
+                }
+                Selected::Known(column) => write_column(out, row, *column, scratch),
+                Selected::Field { name, seen, .. } => {
+                    let fields = row.described.as_ref().map(|(_, fields)| fields);
+                    if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
+                        *seen = true;
+                        let mut text = Vec::new();
+                        render::plain_value(field, value, scratch, &mut |c| text.push(c));
+                        escape_chars(out, text.iter().copied());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn write_column(out: &mut Vec<u8>, row: &Row<'_>, column: Column, scratch: &mut Vec<u8>) {
+    match column {
+        // A year before 0 begins as a formula does.
+        Column::Time if row.time.starts_with(b"-") => {
+            escape(out, core::str::from_utf8(row.time).unwrap_or_default());
+        }
+        Column::Time => out.extend(row.time),
+        Column::Kind => row.write_kind(out),
+        Column::Message => escape(out, row.message(scratch).unwrap_or_default()),
+        Column::Keywords => {
+            let names = row.schema().map_or(&[][..], |schema| &schema.keyword_names);
+            escape(out, &names.join("|"));
+        }
+        column => match row.cell(column) {
+            Cell::None => {}
+            Cell::Number(n) => decimal(out, n),
+            Cell::Signed(n) => signed(out, n),
+            Cell::Hex(n) => hexadecimal(out, n),
+            Cell::Guid(guid) => out.extend(guid.to_ascii()),
+            Cell::Text(text) => escape(out, text),
+        },
+    }
+}
+
+/// The field with this name, exactly if there is one, else whatever the case of its letters.
+fn find<'a>(fields: &Fields<'a>, name: &str) -> Option<(&'a Field, Value<'a>)> {
+    let exact = fields.clone().find(|(field, _)| field.name == name);
+    exact.or_else(|| fields.clone().find(|(field, _)| field.name.eq_ignore_ascii_case(name)))
+}
+
+/// Writes a field with the quotes that it needs. One that a spreadsheet would take for a formula
+/// gets an apostrophe first. What could act on a terminal, and a backslash that would look like
+/// such an escape, is written as `\u{..}`.
+fn escape(out: &mut Vec<u8>, text: &str) {
+    if !escape_ascii(out, text) {
+        escape_chars(out, text.chars().map(Ok));
+    }
+}
+
+/// As [`escape`], for printable ASCII that is no formula and has nothing to escape but quotes: what
+/// most fields are. Returns false and writes nothing for anything else.
+fn escape_ascii(out: &mut Vec<u8>, text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return true };
+    let printable = bytes.iter().all(|b| matches!(b, b' '..=b'~') && *b != b'\\');
+    if !printable || matches!(first, b' ' | b'=' | b'+' | b'-' | b'@') {
+        return false;
+    }
+    if *last != b' ' && !bytes.iter().any(|b| matches!(b, b',' | b'"')) {
+        out.extend_from_slice(bytes);
+        return true;
+    }
+    out.push(b'"');
+    for (index, piece) in text.split('"').enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b"\"\"");
+        }
+        out.extend_from_slice(piece.as_bytes());
+    }
+    out.push(b'"');
+    true
+}
+
+/// As [`escape`], of characters and unpaired surrogates.
+fn escape_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<char, u16>> + Clone) {
+    let formula = is_formula(text.clone());
+    let special =
+        |c| matches!(c, Ok(c) if c == ',' || c == '"' || c == ' ' || render::is_terminal_unsafe(c));
+    let quoted = formula || text.clone().any(|c| special(c) && c != Ok(' ')) || {
+        // Spaces at an end are lost on some readers, but for quotes.
+        let mut ends = text.clone();
+        special(ends.next().unwrap_or(Err(0))) || special(ends.last().unwrap_or(Err(0)))
+    };
+    if quoted {
+        out.push(b'"');
+    }
+    if formula {
+        out.push(b'\'');
+    }
+    let mut text = text.peekable();
+    while let Some(c) = text.next() {
+        match c {
+            Ok('"') => out.extend(b"\"\""),
+            Ok('\\') if text.peek() == Some(&Ok('u')) => out.extend(b"\\u{5c}"),
+            Ok(c) if render::is_terminal_unsafe(c) => {
+                out.extend(c.escape_unicode().map(|c| c as u8))
+            }
+            Ok(c) => out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => out.extend(format!("\\u{{{lone:x}}}").as_bytes()),
+        }
+    }
+    if quoted {
+        out.push(b'"');
+    }
+}
+
+/// Whether a spreadsheet would calculate with a field: after any white space it begins as a formula
+/// does, in half or full width, and is not just a number.
+fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
+    let begins = |c| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
+    let mut number = text.clone().peekable();
+    number.next_if(|c| matches!(c, Ok('-' | '+')));
+    let digits = |c| matches!(c, Ok(c) if char::is_ascii_digit(&c) || c == '.');
+    if number.peek().is_some() && number.all(digits) {
+        return false;
+    }
+    let mut text = text;
+    let space =
+        |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || render::is_terminal_unsafe(c));
+    text.find(|c| !space(c)).is_some_and(|c| c.is_ok_and(begins))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn escaped(text: &str) -> String {
+        let mut out = Vec::new();
+        escape(&mut out, text);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn escape_leaves_nothing_that_acts_on_a_terminal() {
+        let text = escaped("a\x1b]0;pwned\x07\u{9b}31m\u{202e}b\r\u{7f}");
+        assert!(!text.chars().any(render::is_terminal_unsafe), "{text:?}");
+    }
+
+    #[test]
+    fn escape_defuses_formulas() {
+        for (text, field) in [
+            ("=1+1", "\"'=1+1\""),
+            ("@SUM(A1)", "\"'@SUM(A1)\""),
+            ("-1.5", "-1.5"),
+            ("-", "\"'-\""),
+            ("-cmd|x", "\"'-cmd|x\""),
+            (" =1", "\"' =1\""),
+            ("\u{a0}\u{3000}+1x", "\"'\u{a0}\u{3000}+1x\""),
+            ("\t@x", "\"'\\u{9}@x\""),
+            ("\u{feff}=x", "\"'\\u{feff}=x\""),
+            ("＝1+1", "\"'＝1+1\""),
+            ("＋1", "\"'＋1\""),
+            ("－1", "\"'－1\""),
+            ("＠x", "\"'＠x\""),
+            ("a=1", "a=1"),
+            ("a,\"b\"", "\"a,\"\"b\"\"\""),
+            ("plain text", "plain text"),
+            ("space ", "\"space \""),
+            ("", ""),
+        ] {
+            assert_eq!(escaped(text), field, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escape_ascii_writes_what_escape_chars_writes(
+            text in prop_oneof!["[ -~]{0,12}", "[-=+@ ,\"a1.]{0,6}", ".{0,6}"],
+        ) {
+            let mut long = Vec::new();
+            escape_chars(&mut long, text.chars().map(Ok));
+            prop_assert_eq!(escaped(&text).into_bytes(), long);
+        }
+    }
+
+    /// The text of a field, with every `\u{..}` resolved as the documentation says.
+    fn unescaped(field: &str) -> String {
+        let mut out = String::new();
+        let mut rest = field;
+        while let Some((before, after)) = rest.split_once("\\u{") {
+            let (digits, after) = after.split_once('}').unwrap();
+            out.push_str(before);
+            out.push(char::from_u32(u32::from_str_radix(digits, 16).unwrap()).unwrap());
+            rest = after;
+        }
+        out + rest
+    }
+
+    #[test]
+    fn escape_is_reversible() {
+        for text in ["C:\\users\\u", "\\u{1b}", "\x1b\\u{5c}u", "\\\\u{x", "a\u{202e}b", "\\"] {
+            assert_eq!(unescaped(escaped(text).trim_matches('"')), text, "{text:?}");
+        }
+        let mut out = Vec::new();
+        escape_chars(&mut out, [Ok('a'), Err(0xd800)].into_iter());
+        assert_eq!(out, b"a\\u{d800}");
+    }
+}

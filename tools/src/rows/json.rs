@@ -1,0 +1,136 @@
+//! A record as one JSON object. Members that it does not have are left out.
+
+use etl_format::Guid;
+use etl_format::read::ExtendedItem;
+use etl_schema::decode::Sid;
+use etl_schema::render::{self, decimal, escape_json, hex_bytes, hexadecimal, signed};
+
+use super::{Cell, Column, Row};
+
+pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
+    let record = row.record;
+    out.extend(b"{\"time\":\"");
+    out.extend(row.time);
+    out.push(b'"');
+    member(out, row, Column::Timestamp);
+    member(out, row, Column::Cpu);
+    key(out, Column::Kind);
+    out.push(b'"');
+    row.write_kind(out);
+    out.push(b'"');
+    member(out, row, Column::Pid);
+    member(out, row, Column::Tid);
+    if row.provider.is_some() {
+        out.extend(row.provider_json);
+        if row.provider_name.is_none() {
+            member(out, row, Column::Provider);
+        }
+    }
+    member(out, row, Column::Hook);
+    member(out, row, Column::Id);
+    member(out, row, Column::Version);
+    member(out, row, Column::Opcode);
+    member(out, row, Column::OpcodeName);
+    member(out, row, Column::Task);
+    member(out, row, Column::TaskName);
+    member(out, row, Column::Level);
+    member(out, row, Column::LevelName);
+    member(out, row, Column::Keyword);
+    member(out, row, Column::Activity);
+    for item in record.extended() {
+        write_item(out, &item);
+    }
+    if let Some((_, fields)) = &row.described {
+        member(out, row, Column::Event);
+        out.extend(b",\"fields\":");
+        let mut fields = fields.clone();
+        render::json_fields(out, &mut fields);
+        let note = fields.note();
+        if note.is_short() {
+            out.extend(b",\"payload_short\":true");
+        }
+        if !note.trailing.is_empty() {
+            out.extend(b",\"payload_left\":");
+            decimal(out, note.trailing.len() as u64);
+        }
+        if let Some(message) = row.message(scratch) {
+            key(out, Column::Message);
+            escape_json(out, message);
+        }
+    }
+    member(out, row, Column::PayloadSize);
+    if payload_bytes {
+        key(out, Column::Payload);
+        quoted(out, |out| hex_bytes(out, record.payload()));
+    }
+    out.push(b'}');
+}
+
+/// The members that name a provider.
+pub(super) fn write_provider(out: &mut Vec<u8>, guid: Guid, name: Option<&str>) {
+    key(out, Column::ProviderGuid);
+    quoted(out, |out| out.extend(guid.to_ascii()));
+    if let Some(name) = name {
+        key(out, Column::Provider);
+        escape_json(out, name);
+    }
+}
+
+#[inline(always)]
+fn key(out: &mut Vec<u8>, column: Column) {
+    out.extend(column.json_key().as_bytes());
+}
+
+/// A column as a member, if the record has a value for it.
+#[inline(always)]
+fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
+    let cell = row.cell(column);
+    if matches!(cell, Cell::None) {
+        return;
+    }
+    key(out, column);
+    match cell {
+        Cell::None => {}
+        Cell::Number(n) => decimal(out, n),
+        Cell::Signed(n) => signed(out, n),
+        // As text, since the numbers of many readers have fewer than 64 bits.
+        Cell::Hex(n) => quoted(out, |out| hexadecimal(out, n)),
+        Cell::Guid(guid) => quoted(out, |out| out.extend(guid.to_ascii())),
+        Cell::Text(text) => escape_json(out, text),
+    }
+}
+
+#[inline(always)]
+fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    write(out);
+    out.push(b'"');
+}
+
+fn write_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>) {
+    match item {
+        ExtendedItem::RelatedActivity(id) => {
+            key(out, Column::RelatedActivity);
+            quoted(out, |out| out.extend(id.to_ascii()));
+        }
+        ExtendedItem::Stack(stack) => {
+            out.extend(b",\"stack\":[");
+            for (i, address) in stack.addresses().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                quoted(out, |out| hexadecimal(out, address));
+            }
+            out.push(b']');
+        }
+        ExtendedItem::Sid(sid) => {
+            out.extend(b",\"sid\":");
+            quoted(out, |out| render::sid(out, Sid(sid)));
+        }
+        ExtendedItem::TerminalSession(id) => {
+            out.extend(b",\"terminal_session\":");
+            decimal(out, (*id).into());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,503 @@
+//! Events as rows of text: one [`Row`] for a record of any kind, and writers of text, JSON lines,
+//! CSV and XML over it.
+//!
+//! ```
+//! use etl_format::read::{Options, Trace};
+//! use etl_schema::store::SchemaStore;
+//! use etl_tools::rows::{Format, RowWriter};
+//!
+//! fn print(trace: &[u8]) -> etl_tools::Result<Vec<u8>> {
+//!     let mut trace = Trace::open(trace, &Options::salvage())?;
+//!     let mut rows = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
+//!     let mut out = Vec::new();
+//!     rows.begin(&mut out);
+//!     let mut records = trace.ordered()?;
+//!     while let Some(record) = records.next_record()? {
+//!         rows.learn(&record);
+//!         rows.write(&mut out, &record);
+//!     }
+//!     rows.end(&mut out);
+//!     Ok(out)
+//! }
+//! ```
+
+mod csv;
+mod json;
+mod text;
+mod xml;
+
+pub use csv::{Columns, EmptyColumnName};
+
+use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::{Clock, Guid};
+use etl_schema::decode::Fields;
+use etl_schema::providers;
+use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, Named, render};
+
+use crate::filter::Filter;
+
+/// The form of rows. `docs/dump.md` describes each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// One line per event, for people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    JsonLines,
+    /// Comma-separated values with a header line.
+    Csv,
+    /// A document of Windows' Event schema.
+    Xml,
+}
+
+/// Writes records as rows, without allocating for each of them.
+///
+/// A clone goes on independently: clones on several threads write the same rows if each learns from
+/// all records.
+#[derive(Clone, Debug)]
+pub struct RowWriter {
+    format: Format,
+    payload_bytes: bool,
+    columns: Columns,
+    model: RowModel,
+    /// Memory for values and messages before they are escaped.
+    scratch: Vec<u8>,
+}
+
+impl RowWriter {
+    /// A writer of rows for a trace with this clock. `store` describes the events.
+    #[must_use]
+    pub fn new(format: Format, clock: Clock, store: SchemaStore) -> Self {
+        RowWriter {
+            format,
+            payload_bytes: false,
+            columns: Columns::default(),
+            model: RowModel::new(clock, store),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Adds the payload as hexadecimal digits. Default: off.
+    #[must_use]
+    pub fn payload_bytes(mut self, on: bool) -> Self {
+        self.payload_bytes = on;
+        self
+    }
+
+    /// Selects the columns of CSV.
+    #[must_use]
+    pub fn columns(mut self, columns: Columns) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// The schemas that are known so far.
+    #[must_use]
+    pub fn store(&self) -> &SchemaStore {
+        &self.model.store
+    }
+
+    /// Learns the schemas that a record defines. Call it for every record before it is written.
+    #[inline]
+    pub fn learn(&mut self, record: &Record<'_>) {
+        self.model.store.learn(record);
+    }
+
+    /// Writes what precedes the first row.
+    pub fn begin(&self, out: &mut Vec<u8>) {
+        match self.format {
+            Format::Csv => self.columns.write_header(out),
+            Format::Xml => xml::begin(out),
+            Format::Text | Format::JsonLines => {}
+        }
+    }
+
+    /// Writes what follows the last row.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        if self.format == Format::Xml {
+            xml::end(out);
+        }
+    }
+
+    /// Writes a record as a row with its line feed.
+    pub fn write(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
+        let RowWriter { payload_bytes, columns, model, scratch, .. } = self;
+        match self.format {
+            Format::Text => text::write(out, &model.row(record, true), *payload_bytes, scratch),
+            Format::JsonLines => {
+                json::write(out, &model.row(record, true), *payload_bytes, scratch);
+            }
+            Format::Csv => {
+                let row = model.row(record, columns.need_schema);
+                columns.write(out, &row, *payload_bytes, scratch);
+            }
+            Format::Xml => xml::write(out, &model.row(record, true), *payload_bytes, scratch),
+        }
+        out.push(b'\n');
+    }
+
+    /// Writes a record if `filter` admits it; returns whether it does.
+    #[inline]
+    pub fn write_if(&mut self, filter: &Filter, out: &mut Vec<u8>, record: &Record<'_>) -> bool {
+        let store = &self.model.store;
+        let admitted = filter.admits_with_names(record, |provider| store.provider_name(provider));
+        if admitted {
+            self.write(out, record);
+        }
+        admitted
+    }
+
+    /// Columns of CSV for fields that no written event had.
+    pub fn columns_without_values(&self) -> impl Iterator<Item = &str> {
+        self.columns.without_values()
+    }
+
+    /// Takes over which columns had values in the rows of another writer.
+    pub fn merge_columns(&mut self, other: &RowWriter) {
+        self.columns.merge(&other.columns);
+    }
+}
+
+/// Makes rows of records; keeps what consecutive records share.
+#[derive(Clone, Debug)]
+struct RowModel {
+    clock: Clock,
+    store: SchemaStore,
+    /// The last second that was formatted.
+    second: i64,
+    /// UTC of the last record.
+    time: Vec<u8>,
+    /// The last provider, and its name where one is known without the trace.
+    provider: Guid,
+    provider_name: Option<&'static str>,
+    /// The JSON members of that provider.
+    provider_json: Vec<u8>,
+}
+
+impl RowModel {
+    fn new(clock: Clock, store: SchemaStore) -> Self {
+        RowModel {
+            clock,
+            store,
+            second: i64::MIN,
+            time: Vec::new(),
+            provider: Guid::ZERO,
+            provider_name: None,
+            provider_json: Vec::new(),
+        }
+    }
+
+    /// The row of a record, with its schema where `decode` asks for it.
+    #[inline]
+    fn row<'a>(&'a mut self, record: &'a Record<'a>, decode: bool) -> Row<'a> {
+        self.format_time(record.timestamp());
+        let provider = record.provider();
+        if let Some(provider) = provider {
+            self.look_up(provider);
+        }
+        let model = &*self;
+        Row {
+            record,
+            time: &model.time,
+            provider,
+            provider_name: provider.and_then(|_| model.provider_name),
+            store: &model.store,
+            provider_json: &model.provider_json,
+            header: HeaderFields::of(record),
+            described: if decode { model.store.fields(record) } else { None },
+        }
+    }
+
+    /// Formats a time as UTC; all but the fraction only when the second changes.
+    fn format_time(&mut self, timestamp: i64) {
+        const PER_SECOND: i64 = 10_000_000;
+        let filetime = self.clock.filetime(timestamp);
+        let second = filetime.div_euclid(PER_SECOND);
+        if second != self.second || self.time.is_empty() {
+            self.second = second;
+            let text = etl_format::clock::iso_utc(second.saturating_mul(PER_SECOND));
+            self.time.clear();
+            self.time.extend(text.as_bytes());
+        }
+        let mut fraction = filetime.rem_euclid(PER_SECOND);
+        let mut digits = *b"0000000Z";
+        for digit in digits.iter_mut().rev().skip(1) {
+            *digit = b'0' + (fraction % 10) as u8;
+            fraction /= 10;
+        }
+        if let Some(end) = self.time.last_chunk_mut() {
+            *end = digits;
+        }
+    }
+
+    fn look_up(&mut self, provider: Guid) {
+        if provider != self.provider || self.provider_json.is_empty() {
+            (self.provider, self.provider_name) = (provider, providers::name(provider));
+            self.provider_json.clear();
+            json::write_provider(&mut self.provider_json, provider, self.provider_name);
+        }
+    }
+}
+
+/// A record with everything that a row of it may show.
+struct Row<'a> {
+    record: &'a Record<'a>,
+    /// UTC, ISO 8601 with 100 ns.
+    time: &'a [u8],
+    provider: Option<Guid>,
+    /// The provider's name, where one is known without the trace.
+    provider_name: Option<&'static str>,
+    provider_json: &'a [u8],
+    store: &'a SchemaStore,
+    header: HeaderFields,
+    /// The event's schema and the fields of its payload.
+    described: Option<(&'a EventSchema, Fields<'a>)>,
+}
+
+impl<'a> Row<'a> {
+    /// The provider's name: of the tables, of the record's traits, or learned from the trace.
+    fn provider_name(&self) -> Option<&'a str> {
+        let provider = self.provider?;
+        self.provider_name
+            .or_else(|| providers::name_in_traits(self.record))
+            .or_else(|| self.store.provider_name(provider))
+    }
+
+    fn schema(&self) -> Option<&'a EventSchema> {
+        self.described.as_ref().map(|(schema, _)| *schema)
+    }
+
+    /// The provider's own name for an opcode, task or level; "" for the names that start with
+    /// `win:`, which every provider has, and where the record has another value.
+    #[inline]
+    fn own_name<T: PartialEq + Copy + 'a>(
+        &self,
+        value: Option<T>,
+        of: impl FnOnce(&'a EventSchema) -> &'a Named<T>,
+    ) -> &'a str {
+        match (self.schema().map(of), value) {
+            (Some(named), Some(value)) if named.value == value => own(&named.name).trim_end(),
+            _ => "",
+        }
+    }
+
+    /// The name of the opcode; "" where the event itself is called so.
+    fn opcode_name(&self) -> &'a str {
+        let name = self.own_name(self.header.opcode, |schema| &schema.opcode);
+        if self.schema().is_some_and(|schema| schema.name == name) { "" } else { name }
+    }
+
+    fn task_name(&self) -> &'a str {
+        self.own_name(self.header.task, |schema| &schema.task)
+    }
+
+    fn level_name(&self) -> &'a str {
+        self.own_name(self.header.level, |schema| &schema.level)
+    }
+
+    /// The message of the event with its fields in place; nothing in it is escaped.
+    fn message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
+        let (schema, fields) = self.described.as_ref()?;
+        let text = schema.message.as_deref()?;
+        scratch.clear();
+        if let Header::Message(header) = self.record.header() {
+            let prefix = render::Prefix {
+                component: &schema.provider_name,
+                source: &schema.name,
+                thread: header.thread_id,
+                time: core::str::from_utf8(self.time).unwrap_or_default(),
+                sequence: header.sequence,
+                process: header.process_id,
+                processor: Some(self.record.processor().into()),
+                ..render::Prefix::default()
+            };
+            render::wpp_message(scratch, text, &prefix, fields);
+        } else {
+            render::plain_message(scratch, text, schema.source, fields);
+        }
+        let message = core::str::from_utf8(scratch).ok()?.trim();
+        (!message.is_empty()).then_some(message)
+    }
+
+    fn write_kind(&self, out: &mut Vec<u8>) {
+        let kind = self.record.kind();
+        match kind.name() {
+            Some(name) => out.extend(name.as_bytes()),
+            None => out.extend(kind.to_string().as_bytes()),
+        }
+    }
+
+    fn related_activity(&self) -> Option<Guid> {
+        self.record.extended().find_map(|item| match item {
+            ExtendedItem::RelatedActivity(id) => Some(id),
+            _ => None,
+        })
+    }
+}
+
+/// A name, unless it is one of those that every provider has: they start with `win:`.
+fn own(name: &str) -> &str {
+    if name.starts_with("win:") { "" } else { name }
+}
+
+/// What a record's header says of the event, whatever kind of header it is.
+#[derive(Default)]
+struct HeaderFields {
+    hook: Option<u16>,
+    id: Option<u16>,
+    version: Option<u16>,
+    opcode: Option<u8>,
+    task: Option<u16>,
+    level: Option<u8>,
+    keyword: Option<u64>,
+    activity: Option<Guid>,
+    channel: Option<u8>,
+}
+
+impl HeaderFields {
+    #[inline]
+    fn of(record: &Record<'_>) -> Self {
+        let classic = |opcode: u8, version: u16, level: u8| HeaderFields {
+            opcode: Some(opcode),
+            version: Some(version),
+            level: Some(level),
+            ..HeaderFields::default()
+        };
+        let kernel = |hook: u16, version: u16| HeaderFields {
+            hook: Some(hook),
+            opcode: Some(hook as u8),
+            version: Some(version),
+            ..HeaderFields::default()
+        };
+        match record.header() {
+            Header::Event(h) => {
+                let d = h.descriptor;
+                HeaderFields {
+                    hook: None,
+                    id: Some(d.id),
+                    version: Some(d.version.into()),
+                    opcode: Some(d.opcode),
+                    task: Some(d.task),
+                    level: Some(d.level),
+                    keyword: Some(d.keyword),
+                    channel: Some(d.channel),
+                    activity: Some(h.activity).filter(|a| !a.is_zero()),
+                }
+            }
+            Header::Full(h) => classic(h.opcode, h.version, h.level),
+            Header::Instance(h) => classic(h.full.opcode, h.full.version, h.full.level),
+            Header::Message(h) => HeaderFields { id: Some(h.number), ..HeaderFields::default() },
+            Header::System(h) => kernel(h.hook, h.version & 0xff),
+            Header::PerfInfo(h) => kernel(h.hook, h.version().into()),
+            _ => HeaderFields::default(),
+        }
+    }
+}
+
+/// Defines the columns with their names, which are the keys of JSON as well.
+macro_rules! columns {
+    ($($column:ident $name:literal,)*) => {
+        /// A column that every event can fill.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Column { $($column,)* }
+
+        impl Column {
+            /// All columns; those of CSV without `--columns` come first.
+            const ALL: &'static [Column] = &[$(Column::$column,)*];
+
+            const fn name(self) -> &'static str {
+                match self { $(Column::$column => $name,)* }
+            }
+
+            /// The beginning of a JSON member.
+            #[inline(always)]
+            const fn json_key(self) -> &'static str {
+                match self { $(Column::$column => concat!(",\"", $name, "\":"),)* }
+            }
+        }
+    };
+}
+
+columns! {
+    Time "time",
+    Timestamp "stamp",
+    Cpu "cpu",
+    Kind "kind",
+    Pid "pid",
+    Tid "tid",
+    ProviderGuid "provider",
+    Provider "name",
+    Hook "hook",
+    Id "id",
+    Version "version",
+    Opcode "opcode",
+    Task "task",
+    Level "level",
+    Keyword "keyword",
+    Activity "activity",
+    PayloadSize "payload_size",
+    Payload "payload",
+    Channel "channel",
+    RelatedActivity "related_activity",
+    Event "event",
+    Message "message",
+    OpcodeName "opcode_name",
+    TaskName "task_name",
+    LevelName "level_name",
+    Keywords "keywords",
+}
+
+/// A value of a column.
+enum Cell<'a> {
+    None,
+    Number(u64),
+    Signed(i64),
+    Hex(u64),
+    Guid(Guid),
+    Text(&'a str),
+}
+
+impl Cell<'_> {
+    #[inline(always)]
+    fn number<T: Into<u64>>(value: Option<T>) -> Self {
+        value.map_or(Cell::None, |value| Cell::Number(value.into()))
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The value of a column; `None` for those that are lists or are put together elsewhere.
+    #[inline(always)]
+    fn cell(&self, column: Column) -> Cell<'a> {
+        let (record, header) = (self.record, &self.header);
+        let guid = |guid: Option<Guid>| guid.map_or(Cell::None, Cell::Guid);
+        let text = |text: &'a str| if text.is_empty() { Cell::None } else { Cell::Text(text) };
+        match column {
+            Column::Timestamp => Cell::Signed(record.timestamp()),
+            Column::Cpu => Cell::Number(record.processor().into()),
+            Column::Pid => Cell::number(record.process_id()),
+            Column::Tid => Cell::number(record.thread_id()),
+            Column::ProviderGuid => guid(self.provider),
+            Column::Provider => self.provider_name().map_or(Cell::None, Cell::Text),
+            Column::Hook => Cell::number(header.hook),
+            Column::Id => Cell::number(header.id),
+            Column::Version => Cell::number(header.version),
+            Column::Opcode => Cell::number(header.opcode),
+            Column::OpcodeName => text(self.opcode_name()),
+            Column::Task => Cell::number(header.task),
+            Column::TaskName => text(self.task_name()),
+            Column::Level => Cell::number(header.level),
+            Column::LevelName => text(self.level_name()),
+            Column::Keyword => header.keyword.map_or(Cell::None, Cell::Hex),
+            Column::Activity => guid(header.activity),
+            Column::RelatedActivity => guid(self.related_activity()),
+            Column::Channel => Cell::number(header.channel),
+            Column::Event => self.schema().map_or(Cell::None, |schema| Cell::Text(&schema.name)),
+            Column::PayloadSize => Cell::Number(record.payload().len() as u64),
+            Column::Time | Column::Kind | Column::Payload | Column::Message | Column::Keywords => {
+                Cell::None
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! A record as one line for people.
+
+use std::io::Write;
+
+use etl_format::constants::group_name;
+use etl_schema::render::{self, decimal, escape_line, hex_bytes, hexadecimal, signed};
+
+use super::{Cell, Column, Row};
+
+pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
+    let record = row.record;
+    out.extend(row.time);
+    labelled(out, "  cpu ", row.cell(Column::Cpu));
+    if record.process_id().is_some() && record.thread_id().is_some() {
+        labelled(out, "  pid ", row.cell(Column::Pid));
+        labelled(out, " tid ", row.cell(Column::Tid));
+    }
+    out.extend(b"  ");
+    row.write_kind(out);
+    out.push(b' ');
+    if let Some(provider) = row.provider {
+        match row.provider_name() {
+            Some(name) => escape_line(out, name),
+            None => out.extend(provider.to_ascii()),
+        }
+    } else if let Some(name) = row.header.hook.and_then(|hook| group_name((hook >> 8) as u8)) {
+        out.extend(name.as_bytes());
+    }
+    labelled(out, " id ", row.cell(Column::Id));
+    labelled(out, " v", row.cell(Column::Version));
+    labelled(out, " opcode ", row.cell(Column::Opcode));
+    labelled(out, " ", row.cell(Column::OpcodeName));
+    labelled(out, " task ", row.cell(Column::Task));
+    labelled(out, " ", row.cell(Column::TaskName));
+    labelled(out, " level ", row.cell(Column::Level));
+    labelled(out, " ", row.cell(Column::LevelName));
+    if let Some(hook) = row.header.hook {
+        labelled(out, " hook ", Cell::Hex(hook.into()));
+    }
+    labelled(out, " keyword ", row.cell(Column::Keyword));
+    labelled(out, " activity ", row.cell(Column::Activity));
+    labelled(out, " ", row.cell(Column::Event));
+    if payload_bytes {
+        out.extend(b"  ");
+        hex_bytes(out, record.payload());
+    } else if let Some((_, fields)) = &row.described {
+        let mut fields = fields.clone();
+        render::text_fields(out, &mut fields);
+        let note = fields.note();
+        if note.is_short() {
+            out.extend(b" (cut short)");
+        } else if !note.trailing.is_empty() {
+            // Writing to a vector does not fail.
+            let _ = write!(out, " (and {} bytes more)", note.trailing.len());
+        }
+        if let Some(message) = row.message(scratch) {
+            out.extend(b"  ");
+            escape_line(out, &message.replace(['\r', '\n', '\t'], " "));
+        }
+    } else {
+        out.extend(b"  ");
+        decimal(out, record.payload().len() as u64);
+        out.extend(b" bytes");
+    }
+}
+
+/// A value after its label; nothing where there is no value.
+#[inline(always)]
+fn labelled(out: &mut Vec<u8>, label: &str, cell: Cell<'_>) {
+    if matches!(cell, Cell::None) {
+        return;
+    }
+    out.extend(label.as_bytes());
+    match cell {
+        Cell::None => {}
+        Cell::Number(n) => decimal(out, n),
+        Cell::Signed(n) => signed(out, n),
+        Cell::Hex(n) => hexadecimal(out, n),
+        Cell::Guid(guid) => out.extend(guid.to_ascii()),
+        Cell::Text(text) => escape_line(out, text),
+    }
+}

@@ -1,0 +1,528 @@
+//! XML: records in the shape of the Event schema, as tracerpt and wevtutil write events.
+//!
+//! What XML cannot hold is written as `_xHHHH_`, the convention of .NET's `XmlConvert`; text that
+//! looks like that by itself gets its first `_` written so.
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, group_name};
+use etl_format::read::{ExtendedItem, Header, Record};
+use etl_schema::decode::{Fields, Sid, Value};
+use etl_schema::providers::KERNEL_TRACE;
+use etl_schema::render::{self, decimal, hex_bytes as hex, hexadecimal};
+use etl_schema::{EventSchema, Field, SchemaSource};
+
+use super::{Row, own};
+
+/// The namespace of events.
+const EVENT: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
+/// The namespace of what traces have beyond events of a log.
+const TRACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
+
+/// The process and thread of events that have none.
+const NO_ID: u32 = u32::MAX;
+
+/// `ERROR_EVT_EVENT_TEMPLATE_NOT_FOUND`: no schema describes the event.
+const TEMPLATE_NOT_FOUND: u64 = 15_003;
+/// `ERROR_EVT_INVALID_EVENT_DATA`: the payload does not fit the schema.
+const INVALID_EVENT_DATA: u64 = 15_005;
+
+/// Writes what precedes the first event.
+pub(super) fn begin(out: &mut Vec<u8>) {
+    out.extend(b"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<Events>\n");
+}
+
+/// Writes what follows the last event.
+pub(super) fn end(out: &mut Vec<u8>) {
+    out.extend(b"</Events>\n");
+}
+
+/// Writes text for an element or an attribute.
+struct Escaper<'o> {
+    out: &'o mut Vec<u8>,
+    /// The beginning of something that looks like `_xHHHH_`, not written yet.
+    pending: String,
+}
+
+impl<'o> Escaper<'o> {
+    fn new(out: &'o mut Vec<u8>) -> Self {
+        Escaper { out, pending: String::new() }
+    }
+
+    fn push(&mut self, c: Result<char, u16>) {
+        if let Ok(c) = c
+            && self.continues_escape(c)
+        {
+            self.pending.push(c);
+            if self.pending.len() == "_xHHHH_".len() {
+                self.out.extend(b"_x005F");
+                self.out.extend(self.pending.trim_end_matches('_').as_bytes());
+                // The last one may be the first of another.
+                self.pending.truncate(1);
+            }
+            return;
+        }
+        self.flush();
+        match c {
+            Ok('_') => self.pending.push('_'),
+            Ok('<') => self.out.extend(b"&lt;"),
+            Ok('>') => self.out.extend(b"&gt;"),
+            Ok('&') => self.out.extend(b"&amp;"),
+            Ok('"') => self.out.extend(b"&quot;"),
+            Ok(
+                c @ ('\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}'),
+            ) => {
+                self.out.extend(format!("_x{:04X}_", u32::from(c)).as_bytes());
+            }
+            Err(lone) => self.out.extend(format!("_x{lone:04X}_").as_bytes()),
+            // Readers change line ends; the others act on a terminal.
+            Ok(c) if render::is_terminal_unsafe(c) => {
+                self.out.extend(format!("&#x{:X};", u32::from(c)).as_bytes());
+            }
+            Ok(c) => self.out.extend(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+
+    /// Whether the pending text and `c` look like the beginning of `_xHHHH_`.
+    fn continues_escape(&self, c: char) -> bool {
+        match self.pending.len() {
+            0 => false,
+            1 => c == 'x',
+            2..=5 => c.is_ascii_hexdigit(),
+            _ => c == '_',
+        }
+    }
+
+    fn flush(&mut self) {
+        self.out.extend(self.pending.as_bytes());
+        self.pending.clear();
+    }
+}
+
+/// Writes text.
+fn text(out: &mut Vec<u8>, text: &str) {
+    let mut escaper = Escaper::new(out);
+    text.chars().for_each(|c| escaper.push(Ok(c)));
+    escaper.flush();
+}
+
+/// Writes an element with text in it, or an empty one.
+fn element(out: &mut Vec<u8>, name: &str, content: &str) {
+    if content.is_empty() {
+        out.extend(format!("<{name}/>").as_bytes());
+        return;
+    }
+    out.extend(format!("<{name}>").as_bytes());
+    text(out, content);
+    out.extend(format!("</{name}>").as_bytes());
+}
+
+/// Writes an element, if it has content.
+fn named(out: &mut Vec<u8>, name: &str, content: &str) {
+    if !content.is_empty() {
+        element(out, name, content);
+    }
+}
+
+fn number(out: &mut Vec<u8>, name: &str, value: u64) {
+    out.extend(format!("<{name}>{value}</{name}>").as_bytes());
+}
+
+fn attribute(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b' ');
+    out.extend(name.as_bytes());
+    out.extend(b"=\"");
+    write(out);
+    out.push(b'"');
+}
+
+fn guid(out: &mut Vec<u8>, guid: Guid) {
+    out.push(b'{');
+    out.extend(guid.to_ascii());
+    out.push(b'}');
+}
+
+/// Writes a record as an event, on one line but for its end.
+pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
+    let payload = row.record.payload();
+    out.extend(b"<Event xmlns=\"");
+    out.extend(EVENT.as_bytes());
+    out.extend(b"\">");
+    system(out, row);
+    match &row.described {
+        Some((schema, fields)) if !payload_bytes => match row.record.header() {
+            Header::Message(header) => {
+                debug_data(out, row, schema, fields, header.sequence, scratch);
+            }
+            _ => event_data(out, fields, payload, scratch),
+        },
+        _ if payload.is_empty() => out.extend(b"<EventData/>"),
+        None if !payload_bytes && row.record.is_event() => {
+            processing_error(out, TEMPLATE_NOT_FOUND, "", payload);
+        }
+        _ => {
+            out.extend(b"<BinaryEventData>");
+            hex(out, payload);
+            out.extend(b"</BinaryEventData>");
+        }
+    }
+    rendering_info(out, row, scratch);
+    extended_info(out, row);
+    out.extend(b"</Event>");
+}
+
+fn system(out: &mut Vec<u8>, row: &Row<'_>) {
+    let Row { record, header, .. } = row;
+    out.extend(b"<System><Provider");
+    // A classic event names its class, not its provider, unless that is the kernel.
+    let classic = row.class().is_some();
+    if !classic && let Some(name) = row.provider_name() {
+        attribute(out, "Name", |out| text(out, name));
+    }
+    attribute(out, "Guid", |out| match row.provider {
+        Some(_) if record.is_kernel() => guid(out, KERNEL_TRACE),
+        Some(provider) if !classic => guid(out, provider),
+        _ => guid(out, Guid::ZERO),
+    });
+    out.extend(b"/>");
+    number(out, "EventID", header.id.unwrap_or(0).into());
+    number(out, "Version", header.version.unwrap_or(0).into());
+    number(out, "Level", header.level.unwrap_or(0).into());
+    number(out, "Task", header.task.unwrap_or(0).into());
+    number(out, "Opcode", header.opcode.unwrap_or(0).into());
+    out.extend(b"<Keywords>");
+    hexadecimal(out, header.keyword.unwrap_or(0));
+    out.extend(b"</Keywords><TimeCreated");
+    attribute(out, "SystemTime", |out| out.extend(row.time));
+    // The schema has unsigned timestamps.
+    attribute(out, "RawTime", |out| decimal(out, record.timestamp() as u64));
+    out.extend(b"/>");
+    let (mut related, mut session, mut user) = (None, None, None);
+    for item in record.extended() {
+        match item {
+            ExtendedItem::RelatedActivity(id) => related = Some(id),
+            ExtendedItem::TerminalSession(id) => session = Some(id),
+            ExtendedItem::Sid(sid) => user = Some(sid),
+            _ => {}
+        }
+    }
+    out.extend(b"<Correlation");
+    attribute(out, "ActivityID", |out| guid(out, header.activity.unwrap_or(Guid::ZERO)));
+    if let Some(related) = related {
+        attribute(out, "RelatedActivityID", |out| guid(out, related));
+    }
+    out.extend(b"/><Execution");
+    let process = record.process_id().unwrap_or(NO_ID);
+    let thread = record.thread_id().unwrap_or(NO_ID);
+    attribute(out, "ProcessID", |out| decimal(out, process.into()));
+    attribute(out, "ThreadID", |out| decimal(out, thread.into()));
+    attribute(out, "ProcessorID", |out| decimal(out, record.processor().into()));
+    if let Some(session) = session {
+        attribute(out, "SessionID", |out| decimal(out, session.into()));
+    }
+    processor_times(out, record);
+    out.extend(b"/>");
+    let channel = row.schema().map_or("", |schema| &*schema.channel.name);
+    match header.channel {
+        Some(value) if channel.is_empty() && value != 0 => number(out, "Channel", value.into()),
+        _ => element(out, "Channel", channel),
+    }
+    out.extend(b"<Computer/>");
+    if let Some(user) = user {
+        out.extend(b"<Security");
+        attribute(out, "UserID", |out| render::sid(out, Sid(user)));
+        out.extend(b"/>");
+    }
+    out.extend(b"</System>");
+}
+
+/// A WPP message as text, with its flags, level and source.
+fn debug_data(
+    out: &mut Vec<u8>,
+    row: &Row<'_>,
+    schema: &EventSchema,
+    fields: &Fields<'_>,
+    sequence: Option<u32>,
+    scratch: &mut Vec<u8>,
+) {
+    let mut walk = fields.clone();
+    let last = (&mut walk).last();
+    if walk.note().is_short() {
+        let name = last.map_or("", |(field, _)| &*field.name);
+        return processing_error(out, INVALID_EVENT_DATA, name, row.record.payload());
+    }
+    out.extend(b"<DebugData>");
+    if let Some(sequence) = sequence {
+        number(out, "SequenceNumber", sequence.into());
+    }
+    let flags = schema.keyword_names.first().map_or("", |flags| &**flags);
+    named(out, "FlagsName", flags);
+    named(out, "LevelName", &schema.level.name);
+    element(out, "Component", &schema.provider_name);
+    named(out, "FileLine", &schema.name);
+    element(out, "Message", row.message(scratch).unwrap_or_default());
+    // The Event schema has a number for the function; its name stands beside it.
+    if !schema.task.name.is_empty() {
+        out.extend(format!("<Function xmlns=\"{TRACE}\">").as_bytes());
+        text(out, &schema.task.name);
+        out.extend(b"</Function>");
+    }
+    out.extend(b"</DebugData>");
+}
+
+/// What the numbers of the event mean, where that is known.
+fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
+    let Row { record, header, .. } = row;
+    let start = out.len();
+    out.extend(b"<RenderingInfo Culture=\"en-US\">");
+    let empty = out.len();
+    named(out, "Message", row.message(scratch).unwrap_or_default());
+    let schema = row.schema();
+    let level = schema.map_or("", |schema| own(&schema.level.name));
+    let standard = header.level.filter(|_| record.is_event()).map_or("", level_name);
+    named(out, "Level", if level.is_empty() { standard } else { level });
+    let task = schema.map_or("", |schema| match schema.source {
+        // Such an event has a name where others have a task.
+        SchemaSource::TraceLogging => &*schema.name,
+        // The function of the message, which is part of its data.
+        SchemaSource::Tmf => "",
+        _ => own(&schema.task.name),
+    });
+    named(out, "Task", task);
+    let opcode = schema.map_or("", |schema| own(&schema.opcode.name));
+    let standard = header.opcode.filter(|_| record.is_event()).map_or("", opcode_name);
+    let class = row.class();
+    let symbol = schema.filter(|_| class.is_some()).map_or("", |schema| &*schema.name);
+    let opcode = [opcode, symbol, standard].into_iter().find(|name| !name.is_empty());
+    named(out, "Opcode", opcode.unwrap_or_default());
+    named(out, "Channel", schema.map_or("", |schema| &*schema.channel.name));
+    if record.is_kernel() {
+        named(out, "Provider", "MSNT_SystemTrace");
+    } else {
+        named(out, "Provider", row.provider_name().unwrap_or_default());
+    }
+    let keywords = schema.map_or(&[][..], |schema| &schema.keyword_names);
+    if !keywords.is_empty() {
+        out.extend(b"<Keywords>");
+        keywords.iter().for_each(|keyword| element(out, "Keyword", keyword));
+        out.extend(b"</Keywords>");
+    }
+    let group = header.hook.and_then(|hook| group_name((hook >> 8) as u8));
+    if let Some(class) = group.or_else(|| class.and_then(|_| row.provider_name())) {
+        out.extend(format!("<EventName xmlns=\"{TRACE}\">").as_bytes());
+        text(out, class);
+        out.extend(b"</EventName>");
+    }
+    if out.len() == empty {
+        out.truncate(start);
+    } else {
+        out.extend(b"</RenderingInfo>");
+    }
+}
+
+impl Row<'_> {
+    /// The class of a classic event.
+    fn class(&self) -> Option<Guid> {
+        match self.record.header() {
+            Header::System(_) | Header::PerfInfo(_) | Header::Full(_) | Header::Instance(_) => {
+                self.provider
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a trace has beyond an event of a log: the class of a classic event, its instance, and the
+/// stack, which `tracerpt` leaves out.
+fn extended_info(out: &mut Vec<u8>, row: &Row<'_>) {
+    let record = row.record;
+    let start = out.len();
+    out.extend(format!("<ExtendedTracingInfo xmlns=\"{TRACE}\">").as_bytes());
+    let empty = out.len();
+    if let Some(class) = row.class() {
+        out.extend(b"<EventGuid>");
+        guid(out, class);
+        out.extend(b"</EventGuid>");
+    }
+    if let Header::Instance(header) = record.header() {
+        number(out, "InstanceID", header.instance_id.into());
+        number(out, "ParentInstanceID", header.parent_instance_id.into());
+    }
+    for item in record.extended() {
+        let (match_id, key) = match &item {
+            ExtendedItem::Stack(stack) => (stack.match_id, None),
+            ExtendedItem::StackKey { match_id, key, .. } => (*match_id, Some(*key)),
+            _ => continue,
+        };
+        out.extend(b"<Stack");
+        // Joins the two halves of a stack; a whole one has none.
+        if match_id != 0 {
+            attribute(out, "MatchID", |out| hexadecimal(out, match_id));
+        }
+        if let Some(key) = key {
+            attribute(out, "Key", |out| hexadecimal(out, key));
+        }
+        out.push(b'>');
+        if let ExtendedItem::Stack(stack) = item {
+            for address in stack.addresses() {
+                out.extend(b"<Address>");
+                hexadecimal(out, address);
+                out.extend(b"</Address>");
+            }
+        }
+        out.extend(b"</Stack>");
+    }
+    if out.len() == empty {
+        out.truncate(start);
+    } else {
+        out.extend(b"</ExtendedTracingInfo>");
+    }
+}
+
+/// The attributes of the processor time that the thread had used.
+fn processor_times(out: &mut Vec<u8>, record: &Record<'_>) {
+    let (kernel, user) = match record.header() {
+        Header::Event(h) if h.flags.has(EventFlags::PRIVATE_SESSION) => {
+            let time = u64::from(h.user_time) << 32 | u64::from(h.kernel_time);
+            return attribute(out, "ProcessorTime", |out| decimal(out, time));
+        }
+        Header::Event(h) => (Some(h.kernel_time), Some(h.user_time)),
+        Header::Full(h) => (Some(h.kernel_time), Some(h.user_time)),
+        Header::Instance(h) => (Some(h.full.kernel_time), Some(h.full.user_time)),
+        Header::System(h) => (h.kernel_time, h.user_time),
+        _ => (None, None),
+    };
+    for (name, time) in [("KernelTime", kernel), ("UserTime", user)] {
+        if let Some(time) = time {
+            attribute(out, name, |out| decimal(out, time.into()));
+        }
+    }
+}
+
+/// The payload as its fields, or as a whole where it ends before they do.
+fn event_data(out: &mut Vec<u8>, fields: &Fields<'_>, payload: &[u8], scratch: &mut Vec<u8>) {
+    let start = out.len();
+    let mut walk = fields.clone();
+    let mut last = None;
+    let end = start.saturating_add(render::MAX_LEN);
+    out.extend(b"<EventData>");
+    for (field, value) in &mut walk {
+        data(out, field, value, scratch, end);
+        last = Some(field);
+    }
+    let note = walk.note();
+    if note.is_short() {
+        out.truncate(start);
+        // The value that was cut, or the one before those that are missing.
+        let name = last.map_or("", |field| &*field.name);
+        return processing_error(out, INVALID_EVENT_DATA, name, payload);
+    }
+    if !note.trailing.is_empty() {
+        out.extend(b"<Binary>");
+        hex(out, note.trailing);
+        out.extend(b"</Binary>");
+    }
+    out.extend(b"</EventData>");
+}
+
+fn processing_error(out: &mut Vec<u8>, code: u64, item: &str, payload: &[u8]) {
+    out.extend(b"<ProcessingErrorData>");
+    number(out, "ErrorCode", code);
+    element(out, "DataItemName", item);
+    out.extend(b"<EventPayload>");
+    hex(out, payload);
+    out.extend(b"</EventPayload></ProcessingErrorData>");
+}
+
+/// A field: `Data` for each value, `ComplexData` for each struct.
+/// Arrays end where the output is longer than `end`.
+fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8>, end: usize) {
+    let tag = match value {
+        Value::Array(items) => {
+            for item in items.iter() {
+                if out.len() > end {
+                    break;
+                }
+                data(out, field, item, scratch, end);
+            }
+            return;
+        }
+        Value::Struct(_) => "ComplexData",
+        _ => "Data",
+    };
+    out.push(b'<');
+    out.extend(tag.as_bytes());
+    attribute(out, "Name", |out| text(out, &field.name));
+    out.push(b'>');
+    if let Value::Struct(members) = value {
+        members.fields().for_each(|(field, value)| data(out, field, value, scratch, end));
+    } else {
+        let mut escaper = Escaper::new(out);
+        render::plain_value(field, value, scratch, &mut |c| escaper.push(c));
+        escaper.flush();
+    }
+    out.extend(b"</");
+    out.extend(tag.as_bytes());
+    out.push(b'>');
+}
+
+/// The names of the levels that every provider has.
+fn level_name(level: u8) -> &'static str {
+    match level {
+        1 => "Critical",
+        2 => "Error",
+        3 => "Warning",
+        4 => "Information",
+        5 => "Verbose",
+        _ => "",
+    }
+}
+
+/// The names of the opcodes that every provider has.
+fn opcode_name(opcode: u8) -> &'static str {
+    match opcode {
+        0 => "Info",
+        1 => "Start",
+        2 => "Stop",
+        3 => "DCStart",
+        4 => "DCStop",
+        5 => "Extension",
+        6 => "Reply",
+        7 => "Resume",
+        8 => "Suspend",
+        9 => "Send",
+        0xf0 => "Receive",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(chars: impl IntoIterator<Item = Result<char, u16>>) -> String {
+        let mut out = Vec::new();
+        let mut escaper = Escaper::new(&mut out);
+        chars.into_iter().for_each(|c| escaper.push(c));
+        escaper.flush();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn escaper_names_what_xml_cannot_hold() {
+        for (text, expected) in [
+            ("a<b>&\"c", "a&lt;b&gt;&amp;&quot;c"),
+            ("\0\x1b\u{ffff}", "_x0000__x001B__xFFFF_"),
+            ("\t\r\n", "&#x9;&#xD;&#xA;"),
+            ("\u{85}\u{202e}", "&#x85;&#x202E;"),
+            ("_x001B_", "_x005F_x001B_"),
+            ("_x001B_x001b_", "_x005F_x001B_x005F_x001b_"),
+            ("__x00", "__x00"),
+            ("_x00g0_", "_x00g0_"),
+            ("snake_case_", "snake_case_"),
+            ("C:\\Windows", "C:\\Windows"),
+        ] {
+            assert_eq!(escaped(text.chars().map(Ok)), expected, "{text:?}");
+        }
+        assert_eq!(escaped([Ok('_'), Err(0xd800), Ok('x')]), "__xD800_x");
+    }
+}

@@ -1,0 +1,413 @@
+//! A summary of a whole trace: header, sizes, times, counts of events, gaps and problems.
+//!
+//! ```
+//! use etl_format::read::{Options, Trace};
+//! use etl_tools::survey::{Survey, Surveyor};
+//!
+//! fn survey(trace: &[u8]) -> etl_tools::Result<Survey> {
+//!     let mut trace = Trace::open(trace, &Options::salvage())?;
+//!     Surveyor::new().on_record(|record| { /* show progress */ }).run(&mut trace)
+//! }
+//! ```
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use etl_format::Clock;
+use etl_format::clock::iso_utc;
+use etl_format::constants::RecordKind;
+use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Record, Source, Trace};
+use etl_schema::providers;
+use etl_schema::store::SchemaStore;
+use serde::Serialize;
+
+use crate::problem::Problem;
+use crate::{OnRecord, Result};
+
+/// Identities that are counted one by one; a hostile file could hold any number.
+const MAX_IDENTITIES: usize = 1 << 16;
+
+/// The summary of a trace. `docs/json-info.md` describes its JSON form.
+///
+/// Values that only the header event states are `None` where that event is lost.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Survey {
+    /// Whether there is a header event.
+    pub header: bool,
+    /// The program that wrote the file: `kernel`, `relogged`, each perhaps `, compressed`.
+    pub dialect: Option<&'static str>,
+    /// Name and version of Windows.
+    pub os: Option<String>,
+    /// Version of the log format.
+    pub log_version: Option<String>,
+    /// Name of the session.
+    pub logger_name: Option<String>,
+    /// Name of the file when it was recorded.
+    pub log_file_name: Option<String>,
+    /// The logging mode in words.
+    pub mode: Option<String>,
+    /// The logging mode.
+    pub mode_bits: Option<u32>,
+    /// Bytes of a pointer.
+    pub pointer_size: Option<usize>,
+    /// Processors of the machine.
+    pub processors: Option<u32>,
+    /// Kind of clock.
+    pub clock: Option<String>,
+    /// Ticks of the performance counter in a second.
+    pub perf_freq: Option<i64>,
+    /// Start of the session, UTC.
+    pub start_time: Option<String>,
+    /// End of the session, UTC.
+    pub end_time: Option<String>,
+    /// Boot of the machine, UTC.
+    pub boot_time: Option<String>,
+    /// Time of the first record, UTC.
+    pub first_event_time: Option<String>,
+    /// Time of the last record, UTC.
+    pub last_event_time: Option<String>,
+    /// Seconds between the first and the last record.
+    pub duration_seconds: Option<f64>,
+    /// Minutes from local time to UTC.
+    pub time_zone_bias_minutes: Option<i32>,
+    /// Name of the time zone.
+    pub time_zone: Option<String>,
+    /// Bytes of a buffer in memory.
+    pub buffer_size: u32,
+    /// Buffers that were found.
+    pub buffers: u64,
+    /// Buffers that the header event states.
+    pub buffers_stated: Option<u32>,
+    /// Whether any buffer is compressed.
+    pub compressed: bool,
+    /// Format of the compression.
+    pub compression: Option<String>,
+    /// Bytes of records and buffer headers, decompressed.
+    pub bytes_used: u64,
+    /// Records that were read.
+    pub records: u64,
+    /// Lost events, as the header event states.
+    pub events_lost: Option<u32>,
+    /// Lost buffers, as the header event states.
+    pub buffers_lost: Option<u32>,
+    /// Records by kind.
+    pub kinds: BTreeMap<String, u64>,
+    /// Counts of events, the most frequent first.
+    pub events: Vec<EventCount>,
+    /// Gaps in the sequence of buffers.
+    pub gaps: Vec<Gap>,
+    /// Notes and damage.
+    pub problems: Vec<Problem>,
+    /// Whether parts of the trace could not be read.
+    #[serde(skip)]
+    pub is_damaged: bool,
+}
+
+/// How often an event occurs. Values that its kind of record does not have are 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct EventCount {
+    /// GUID of the provider, or of the kernel group.
+    pub provider: String,
+    /// Name of the provider.
+    pub name: Option<String>,
+    /// Name of the event in the tables.
+    pub event: Option<String>,
+    /// Group and type of a kernel event.
+    pub hook: Option<u16>,
+    /// Id.
+    pub id: u16,
+    /// Version.
+    pub version: u16,
+    /// Opcode, or type.
+    pub opcode: u8,
+    /// Task.
+    pub task: u16,
+    /// Name of the task in the tables.
+    pub task_name: Option<String>,
+    /// Level.
+    pub level: u8,
+    /// Keywords.
+    pub keyword: u64,
+    /// Keywords in hexadecimal, for readers whose numbers have fewer than 64 bits.
+    pub keyword_hex: String,
+    /// Number of records.
+    pub count: u64,
+}
+
+/// Missing buffers, with the times in which each processor could have written them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Gap {
+    /// The first missing sequence number.
+    pub first: i64,
+    /// Number of missing buffers.
+    pub count: u64,
+    /// Times by processor.
+    pub spans: Vec<Span>,
+}
+
+/// The time between a processor's buffers before and after a gap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Span {
+    /// The processor.
+    pub processor: u16,
+    /// Last record before the gap, UTC.
+    pub from: Option<String>,
+    /// First record after the gap, UTC.
+    pub to: Option<String>,
+}
+
+/// Makes a [`Survey`].
+#[derive(Debug, Default)]
+pub struct Surveyor<'f> {
+    on_record: OnRecord<'f>,
+}
+
+impl<'f> Surveyor<'f> {
+    /// A surveyor.
+    #[must_use]
+    pub fn new() -> Self {
+        Surveyor::default()
+    }
+
+    /// Calls `f` for every record that is read.
+    #[must_use]
+    pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
+        self.on_record = OnRecord::new(f);
+        self
+    }
+
+    /// Reads the whole trace once.
+    ///
+    /// # Errors
+    /// Errors of reading, with the options of the trace.
+    pub fn run<S: Source>(mut self, trace: &mut Trace<S>) -> Result<Survey> {
+        let (header, clock) = (trace.header().clone(), trace.clock());
+        let notes = trace.notes().to_vec();
+        let entries = trace.buffers().to_vec();
+        let compression = entries.iter().any(|b| b.compressed).then(|| trace.compression());
+        let threads = trace.options().threads;
+
+        let mut counts = Counts::default();
+        let mut look = |record: Record<'_>| {
+            self.on_record.call(&record);
+            counts.add(&record);
+            Ok::<_, etl_format::Error>(())
+        };
+        let (damage, records) = if threads > 1 && compression.is_some() {
+            let mut records = trace.in_file_order();
+            records.with_threads(threads, |records| records.for_each(&mut look))?;
+            (records.damage().to_vec(), records.records())
+        } else {
+            let mut records = trace.file_order()?;
+            records.for_each(&mut look)?;
+            (records.damage().to_vec(), records.records())
+        };
+
+        let mut problems: Vec<Problem> = notes.iter().map(Problem::from).collect();
+        problems.extend(damage.iter().map(Problem::from));
+        problems.extend(counts.problems());
+        let known = header.is_known();
+        let utc = |timestamp: i64| iso_utc(clock.filetime(timestamp));
+        let time = |filetime: i64| (filetime != 0).then(|| iso_utc(filetime));
+        let span = counts.span;
+        Ok(Survey {
+            header: known,
+            dialect: known.then(|| header.dialect().name()),
+            os: known.then(|| os(&header)),
+            log_version: known.then(|| format!("{}.{}", header.log_major, header.log_minor)),
+            logger_name: known.then(|| header.logger_name()),
+            log_file_name: known.then(|| header.log_file_name()),
+            mode: known.then(|| header.mode.to_string()),
+            mode_bits: known.then_some(header.mode.0),
+            pointer_size: known.then(|| header.pointer_size.bytes()),
+            processors: known.then_some(header.processors),
+            clock: known.then(|| header.clock_type.to_string()),
+            perf_freq: known.then_some(header.perf_freq),
+            start_time: known.then(|| iso_utc(header.start_time)),
+            end_time: time(header.end_time),
+            boot_time: time(header.boot_time),
+            first_event_time: span.filter(|_| known).map(|(first, _)| utc(first)),
+            last_event_time: span.filter(|_| known).map(|(_, last)| utc(last)),
+            duration_seconds: span.map(|(first, last)| seconds_between(&clock, first, last)),
+            time_zone_bias_minutes: known.then_some(header.time_zone.bias),
+            time_zone: known.then(|| header.time_zone.standard_name()),
+            buffer_size: header.buffer_size,
+            buffers: entries.len() as u64,
+            buffers_stated: known.then_some(header.buffers_written),
+            compressed: compression.is_some(),
+            compression: compression.map(|c| c.to_string()),
+            bytes_used: entries.iter().map(|b| u64::from(b.fill)).sum(),
+            records,
+            events_lost: known.then_some(header.events_lost),
+            buffers_lost: known.then_some(header.buffers_lost),
+            // Without a clock there are no times.
+            gaps: gaps(&notes, if known { &entries } else { &[] }, &counts.buffers, &utc),
+            kinds: counts.kinds.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
+            events: event_counts(counts.events),
+            problems,
+            is_damaged: !damage.is_empty(),
+        })
+    }
+}
+
+/// First and last timestamp of some records.
+type TimeSpan = Option<(i64, i64)>;
+
+/// What is counted while a trace is read.
+#[derive(Default)]
+struct Counts {
+    kinds: BTreeMap<RecordKind, u64>,
+    events: HashMap<Identity, (u64, EventNames)>,
+    /// Names are those of the tables; what the trace itself defines is left to `dump`.
+    tables: SchemaStore,
+    /// By the file offset of a buffer.
+    buffers: HashMap<u64, TimeSpan>,
+    span: TimeSpan,
+    /// Records of identities beyond [`MAX_IDENTITIES`].
+    uncounted: u64,
+    /// Records whose extended items do not fit, and the buffer of the first one.
+    broken_items: u64,
+    first_broken: u64,
+}
+
+impl Counts {
+    fn add(&mut self, record: &Record<'_>) {
+        *self.kinds.entry(record.kind()).or_insert(0) += 1;
+        let known = self.events.len();
+        match self.events.entry(record.identity()) {
+            Entry::Occupied(mut e) => e.get_mut().0 += 1,
+            Entry::Vacant(e) if known < MAX_IDENTITIES => {
+                e.insert((1, EventNames::of(record, &self.tables)));
+            }
+            Entry::Vacant(_) => self.uncounted += 1,
+        }
+        let mut items = record.extended();
+        while items.next_raw().is_some() {}
+        if items.is_broken() {
+            if self.broken_items == 0 {
+                self.first_broken = record.location().buffer_offset;
+            }
+            self.broken_items += 1;
+        }
+        let timestamp = record.timestamp();
+        let of_buffer = self.buffers.entry(record.location().buffer_offset).or_insert(None);
+        for span in [&mut self.span, of_buffer] {
+            *span = Some(match *span {
+                Some((first, last)) => (first.min(timestamp), last.max(timestamp)),
+                None => (timestamp, timestamp),
+            });
+        }
+    }
+
+    fn problems(&self) -> impl Iterator<Item = Problem> {
+        let (broken, uncounted) = (self.broken_items, self.uncounted);
+        let items = format!("{broken} records hold extended items that do not fit");
+        let identities = format!("{uncounted} records of further identities are not listed");
+        [
+            (broken, Problem::new("extended-items-broken", self.first_broken, items)),
+            (uncounted, Problem::new("identities-uncounted", 0, identities)),
+        ]
+        .into_iter()
+        .filter_map(|(count, problem)| (count > 0).then_some(problem))
+    }
+}
+
+fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {
+    (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
+}
+
+fn os(header: &FileHeader) -> String {
+    let name = match (header.os_major, header.os_minor, header.build) {
+        (6, 0, _) => "Vista or Server 2008",
+        (6, 1, _) => "7 or Server 2008 R2",
+        (6, 2, _) => "8 or Server 2012",
+        (6, 3, _) => "8.1 or Server 2012 R2",
+        (10, _, build) if build >= 22_000 => "11 or Server",
+        (10, _, _) => "10 or Server",
+        _ => "of an unknown version",
+    };
+    format!("Windows {name}, {}.{}.{}", header.os_major, header.os_minor, header.build)
+}
+
+/// The names that go with an identity.
+#[derive(Debug, Default)]
+struct EventNames {
+    provider: Option<String>,
+    event: Option<String>,
+    task: Option<String>,
+}
+
+impl EventNames {
+    fn of(record: &Record<'_>, tables: &SchemaStore) -> Self {
+        let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
+        let schema = tables.fields(record).map(|(schema, _)| schema);
+        EventNames {
+            provider: providers::name_in_traits(record).map(str::to_owned),
+            event: schema.and_then(|s| named(&s.name)),
+            task: schema.and_then(|s| named(&s.task.name)),
+        }
+    }
+}
+
+/// The most frequent first; equals by identity, so that the order is the same every time.
+fn event_counts(events: HashMap<Identity, (u64, EventNames)>) -> Vec<EventCount> {
+    let mut counts: Vec<_> = events.into_iter().collect();
+    counts.sort_by(|(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
+    counts
+        .into_iter()
+        .map(|(i, (count, names))| EventCount {
+            provider: i.provider.to_string(),
+            name: providers::name(i.provider).map(str::to_owned).or(names.provider),
+            event: names.event,
+            hook: i.hook,
+            id: i.id,
+            version: i.version,
+            opcode: i.opcode,
+            task: i.task,
+            task_name: names.task,
+            level: i.level,
+            keyword: i.keyword,
+            keyword_hex: format!("{:#x}", i.keyword),
+            count,
+        })
+        .collect()
+}
+
+/// The times in which the missing buffers of each gap could have been written.
+fn gaps(
+    notes: &[Note],
+    entries: &[BufferEntry],
+    buffers: &HashMap<u64, TimeSpan>,
+    utc: &dyn Fn(i64) -> String,
+) -> Vec<Gap> {
+    let mut streams: BTreeMap<u16, Vec<&BufferEntry>> = BTreeMap::new();
+    for entry in entries.iter().filter(|e| !e.is_header() && !e.rebuilt) {
+        streams.entry(entry.processor).or_default().push(entry);
+    }
+    for stream in streams.values_mut() {
+        stream.sort_by_key(|e| e.sequence_number);
+    }
+    let span_of = |e: &&&BufferEntry| buffers.get(&e.offset).copied().flatten();
+    let mut gaps = Vec::new();
+    for note in notes {
+        let Note::SequenceGap { first, count, .. } = *note else { continue };
+        let spans = streams
+            .iter()
+            .map(|(&processor, stream)| {
+                let before = stream.iter().rev().find(|e| e.sequence_number < first);
+                let after = stream.iter().find(|e| e.sequence_number > first);
+                Span {
+                    processor,
+                    from: before.as_ref().and_then(span_of).map(|(_, last)| utc(last)),
+                    to: after.as_ref().and_then(span_of).map(|(first, _)| utc(first)),
+                }
+            })
+            .collect();
+        gaps.push(Gap { first, count, spans });
+    }
+    gaps
+}
