@@ -16,7 +16,7 @@ use etl_format::read::{Options, OrderCheck, Trace};
 use etl_format::rewrite::repack;
 use etl_format::write::BufferCompressor;
 use etl_schema::store::SchemaStore;
-use etl_verify::Settings;
+use etl_verify::Verifier;
 
 use crate::decode::Payloads;
 use crate::writing;
@@ -78,9 +78,7 @@ impl Loop {
                 again(&|| look(payloads.decode()));
             }
             Loop::Verify => again(&|| {
-                let settings = Settings::default();
-                let report = etl_verify::verify_with(&bytes[..], "", &settings, |_| {});
-                look(report.expect("it is a trace"));
+                look(Verifier::new().verify(&bytes[..], "").expect("it is a trace"));
             }),
             Loop::Writer => again(&|| look(writing::session(1))),
         }

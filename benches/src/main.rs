@@ -24,7 +24,7 @@ use std::time::Instant;
 use clap::Parser;
 use etl_format::read::{FileOrder, FileSource, Options, OrderCheck, Record, Trace};
 use etl_schema::store::SchemaStore;
-use etl_verify::Settings;
+use etl_verify::Verifier;
 
 use measure::{best, best_on_the_wall, peak_memory, plain_pass};
 use table::Row;
@@ -192,8 +192,7 @@ fn side_by_side(args: &Args, directory: &Path) {
         return;
     }
     if let Some(path) = &args.judge {
-        let settings = Settings { threads: 2, ..Settings::default() };
-        judge(path, &settings);
+        judge(path, 2);
         println!("{}", peak_memory());
         return;
     }
@@ -435,8 +434,7 @@ fn time_order_of_file(path: &Path) -> i64 {
 fn verify_rows(path: &Path, bytes: &[u8], runs: usize, row: impl Fn(&str, f64) -> Row) -> Vec<Row> {
     let walk = || time_order(bytes, OrderCheck::Ahead);
     let judge = |threads| {
-        let settings = Settings { threads, ..Settings::default() };
-        etl_verify::verify_with(bytes, "", &settings, |_| {}).expect("it is a trace").records
+        Verifier::new().threads(threads).verify(bytes, "").expect("it is a trace").records
     };
     let mut rows = Vec::new();
     for (threads, walk, seconds) in [
@@ -452,10 +450,10 @@ fn verify_rows(path: &Path, bytes: &[u8], runs: usize, row: impl Fn(&str, f64) -
     rows
 }
 
-fn judge(path: &Path, settings: &Settings) {
+fn judge(path: &Path, threads: usize) {
     let file = std::fs::File::open(path).expect("the trace opens");
     let source = FileSource::new(file).expect("it can seek");
-    etl_verify::verify_with(source, "", settings, |_| {}).expect("it is a trace");
+    Verifier::new().threads(threads).verify(source, "").expect("it is a trace");
 }
 
 /// Peak memory of a process that does nothing else.

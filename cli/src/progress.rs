@@ -29,6 +29,11 @@ impl Progress {
         Progress { bar, bytes: 0, records: 0 }
     }
 
+    /// Counts `bytes` bytes, which are those of many records.
+    pub fn add(&mut self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
     /// Counts a record of `bytes` bytes.
     #[inline]
     pub fn pass(&mut self, bytes: usize) {

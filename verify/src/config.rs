@@ -1,43 +1,48 @@
-//! The configuration file that a user keeps beside the code: `etlverify.toml`.
-//!
-//! ```toml
-//! # Findings of these rules, or families of rules, are errors.
-//! deny = ["rundown"]
-//! # These are left out.
-//! allow = ["file.sequence-gap"]
-//! # Least share of addresses that have to resolve, in percent.
-//! min-coverage = 99.5
-//! # The same in each process, and of the samples.
-//! min-process-coverage = 95.0
-//! min-sample-coverage = 99.0
-//! # Of the addresses in managed code those in a method that an event names; of those in images those
-//! # whose image's PDB is known.
-//! min-named = 100.0
-//! min-identified = 90.0
-//! # What sessions are enabled with: providers, or whole command lines of xperf, logman or tracelog.
-//! enable = ["xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1CCBD:5 -f clr1.etl"]
-//!
-//! # Other weights: error, warning, note, or off.
-//! [severity]
-//! "rundown.process-exited" = "error"
-//! activity = "off"
-//! ```
+//! The configuration file `etlverify.toml`, which users keep beside their code.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::facts::enable::Enabled;
-use crate::policy::{Gates, Policy, Weight};
-use crate::reading::Settings;
+use crate::checks::enablement::Enabled;
+use crate::policy::{Gates, Policy, SeverityOverride};
+use crate::{Error, Result};
 
-/// The name of the file that is looked for.
-pub const FILE_NAME: &str = "etlverify.toml";
+/// The settings of an `etlverify.toml`.
+///
+/// ```toml
+/// # Findings of these rules, or families of rules, are errors.
+/// deny = ["rundown"]
+/// # Findings of these are left out.
+/// allow = ["file.sequence-gap"]
+/// # Minimum share of addresses that resolve, in percent: of all, in each process, of samples.
+/// min-coverage = 99.5
+/// min-process-coverage = 95.0
+/// min-sample-coverage = 99.0
+/// # Minimum share of addresses in managed code whose method has a name, and of addresses in images
+/// # whose image has a PDB identity.
+/// min-named-methods = 100.0
+/// min-pdb-identity = 90.0
+/// # What sessions are enabled with: providers, or command lines of xperf, logman or tracelog.
+/// enable = ["xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1CCBD:5 -f clr1.etl"]
+///
+/// # Severities: error, warning, note, or off.
+/// [severity]
+/// "rundown.process-exited" = "error"
+/// activity = "off"
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Config {
+    /// Severities, rules to ignore, and gates.
+    pub policy: Policy,
+    /// What sessions are enabled with.
+    pub enabled: Vec<Enabled>,
+}
 
-/// What a file may hold.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Written {
+struct File {
     #[serde(default)]
     deny: Vec<String>,
     #[serde(default)]
@@ -45,47 +50,48 @@ struct Written {
     min_coverage: Option<f64>,
     min_process_coverage: Option<f64>,
     min_sample_coverage: Option<f64>,
-    min_named: Option<f64>,
-    min_identified: Option<f64>,
+    min_named_methods: Option<f64>,
+    min_pdb_identity: Option<f64>,
     #[serde(default)]
     enable: Vec<String>,
     #[serde(default)]
-    severity: BTreeMap<String, Weight>,
+    severity: BTreeMap<String, SeverityOverride>,
 }
 
-/// Reads the text of a configuration file.
-///
-/// # Errors
-/// What is wrong with it: no TOML (with line and column), keys that are not known, names that are no
-/// rule's and no family's, values out of range.
-pub fn parse(text: &str) -> Result<Settings, String> {
-    let written: Written = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
-    let gates = Gates {
-        coverage: written.min_coverage,
-        process_coverage: written.min_process_coverage,
-        sample_coverage: written.min_sample_coverage,
-        named: written.min_named,
-        identified: written.min_identified,
-    };
-    for (name, least) in gates.named_ones() {
-        if let Some(least) = least.filter(|least| !(0.0..=100.0).contains(least)) {
-            return Err(format!("{name} is {least}, expected 0 to 100"));
+impl Config {
+    /// The name of the file.
+    pub const FILE_NAME: &'static str = "etlverify.toml";
+
+    /// Reads the text of a configuration file.
+    ///
+    /// # Errors
+    /// When the text is no TOML, or has unknown keys, unknown rules, or values out of range.
+    pub fn parse(text: &str) -> Result<Self> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| Error::Config(error.to_string().trim_end().to_owned()))?;
+        let gates = Gates {
+            coverage: file.min_coverage,
+            process_coverage: file.min_process_coverage,
+            sample_coverage: file.min_sample_coverage,
+            named_methods: file.min_named_methods,
+            pdb_identity: file.min_pdb_identity,
+        };
+        for (key, value) in gates.by_key() {
+            if let Some(value) = value.filter(|value| !(0.0..=100.0).contains(value)) {
+                return Err(Error::Percentage { key, value });
+            }
         }
+        let severities = file.severity.into_iter().collect();
+        let policy = Policy { deny: file.deny, allow: file.allow, gates, severities };
+        if let Some(unknown) = policy.unknown() {
+            return Err(Error::UnknownRule(unknown.to_owned()));
+        }
+        let mut enabled = Vec::new();
+        for text in &file.enable {
+            enabled.extend(Enabled::parse(text)?);
+        }
+        Ok(Config { policy, enabled })
     }
-    let policy = Policy {
-        deny: written.deny,
-        allow: written.allow,
-        gates,
-        weights: written.severity.into_iter().collect(),
-    };
-    if let Some(unknown) = policy.unknown() {
-        return Err(format!("{unknown:?} is no rule and no family of rules"));
-    }
-    let mut enabled = Vec::new();
-    for text in &written.enable {
-        enabled.extend(Enabled::parse(text).map_err(|e| format!("enable = {text:?}: {e}"))?);
-    }
-    Ok(Settings { policy, enabled, ..Settings::default() })
 }
 
 #[cfg(test)]
@@ -93,41 +99,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_everything() {
-        let settings = parse(
+    fn parse_reads_every_key() {
+        let config = Config::parse(
             r#"
             deny = ["rundown"]
             allow = ["file.sequence-gap"]
             min-coverage = 99.5
-            enable = ["runtime:0x1CCBD:5", "xperf -start r -on rundown:0x138:5 -f clr2.etl"]
+            enable = ["runtime:0x1CCBD:5", "xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x138:5 -f r.etl"]
             [severity]
-            "rundown.process-exited" = "error"
             activity = "off"
             "#,
         );
-        // `rundown` is a short name of this tool and not of xperf.
-        assert!(settings.unwrap_err().contains("rundown"));
-        let settings =
-            parse("deny = [\"rundown\"]\nmin-coverage = 99.5\n[severity]\nactivity = \"off\"");
-        let policy = settings.unwrap().policy;
-        assert_eq!(policy.deny, ["rundown"]);
-        assert_eq!(policy.gates, Gates { coverage: Some(99.5), ..Gates::default() });
-        assert_eq!(policy.weights, [("activity".to_owned(), Weight::Off)]);
-        assert_eq!(parse("").unwrap(), Settings::default());
+        let config = config.unwrap();
+        assert_eq!(config.policy.deny, ["rundown"]);
+        assert_eq!(config.policy.gates, Gates { coverage: Some(99.5), ..Gates::default() });
+        let severities = [("activity".to_owned(), SeverityOverride::Off)];
+        assert_eq!(config.policy.severities, severities);
+        assert_eq!(config.enabled.len(), 2);
+        assert_eq!(Config::parse("").unwrap(), Config::default());
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn parse_names_what_is_wrong() {
         for (text, part) in [
             ("deny = [\"nothing\"]", "nothing"),
             ("denied = []", "denied"),
             ("min-coverage = 101.0", "0 to 100"),
-            ("min-identified = -1.0", "min-identified"),
-            ("enable = [\"nobody:1:1\"]", "nobody"),
+            ("min-pdb-identity = -1.0", "min-pdb-identity"),
+            ("enable = [\"unknown:1:1\"]", "unknown"),
+            // `rundown` is a short name of this tool, not of xperf.
+            ("enable = [\"xperf -start r -on rundown:0x138:5 -f clr2.etl\"]", "rundown"),
             ("[severity]\nfile = \"fatal\"", "fatal"),
             ("deny = [", "line 1"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = Config::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

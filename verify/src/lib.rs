@@ -1,49 +1,54 @@
-//! Is a trace what its maker needed?
+//! Checks whether a Windows event trace (`.etl`) is complete.
 //!
-//! [`verify`] reads a trace once, in time order, into the model of its machine (`etl-analysis`), has rules judge it, and gives
-//! a [`Report`] with a verdict, a coverage table and findings. The report renders as text for
-//! people ([`Report::text`]) and as JSON for machines ([`Report::json`]). [`verify_with`] takes
-//! [`Settings`]: a policy for the findings, and what the sessions were enabled with.
-//! [`verify_together`] judges several files as one recording: the runtime session's and the
-//! rundown's, say, that have not been merged.
+//! [`Verifier`] reads a trace once, in time order, into a model of its machine (`etl-analysis`), applies the
+//! [`RULES`] to it and returns a [`Report`]: a [`Verdict`], what the addresses of stacks and samples resolve
+//! to, and findings with causes and remedies. A report renders as text, JSON, SARIF, JUnit XML, GitHub
+//! annotations and HTML ([`Format`]).
 //!
-//! [`config`] reads the file in which a user keeps settings; [`snapshot`] renders traces for snapshot tests
-//! of decoders.
+//! A [`Policy`] sets severities and minimum shares; [`Config`] reads it from a file. [`Enabled`] states what
+//! sessions were enabled with, which lets the rules find filtered events; [`Truth`] reads it for simulated
+//! traces.
 //!
 //! Memory grows with what is alive in the traced machine (processes, modules, methods, distinct
-//! addresses that are not resolved yet), not with the events of the trace.
-//!
-//! # Examples
-//! Programs in `examples/`, each of which runs as it is: `judge` prints a report and looks at its findings, `snapshot` renders a trace
-//! for a snapshot test, `pace` measures.
+//! unresolved addresses), not with the number of events.
 //!
 //! # Features
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
 #![forbid(unsafe_code)]
 
+mod cause;
 mod checks;
-pub mod config;
+mod config;
+mod error;
 mod facts;
-mod place;
+mod finding;
+mod locate;
+mod loss;
 mod policy;
-mod reading;
 mod report;
 mod rules;
 pub mod snapshot;
 mod truth;
+mod verifier;
+mod wrap;
 
-pub use checks::enablement::{Enabled, Knowledge};
-pub use policy::{Gates, Policy, Weight};
-pub use reading::{Settings, verify, verify_together, verify_with};
+pub use cause::UnresolvedCause;
+pub use checks::enablement::Enabled;
+pub use config::Config;
+pub use error::{Error, Result};
+pub use finding::{Finding, Outcome, Severity};
+pub use loss::LossKind;
+pub use policy::{Gates, Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    Answer, BracketReport, CauseReport, ClrReport, Counts, Coverage, CoverageTable, EnabledReport,
-    Finding, LossReport, Offender, ProcessReport, Report, RuleReport, SCHEMA_VERSION,
-    SessionReport, Severity, Verdict, html, junit, sarif, summary, summary_in_colour,
+    CauseReport, ClrReport, Counts, Coverage, CoverageTable, EnabledReport, Format, LossReport,
+    ProcessReport, Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport,
+    UnresolvedAddress, Verdict, render,
 };
-pub use rules::catalogue::{RULES, Rule, page as rules_page};
+pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;
+pub use verifier::Verifier;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

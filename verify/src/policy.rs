@@ -1,171 +1,122 @@
-//! What a user makes of the rules: which to be strict about, which to leave out, what share of
-//! addresses has to resolve.
+//! What a user makes of the rules: severities, rules to ignore, shares of addresses that must resolve.
 
 use serde::Deserialize;
 
-use crate::facts::{Facts, Origin, Tallies, Tally};
-use crate::report::{Finding, Severity};
-use crate::rules::catalogue::{Rule, SYMBOLS_COVERAGE};
+use crate::finding::{Finding, Severity};
+use crate::rules::{RULES, Rule};
 
-/// How findings are weighed.
+/// How severe findings are, and which are left out.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Policy {
     /// Rules, or families of rules, whose findings are errors.
     pub deny: Vec<String>,
-    /// Rules, or families of rules, whose findings are left out.
+    /// Rules, or families of rules, whose findings are left out. What is denied as well is an error.
     pub allow: Vec<String>,
-    /// Least shares of addresses.
+    /// Shares of addresses that must be reached.
     pub gates: Gates,
-    /// Other weights of rules, or families of rules. A rule's goes before its family's, what is denied
-    /// or allowed before both.
-    pub weights: Vec<(String, Weight)>,
+    /// Severities of rules, or of families of rules. A rule's precedes its family's; `deny` and
+    /// `allow` precede both.
+    pub severities: Vec<(String, SeverityOverride)>,
 }
 
-/// Least shares in percent; what is not given is not asked for. Of no addresses at all any share is met.
+/// Minimum shares in percent; `None` requires nothing. A trace without addresses reaches any share.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Gates {
     /// Of all addresses those that resolve.
     pub coverage: Option<f64>,
     /// The same in each process.
     pub process_coverage: Option<f64>,
-    /// Of the sampled addresses those that resolve: what counts is where time was spent.
+    /// Of the sampled addresses those that resolve: this weighs addresses by the time spent there.
     pub sample_coverage: Option<f64>,
-    /// Of the addresses in managed code those whose method an event names.
-    pub named: Option<f64>,
-    /// Of the addresses in images those whose image the trace gives the PDB identity of.
-    pub identified: Option<f64>,
+    /// Of the addresses in managed code those whose method has a name.
+    pub named_methods: Option<f64>,
+    /// Of the addresses in images those whose image has a PDB identity.
+    pub pdb_identity: Option<f64>,
 }
 
 impl Gates {
-    /// The gates by name, as the command line and the configuration file call them.
-    #[must_use]
-    pub fn named_ones(&self) -> [(&'static str, Option<f64>); 5] {
+    /// The gates with their keys in the configuration file.
+    pub(crate) fn by_key(&self) -> [(&'static str, Option<f64>); 5] {
         [
             ("min-coverage", self.coverage),
             ("min-process-coverage", self.process_coverage),
             ("min-sample-coverage", self.sample_coverage),
-            ("min-named", self.named),
-            ("min-identified", self.identified),
+            ("min-named-methods", self.named_methods),
+            ("min-pdb-identity", self.pdb_identity),
         ]
     }
 
-    /// These gates, and those of others where nothing is asked for here.
+    /// These gates, and those of `other` where these require nothing.
     #[must_use]
     pub fn or(self, other: Gates) -> Gates {
         Gates {
             coverage: self.coverage.or(other.coverage),
             process_coverage: self.process_coverage.or(other.process_coverage),
             sample_coverage: self.sample_coverage.or(other.sample_coverage),
-            named: self.named.or(other.named),
-            identified: self.identified.or(other.identified),
+            named_methods: self.named_methods.or(other.named_methods),
+            pdb_identity: self.pdb_identity.or(other.pdb_identity),
         }
-    }
-
-    /// What does not pass.
-    fn judge(&self, facts: &Facts) -> Vec<Finding> {
-        let sum = |tallies: Tallies| {
-            let mut sum = Tally::default();
-            tallies.into_iter().for_each(|tally| sum += tally);
-            sum
-        };
-        let tallies = facts.tallies();
-        let all = sum(tallies);
-        let sampled = tallies.get(Origin::Sample as usize).copied().unwrap_or_default();
-        let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
-        let mut findings = Vec::new();
-        let ask = |least: Option<f64>, (part, whole): (u64, u64), what: &str| {
-            let least = least?;
-            let share = if whole == 0 { 100.0 } else { part as f64 / whole as f64 * 100.0 };
-            (share < least).then(|| {
-                // Rounded down: what falls short must not look as if it did not.
-                let shown = (share * 1000.0).floor() / 1000.0;
-                let message =
-                    format!("{part} of {whole} {what} ({shown:.3} %), {least} % were asked for");
-                Finding::new(&SYMBOLS_COVERAGE, message)
-            })
-        };
-        findings.extend(ask(self.coverage, resolved(all), "addresses resolve"));
-        findings.extend(ask(self.sample_coverage, resolved(sampled), "samples resolve"));
-        let named = (all.named, all.managed);
-        findings.extend(ask(self.named, named, "addresses in managed code have a method's name"));
-        let identified = (all.identified, all.image);
-        let what = "addresses in images have the identity of a PDB";
-        findings.extend(ask(self.identified, identified, what));
-        for process in &facts.processes {
-            let own = resolved(sum(process.tallies));
-            let finding = ask(self.process_coverage, own, "addresses of the process resolve");
-            findings.extend(finding.map(|f| f.of(facts, process, None)));
-        }
-        findings
     }
 }
 
-/// A weight that a user gives to findings.
+/// A severity that a user sets for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
-    /// They are errors.
+pub enum SeverityOverride {
+    /// Findings are errors.
     Error,
-    /// They are warnings.
+    /// Findings are warnings.
     Warning,
-    /// They are notes.
+    /// Findings are notes.
     Note,
-    /// They are left out.
+    /// Findings are left out.
     Off,
 }
 
 impl Policy {
-    /// The first name of the policy that is neither a rule's nor a family's.
+    /// The first name of the policy that is neither a rule nor a family of rules.
     #[must_use]
     pub fn unknown(&self) -> Option<&str> {
-        let known = |name: &&String| {
-            crate::RULES
-                .iter()
-                .any(|rule| rule.id == name.as_str() || rule.family() == name.as_str())
-        };
-        let weighed = self.weights.iter().map(|(name, _)| name);
-        self.deny
-            .iter()
-            .chain(&self.allow)
-            .chain(weighed)
-            .find(|name| !known(name))
-            .map(String::as_str)
+        let known = |name: &str| RULES.iter().any(|r| r.id == name || r.family() == name);
+        let severities = self.severities.iter().map(|(name, _)| name);
+        let names = self.deny.iter().chain(&self.allow).chain(severities);
+        names.map(String::as_str).find(|name| !known(name))
     }
 
+    /// Whether a list names a rule or its family.
     fn names(list: &[String], id: &str) -> bool {
         let family = Rule::find(id).map_or("", Rule::family);
         list.iter().any(|name| name == id || name == family)
     }
 
-    /// The weight of a rule: its own, or its family's.
-    fn weight(&self, id: &str) -> Option<Weight> {
+    /// The severity that is set for a rule or else for its family.
+    fn severity(&self, id: &str) -> Option<SeverityOverride> {
         let of = |wanted: &str| {
-            self.weights.iter().find(|(name, _)| name == wanted).map(|(_, weight)| *weight)
+            self.severities.iter().find(|(name, _)| name == wanted).map(|(_, severity)| *severity)
         };
         of(id).or_else(|| of(Rule::find(id)?.family()))
     }
 
-    /// Weighs the findings, and counts those that are left out. A rule that is both denied and allowed is denied.
-    pub(crate) fn weigh(&self, facts: &Facts, mut findings: Vec<Finding>) -> (Vec<Finding>, u64) {
-        findings.extend(self.gates.judge(facts));
+    /// Sets the severities of findings; removes and counts those that are left out.
+    pub(crate) fn apply(&self, findings: &mut Vec<Finding>) -> u64 {
         let before = findings.len();
-        let off = |f: &Finding| {
-            Self::names(&self.allow, f.rule) || self.weight(f.rule) == Some(Weight::Off)
-        };
-        findings.retain(|f| Self::names(&self.deny, f.rule) || !off(f));
-        let left_out = (before - findings.len()) as u64;
-        for finding in &mut findings {
+        findings.retain_mut(|finding| {
+            let severity = self.severity(finding.rule);
             if Self::names(&self.deny, finding.rule) {
                 finding.severity = Severity::Error;
-                continue;
+                return true;
             }
-            finding.severity = match self.weight(finding.rule) {
-                Some(Weight::Error) => Severity::Error,
-                Some(Weight::Warning) => Severity::Warning,
-                Some(Weight::Note) => Severity::Note,
-                Some(Weight::Off) | None => finding.severity,
-            };
-        }
-        (findings, left_out)
+            match severity {
+                Some(SeverityOverride::Error) => finding.severity = Severity::Error,
+                Some(SeverityOverride::Warning) => finding.severity = Severity::Warning,
+                Some(SeverityOverride::Note) => finding.severity = Severity::Note,
+                Some(SeverityOverride::Off) => return false,
+                None => {}
+            }
+            !Self::names(&self.allow, finding.rule)
+        });
+        (before - findings.len()) as u64
     }
 }

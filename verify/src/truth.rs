@@ -1,5 +1,4 @@
-//! What a scenario's truth says of its sessions: the `truth.jsonl` that `etlkit synth` writes beside the
-//! traces tells what each session enabled, when, and which files it wrote.
+//! What the sessions of a simulated trace enabled, from the `truth.jsonl` of `etlkit synth`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -7,7 +6,8 @@ use std::io::BufRead;
 use etl_control::enable::{Enablement, IdFilter};
 use serde::Deserialize;
 
-use crate::facts::enable::{Enabled, Knowledge};
+use crate::checks::enablement::{Enabled, Knowledge};
+use crate::{Error, Result};
 
 /// What sessions enabled, by the files that they wrote.
 #[derive(Clone, Debug, Default)]
@@ -15,13 +15,13 @@ pub struct Truth {
     enabled: Vec<Enabled>,
     /// Sessions by file.
     sessions: BTreeMap<String, Vec<String>>,
-    /// Files that became another one.
+    /// Merged files with the files that they were merged from.
     merges: BTreeMap<String, Vec<String>>,
 }
 
-/// A line, as far as it matters here.
+/// A line; other kinds of lines are ignored.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "camelCase")]
+#[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "snake_case")]
 enum Line {
     Enable {
         session: String,
@@ -30,10 +30,10 @@ enum Line {
         level: u8,
         any: String,
         all: String,
-        #[serde(default, rename = "ignoreKeyword0")]
+        #[serde(default, alias = "ignoreKeyword0")]
         ignore_keyword_0: bool,
         ids: Option<Vec<u16>>,
-        #[serde(rename = "notIds")]
+        #[serde(alias = "notIds")]
         not_ids: Option<Vec<u16>>,
         #[serde(default)]
         processes: Vec<u32>,
@@ -53,26 +53,26 @@ enum Line {
 }
 
 impl Truth {
-    /// Reads the lines; those of events and of what is there at the end are passed over.
+    /// Reads the lines of a `truth.jsonl`.
     ///
     /// # Errors
-    /// The number of a line that is not as it should be, and why; what the medium reports.
-    pub fn read(lines: impl BufRead) -> Result<Self, String> {
+    /// When a line cannot be read, with its number.
+    pub fn read(lines: impl BufRead) -> Result<Self> {
         let mut truth = Truth::default();
-        for (number, line) in lines.lines().enumerate() {
-            let wrong = |what: String| format!("line {}: {what}", number.saturating_add(1));
-            let line = line.map_err(|e| wrong(e.to_string()))?;
+        for (index, line) in lines.lines().enumerate() {
+            let error = |reason| Error::Truth { line: index.saturating_add(1), reason };
+            let line = line.map_err(|e| error(e.to_string()))?;
             // Most lines are events, and they are long.
             if line.trim().is_empty() || line.starts_with("{\"kind\":\"event\"") {
                 continue;
             }
-            let line = serde_json::from_str(&line).map_err(|e| wrong(e.to_string()))?;
-            truth.line(line).map_err(wrong)?;
+            let line = serde_json::from_str(&line).map_err(|e| error(e.to_string()))?;
+            truth.add(line).map_err(error)?;
         }
         Ok(truth)
     }
 
-    fn line(&mut self, line: Line) -> Result<(), String> {
+    fn add(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Enable {
                 session,
@@ -87,7 +87,8 @@ impl Truth {
                 processes,
                 executables,
             } => {
-                let guid = provider.parse().map_err(|_| format!("{provider:?} is no GUID"))?;
+                let provider =
+                    provider.parse().map_err(|_| format!("{provider:?} is not a GUID"))?;
                 let mut with = Enablement::new(level, mask(&any)?);
                 with.all = mask(&all)?;
                 with.ignore_keyword_0 = ignore_keyword_0;
@@ -97,10 +98,10 @@ impl Truth {
                     with.ids = IdFilter::Out(ids);
                 }
                 self.enabled.push(Enabled {
-                    provider: guid,
+                    provider,
                     limited: with.ids != IdFilter::Any || !processes.is_empty() || executables,
                     with: Some(with),
-                    knowledge: Knowledge::Told,
+                    knowledge: Knowledge::Declared,
                     at: None,
                     since: Some(time),
                     session: Some(session),
@@ -117,8 +118,8 @@ impl Truth {
         Ok(())
     }
 
-    /// What the sessions enabled that wrote a file, or one of those that it was merged of; nothing for a
-    /// file that the truth does not know.
+    /// What the sessions of a file enabled, those of the files that it was merged from included;
+    /// `None` for an unknown file.
     #[must_use]
     pub fn of(&self, file: &str) -> Option<Vec<Enabled>> {
         let mut sessions: BTreeSet<&str> = BTreeSet::new();
@@ -139,7 +140,7 @@ impl Truth {
         Some(self.enabled.iter().filter(own).cloned().collect())
     }
 
-    /// The files that it knows.
+    /// The files of the simulation.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.sessions.keys().chain(self.merges.keys()).map(String::as_str)
     }
@@ -147,7 +148,7 @@ impl Truth {
 
 fn mask(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is no mask"))
+    u64::from_str_radix(digits, 16).map_err(|_| format!("{text:?} is not a mask"))
 }
 
 #[cfg(test)]
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     const LINES: &str = r#"{"kind":"enable","session":"clr","at":5,"time":130000000000000000,"provider":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":5,"any":"0x98","all":"0x0"}
-{"kind":"enable","session":"other","at":5,"time":130000000000000000,"provider":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":4,"any":"0x8","all":"0x0","notIds":[1,2],"processes":[7]}
+{"kind":"enable","session":"other","at":5,"time":130000000000000000,"provider":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":4,"any":"0x8","all":"0x0","not_ids":[1,2],"processes":[7]}
 {"kind":"event","whatever":
 {"kind":"buffer","session":"clr"}
 {"kind":"session","name":"clr","file":"clr.etl","started":5}
@@ -164,7 +165,7 @@ mod tests {
 "#;
 
     #[test]
-    fn sessions_are_found_by_their_files() {
+    fn of_finds_the_sessions_of_a_file() {
         let truth = Truth::read(LINES.as_bytes()).unwrap();
         let [clr] = &truth.of("clr.etl").unwrap()[..] else { panic!("one session") };
         assert_eq!(clr.with, Some(Enablement::new(5, 0x98)));
@@ -172,17 +173,17 @@ mod tests {
         let [other] = &truth.of("other.etl").unwrap()[..] else { panic!("one session") };
         assert!(other.limited);
         assert_eq!(truth.of("all.etl").unwrap().len(), 2);
-        assert_eq!(truth.of("strange.etl"), None);
+        assert_eq!(truth.of("unknown.etl"), None);
     }
 
     #[test]
-    fn what_is_no_truth_is_named() {
+    fn read_names_the_line_that_is_wrong() {
         for (text, part) in [
             ("no json", "line 1"),
             ("\n{\"kind\":\"enable\"}", "line 2"),
-            (&LINES.replace("0x98", "all"), "no mask"),
+            (&LINES.replace("0x98", "all"), "not a mask"),
         ] {
-            let error = Truth::read(text.as_bytes()).unwrap_err();
+            let error = Truth::read(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use etl_format::read::{Options, Source, Trace};
-use etl_verify::{Enabled, Gates, Report, Rule, Settings, Truth, Verdict};
+use etl_schema::tables::TableSet;
+use etl_verify::{Config, Enabled, Error, Gates, Report, Rule, Truth, Verdict, Verifier};
 
 use crate::Outcome;
 use crate::commands::spec::EventTables;
@@ -225,25 +226,24 @@ fn outcome(reports: &[Report]) -> Outcome {
 
 /// The reports in a format. `several`: whether several files were named, so that JSON is a list.
 fn render(format: Format, reports: &[Report], several: bool, color: bool) -> String {
-    let each = |f: fn(&Report) -> String| reports.iter().map(f).collect::<Vec<_>>();
-    match (format, reports) {
-        (Format::Json, [report]) if !several => escape_json(&report.json()),
-        (Format::Json, reports) => output::json(reports),
-        (Format::Text, reports) => {
-            let text = if color { Report::text_in_colour } else { Report::text };
-            let summary = if color { etl_verify::summary_in_colour } else { etl_verify::summary };
-            let first = several.then(|| summary(reports));
-            first.into_iter().chain(each(text)).collect::<Vec<_>>().join("\n")
-        }
-        (Format::Sarif, reports) => escape_json(&etl_verify::sarif(reports)),
-        (Format::Junit, reports) => etl_verify::junit(reports),
-        (Format::Html, reports) => etl_verify::html(reports),
-        (Format::Github, _) => each(Report::github).concat(),
+    use etl_verify::Format as To;
+    let format = match format {
+        Format::Text if color => To::ColorText,
+        Format::Text => To::Text,
+        Format::Json => To::Json,
+        Format::Sarif => To::Sarif,
+        Format::Junit => To::Junit,
+        Format::Github => To::Github,
+        Format::Html => To::Html,
+    };
+    let text = match reports {
+        [report] if !several => report.render(format),
+        reports => etl_verify::render(reports, format),
+    };
+    match format {
+        To::Json | To::Sarif => escape_controls(&text, Style::Json).into_owned(),
+        _ => text,
     }
-}
-
-fn escape_json(text: &str) -> String {
-    escape_controls(text, Style::Json).into_owned()
 }
 
 /// The description of a rule, or the list of a family of rules.
@@ -295,6 +295,24 @@ fn is_trace(path: &Path) -> bool {
     name.ends_with(".etl")
 }
 
+/// What the configuration file and the command line choose.
+#[derive(Clone, Default)]
+struct Settings {
+    config: Config,
+    threads: usize,
+    tables: TableSet,
+}
+
+impl Settings {
+    fn verifier(&self) -> Verifier<'static> {
+        Verifier::new()
+            .policy(self.config.policy.clone())
+            .enabled(self.config.enabled.iter().cloned())
+            .threads(self.threads)
+            .tables(self.tables)
+    }
+}
+
 /// The settings of the configuration file, overridden by the command line.
 fn settings(args: &Args) -> Result<Settings, Failure> {
     let file = match &args.config {
@@ -302,41 +320,39 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         None if args.no_config => None,
         None => find_config(),
     };
-    let mut settings = match file {
+    let mut config = match file {
         Some(file) => read_config(&file)?,
-        None => Settings::default(),
+        None => Config::default(),
     };
-    settings.profile = args.event_tables.into();
-    settings.threads = args
+    let threads = args
         .threads
         .map_or_else(|| (processors() / usize::from(args.jobs)).min(MAX_USEFUL), usize::from);
-    let policy = &mut settings.policy;
+    let policy = &mut config.policy;
     // --allow overrides the configuration file.
     policy.deny.retain(|name| !args.allow.contains(name));
     policy.deny.extend(args.deny.iter().cloned());
     policy.allow.extend(args.allow.iter().cloned());
-    let gates = Gates {
-        coverage: args.min_coverage,
-        process_coverage: args.min_process_coverage,
-        sample_coverage: args.min_sample_coverage,
-        named: args.min_named_methods,
-        identified: args.min_pdb_identity,
-    };
+    let mut gates = Gates::default();
+    gates.coverage = args.min_coverage;
+    gates.process_coverage = args.min_process_coverage;
+    gates.sample_coverage = args.min_sample_coverage;
+    gates.named_methods = args.min_named_methods;
+    gates.pdb_identity = args.min_pdb_identity;
     policy.gates = gates.or(policy.gates);
     if let Some(unknown) = policy.unknown() {
         return Err(no_rule(unknown));
     }
     for text in &args.enable {
-        settings.enabled.extend(enabled(text)?);
+        config.enabled.extend(enabled(text)?);
     }
-    Ok(settings)
+    Ok(Settings { config, threads, tables: args.event_tables.into() })
 }
 
 fn read_truth(file: &Path) -> Result<Truth, Failure> {
     const HINT: &str = "--truth takes the truth.jsonl that `etlkit synth` writes";
     let opened = input::open_file(file).map_err(|failure| failure.hint(HINT))?;
     Truth::read(std::io::BufReader::new(opened))
-        .map_err(|e| Failure::new(input::display(file), e).hint(HINT))
+        .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
 }
 
 /// The settings for files, with what their sessions enabled according to the truth.
@@ -354,7 +370,7 @@ fn with_truth(
             return Err(Failure::new(input::display(file), "is not described by the truth file")
                 .hint(format!("it describes {}", known.join(", "))));
         };
-        settings.enabled.extend(enabled);
+        settings.config.enabled.extend(enabled);
     }
     Ok(settings)
 }
@@ -363,7 +379,7 @@ fn with_truth(
 fn find_config() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     for directory in here.ancestors() {
-        let file = directory.join(etl_verify::config::FILE_NAME);
+        let file = directory.join(Config::FILE_NAME);
         if file.is_file() {
             return Some(file);
         }
@@ -374,16 +390,19 @@ fn find_config() -> Option<PathBuf> {
     None
 }
 
-fn read_config(file: &Path) -> Result<Settings, Failure> {
-    let failure = |e: String| Failure::new(input::display(file), e);
+fn read_config(file: &Path) -> Result<Config, Failure> {
     let hint = "docs/etlverify-toml.md describes the file; --no-config ignores it";
     let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
-    etl_verify::config::parse(&text).map_err(|e| failure(e).hint(hint))
+    Config::parse(&text).map_err(|e| Failure::new(input::display(file), e.to_string()).hint(hint))
 }
 
 fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {
     Enabled::parse(text).map_err(|e| {
-        Failure::new(text, e)
+        let reason = match e {
+            Error::Enable { reason, .. } => reason,
+            e => e.to_string(),
+        };
+        Failure::new(text, reason)
             .hint("an example: --enable Microsoft-Windows-DotNETRuntimeRundown:0x138:5")
     })
 }
@@ -434,13 +453,13 @@ fn verify_one(
         fn with<S: Source>(self, mut source: S) -> Self::Output {
             // The decompressed size is not known yet; the stored size is an estimate.
             let mut progress = (!self.2).then(|| Progress::new(source.size().unwrap_or(0), false));
-            let watch = |r: &etl_format::read::Record<'_>| {
+            let on_progress = |bytes| {
                 if let Some(progress) = &mut progress {
-                    progress.pass(r.bytes().len());
+                    progress.add(bytes);
                 }
             };
-            let report = etl_verify::verify_with(&mut source, &self.0, self.1, watch)
-                .map_err(|e| input::not_a_trace(&self.0, &e, &input::head(&mut source)))?;
+            let report = self.1.verifier().on_progress(on_progress).verify(&mut source, &self.0);
+            let report = report.map_err(|e| not_a_trace(&self.0, e, &input::head(&mut source)))?;
             if report.records == 0
                 && let Ok(mut trace) = Trace::open(&mut source, &Options::salvage())
             {
@@ -475,13 +494,20 @@ fn verify_together(
     for (input, name) in inputs.iter_mut().zip(&names) {
         missing_header::is_missing(name, input.any())?;
     }
-    let sources: Vec<_> =
-        inputs.iter_mut().map(Input::any).zip(names.iter().map(String::as_str)).collect();
+    let sources: Vec<_> = inputs.iter_mut().map(Input::any).zip(names.iter().cloned()).collect();
     let all = sources.iter().filter_map(|(source, _)| source.size()).sum();
     let mut progress = Progress::new(all, false);
-    let watch = |r: &etl_format::read::Record<'_>| progress.pass(r.bytes().len());
-    etl_verify::verify_together(sources, settings, watch).map_err(|(at, e)| {
-        let name = names.get(at).map_or("", String::as_str);
-        input::not_a_trace(name, &e, heads.get(at).map_or(&[], Vec::as_slice))
+    let mut verifier = settings.verifier().on_progress(|bytes| progress.add(bytes));
+    verifier.verify_together(sources).map_err(|e| {
+        let file = if let Error::Trace(e) = &e { e.file() } else { 0 };
+        let name = names.get(file).map_or("", String::as_str);
+        not_a_trace(name, e, heads.get(file).map_or(&[], Vec::as_slice))
     })
+}
+
+fn not_a_trace(name: &str, error: Error, head: &[u8]) -> Failure {
+    match error {
+        Error::Trace(error) => input::not_a_trace(name, &error.into_source(), head),
+        error => Failure::new(name, error.to_string()),
+    }
 }

@@ -42,9 +42,9 @@ fn miette_text(mistake: &etl_synth::scenario::Mistake) -> String {
 }
 
 pub(super) fn config(data: &[u8]) {
-    match etl_verify::config::parse(&text(data)) {
-        Ok(settings) => assert_eq!(settings.policy.unknown(), None),
-        Err(why) => assert!(!why.is_empty()),
+    match etl_verify::Config::parse(&text(data)) {
+        Ok(config) => assert_eq!(config.policy.unknown(), None),
+        Err(why) => assert!(!why.to_string().is_empty()),
     }
 }
 
@@ -55,11 +55,11 @@ pub(super) fn truth(data: &[u8]) {
             let known = truth.files().take(20);
             for name in known.chain(["", "other.etl"]) {
                 if let Some(enabled) = truth.of(name) {
-                    assert!(enabled.iter().all(|e| e.session.is_some()));
+                    assert!(enabled.iter().all(|e| e.session().is_some()));
                 }
             }
         }
-        Err(why) => assert!(why.starts_with("line ")),
+        Err(why) => assert!(why.to_string().starts_with("line ")),
     }
 }
 

@@ -11,6 +11,7 @@ use etl_format::write::{BufferCompressor, File};
 use etl_tools::diff::{Differ, Ignore};
 use etl_tools::scrub::{Action, Category, Mask, Policy, Scrubber};
 use etl_tools::slice::{Slicer, Subject};
+use etl_verify::Format;
 use etl_verify::snapshot::Snapshot;
 
 use super::choice;
@@ -189,17 +190,15 @@ pub(super) fn verify(data: &[u8]) {
     if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {
         return;
     }
-    let report = etl_verify::verify(data, "fuzz.etl").expect("a trace");
+    let report = etl_verify::Verifier::new().verify(data, "fuzz.etl").expect("a trace");
     assert!(!report.text().is_empty());
     let json = serde_json::to_string(&report.json()).expect("a report is JSON");
     assert!(json.len() > 2);
     let together = vec![(data, "a.etl"), (data, "b.etl")];
-    let both = etl_verify::verify_together(together, &Default::default(), |_| {}).expect("traces");
+    let both = etl_verify::Verifier::new().verify_together(together).expect("traces");
     assert!(!both.text().is_empty());
     let reports = [report];
-    for form in
-        [etl_verify::sarif(&reports), etl_verify::junit(&reports), etl_verify::html(&reports)]
-    {
-        assert!(!form.is_empty());
+    for format in [Format::Sarif, Format::Junit, Format::Html] {
+        assert!(!etl_verify::render(&reports, format).is_empty());
     }
 }

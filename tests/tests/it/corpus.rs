@@ -95,12 +95,12 @@ fn what_comes_out_is_what_the_lock_says_at_any_number_of_threads() {
 }
 
 fn judge(name: &str, bytes: &[u8]) -> Report {
-    etl_verify::verify(bytes, name).unwrap_or_else(|e| panic!("{name}: {e}"))
+    etl_verify::Verifier::new().verify(bytes, name).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 /// One line for a file: its verdict, and the rules that it breaks.
 fn verdict(name: &str, bytes: &[u8]) -> String {
-    match etl_verify::verify(bytes, name) {
+    match etl_verify::Verifier::new().verify(bytes, name) {
         Err(e) => format!("{name}: unreadable: {e}"),
         Ok(report) => {
             let word = match report.verdict {

@@ -110,7 +110,7 @@ fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, Vec<Relation>
 
 /// The report, but for where in the file its findings show: a record lies elsewhere when it is written again.
 fn judgement(file: &[u8]) -> String {
-    let report = etl_verify::verify(&mut &file[..], "trace").unwrap().json();
+    let report = etl_verify::Verifier::new().verify(&mut &file[..], "trace").unwrap().json();
     let lines = report.lines().filter(|line| !line.trim_start().starts_with("\"offset\""));
     lines.collect::<Vec<_>>().join("\n")
 }

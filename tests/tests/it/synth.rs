@@ -23,7 +23,7 @@ fn script(name: &str, set: &[(&str, &str)]) -> Scenario {
 }
 
 fn judge(file: &[u8]) -> Report {
-    etl_verify::verify(file, "trace").unwrap()
+    etl_verify::Verifier::new().verify(file, "trace").unwrap()
 }
 
 #[test]

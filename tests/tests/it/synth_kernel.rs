@@ -506,7 +506,7 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
     assert_eq!(told, known);
     // And so does the verifier, who asks for the identities of images that addresses lie in.
     let findings = |name: &str| {
-        let report = etl_verify::verify(files[name].as_slice(), name).unwrap();
+        let report = etl_verify::Verifier::new().verify(files[name].as_slice(), name).unwrap();
         report.findings.iter().map(|f| f.rule.to_string()).collect::<BTreeSet<_>>()
     };
     assert!(findings("plain.etl").contains("merge.no-image-ids"), "{:?}", findings("plain.etl"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Record, Trace};
 use etl_test_support::{needs, trace};
-use etl_verify::{CoverageTable, Settings, Severity, Verdict, verify, verify_with};
+use etl_verify::{CoverageTable, Report, Severity, UnresolvedCause, Verdict, Verifier};
 
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
@@ -35,6 +35,10 @@ impl Ever {
             ranges[at.saturating_sub(8)..at].iter().any(|&(_, end)| address < end)
         })
     }
+}
+
+fn verify(bytes: &[u8], name: &str) -> etl_verify::Result<Report> {
+    Verifier::new().verify(bytes, name)
 }
 
 fn for_each(bytes: &[u8], mut f: impl FnMut(&Record<'_>)) {
@@ -117,14 +121,17 @@ fn the_merged_trace_of_two_dotnet_processes() {
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
     // Threads change nothing.
     for threads in 2..=4 {
-        let settings = Settings { threads, ..Settings::default() };
-        let other = verify_with(bytes.as_slice(), "net.4.5.2.x64.etl", &settings, |_| {}).unwrap();
+        let mut verifier = Verifier::new().threads(threads);
+        let other = verifier.verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
         assert_eq!(other.json(), report.json());
     }
 
     // Addresses: equal to the naive count, and to figures that were computed elsewhere.
     let (stacks, samples) = naively(&bytes);
-    let where_found = |t: CoverageTable| CoverageTable { named: 0, identified: 0, ..t };
+    let where_found = |mut t: CoverageTable| {
+        (t.named, t.identified) = (0, 0);
+        t
+    };
     assert_eq!(where_found(report.coverage.clr_stacks), stacks);
     assert_eq!(where_found(report.coverage.samples), samples);
     // The sessions were verbose, and the trace was merged on its machine.
@@ -139,10 +146,10 @@ fn the_merged_trace_of_two_dotnet_processes() {
     // Two rundowns of the collecting process: first of its modules, then of its methods.
     let perfview = report.processes.iter().find(|p| p.pid == 3988).unwrap();
     assert_eq!(perfview.name, "PerfView.exe");
-    assert_eq!(perfview.brackets.len(), 2);
-    assert!(perfview.brackets.iter().all(|b| b.kind == "end" && b.opened && b.closed));
+    assert_eq!(perfview.rundowns.len(), 2);
+    assert!(perfview.rundowns.iter().all(|r| r.kind == "end"));
     // Enumerated: 16,702 MethodDCEndVerbose, 27 ModuleDCEnd, 27 AssemblyDCEnd, 2 AppDomainDCEnd.
-    let e = perfview.enumerated;
+    let e = perfview.listed;
     assert_eq!((e.methods, e.modules, e.assemblies, e.app_domains), (16_702, 27, 27, 2));
     assert_eq!(perfview.loaded.methods, 2);
     assert_eq!(perfview.clr_instances.iter().map(|c| c.id).collect::<Vec<_>>(), [11]);
@@ -150,7 +157,7 @@ fn the_merged_trace_of_two_dotnet_processes() {
     // The profiled process ended before the rundown: what is known of it are 288 jitted methods.
     let test = report.processes.iter().find(|p| p.pid == 3676).unwrap();
     assert_eq!(test.name, "Test.x64.exe");
-    assert!(test.brackets.is_empty());
+    assert!(test.rundowns.is_empty());
     assert_eq!((test.loaded.methods, test.unloaded.methods, test.methods), (288, 288, 288));
     assert!(
         report.findings.iter().any(|f| f.rule == "rundown.process-exited" && f.pid == Some(3676))
@@ -180,7 +187,7 @@ fn the_merged_trace_of_two_dotnet_processes() {
             });
             let time = etl_format::clock::iso_utc(clock.filetime(r.timestamp()));
             let place = r.location();
-            there |= finding.timestamp.as_ref() == Some(&time)
+            there |= finding.time.as_ref() == Some(&time)
                 && (finding.offset, finding.processor)
                     == (Some(place.buffer_offset), Some(place.processor));
         });
@@ -189,7 +196,7 @@ fn the_merged_trace_of_two_dotnet_processes() {
     }
     // Of notes only the first few are looked for.
     assert!(shown >= 6, "{shown} of {} findings show where", report.findings.len());
-    let worst = &report.offenders[0];
+    let worst = &report.unresolved[0];
     assert_eq!((worst.pid, worst.address.as_str(), worst.count), (3988, "0x187a08e", 208));
 }
 
@@ -201,7 +208,7 @@ fn an_unmerged_rundown_is_complete_in_itself() {
     assert_eq!(report.verdict, Verdict::Sound);
     assert!(report.findings.is_empty());
     let [process] = report.processes.as_slice() else { panic!("one process") };
-    assert_eq!(process.brackets.len(), 2);
+    assert_eq!(process.rundowns.len(), 2);
     assert_eq!((process.methods, process.modules, process.assemblies), (80, 7, 7));
 }
 
@@ -251,20 +258,23 @@ fn every_finding_is_explained_in_the_docs_and_nothing_else_is() {
     assert_eq!(found, explained(&page));
     assert!(page.contains(&format!("finds {} things", found.len())));
     // Figures of the page that the report has as well.
-    let told = |pid, cause: &str| {
+    let counted = |pid, cause| {
         let process = report.processes.iter().find(|p| p.pid == pid).unwrap();
         process.causes.iter().find(|c| c.cause == cause).map_or(0, |c| c.addresses)
     };
-    let outside = "outside of everything the trace tells of";
-    assert!(page.contains(&format!("{} addresses (18 samples", told(3676, outside))));
-    assert!(page.contains(&format!("{} lie between 0x7f95eaff100", told(3676, "no rundown"))));
+    let outside = UnresolvedCause::Unknown;
+    assert!(page.contains(&format!("{} addresses (18 samples", counted(3676, outside))));
+    assert!(page.contains(&format!(
+        "{} lie between 0x7f95eaff100",
+        counted(3676, UnresolvedCause::NoRundown)
+    )));
     // One page of the hardware abstraction layer is all that these processes miss: a sample, and the same
     // address on top of its stack.
     let page_of_hal: u64 =
-        [4, 624, 1188, 1408, 1632, 2876].map(|pid| told(pid, outside)).iter().sum();
+        [4, 624, 1188, 1408, 1632, 2876].map(|pid| counted(pid, outside)).iter().sum();
     assert!(page.contains(&format!("{} samples of these processes", page_of_hal / 2)));
-    assert!(page.contains(&format!("{} samples at as many addresses", told(980, outside) / 2)));
-    let worst = &report.offenders[0];
+    assert!(page.contains(&format!("{} samples at as many addresses", counted(980, outside) / 2)));
+    let worst = &report.unresolved[0];
     assert!(page.contains(&format!("{} times {}", worst.count, worst.address)));
     let c = report.coverage.clr_stacks;
     let thousands = |n: u64| format!("{},{:03}", n / 1000, n % 1000);

@@ -1,12 +1,16 @@
 //! Traces that would make judging them long or large.
 
-use etl_verify::verify;
+use etl_verify::{Format, Report, Verifier, render};
 
 use crate::MIB;
 use crate::common::event::Event;
 use crate::common::records::{event, perfinfo, system};
 use crate::common::{File, Out};
 use crate::counting::peak;
+
+fn verify(bytes: &[u8], name: &str) -> etl_verify::Result<Report> {
+    Verifier::new().verify(bytes, name)
+}
 
 fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
@@ -189,7 +193,7 @@ fn rundowns_of_one_process_without_end() {
     judged(&records, 60);
     let report = verify(trace(&records).as_slice(), "crafted.etl").unwrap();
     let process = report.processes.iter().find(|p| p.pid == 100).unwrap();
-    assert_eq!((process.brackets.len(), process.clr_instances.len()), (4096, 257));
+    assert_eq!((process.rundowns.len(), process.clr_instances.len()), (4096, 257));
     assert!(report.findings.iter().any(|f| f.rule == "rundown.endless"));
 }
 
@@ -300,8 +304,8 @@ fn reports_are_as_long_as_their_trace_allows() {
     let text = || report.text();
     let json = || serde_json::to_string(&report.json()).unwrap();
     let several = std::slice::from_ref(&report);
-    let (html, sarif) = (|| etl_verify::html(several), || etl_verify::sarif(several));
-    let (junit, github) = (|| etl_verify::junit(several), || report.github());
+    let (html, sarif) = (|| render(several, Format::Html), || render(several, Format::Sarif));
+    let (junit, github) = (|| render(several, Format::Junit), || render(several, Format::Github));
     let forms: [(&str, &dyn Fn() -> String); 6] = [
         ("text", &text),
         ("json", &json),

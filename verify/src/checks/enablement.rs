@@ -19,9 +19,9 @@ pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// How an enablement is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Knowledge {
+pub(crate) enum Knowledge {
     /// The user told it: it is all there was for this provider.
-    Told,
+    Declared,
     /// The trace records it; another one may have gone unrecorded.
     Recorded,
     /// It is the smallest that explains what was seen.
@@ -33,7 +33,7 @@ impl Knowledge {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Knowledge::Told => "told",
+            Knowledge::Declared => "declared",
             Knowledge::Recorded => "recorded",
             Knowledge::Inferred => "inferred",
         }
@@ -44,29 +44,46 @@ impl Knowledge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enabled {
     /// The provider.
-    pub provider: Guid,
+    pub(crate) provider: Guid,
     /// Level and masks; `None` where only the fact is recorded.
-    pub with: Option<Enablement>,
+    pub(crate) with: Option<Enablement>,
     /// How it is known.
-    pub knowledge: Knowledge,
+    pub(crate) knowledge: Knowledge,
     /// Since when, as a timestamp of the trace, where it is known.
-    pub at: Option<i64>,
+    pub(crate) at: Option<i64>,
     /// Since when, as FILETIME, where somebody told it: a scenario's truth.
-    pub since: Option<i64>,
+    pub(crate) since: Option<i64>,
     /// Whether it holds for some processes or some ids only: silence proves nothing then.
-    pub limited: bool,
+    pub(crate) limited: bool,
     /// The session, where it is recorded.
-    pub session: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 impl Enabled {
+    /// The provider.
+    #[must_use]
+    pub fn provider(&self) -> Guid {
+        self.provider
+    }
+
+    /// The session that enabled it, where it is known.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
     /// What a user told: `GUID-or-name:mask:level`, mask and level as in the command lines of xperf,
     /// both of which may be left out; several joined by `+`; or a whole command line of `xperf`,
     /// `logman` or `tracelog`. For the CLR's providers `runtime` and `rundown` are enough.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Vec<Self>, String> {
+    pub fn parse(text: &str) -> crate::Result<Vec<Self>> {
+        Self::parse_text(text)
+            .map_err(|reason| crate::Error::Enable { text: text.to_owned(), reason })
+    }
+
+    fn parse_text(text: &str) -> Result<Vec<Self>, String> {
         let first = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
         let tool = first.trim_end_matches(".exe");
         if ["xperf", "logman", "tracelog"].iter().any(|name| tool.ends_with(name)) {
@@ -91,7 +108,7 @@ impl Enabled {
                     format!("the GUID of {:?} is not known: write it instead", spec.provider)
                 })?;
                 let with = Some(spec.enablement(registry)?);
-                let (knowledge, session) = (Knowledge::Told, Some(session.clone()));
+                let (knowledge, session) = (Knowledge::Declared, Some(session.clone()));
                 let (at, since, limited) = (None, None, false);
                 out.push(Enabled { provider, with, knowledge, at, since, limited, session });
             }
@@ -121,7 +138,7 @@ impl Enabled {
             return Err(format!("{rest:?} is one part too many"));
         }
         let with = Some(Enablement::new(level, any));
-        let (knowledge, session) = (Knowledge::Told, None);
+        let (knowledge, session) = (Knowledge::Declared, None);
         Ok(Enabled { provider, with, knowledge, at: None, since: None, limited: false, session })
     }
 }

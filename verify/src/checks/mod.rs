@@ -19,6 +19,7 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::TableSet;
 
 use activity::Activities;
+pub(crate) use activity::Balance;
 use enablement::{Admission, Enabled};
 use kinds::Kinds;
 use missing_stacks::Kind;
@@ -50,11 +51,9 @@ impl Deref for Facts {
 
 impl Facts {
     /// What a pass found.
-    pub fn new(
-        machine: Machine,
-        records: RecordChecks<impl FnMut(&Record<'_>)>,
-        stacks: StackChecks,
-    ) -> Self {
+    pub fn new(machine: Machine, records: RecordChecks<'_>, stacks: StackChecks) -> Self {
+        let mut records = records;
+        records.progress.flush();
         let mut payloads = records.payloads;
         payloads.add(stacks.sizes);
         Facts {
@@ -79,9 +78,35 @@ impl Facts {
     }
 }
 
+/// Reports the bytes that were read, now and then.
+struct Progress<'a> {
+    unreported: u64,
+    report: Option<&'a mut dyn FnMut(u64)>,
+}
+
+impl Progress<'_> {
+    /// Bytes after which the next report is due: calls for each record would cost time.
+    const STEP: u64 = 1 << 20;
+
+    #[inline(always)]
+    fn add(&mut self, record: &Record<'_>) {
+        self.unreported += record.bytes().len() as u64;
+        if self.unreported >= Self::STEP {
+            self.flush();
+        }
+    }
+
+    #[cold]
+    fn flush(&mut self) {
+        let bytes = std::mem::take(&mut self.unreported);
+        if let Some(report) = &mut self.report {
+            report(bytes);
+        }
+    }
+}
+
 /// What needs no state of the machine: kinds of events, enablements, activities, payloads.
-#[derive(Debug)]
-pub(crate) struct RecordChecks<W> {
+pub(crate) struct RecordChecks<'a> {
     kinds: Kinds,
     admission: Admission,
     activities: Activities,
@@ -89,12 +114,17 @@ pub(crate) struct RecordChecks<W> {
     /// As it was before the pass.
     enabled: Admission,
     tables: TableSet,
-    watch: W,
+    progress: Progress<'a>,
 }
 
-impl<W: FnMut(&Record<'_>)> RecordChecks<W> {
-    /// Nothing seen yet. `watch` is shown every record.
-    pub fn new(told: &[Enabled], clock: &etl_format::Clock, tables: TableSet, watch: W) -> Self {
+impl<'a> RecordChecks<'a> {
+    /// Nothing seen yet. `progress` is called with the bytes that were read since the last call.
+    pub fn new(
+        told: &[Enabled],
+        clock: &etl_format::Clock,
+        tables: TableSet,
+        progress: Option<&'a mut dyn FnMut(u64)>,
+    ) -> Self {
         RecordChecks {
             kinds: Kinds::default(),
             admission: Admission::new(told, clock),
@@ -102,15 +132,15 @@ impl<W: FnMut(&Record<'_>)> RecordChecks<W> {
             payloads: Payloads::new(tables),
             enabled: Admission::new(told, clock),
             tables,
-            watch,
+            progress: Progress { unreported: 0, report: progress },
         }
     }
 }
 
-impl<W: FnMut(&Record<'_>)> RecordObserver for RecordChecks<W> {
+impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
-        (self.watch)(record);
+        self.progress.add(record);
         let RecordChecks { kinds, admission, activities, payloads, .. } = self;
         let plain = sizes::is_plain(header);
         activities.event(header, if plain { None } else { related(record) }, time);
@@ -129,7 +159,7 @@ impl<W: FnMut(&Record<'_>)> RecordObserver for RecordChecks<W> {
 
     #[inline]
     fn other(&mut self, record: &Record<'_>, _: i64) {
-        (self.watch)(record);
+        self.progress.add(record);
         if !record.is_kernel() {
             self.payloads.learn(record);
         }

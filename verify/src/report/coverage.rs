@@ -1,12 +1,13 @@
-//! What addresses resolved to, by where they come from.
+//! What addresses resolve to, by where they come from.
 
 use serde::Serialize;
 
 use crate::facts::Tally;
 
-/// What addresses of one origin resolved to.
+/// What addresses of one origin resolve to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CoverageTable {
     /// Stacks; samples count as stacks of one address.
     pub stacks: u64,
@@ -14,11 +15,11 @@ pub struct CoverageTable {
     pub frames: u64,
     /// In a managed method.
     pub managed: u64,
-    /// Of these, in a method that an event names.
+    /// Of these, in a method with a name.
     pub named: u64,
     /// In a native image of the process or the kernel.
     pub image: u64,
-    /// Of these, in an image whose PDB identity the trace gives.
+    /// Of these, in an image with a PDB identity.
     pub identified: u64,
     /// In neither.
     pub unresolved: u64,
@@ -38,15 +39,16 @@ impl From<Tally> for CoverageTable {
     }
 }
 
-/// What addresses resolved to, by origin.
+/// What addresses resolve to, by origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Coverage {
     /// Stacks that the CLR logs after its events (event 82).
     pub clr_stacks: CoverageTable,
     /// Stacks in extended data items.
     pub extended_stacks: CoverageTable,
-    /// Stacks that the kernel logs, those told by key included.
+    /// Stacks that the kernel logs, in place or by key.
     pub kernel_stacks: CoverageTable,
     /// Sampled instruction pointers.
     pub samples: CoverageTable,

@@ -1,7 +1,7 @@
 //! Findings as workflow commands of GitHub Actions.
 
 use super::{Report, Severity};
-use crate::Rule;
+use crate::rules::Rule;
 
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
@@ -12,26 +12,26 @@ pub(super) fn render(report: &Report) -> String {
             Severity::Note => "notice",
         };
         let about = f.pid.map_or(String::new(), |pid| format!("process {pid}: "));
-        let place = f.place(report).map_or(String::new(), |place| format!(" ({place})"));
+        let location = f.location(&report.file).map_or(String::new(), |l| format!(" ({l})"));
         let because = f.because.as_deref().map_or(String::new(), |b| format!(" (undecided: {b})"));
-        let repair =
-            Rule::find(f.rule).map_or(String::new(), |rule| format!("\n{}", rule.repair_lines()));
+        let remedy =
+            Rule::find(f.rule).map_or(String::new(), |rule| format!("\n{}", rule.remedy_lines()));
         out.push_str(&format!(
             "::{command} file={},title={}::{}\n",
             property(&report.file),
             property(f.rule),
-            data(&format!("{about}{}{place}{because}{repair}", f.message))
+            data(&format!("{about}{}{location}{because}{remedy}", f.message))
         ));
     }
     out
 }
 
-/// The text of a command: line breaks would end it.
+/// The text of a command; line breaks would end it.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of a command: commas and colons would end it.
+/// A property of a command; commas and colons would end it.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_ends_its_command() {
+    fn data_and_property_escape_what_ends_a_command() {
         assert_eq!(data("a\n::error::b\r100%"), "a%0A::error::b%0D100%25");
         assert_eq!(property("C:\\a,b"), "C%3A\\a%2Cb");
     }

@@ -1,26 +1,29 @@
-//! The report as one page that needs nothing else: no network, no other file.
+//! The report as one HTML page without external resources.
 //!
-//! Everything from the trace goes through the template's escaping, and through [`printable`] before.
+//! Everything from the trace passes [`printable`] and the template's escaping.
 
 use askama::Template;
 
-use super::text::printable;
-use super::words::{answer, duration, known_by, percent, time_of_day};
-use super::{Coverage, CoverageTable, EnabledReport, Finding, Report, Severity};
+use super::words::{INFERRED, counts, duration, percent, sentence, source, time_of_day};
+use super::{Coverage, CoverageTable, EnabledReport, Report, Severity};
+use crate::finding::{Finding, Outcome};
+use crate::rules::Rule;
+use crate::wrap::printable;
 
-/// Processes that get a lane in the timeline, and a group of bars; the others are counted.
-const LANES: usize = 40;
+/// Processes with a lane in the timeline and a group of bars; the others are counted.
+const MAX_LANES: usize = 40;
 
-/// Processes whose lanes and bars are shown at once; beyond, they are folded, so that the findings are not far away.
-const PROCESSES: usize = 8;
+/// Processes whose lanes and bars are not folded, so that the findings are not far down the page.
+const MAX_UNFOLDED_PROCESSES: usize = 8;
 
-/// Enabled providers that are shown at once; beyond, those that are not the CLR's are folded.
-const UNFOLDED: usize = 8;
+/// Enabled providers that are not folded; if there are more, those other than the CLR's are.
+const MAX_UNFOLDED_PROVIDERS: usize = 8;
 
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Document {
     version: &'static str,
+    inferred: &'static str,
     title: String,
     pages: Vec<Page>,
 }
@@ -29,7 +32,8 @@ struct Document {
 struct Page {
     file: String,
     verdict: &'static str,
-    answer: String,
+    counts: String,
+    sentence: &'static str,
     start: String,
     end: String,
     length: String,
@@ -46,7 +50,7 @@ struct Page {
     /// Groups before those that are folded.
     groups_shown: usize,
     findings: Vec<FindingRow>,
-    offenders: Vec<OffenderRow>,
+    unresolved: Vec<AddressRow>,
     enabled: Vec<EnabledGroup>,
     rules: Vec<RuleRow>,
 }
@@ -93,22 +97,22 @@ struct FindingRow {
     time: String,
     message: String,
     because: String,
-    place: String,
+    location: String,
     statement: &'static str,
     meaning: &'static str,
-    repair: &'static str,
+    remedy: &'static str,
     commands: Vec<String>,
 }
 
-struct OffenderRow {
+struct AddressRow {
     address: String,
     count: u64,
     pid: u32,
     name: String,
-    cause: &'static str,
+    message: &'static str,
 }
 
-/// The CLR's providers, or those that take too much room to be shown at once.
+/// The CLR's providers, or the others if there are too many to show.
 struct EnabledGroup {
     folded: bool,
     rows: Vec<EnabledRow>,
@@ -119,13 +123,13 @@ struct EnabledRow {
     mask: String,
     keywords: String,
     level: String,
-    how: String,
+    source: String,
     remarks: Vec<String>,
 }
 
 struct RuleRow {
     id: &'static str,
-    answer: &'static str,
+    outcome: &'static str,
     statement: &'static str,
 }
 
@@ -133,6 +137,7 @@ pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
     let document = Document {
         version: env!("CARGO_PKG_VERSION"),
+        inferred: INFERRED,
         title: names.join(", "),
         pages: reports.iter().map(page).collect(),
     };
@@ -142,35 +147,35 @@ pub(super) fn render(reports: &[Report]) -> String {
 
 fn page(report: &Report) -> Page {
     let managed = report.processes.iter().filter(|p| p.clr_events > 0).count();
-    let (holds, broken, undecided) = report.answers();
     let lanes = lanes(report);
     Page {
         file: printable(&report.file),
         verdict: report.verdict.name(),
-        answer: answer(report),
+        counts: counts(report),
+        sentence: sentence(report),
         start: report.start_time.clone(),
         end: report.end_time.clone(),
         length: duration(report.duration_us),
         records: report.records,
-        holds,
-        broken,
-        undecided,
+        holds: report.count(Outcome::Holds),
+        broken: report.count(Outcome::Broken),
+        undecided: report.count(Outcome::Undecided),
         left_out: report.findings_left_out,
-        lanes_shown: lanes.len().saturating_sub(managed.min(LANES)) + PROCESSES,
+        lanes_shown: lanes.len().saturating_sub(managed.min(MAX_LANES)) + MAX_UNFOLDED_PROCESSES,
         lanes,
-        lanes_left_out: managed.saturating_sub(LANES),
+        lanes_left_out: managed.saturating_sub(MAX_LANES),
         coverage: groups(report),
-        groups_shown: 1 + PROCESSES,
+        groups_shown: 1 + MAX_UNFOLDED_PROCESSES,
         findings: report.findings.iter().map(|f| finding(report, f)).collect(),
-        offenders: report
-            .offenders
+        unresolved: report
+            .unresolved
             .iter()
-            .map(|o| OffenderRow {
-                address: o.address.clone(),
-                count: o.count,
-                pid: o.pid,
-                name: printable(&o.name),
-                cause: o.cause,
+            .map(|a| AddressRow {
+                address: a.address.clone(),
+                count: a.count,
+                pid: a.pid,
+                name: printable(&a.process),
+                message: a.message,
             })
             .collect(),
         enabled: enabled(report),
@@ -178,27 +183,27 @@ fn page(report: &Report) -> Page {
             .rules
             .iter()
             .filter_map(|r| {
-                let statement = crate::Rule::find(r.id)?.statement;
-                Some(RuleRow { id: r.id, answer: r.answer.name(), statement })
+                let statement = Rule::find(r.rule)?.statement;
+                Some(RuleRow { id: r.rule, outcome: r.outcome.name(), statement })
             })
             .collect(),
     }
 }
 
-/// Masks that are known: those of the CLR's providers first, many others folded.
+/// Known masks: those of the CLR's providers first, many others folded.
 fn enabled(report: &Report) -> Vec<EnabledGroup> {
     let row = |e: &EnabledReport| EnabledRow {
-        name: printable(&e.name),
+        name: printable(&e.provider),
         mask: e.mask.clone().unwrap_or_default(),
         keywords: e.keywords.join(", "),
         level: e.level.map_or_else(String::new, |l| l.to_string()),
-        how: known_by(e),
+        source: source(e),
         remarks: e.remarks.clone(),
     };
     let known = report.enabled.iter().filter(|e| e.mask.is_some());
     let (clr, others): (Vec<_>, Vec<_>) = known.partition(|e| e.is_clr());
     let rows = |list: Vec<&EnabledReport>| list.into_iter().map(row).collect::<Vec<_>>();
-    let groups = if clr.len() + others.len() <= UNFOLDED {
+    let groups = if clr.len() + others.len() <= MAX_UNFOLDED_PROVIDERS {
         vec![EnabledGroup { folded: false, rows: rows([clr, others].concat()) }]
     } else {
         vec![
@@ -210,7 +215,7 @@ fn enabled(report: &Report) -> Vec<EnabledGroup> {
 }
 
 fn finding(report: &Report, f: &Finding) -> FindingRow {
-    let rule = crate::Rule::find(f.rule);
+    let rule = Rule::find(f.rule);
     let named = |pid| report.processes.iter().find(|p| p.pid == pid).map(|p| printable(&p.name));
     let commands = rule.map(|r| report.commands(r)).unwrap_or_default();
     FindingRow {
@@ -225,19 +230,19 @@ fn finding(report: &Report, f: &Finding) -> FindingRow {
         pid: f.pid.map_or_else(String::new, |pid| pid.to_string()),
         pid_key: f.pid.map_or(-1, i64::from),
         name: f.pid.and_then(named).unwrap_or_default(),
-        when: f.timestamp.clone().unwrap_or_default(),
-        time: f.timestamp.as_deref().map_or_else(String::new, time_of_day),
+        when: f.time.clone().unwrap_or_default(),
+        time: f.time.as_deref().map_or_else(String::new, time_of_day),
         message: printable(&f.message),
         because: printable(f.because.as_deref().unwrap_or_default()),
-        place: printable(&f.place(report).unwrap_or_default()),
+        location: printable(&f.location(&report.file).unwrap_or_default()),
         statement: rule.map_or("", |r| r.statement),
         meaning: rule.map_or("", |r| r.meaning),
-        repair: rule.map_or("", |r| r.repair),
+        remedy: rule.map_or("", |r| r.remedy),
         commands: commands.iter().map(|line| printable(line)).collect(),
     }
 }
 
-/// Sessions, losses, and the lives of processes that ran managed code with their rundowns.
+/// Sessions, losses, and processes with managed code, from start to end, with their rundowns.
 fn lanes(report: &Report) -> Vec<Lane> {
     let whole = report.duration_us.max(1);
     let bar = |span: [i64; 2], color, (y, h), title: String| bar(span, whole, color, (y, h), title);
@@ -256,24 +261,22 @@ fn lanes(report: &Report) -> Vec<Lane> {
         });
     }
     if !report.losses.is_empty() {
-        let bars = report
-            .losses
-            .iter()
-            .map(|l| bar(l.span_us, "loss", (2, 12), printable(&l.to_string())));
+        let bars =
+            report.losses.iter().map(|l| bar(l.span_us, "loss", (2, 12), printable(&l.message)));
         lanes.push(Lane {
             name: "lost".to_owned(),
             label: format!("{} losses", report.losses.len()),
             bars: bars.collect(),
         });
     }
-    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(LANES) {
+    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(MAX_LANES) {
         let name = format!("{} {}", p.pid, printable(&p.name));
         let life = format!("{name}: {}", when(p.span_us));
         let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
-        for b in &p.brackets {
+        for r in &p.rundowns {
             let title =
-                format!("{} rundown of CLR {}: {}", b.kind, b.clr_instance, when(b.span_us));
-            bars.push(bar(b.span_us, "rundown", (1, 14), title));
+                format!("{} rundown of CLR {}: {}", r.kind, r.clr_instance, when(r.span_us));
+            bars.push(bar(r.span_us, "rundown", (1, 14), title));
         }
         lanes.push(Lane { name, label: life, bars });
     }
@@ -292,16 +295,16 @@ fn bar(
     title: String,
 ) -> Bar {
     let at = |us: i64| us as f64 / whole as f64 * 1000.0;
-    // What is too short to be seen is drawn all the same, within the edge.
+    // A bar is at least wide enough to be seen, and stays within the edge.
     let width = (at(to) - at(from)).max(2.0);
     let x = at(from).min(1000.0 - width).max(0.0);
     Bar { x: format!("{x:.2}"), w: format!("{width:.2}"), y, h, color, title }
 }
 
-/// Coverage of the whole, then by process.
+/// Coverage of all processes, then of each.
 fn groups(report: &Report) -> Vec<Group> {
     let mut groups = vec![Group { name: "All processes".to_owned(), rows: rows(&report.coverage) }];
-    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(LANES) {
+    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(MAX_LANES) {
         let name = format!("{} {}", p.pid, printable(&p.name));
         groups.push(Group { name, rows: rows(&p.coverage) });
     }
@@ -339,8 +342,8 @@ fn coverage_row(name: &'static str, t: CoverageTable) -> CoverageRow {
     }
     let resolved = t.frames.saturating_sub(t.unresolved);
     let share = percent(resolved, t.frames);
-    let told = bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ");
-    CoverageRow { name, frames: t.frames, share, label: format!("{name}: {told}"), bars }
+    let counts = bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ");
+    CoverageRow { name, frames: t.frames, share, label: format!("{name}: {counts}"), bars }
 }
 
 #[cfg(test)]
@@ -349,21 +352,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_a_trace_is_markup() {
+    fn html_escapes_everything_from_a_trace() {
         let hostile = "</title><script>alert(1)</script>\" onload=x \u{202e}\u{1b}[31m".to_owned();
-        let finding = Finding {
-            rule: "file.damaged",
-            severity: Severity::Error,
-            answer: Answer::Undecided,
-            message: hostile.clone(),
-            because: Some(hostile.clone()),
-            pid: Some(7),
-            timestamp: None,
-            processor: None,
-            offset: None,
-            file: None,
-            ticks: None,
-        };
+        let rule = Rule::find("file.damaged").unwrap();
+        let finding = Finding::new(rule, hostile.clone()).undecided(hostile.clone());
         let report = Report {
             file: hostile.clone(),
             findings: vec![finding],
@@ -373,27 +365,28 @@ mod tests {
                 span_us: [0, 10],
                 events_lost: None,
             }],
-            offenders: vec![Offender {
+            unresolved: vec![UnresolvedAddress {
                 pid: 7,
-                name: hostile,
+                process: hostile,
                 address: "0x1".to_owned(),
                 count: 1,
-                cause: "outside",
+                cause: crate::UnresolvedCause::Unknown,
+                message: "unknown",
             }],
             ..Report::default()
         };
-        let page = report.html();
+        let page = report.render(Format::Html);
         assert!(!page.contains("<script>alert"));
         assert!(!page.contains("\" onload="));
         assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
         assert!(page.contains("alert(1)"));
-        // One script of its own, and nothing to be loaded from elsewhere.
+        // The page has one script and loads nothing.
         assert_eq!(page.matches("<script").count(), 1);
         assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("url("));
     }
 
     #[test]
-    fn bars_stay_on_the_scale() {
+    fn bar_stays_on_the_scale() {
         let short = bar([1_000_000, 1_000_000], 1_000_000, "loss", (0, 1), String::new());
         assert_eq!((short.x.as_str(), short.w.as_str()), ("998.00", "2.00"));
         let row = coverage_row(

@@ -2,10 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use crate::{RULES, Rule};
-
-use super::words::answer;
-use super::{Finding, Report, Severity};
+use super::words::{counts, sentence};
+use super::{Report, Severity};
+use crate::finding::{Finding, Outcome};
+use crate::rules::{RULES, Rule};
 
 pub(super) fn render(reports: &[Report]) -> String {
     let mut out = String::new();
@@ -23,7 +23,7 @@ fn write(reports: &[Report], out: &mut String) -> fmt::Result {
     writeln!(out, "</testsuites>")
 }
 
-/// What became of a rule in a suite.
+/// The outcome of a rule in a suite.
 enum Case<'a> {
     Passed,
     Failed(Vec<&'a Finding>),
@@ -33,7 +33,7 @@ enum Case<'a> {
 fn case<'a>(report: &'a Report, rule: &Rule) -> Case<'a> {
     let own = report.findings.iter().filter(|f| f.rule == rule.id);
     let (decided, open): (Vec<_>, Vec<_>) = own.partition(|f| f.is_decided());
-    // Notes are findings, too, and no failures; with one that is decided the rule is.
+    // Notes are no failures, but a decided note decides the rule.
     let noted = !decided.is_empty();
     let broken: Vec<_> = decided.into_iter().filter(|f| f.severity > Severity::Note).collect();
     match open.first() {
@@ -43,10 +43,10 @@ fn case<'a>(report: &'a Report, rule: &Rule) -> Case<'a> {
     }
 }
 
-/// A suite with every attribute that the strictest of the schemas in use, that of Ant, asks for. Times are 0 and the host
-/// is nobody's: the same trace gives the same document.
+/// A suite with every attribute that Ant's schema requires, the strictest in use. Times are 0 and the host
+/// is `localhost`: the same trace makes the same document.
 fn suite(id: usize, report: &Report, out: &mut String) -> fmt::Result {
-    let cases: Vec<_> = RULES.iter().map(|rule| (*rule, case(report, rule))).collect();
+    let cases: Vec<_> = RULES.iter().map(|rule| (rule, case(report, rule))).collect();
     let failures = cases.iter().filter(|(_, case)| matches!(case, Case::Failed(_))).count();
     let skipped = cases.iter().filter(|(_, case)| matches!(case, Case::Open(_))).count();
     let file = Xml(if report.file.is_empty() { "trace" } else { &report.file });
@@ -74,8 +74,8 @@ fn suite(id: usize, report: &Report, out: &mut String) -> fmt::Result {
                 writeln!(out, "      <skipped message=\"undecided: {}\"/>", Xml(because))?;
             }
             Case::Failed(findings) => {
-                let gravest = findings.iter().map(|f| f.severity).max();
-                let kind = gravest.map_or("", Severity::name);
+                let worst = findings.iter().map(|f| f.severity).max();
+                let kind = worst.map_or("", Severity::name);
                 writeln!(out, ">")?;
                 writeln!(
                     out,
@@ -84,28 +84,32 @@ fn suite(id: usize, report: &Report, out: &mut String) -> fmt::Result {
                 )?;
                 for finding in findings {
                     let about = finding.pid.map_or(String::new(), |pid| format!("process {pid}: "));
-                    let place = finding.place(report);
-                    let place = place.map_or(String::new(), |place| format!(" ({place})"));
-                    writeln!(out, "{}{}{}", Xml(&about), Xml(&finding.message), Xml(&place))?;
+                    let location = finding.location(&report.file);
+                    let location = location.map_or(String::new(), |l| format!(" ({l})"));
+                    writeln!(out, "{}{}{}", Xml(&about), Xml(&finding.message), Xml(&location))?;
                 }
-                writeln!(out, "{}", Xml(&rule.repair_lines()))?;
+                writeln!(out, "{}", Xml(&rule.remedy_lines()))?;
                 writeln!(out, "      </failure>")?;
             }
         }
         writeln!(out, "    </testcase>")?;
     }
-    let (holds, broken, undecided) = report.answers();
+    let [holds, broken, undecided] =
+        [Outcome::Holds, Outcome::Broken, Outcome::Undecided].map(|outcome| report.count(outcome));
+    let counts = counts(report);
     writeln!(
         out,
-        "    <system-out>{}: {}; {holds} rules hold, {broken} are broken, {undecided} undecided</system-out>",
+        "    <system-out>{}. {}{}{holds} rules hold, {broken} are broken, {undecided} undecided\
+         </system-out>",
         report.verdict.name(),
-        Xml(&answer(report))
+        sentence(report),
+        if counts.is_empty() { " ".to_owned() } else { format!(" {counts}; ") },
     )?;
     writeln!(out, "    <system-err></system-err>")?;
     writeln!(out, "  </testsuite>")
 }
 
-/// Text in XML: markup escaped, and what XML cannot hold at all replaced.
+/// Text in XML: markup is escaped, characters that XML cannot hold are replaced.
 #[derive(Clone, Copy)]
 struct Xml<'a>(&'a str);
 
@@ -133,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_text() {
+    fn xml_escapes_markup_and_control_characters() {
         assert_eq!(Xml("a<b>&\"\x1b\0").to_string(), "a&lt;b&gt;&amp;&quot;\u{fffd}\u{fffd}");
     }
 }

@@ -2,27 +2,26 @@
 
 use serde::Serialize;
 
-use super::{Coverage, Scale, utc};
-use crate::facts::{Cause, Facts, Process};
+use super::Coverage;
+use super::timeline::Timeline;
+use crate::cause::{UnresolvedCause, cause};
+use crate::facts::{Cause, Clr, Facts, Process, Things};
+use crate::finding::utc;
 
-/// A rundown's bracket.
+/// A rundown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BracketReport {
+#[non_exhaustive]
+pub struct RundownReport {
     /// `start` or `end`.
     pub kind: &'static str,
     /// The CLR of the process.
     pub clr_instance: u16,
-    /// Whether its Init is there.
-    pub opened: bool,
-    /// Whether its Complete is there.
-    pub closed: bool,
-    /// When it was opened, as UTC.
-    pub opened_at: Option<String>,
-    /// When it was closed, as UTC.
-    pub closed_at: Option<String>,
-    /// Where it lies on the timeline: microseconds since the report's start, of Init or the first thing
-    /// known of it, and of the last.
+    /// The time of its Init event, as UTC; null if it is missing.
+    pub init_time: Option<String>,
+    /// The time of its Complete event, as UTC; null if it is missing.
+    pub complete_time: Option<String>,
+    /// Microseconds since the report's start of its first and its last event.
     pub span_us: [i64; 2],
     /// What it lists.
     pub listed: Counts,
@@ -31,36 +30,38 @@ pub struct BracketReport {
 /// A CLR in a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ClrReport {
     /// Its instance id.
     pub id: u16,
-    /// Its version, where it told.
+    /// Its version, if it is known.
     pub version: Option<String>,
-    /// `desktop` or `core`, where it told.
+    /// `desktop` or `core`, if it is known.
     pub sku: Option<String>,
 }
 
-/// A process that ran managed code, or that addresses were seen in.
+/// A process with managed code or with addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct ProcessReport {
     /// Its id.
     pub pid: u32,
-    /// File name of its image; empty when the trace does not tell.
+    /// File name of its image; empty if it is unknown.
     pub name: String,
     /// Its CLRs.
     pub clr_instances: Vec<ClrReport>,
-    /// When it started, as UTC, where that is inside the trace.
-    pub started_at: Option<String>,
-    /// When it ended, as UTC, where that is inside the trace.
-    pub ended_at: Option<String>,
-    /// Where its life lies on the timeline, in microseconds since the report's start.
+    /// When it started, as UTC, if that was during the recording.
+    pub start_time: Option<String>,
+    /// When it ended, as UTC, if that was during the recording.
+    pub end_time: Option<String>,
+    /// Microseconds since the report's start of its start and its end.
     pub span_us: [i64; 2],
     /// Events of the CLR's two providers.
     pub clr_events: u64,
-    /// Brackets of rundowns.
-    pub brackets: Vec<BracketReport>,
-    /// Distinct pieces of method code that the trace tells of.
+    /// Rundowns of its CLRs.
+    pub rundowns: Vec<RundownReport>,
+    /// Distinct pieces of method code with an event.
     pub methods: u64,
     /// Distinct modules.
     pub modules: u64,
@@ -68,31 +69,35 @@ pub struct ProcessReport {
     pub assemblies: u64,
     /// Distinct application domains.
     pub app_domains: u64,
-    /// Events by which they became known.
-    pub enumerated: Counts,
+    /// Events of rundowns.
+    pub listed: Counts,
     /// Events of loads.
     pub loaded: Counts,
     /// Events of unloads.
     pub unloaded: Counts,
-    /// What its addresses resolved to.
+    /// What its addresses resolve to.
     pub coverage: Coverage,
-    /// Why addresses did not resolve, and how many.
+    /// Why addresses do not resolve, and how many.
     pub causes: Vec<CauseReport>,
 }
 
-/// Why addresses did not resolve.
+/// Why addresses do not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CauseReport {
-    /// In words.
-    pub cause: &'static str,
-    /// How many.
+    /// The cause.
+    pub cause: UnresolvedCause,
+    /// The cause in words.
+    pub message: &'static str,
+    /// How many addresses.
     pub addresses: u64,
 }
 
 /// Numbers of events by what they are about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Counts {
     /// Method code.
     pub methods: u64,
@@ -104,73 +109,64 @@ pub struct Counts {
     pub app_domains: u64,
 }
 
-/// What the report says of a process.
-pub(super) fn process(facts: &Facts, scale: &Scale<'_>, p: &Process) -> ProcessReport {
-    let at = |timestamp: Option<i64>| timestamp.map(|s| utc(&facts.clock, s));
-    let things = |of: fn(&crate::facts::Things) -> u64| {
-        let sum = |pick: fn(&crate::facts::Clr) -> &crate::facts::Things| {
-            p.clrs.values().map(|clr| of(pick(clr))).sum()
+impl ProcessReport {
+    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process) -> Self {
+        let at = |timestamp: Option<i64>| timestamp.map(|t| utc(&facts.clock, t));
+        let counts = |methods, of: fn(&Things) -> u64| {
+            let sum = |pick: fn(&Clr) -> &Things| p.clrs.values().map(|c| of(pick(c))).sum();
+            Counts {
+                methods,
+                modules: sum(|c| &c.modules),
+                assemblies: sum(|c| &c.assemblies),
+                app_domains: sum(|c| &c.domains),
+            }
         };
-        Counts {
-            methods: 0,
-            modules: sum(|c| &c.modules),
-            assemblies: sum(|c| &c.assemblies),
-            app_domains: sum(|c| &c.domains),
+        let known = counts(p.methods, |t| t.len() as u64);
+        let clrs = p.clrs.iter().map(|(&id, clr)| ClrReport {
+            id,
+            version: clr.version.map(|v| v.map(|part| part.to_string()).join(".")),
+            sku: clr.sku.map(|sku| match sku {
+                1 => "desktop".to_owned(),
+                2 => "core".to_owned(),
+                other => format!("{other:#x}"),
+            }),
+        });
+        let rundowns = p.brackets.iter().map(|b| RundownReport {
+            kind: b.kind.name(),
+            clr_instance: b.instance,
+            init_time: at(b.opened),
+            complete_time: at(b.closed),
+            span_us: timeline.span(b.opened.or(b.closed), Some(b.last)),
+            listed: Counts {
+                methods: b.listed.methods,
+                modules: b.listed.modules,
+                assemblies: b.listed.assemblies,
+                app_domains: b.listed.domains,
+            },
+        });
+        let causes = Cause::ALL.into_iter().zip(p.causes).filter(|(_, count)| *count > 0);
+        let causes = causes.map(|(why, addresses)| {
+            let (cause, message) = cause(why);
+            CauseReport { cause, message, addresses }
+        });
+        ProcessReport {
+            pid: p.pid,
+            name: p.name.clone(),
+            clr_instances: clrs.collect(),
+            start_time: at(p.started),
+            end_time: at(p.ended),
+            span_us: timeline.span(p.started, p.ended),
+            clr_events: p.clr_events,
+            rundowns: rundowns.collect(),
+            methods: known.methods,
+            modules: known.modules,
+            assemblies: known.assemblies,
+            app_domains: known.app_domains,
+            listed: counts(p.methods_enumerated, |t| t.enumerated),
+            loaded: counts(p.methods_loaded, |t| t.loaded),
+            unloaded: counts(p.methods_unloaded, |t| t.unloaded),
+            coverage: Coverage::new(p.tallies),
+            causes: causes.collect(),
         }
-    };
-    let known = things(|t| t.len() as u64);
-    ProcessReport {
-        pid: p.pid,
-        name: p.name.clone(),
-        clr_instances: p
-            .clrs
-            .iter()
-            .map(|(&id, clr)| ClrReport {
-                id,
-                version: clr.version.map(|v| v.map(|part| part.to_string()).join(".")),
-                sku: clr.sku.map(|sku| match sku {
-                    1 => "desktop".to_owned(),
-                    2 => "core".to_owned(),
-                    other => format!("{other:#x}"),
-                }),
-            })
-            .collect(),
-        started_at: at(p.started),
-        ended_at: at(p.ended),
-        span_us: scale.span(p.started, p.ended),
-        clr_events: p.clr_events,
-        brackets: p
-            .brackets
-            .iter()
-            .map(|b| BracketReport {
-                kind: b.kind.name(),
-                clr_instance: b.instance,
-                opened: b.opened.is_some(),
-                closed: b.closed.is_some(),
-                opened_at: at(b.opened),
-                closed_at: at(b.closed),
-                span_us: scale.span(b.opened.or(b.closed), Some(b.last)),
-                listed: Counts {
-                    methods: b.listed.methods,
-                    modules: b.listed.modules,
-                    assemblies: b.listed.assemblies,
-                    app_domains: b.listed.domains,
-                },
-            })
-            .collect(),
-        methods: p.methods,
-        modules: known.modules,
-        assemblies: known.assemblies,
-        app_domains: known.app_domains,
-        enumerated: Counts { methods: p.methods_enumerated, ..things(|t| t.enumerated) },
-        loaded: Counts { methods: p.methods_loaded, ..things(|t| t.loaded) },
-        unloaded: Counts { methods: p.methods_unloaded, ..things(|t| t.unloaded) },
-        coverage: Coverage::new(p.tallies),
-        causes: Cause::ALL
-            .into_iter()
-            .zip(p.causes)
-            .filter(|(_, n)| *n > 0)
-            .map(|(cause, addresses)| CauseReport { cause: cause.name(), addresses })
-            .collect(),
     }
 }

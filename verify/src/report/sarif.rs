@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::RULES;
-
-use super::{Finding, Report, Severity};
+use super::Report;
+use crate::finding::Finding;
+use crate::rules::RULES;
 
 pub(super) fn render(reports: &[Report]) -> String {
     let rules: Vec<_> = RULES
@@ -14,8 +14,8 @@ pub(super) fn render(reports: &[Report]) -> String {
                 "id": rule.id,
                 "shortDescription": {"text": rule.statement},
                 "fullDescription": {"text": rule.meaning},
-                "help": {"text": rule.repair_lines()},
-                "defaultConfiguration": {"level": level(rule.severity)},
+                "help": {"text": rule.remedy_lines()},
+                "defaultConfiguration": {"level": rule.severity.name()},
             })
         })
         .collect();
@@ -49,19 +49,19 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
         .iter()
         .map(|f| {
             let file = f.file.as_deref().unwrap_or(&report.file);
-            let mut place = json!({"artifactLocation": {"uri": uri(file)}});
-            if let (Some(offset), Some(place)) = (f.offset, place.as_object_mut()) {
-                place.insert("region".to_owned(), json!({"byteOffset": offset}));
+            let mut location = json!({"artifactLocation": {"uri": uri(file)}});
+            if let (Some(offset), Some(location)) = (f.offset, location.as_object_mut()) {
+                location.insert("region".to_owned(), json!({"byteOffset": offset}));
             }
             json!({
                 "ruleId": f.rule,
                 "ruleIndex": RULES.iter().position(|rule| rule.id == f.rule),
-                // What cannot be decided is open, and has no level then.
+                // Undecided findings are open and have no level.
                 "kind": if f.is_decided() { "fail" } else { "open" },
-                "level": if f.is_decided() { level(f.severity) } else { "none" },
+                "level": if f.is_decided() { f.severity.name() } else { "none" },
                 "message": {"text": message(f)},
-                "locations": [{"physicalLocation": place}],
-                "properties": {"pid": f.pid, "timestamp": f.timestamp, "processor": f.processor},
+                "locations": [{"physicalLocation": location}],
+                "properties": {"pid": f.pid, "time": f.time, "processor": f.processor},
             })
         })
         .collect()
@@ -74,11 +74,7 @@ fn message(finding: &Finding) -> String {
     }
 }
 
-fn level(severity: Severity) -> &'static str {
-    severity.name()
-}
-
-/// A path as the relative URI that SARIF asks for.
+/// A path as the relative URI that SARIF requires.
 fn uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.replace('\\', "/").bytes() {

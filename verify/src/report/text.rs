@@ -1,22 +1,21 @@
-//! The report for people: the verdict first, then coverage, then findings and what to do about them.
+//! The report as text: the verdict first, then numbers, then findings, then what to do.
 //!
-//! Lines end before column 80, but for command lines, which have to be pasteable, and names that cannot be broken.
+//! Lines end before column 80, except command lines, which are copied, and names that cannot be broken.
 
 use std::fmt::{self, Write};
 
-use super::words::{answer, duration, percent, time_of_day};
+use super::words::{INFERRED, counts, duration, percent, sentence, source};
 use super::{
-    BracketReport, CoverageTable, EnabledReport, Finding, ProcessReport, Report, Severity, Verdict,
+    CoverageTable, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict,
 };
-use crate::rules::catalogue::Rule;
+use crate::finding::{Finding, Outcome};
+use crate::rules::{RULES, Rule};
+use crate::wrap::{printable, wrap};
 
-/// Columns of a terminal as it has always been.
-const WIDTH: usize = 80;
+/// Rundowns of a process that are shown, and losses: an endless rundown has hundreds.
+const MAX_SHOWN: usize = 6;
 
-/// Brackets of rundowns that are shown of a process, and losses: a rundown that has run away has hundreds.
-const SHOWN: usize = 6;
-
-/// Whether words are coloured by what they mean, for terminals.
+/// Whether words are coloured, for terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
     Plain,
@@ -44,7 +43,7 @@ impl Paint {
         self.with(code, verdict.name())
     }
 
-    /// A severity, filled up to a column's width.
+    /// A severity, padded to a column's width.
     fn severity(self, severity: Severity) -> String {
         let code = match severity {
             Severity::Error => "31",
@@ -62,28 +61,35 @@ pub(super) fn render(report: &Report, paint: Paint) -> String {
     out
 }
 
-/// Several verdicts on one page: how many of each, then one line for each trace.
+/// The verdicts of several traces: how many of each, then a line for each trace.
 pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
-    let mut counts = Vec::new();
+    let mut verdicts = Vec::new();
     for verdict in [Verdict::Broken, Verdict::Undecided, Verdict::Sound] {
         let count = reports.iter().filter(|r| r.verdict == verdict).count();
         if count > 0 {
-            counts.push(format!("{count} {}", verdict.name()));
+            verdicts.push(format!("{count} {}", verdict.name()));
         }
     }
     let traces = if reports.len() == 1 { "trace" } else { "traces" };
-    let mut out = format!("{} {traces}: {}\n", reports.len(), counts.join(", "));
+    let mut out = format!("{} {traces}: {}\n", reports.len(), verdicts.join(", "));
     for report in reports {
         let fill = " ".repeat(11_usize.saturating_sub(report.verdict.name().len()));
         let (verdict, file) = (paint.verdict(report.verdict), printable(&report.file));
-        let _ = writeln!(out, "  {verdict}{fill}{file}: {}", answer(report));
+        // Writing into a String does not fail.
+        let _ = writeln!(out, "  {verdict}{fill}{file}{}", in_brackets(&counts(report)));
     }
     out
 }
 
+fn in_brackets(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" ({text})") }
+}
+
 fn write(report: &Report, paint: Paint, out: &mut String) -> fmt::Result {
     writeln!(out, "{}", printable(&report.file))?;
-    writeln!(out, "verdict   {}: {}", paint.verdict(report.verdict), answer(report))?;
+    let (verdict, counts) = (paint.verdict(report.verdict), in_brackets(&counts(report)));
+    writeln!(out, "verdict   {verdict}{counts}")?;
+    writeln!(out, "          {}", sentence(report))?;
     writeln!(out, "started   {}   records {}", report.start_time, report.records)?;
     writeln!(out)?;
     if report.coverage.rows().iter().any(|(_, table)| table.frames > 0) {
@@ -92,7 +98,7 @@ fn write(report: &Report, paint: Paint, out: &mut String) -> fmt::Result {
             row(out, name, table)?;
         }
     } else {
-        writeln!(out, "addresses none recorded: there is nothing to resolve")?;
+        writeln!(out, "addresses none recorded")?;
     }
     let managed = report.processes.iter().filter(|p| p.clr_events > 0);
     for process in managed {
@@ -100,61 +106,61 @@ fn write(report: &Report, paint: Paint, out: &mut String) -> fmt::Result {
         write_process(out, process)?;
     }
     write_losses(out, report)?;
-    write_offenders(out, report)?;
+    write_unresolved(out, report)?;
     write_enabled(out, report)?;
-    let (holds, broken, undecided) = report.answers();
+    let [holds, broken, undecided] =
+        [Outcome::Holds, Outcome::Broken, Outcome::Undecided].map(|outcome| report.count(outcome));
     writeln!(out, "\nrules: {holds} hold, {broken} broken, {undecided} undecided")?;
     let left_out = match report.findings_left_out {
         0 => String::new(),
-        n => format!(", and {n} left out by --allow"),
+        n => format!(", and {n} left out by the policy"),
     };
     writeln!(out, "findings: {}{left_out}", report.findings.len())?;
     for finding in &report.findings {
         write_finding(out, report, finding, paint)?;
     }
-    write_repairs(out, report, paint)
+    write_remedies(out, report, paint)
 }
 
 fn write_finding(out: &mut String, report: &Report, f: &Finding, paint: Paint) -> fmt::Result {
     let about = f.pid.map_or(String::new(), |pid| format!(" {}", report.process_name(pid)));
-    let at = f.timestamp.as_deref().map_or(String::new(), |t| format!(" at {t}"));
+    let at = f.time.as_deref().map_or(String::new(), |t| format!(" at {t}"));
     let head = format!("{}{}{at}", paint.strong(f.rule), printable(&about));
     writeln!(out, "  {}{head}", paint.severity(f.severity))?;
-    wrapped(out, 10, 10, &f.message)?;
-    if let Some(place) = f.place(report) {
-        wrapped(out, 10, 10, &format!("shown by {place}"))?;
+    wrap(out, 10, 10, &f.message)?;
+    if let Some(location) = f.location(&report.file) {
+        wrap(out, 10, 10, &format!("see {location}"))?;
     }
     match &f.because {
-        Some(because) => wrapped(out, 10, 10, &format!("undecided: {because}")),
+        Some(because) => wrap(out, 10, 10, &format!("undecided: {because}")),
         None => Ok(()),
     }
 }
 
-/// What to do about the findings graver than a note, once for each rule.
-fn write_repairs(out: &mut String, report: &Report, paint: Paint) -> fmt::Result {
-    let grave =
+/// What to do about the findings above a note, once for each rule.
+fn write_remedies(out: &mut String, report: &Report, paint: Paint) -> fmt::Result {
+    let matters =
         |id: &str| report.findings.iter().any(|f| f.rule == id && f.severity > Severity::Note);
-    let mut rules = crate::RULES.iter().filter(|rule| grave(rule.id)).peekable();
-    if rules.peek().is_some() {
-        writeln!(out, "\nwhat to do")?;
-    }
-    // Rules with the same repair share it; with the same command lines only, those.
+    // Rules with the same remedy share it.
     let mut groups: Vec<(Vec<&str>, &Rule)> = Vec::new();
-    for rule in rules {
+    for rule in RULES.iter().filter(|rule| matters(rule.id)) {
         let same = |(_, other): &&mut (_, &Rule)| {
-            other.repair == rule.repair && other.commands() == rule.commands()
+            other.remedy == rule.remedy && other.commands == rule.commands
         };
         match groups.iter_mut().find(same) {
             Some((ids, _)) => ids.push(rule.id),
             None => groups.push((vec![rule.id], rule)),
         }
     }
+    if !groups.is_empty() {
+        writeln!(out, "\nwhat to do")?;
+    }
     for (at, (ids, rule)) in groups.iter().enumerate() {
         writeln!(out, "  {}", paint.strong(&ids.join(", ")))?;
-        wrapped(out, 4, 4, rule.repair)?;
+        wrap(out, 4, 4, rule.remedy)?;
         let mut before = groups.iter().take(at);
-        match before.find(|(_, other)| other.commands() == rule.commands()) {
-            Some((_, other)) if !rule.commands().is_empty() => {
+        match before.find(|(_, other)| other.commands == rule.commands) {
+            Some((_, other)) if !rule.commands.is_empty() => {
                 writeln!(out, "      (the command lines of {})", other.id)?;
             }
             _ => {
@@ -173,26 +179,26 @@ fn write_losses(out: &mut String, report: &Report) -> fmt::Result {
         return Ok(());
     }
     writeln!(out, "\nlost")?;
-    for loss in report.losses.iter().take(SHOWN) {
-        wrapped(out, 2, 6, &loss.to_string())?;
+    for loss in report.losses.iter().take(MAX_SHOWN) {
+        wrap(out, 2, 6, &loss.message)?;
     }
     match report.losses.len() {
-        n if n > SHOWN => writeln!(out, "  and {} more losses", n - SHOWN),
+        n if n > MAX_SHOWN => writeln!(out, "  and {} more losses", n - MAX_SHOWN),
         _ => Ok(()),
     }
 }
 
-fn write_offenders(out: &mut String, report: &Report) -> fmt::Result {
-    if report.offenders.is_empty() {
+fn write_unresolved(out: &mut String, report: &Report) -> fmt::Result {
+    if report.unresolved.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nmost frequent unresolved addresses")?;
-    for o in &report.offenders {
+    for a in &report.unresolved {
         let what = format!(
             "{:<18} {:>7} times  pid {} {}: {}",
-            o.address, o.count, o.pid, o.name, o.cause
+            a.address, a.count, a.pid, a.process, a.message
         );
-        wrapped(out, 2, 36, &what)?;
+        wrap(out, 2, 36, &what)?;
     }
     Ok(())
 }
@@ -207,20 +213,13 @@ fn write_enabled(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "\nenabled")?;
     for e in &clr {
         let (mask, level) = (e.mask.as_deref().unwrap_or("?"), e.level.unwrap_or(0));
-        let how = match e.source {
-            "recorded" => {
-                e.at.as_deref()
-                    .map_or_else(|| "recorded".to_owned(), |at| format!("at {}", time_of_day(at)))
-            }
-            other => other.to_owned(),
-        };
-        writeln!(out, "  {:<38}{mask:>14}:{level}  {how}", printable(&e.name))?;
+        writeln!(out, "  {:<38}{mask:>14}:{level}  {}", printable(&e.provider), source(e))?;
         for remark in &e.remarks {
-            wrapped(out, 6, 6, remark)?;
+            wrap(out, 6, 6, remark)?;
         }
     }
     if clr.iter().any(|e| e.source == "inferred") {
-        writeln!(out, "  Inferred are the least mask and level that explain what was seen.")?;
+        writeln!(out, "  {INFERRED}")?;
     }
     Ok(())
 }
@@ -244,31 +243,31 @@ fn row(out: &mut String, name: &str, t: CoverageTable) -> fmt::Result {
 }
 
 fn write_process(out: &mut String, p: &ProcessReport) -> fmt::Result {
-    let name = if p.name.is_empty() { "(name not told)".to_owned() } else { printable(&p.name) };
+    let name = if p.name.is_empty() { "(unknown name)".to_owned() } else { printable(&p.name) };
     writeln!(out, "process {} {name}", p.pid)?;
     for clr in &p.clr_instances {
-        let version = clr.version.as_deref().unwrap_or("version not told");
+        let version = clr.version.as_deref().unwrap_or("unknown version");
         let sku = clr.sku.as_deref().map_or(String::new(), |sku| format!("{sku} "));
         writeln!(out, "  CLR {:<6} {sku}{version}", clr.id)?;
     }
-    for b in p.brackets.iter().take(SHOWN) {
-        writeln!(out, "  rundown    {}", bracket(b))?;
+    for r in p.rundowns.iter().take(MAX_SHOWN) {
+        writeln!(out, "  rundown    {}", rundown(r))?;
     }
-    match p.brackets.len() {
+    match p.rundowns.len() {
         0 => writeln!(out, "  rundown    none")?,
-        n if n > SHOWN => writeln!(out, "  rundown    and {} more", n - SHOWN)?,
+        n if n > MAX_SHOWN => writeln!(out, "  rundown    and {} more", n - MAX_SHOWN)?,
         _ => {}
     }
-    let (e, l, u) = (p.enumerated, p.loaded, p.unloaded);
-    for (name, known, enumerated, loaded, unloaded) in [
-        ("methods", p.methods, e.methods, l.methods, u.methods),
-        ("modules", p.modules, e.modules, l.modules, u.modules),
-        ("assemblies", p.assemblies, e.assemblies, l.assemblies, u.assemblies),
-        ("app domains", p.app_domains, e.app_domains, l.app_domains, u.app_domains),
+    let (r, l, u) = (p.listed, p.loaded, p.unloaded);
+    for (name, known, listed, loaded, unloaded) in [
+        ("methods", p.methods, r.methods, l.methods, u.methods),
+        ("modules", p.modules, r.modules, l.modules, u.modules),
+        ("assemblies", p.assemblies, r.assemblies, l.assemblies, u.assemblies),
+        ("app domains", p.app_domains, r.app_domains, l.app_domains, u.app_domains),
     ] {
         writeln!(
             out,
-            "  {name:<12}{known:>8} known: {enumerated} enumerated, {loaded} loaded, {unloaded} unloaded"
+            "  {name:<12}{known:>8} known: {listed} listed, {loaded} loaded, {unloaded} unloaded"
         )?;
     }
     if p.coverage.rows().iter().any(|(_, table)| table.frames > 0) {
@@ -280,50 +279,15 @@ fn write_process(out: &mut String, p: &ProcessReport) -> fmt::Result {
     Ok(())
 }
 
-fn bracket(b: &BracketReport) -> String {
-    let which = format!("{} of CLR {}", b.kind, b.clr_instance);
-    let [from, to] = b.span_us;
-    match (&b.opened_at, &b.closed_at) {
+fn rundown(r: &RundownReport) -> String {
+    let which = format!("{} of CLR {}", r.kind, r.clr_instance);
+    let [from, to] = r.span_us;
+    match (&r.init_time, &r.complete_time) {
         (Some(at), Some(_)) => format!("{which} at {at}, {}", duration(to.saturating_sub(from))),
-        (Some(at), None) => format!("{which} at {at}, never complete"),
-        (None, Some(at)) => format!("{which}, never began, complete at {at}"),
-        (None, None) => format!("{which}, neither began nor complete"),
+        (Some(at), None) => format!("{which} at {at}, no Complete event"),
+        (None, Some(at)) => format!("{which}, no Init event, complete at {at}"),
+        (None, None) => format!("{which}, neither Init nor Complete event"),
     }
-}
-
-/// Text in lines that end before the edge; the first one begins behind `first` spaces, the others behind `rest`.
-pub(crate) fn wrapped(out: &mut String, first: usize, rest: usize, text: &str) -> fmt::Result {
-    let text = printable(text.trim());
-    if text.is_empty() {
-        return Ok(());
-    }
-    write!(out, "{:first$}", "")?;
-    let (mut column, mut fresh) = (first, true);
-    // What stands in columns is kept as it is: every space is a place to break at, and stays where none is needed.
-    for word in text.split_inclusive(' ') {
-        let length = word.trim_end().chars().count();
-        if column + length > WIDTH - 1 && length > 0 && !fresh {
-            out.truncate(out.trim_end().len());
-            write!(out, "\n{:rest$}", "")?;
-            column = rest;
-        }
-        out.push_str(word);
-        column += word.chars().count();
-        fresh = false;
-    }
-    out.truncate(out.trim_end().len());
-    writeln!(out)
-}
-
-/// Names come from the trace: nothing of them may act on a terminal.
-pub(super) fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let hidden = c.is_control() || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            let escaped = hidden.then(|| c.escape_unicode());
-            escaped.into_iter().flatten().chain((!hidden).then_some(c))
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -331,23 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_before_the_edge() {
-        let mut out = String::new();
-        let text = format!("{} {}", "word ".repeat(40), "x".repeat(90));
-        wrapped(&mut out, 2, 6, &text).unwrap();
-        let lines: Vec<&str> = out.lines().collect();
-        assert!(lines.len() > 3, "{out}");
-        assert!(lines.iter().all(|l| l.len() < WIDTH || l.trim().len() == 90), "{out}");
-        assert!(lines[0].starts_with("  word") && lines[1].starts_with("      word"), "{out}");
-        assert_eq!(out.split_whitespace().count(), 41, "nothing is lost: {out}");
-        // Columns stay columns.
-        let mut out = String::new();
-        wrapped(&mut out, 2, 6, "a    b").unwrap();
-        assert_eq!(out, "  a    b\n");
-    }
-
-    #[test]
-    fn colours_are_put_around_words_only_where_they_are_wanted() {
+    fn render_adds_colours_and_changes_nothing_else() {
         let report = Report { verdict: Verdict::Broken, ..Report::default() };
         let plain = render(&report, Paint::Plain);
         let painted = render(&report, Paint::Ansi);
@@ -361,11 +309,11 @@ mod tests {
     }
 
     #[test]
-    fn several_verdicts_are_counted_first() {
+    fn summary_counts_verdicts_first() {
         let one =
             |file: &str, verdict| Report { file: file.to_owned(), verdict, ..Report::default() };
         let reports = [one("a.etl", Verdict::Sound), one("b.etl", Verdict::Broken)];
         let text = summary(&reports, Paint::Plain);
-        assert!(text.starts_with("2 traces: 1 broken, 1 sound\n  sound      a.etl: "), "{text}");
+        assert!(text.starts_with("2 traces: 1 broken, 1 sound\n  sound      a.etl\n"), "{text}");
     }
 }

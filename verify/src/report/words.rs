@@ -1,48 +1,40 @@
-//! Verdicts, shares and times in words, as the text and the page print them.
+//! Verdicts, shares and times in words, for text and HTML.
 
-use super::{Report, Severity, Verdict};
+use super::{EnabledReport, Report, Severity, Verdict};
 use crate::facts::enable::Knowledge;
+use crate::finding::Finding;
 
-use super::EnabledReport;
-
-/// What a verdict rests on: `1 error, 2 warnings`.
-pub(super) fn answer(report: &Report) -> String {
-    match report.verdict {
-        Verdict::Sound => match tally(report, true).as_str() {
-            "" => "no rule is broken".to_owned(),
-            notes => format!("nothing graver than {notes}"),
-        },
-        Verdict::Broken => {
-            let undecided = report.findings.iter().filter(|f| !f.is_decided()).count();
-            let open =
-                if undecided > 0 { format!(", {undecided} undecided") } else { String::new() };
-            tally(report, true) + &open
-        }
-        Verdict::Undecided if report.processes.is_empty() => {
-            "no managed code and no address was recorded".to_owned()
-        }
-        Verdict::Undecided => {
-            format!("what was lost may be what is missing ({})", tally(report, false))
-        }
-    }
-}
-
-/// Findings by severity, decided ones or the others.
-fn tally(report: &Report, decided: bool) -> String {
-    let words = [
+/// The findings behind a verdict: `1 error, 2 warnings`; empty if there are none.
+pub(super) fn counts(report: &Report) -> String {
+    let of = |severity, decided| {
+        let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
+        report.findings.iter().filter(own).count()
+    };
+    let severities = [
         (Severity::Error, "error", "errors"),
         (Severity::Warning, "warning", "warnings"),
         (Severity::Note, "note", "notes"),
     ];
-    let of = |severity: Severity| {
-        let own = report.findings.iter().filter(|f| f.severity == severity);
-        own.filter(|f| f.is_decided() == decided).count()
+    let number = |n: usize, one: &str, many: &str| {
+        (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }))
     };
-    let counts = words.into_iter().map(|(severity, one, many)| (of(severity), one, many));
-    let told = counts.filter(|(n, ..)| *n > 0);
-    let told: Vec<_> =
-        told.map(|(n, one, many)| format!("{n} {}", if n == 1 { one } else { many })).collect();
-    told.join(", ")
+    let decided = severities.iter().filter_map(|&(s, one, many)| number(of(s, true), one, many));
+    let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
+    let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
+    decided.chain(undecided).collect::<Vec<_>>().join(", ")
+}
+
+/// The verdict as a sentence.
+pub(super) fn sentence(report: &Report) -> &'static str {
+    let lost = report.findings.iter().any(|f| !f.is_decided() && f.severity > Severity::Note);
+    match report.verdict {
+        Verdict::Sound => "The trace is complete: everything that was checked is there.",
+        Verdict::Broken => "Something is missing from the trace, or wrong in it.",
+        Verdict::Undecided if lost => {
+            "Something was lost while recording; it may be what the checks miss."
+        }
+        Verdict::Undecided => "There is nothing to check: no managed code and no addresses.",
+    }
 }
 
 /// A share in percent, rounded down: only all of it is 100 %.
@@ -60,7 +52,7 @@ pub(super) fn duration(us: i64) -> String {
     }
 }
 
-/// The time of day of a moment in ISO 8601, to the millisecond.
+/// The time of day of a time in ISO 8601, to the millisecond.
 pub(super) fn time_of_day(iso: &str) -> String {
     let time = iso.split_once('T').map_or(iso, |(_, time)| time);
     let time = time.trim_end_matches('Z');
@@ -70,23 +62,27 @@ pub(super) fn time_of_day(iso: &str) -> String {
 }
 
 /// How an enablement is known.
-pub(super) fn known_by(e: &EnabledReport) -> String {
-    if e.source == Knowledge::Inferred.name() {
-        "inferred: the least that explains what was seen".to_owned()
-    } else if e.source == Knowledge::Told.name() {
-        "as told".to_owned()
-    } else {
-        e.at.as_deref()
-            .map_or_else(|| "recorded".to_owned(), |at| format!("recorded at {}", time_of_day(at)))
+pub(super) fn source(e: &EnabledReport) -> String {
+    match &e.time {
+        Some(time) if e.source == Knowledge::Recorded.name() => {
+            format!("recorded at {}", time_of_day(time))
+        }
+        _ => e.source.to_owned(),
     }
 }
+
+/// What `inferred` means.
+pub(super) const INFERRED: &str =
+    "Inferred: the smallest mask and level that explain the recorded events.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Outcome;
+    use crate::rules::Rule;
 
     #[test]
-    fn only_all_is_all() {
+    fn percent_is_100_only_for_all() {
         assert_eq!(percent(3, 3), "100.00 %");
         assert_eq!(percent(999_999, 1_000_000), "99.99 %");
         assert_eq!(percent(u64::MAX - 1, u64::MAX), "99.99 %");
@@ -94,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn duration_and_time_of_day_have_milliseconds() {
         assert_eq!(duration(1_202), "1.202 ms");
         assert_eq!(duration(12_581_000), "12.581 s");
         assert_eq!(time_of_day("2020-07-29T00:07:11.1917366Z"), "00:07:11.191Z");
@@ -102,27 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_tells_what_it_rests_on() {
-        let finding = |severity, answer| crate::Finding {
-            rule: "file.damaged",
-            severity,
-            answer,
-            message: String::new(),
-            because: None,
-            pid: None,
-            timestamp: None,
-            processor: None,
-            offset: None,
-            file: None,
-            ticks: None,
+    fn counts_lists_severities_and_undecided_findings() {
+        let finding = |severity, outcome| {
+            let rule = Rule::find("file.damaged").unwrap();
+            Finding { severity, outcome, ..Finding::new(rule, String::new()) }
         };
         let mut report = Report { verdict: Verdict::Sound, ..Report::default() };
-        assert_eq!(answer(&report), "no rule is broken");
-        report.findings.push(finding(Severity::Note, crate::Answer::Broken));
-        assert_eq!(answer(&report), "nothing graver than 1 note");
+        assert_eq!(counts(&report), "");
+        report.findings.push(finding(Severity::Note, Outcome::Broken));
+        assert_eq!(counts(&report), "1 note");
         report.verdict = Verdict::Broken;
-        report.findings.push(finding(Severity::Error, crate::Answer::Broken));
-        report.findings.push(finding(Severity::Error, crate::Answer::Undecided));
-        assert_eq!(answer(&report), "1 error, 1 note, 1 undecided");
+        report.findings.push(finding(Severity::Error, Outcome::Broken));
+        report.findings.push(finding(Severity::Error, Outcome::Undecided));
+        assert_eq!(counts(&report), "1 error, 1 note, 1 undecided");
     }
 }

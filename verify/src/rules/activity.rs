@@ -1,34 +1,90 @@
 //! Activities: starts, stops and parents.
 
-use crate::facts::{Counted, Facts};
-use crate::report::Finding;
+use super::{Context, Rule, plural};
+use crate::checks::Balance;
+use crate::facts::Counted;
+use crate::finding::{Finding, Severity};
 
-use super::catalogue::{ACTIVITY_PARENT, ACTIVITY_UNSTARTED, ACTIVITY_UNSTOPPED, Rule};
-use super::plural;
-
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
+/// A finding for each task in which activities lack an end.
+fn unbalanced(
+    context: &Context<'_>,
+    rule: &Rule,
+    missing: fn(&Balance) -> Counted,
+    what: [&str; 2],
+) -> Vec<Finding> {
+    let facts = context.facts;
+    let mut findings = Vec::new();
     for ((provider, task), balance) in facts.activities.balances() {
-        let name = facts.provider_name(provider);
-        let mut tell = |rule: &Rule, counted: Counted, one: &str, many: &str| {
-            if counted.count > 0 {
-                let what = plural(counted.count, one, many);
-                let message =
-                    format!("{what} in task {task} of {name}; {} did both", balance.paired);
-                let finding = Finding::new(rule, message).at(facts, counted.first);
-                findings.push(finding.unless_lost(facts, None, None));
-            }
-        };
-        let (stopped, started) = (balance.unstopped, balance.unstarted);
-        tell(&ACTIVITY_UNSTOPPED, stopped, "activity did not stop", "activities did not stop");
-        tell(&ACTIVITY_UNSTARTED, started, "activity did not start", "activities did not start");
-    }
-    let parents = facts.activities.unknown_parents();
-    if parents.count > 0 {
+        let counted = missing(&balance);
+        if counted.count == 0 {
+            continue;
+        }
         let message = format!(
-            "{} named as the parent of another and without an event",
-            plural(parents.count, "activity is", "activities are")
+            "{} in task {task} of {}; {} started and stopped",
+            plural(counted.count, what[0], what[1]),
+            facts.provider_name(provider),
+            balance.paired
         );
-        let finding = Finding::new(&ACTIVITY_PARENT, message).at(facts, parents.first);
+        let finding = Finding::new(rule, message).at(facts, counted.first);
         findings.push(finding.unless_lost(facts, None, None));
     }
+    findings
+}
+
+pub(super) const NO_STOP: Rule = Rule {
+    id: "activity.no-stop",
+    statement: "An activity that starts stops, in tasks whose activities do both.",
+    severity: Severity::Note,
+    source: "activities",
+    protocol: &["A1"],
+    meaning: "Activities were still running when the recording ended, or their stop events are \
+              missing.",
+    remedy: "Nothing if they were still running.",
+    commands: &[],
+    check: |context| {
+        let what = ["activity did not stop", "activities did not stop"];
+        unbalanced(context, &NO_STOP, |balance| balance.unstopped, what)
+    },
+};
+
+pub(super) const NO_START: Rule = Rule {
+    id: "activity.no-start",
+    statement: "An activity that stops has started, in tasks whose activities do both.",
+    severity: Severity::Note,
+    source: "activities",
+    protocol: &["A1"],
+    meaning: "Activities were already running when the recording began, or their start events are \
+              missing.",
+    remedy: "Nothing if they were already running.",
+    commands: &[],
+    check: |context| {
+        let what = ["activity did not start", "activities did not start"];
+        unbalanced(context, &NO_START, |balance| balance.unstarted, what)
+    },
+};
+
+pub(super) const UNKNOWN_PARENT: Rule = Rule {
+    id: "activity.unknown-parent",
+    statement: "An activity that another one names as its parent has events.",
+    severity: Severity::Note,
+    source: "activities",
+    protocol: &["A1"],
+    meaning: "The provider of the parent activity was not enabled, or its events are missing.",
+    remedy: "Enable the provider of the outer activity, too.",
+    commands: &[],
+    check: unknown_parent,
+};
+
+fn unknown_parent(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let parents = facts.activities.unknown_parents();
+    if parents.count == 0 {
+        return Vec::new();
+    }
+    let message = format!(
+        "{} named as the parent of another and without an event",
+        plural(parents.count, "activity is", "activities are")
+    );
+    let finding = Finding::new(&UNKNOWN_PARENT, message).at(facts, parents.first);
+    vec![finding.unless_lost(facts, None, None)]
 }

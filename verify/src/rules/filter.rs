@@ -1,63 +1,86 @@
-//! Filtering: events that nothing admitted, and silence where there was something to tell.
+//! Filtering: events that no enablement explains, and loads that were not recorded.
 
 use std::collections::BTreeMap;
 
 use etl_schema::clr::keyword::{JIT, LOADER};
 use etl_schema::providers::CLR_RUNTIME;
 
+use super::commands::RUNTIME_LARGE;
+use super::{Context, Rule, plural};
 use crate::facts::clr::Rundown;
 use crate::facts::enable::Knowledge;
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
-use crate::report::Finding;
+use crate::finding::{Finding, Severity};
 
-use super::catalogue::{FILTER_NOT_ADMITTED, FILTER_SILENT};
-use super::plural;
+pub(super) const NOT_ENABLED: Rule = Rule {
+    id: "filter.not-enabled",
+    statement: "Every event passes the level and the keywords that its provider was enabled with.",
+    severity: Severity::Warning,
+    source: "the enable rule",
+    protocol: &["F1", "F2", "F3", "F4"],
+    meaning: "The trace holds events that the known enablements do not request: another session's \
+              file was merged in, or the stated enablement is not the one that was used.",
+    remedy: "State the level and the mask of every session that enabled the provider; `etlkit spec \
+             mask` explains masks:",
+    commands: &["etlverify --enable runtime:0x1CCBD:5 --enable rundown:0x138:5 trace.etl"],
+    check: not_enabled,
+};
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
-    not_admitted(facts, findings);
-    for process in &facts.processes {
-        silent(facts, process, findings);
-    }
-}
-
-fn not_admitted(facts: &Facts, findings: &mut Vec<Finding>) {
+fn not_enabled(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let mut findings = Vec::new();
     for (provider, event, counted, knowledge) in facts.admission.not_admitted() {
-        let name = facts.provider_name(provider);
         let known: Vec<_> = facts
             .admission
             .of(provider)
             .map(|(_, with)| format!("{:#x} at level {}", with.any, with.level))
             .collect();
         let message = format!(
-            "{} of {name} (id {}, level {}, keywords {:#x}): enabled with {} as {}",
+            "{} of {} (id {}, level {}, keywords {:#x}) do not pass the {} enablement with {}",
             plural(counted.count, "event", "events"),
+            facts.provider_name(provider),
             event.id,
             event.level,
             event.keyword,
-            known.join(" and "),
             knowledge.name(),
+            known.join(" or "),
         );
-        let finding = Finding::new(&FILTER_NOT_ADMITTED, message).at(facts, counted.first);
-        findings.push(if knowledge == Knowledge::Recorded {
-            finding.undecided(
-                "a session whose enablement the trace does not record may have asked for it",
-            )
-        } else {
-            finding
+        let finding = Finding::new(&NOT_ENABLED, message).at(facts, counted.first);
+        findings.push(match knowledge {
+            Knowledge::Recorded => finding.undecided(
+                "a session whose enablement is not in the trace may have requested them",
+            ),
+            _ => finding,
         });
     }
+    findings
 }
 
-/// A span in which something came to be, as far as the trace proves it.
-struct Window {
-    from: i64,
-    /// What proves it.
-    proof: String,
+pub(super) const MISSING_LOADS: Rule = Rule {
+    id: "filter.missing-loads",
+    statement: "Everything that an end rundown lists, and that came to be during the recording, has \
+                a load event.",
+    severity: Severity::Warning,
+    source: "what the CLR logs, compared with its rundown",
+    protocol: &["E1", "E2", "R3"],
+    meaning: "Load events are missing although their keyword was enabled: they were lost, or \
+              removed by a filter.",
+    remedy: "Do not filter load events by event id. Stop the runtime session after the rundown, so \
+             that there is no gap between them, and use more buffers:",
+    commands: &[RUNTIME_LARGE],
+    check: missing_loads,
+};
+
+fn missing_loads(context: &Context<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for process in &context.facts.processes {
+        missing_loads_of(context.facts, process, &mut findings);
+    }
+    findings
 }
 
-/// Things that an end rundown lists, that were not there before a moment, and whose load was not told.
-fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    // The code once, for all CLRs.
+fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    // The code is searched once, for all CLRs.
     let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
     let starts = start_rundowns(process);
     for (&instance, clr) in &process.clrs {
@@ -67,40 +90,39 @@ fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
             ("assembly", "assemblies", LOADER, Some(&clr.assemblies)),
             ("application domain", "application domains", LOADER, Some(&clr.domains)),
         ];
-        for (one, many, keyword, things) in kinds {
-            let own = starts.get(&(instance, things.is_none())).copied();
-            let Some(window) = window(facts, process, own) else { continue };
-            // What was on only later, or is not known to have been on, had nothing to tell.
-            if facts.admission.on_since(CLR_RUNTIME, keyword).is_none_or(|on| on > window.from) {
+        for (one, many, keyword, items) in kinds {
+            let own = starts.get(&(instance, items.is_none())).copied();
+            let Some((from, proof)) = created_since(facts, process, own) else { continue };
+            // A keyword that was enabled later, or perhaps never, proves nothing.
+            if facts.admission.on_since(CLR_RUNTIME, keyword).is_none_or(|on| on > from) {
                 continue;
             }
             let unseen = |known: &Known| {
                 known.has(Tag::AT_END) && known.bits & (Tag::LOADED | Tag::AT_START) == 0
             };
-            let missing: Vec<u64> = match things {
-                Some(things) => {
-                    things.iter().filter(|(_, k)| unseen(k)).map(|(id, _)| id).collect()
+            let missing: Vec<u64> = match items {
+                Some(items) => {
+                    items.iter().filter(|(_, known)| unseen(known)).map(|(id, _)| id).collect()
                 }
                 None => {
                     let code = code.get_or_insert_with(|| unseen_code(process));
                     code.remove(&instance).unwrap_or_default()
                 }
             };
-            let Some(example) = missing.first() else { continue };
+            let Some(first) = missing.first() else { continue };
             let message = format!(
-                "{} listed by the end rundown, {}; no load was told of (the first is {example:#x})",
-                plural(missing.len() as u64, &format!("{one} is"), &format!("{many} are")),
-                window.proof,
+                "the end rundown lists {} without a load event, although {proof} (first: {first:#x})",
+                plural(missing.len() as u64, one, many),
             );
+            let finding = Finding::new(&MISSING_LOADS, message);
             let finding =
-                Finding::new(&FILTER_SILENT, message).of(facts, process, Some(window.from));
-            let finding = finding.unless_lost(facts, Some(window.from), None);
-            // A runtime session that was stopped before the rundown could not tell of what came between.
-            let ended = process.brackets.iter().filter_map(|b| b.opened).max();
-            let stopped = facts.runtime_span.zip(ended).is_some_and(|((_, last), at)| last < at);
+                finding.of(facts, process, Some(from)).unless_lost(facts, Some(from), None);
+            // A runtime session that was stopped before the rundown recorded no later loads.
+            let rundown = process.brackets.iter().filter_map(|b| b.opened).max();
+            let stopped = facts.runtime_span.zip(rundown).is_some_and(|((_, last), at)| last < at);
             findings.push(if stopped && finding.is_decided() {
                 finding.undecided(
-                    "the runtime session may have been stopped before the rundown: no event of it comes later",
+                    "the runtime session may have ended before the rundown: it has no later event",
                 )
             } else {
                 finding
@@ -109,7 +131,7 @@ fn silent(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Code that an end rundown lists and whose coming nothing told of, by CLR.
+/// Code that an end rundown lists and that has no load event, by CLR.
 fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
     let mut out: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
     for range in process.code.alive() {
@@ -123,12 +145,12 @@ fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
     out
 }
 
-/// The first whole start rundown of each CLR that lists methods, and the first that lists what comes with them.
+/// The first whole start rundown of each CLR that lists methods (`true`), and the first that lists
+/// modules, assemblies or domains (`false`): the keywords of both differ.
 fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
     let mut out = BTreeMap::new();
     for bracket in process.brackets.iter().filter(|b| b.kind == Rundown::Start && b.is_whole()) {
         let l = bracket.listed;
-        // Modules, assemblies and domains come with one keyword, methods with others.
         let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.domains)];
         for (methods, _) in lists.into_iter().filter(|(_, count)| *count > 0) {
             out.entry((bracket.instance, methods)).or_insert(bracket);
@@ -137,20 +159,18 @@ fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
     out
 }
 
-/// Since when things that the end rundown lists must have been loaded: since the process started, or since
-/// a whole start rundown did not list them.
-fn window(facts: &Facts, process: &Process, start: Option<&Bracket>) -> Option<Window> {
+/// Since when the items of the end rundown must have been loaded, and why.
+fn created_since(
+    facts: &Facts,
+    process: &Process,
+    start: Option<&Bracket>,
+) -> Option<(i64, &'static str)> {
     if let Some(from) = process.started {
-        return Some(Window {
-            from,
-            proof: "of a process that started inside the recording".to_owned(),
-        });
+        return Some((from, "the process started during the recording"));
     }
     let bracket = start?;
     let from = bracket.opened?;
-    // What is lost of the start rundown may be what it did not list.
-    facts
-        .lost_in(Some(from), bracket.closed)
-        .is_none()
-        .then(|| Window { from, proof: "not there at the start rundown".to_owned() })
+    // Lost events of the start rundown may have listed them.
+    let lost = facts.lost_in(Some(from), bracket.closed).is_some();
+    (!lost).then_some((from, "the start rundown does not list them"))
 }

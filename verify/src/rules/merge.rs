@@ -1,125 +1,205 @@
 //! Several sessions as one recording: one machine, one clock, both halves, no gap between them.
 
+use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
 
-use crate::facts::{Facts, Span};
-use crate::report::Finding;
+use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
+use super::{Context, Rule, plural};
+use crate::facts::Facts;
+use crate::facts::source::Session;
+use crate::finding::{Finding, Severity};
 
-use super::catalogue::{
-    MERGE_CLOCK, MERGE_IMAGE_IDS, MERGE_MACHINE, MERGE_ONE_SIDED, MERGE_PROCESSES, MERGE_SEAM,
-};
-
-/// How far boot times of one boot may stand apart: the clock is adjusted now and then.
-const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
-
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
-    if facts.files.len() > 1 {
-        machines(facts, findings);
-        seam(facts, findings);
-    }
-    let joined = facts.files.len() > 1 || facts.files.iter().any(|f| f.is_merged());
-    if joined {
-        halves(facts, findings);
-    }
-    image_ids(facts, joined, findings);
+/// Whether the trace was merged, or consists of several files.
+fn is_joined(facts: &Facts) -> bool {
+    facts.files.len() > 1 || facts.files.iter().any(|f| f.is_merged())
 }
 
-fn machines(facts: &Facts, findings: &mut Vec<Finding>) {
-    if !facts.timeline().is_one_clock() {
-        let message = "the clocks of the files differ; their events were ordered by time of day";
-        findings.push(Finding::new(&MERGE_CLOCK, message.to_owned()));
+pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
+    id: "merge.different-clocks",
+    statement: "Files that are checked together have one clock.",
+    severity: Severity::Warning,
+    source: "merging",
+    protocol: &["M1"],
+    meaning: "The timestamps of the files cannot be compared exactly: their clocks differ, or the \
+              machine's time was set between them. They were aligned by time of day.",
+    remedy: "Start all sessions of a recording with the same clock:",
+    commands: &[RUNTIME_CLOCK],
+    check: different_clocks,
+};
+
+fn different_clocks(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    if facts.files.len() < 2 || facts.timeline().is_one_clock() {
+        return Vec::new();
     }
-    let Some((first, rest)) = facts.files.split_first() else { return };
+    let message = "the clocks of the files differ; their events were ordered by time of day";
+    vec![Finding::new(&DIFFERENT_CLOCKS, message.to_owned())]
+}
+
+pub(super) const DIFFERENT_MACHINES: Rule = Rule {
+    id: "merge.different-machines",
+    statement: "Files that are checked together are from one machine and one boot.",
+    severity: Severity::Error,
+    source: "merging",
+    protocol: &["M1"],
+    meaning: "Boot time, number of processors or version of Windows differ: process ids and \
+              addresses of one file mean nothing in the other.",
+    remedy: "Name only files that belong together, or check each one alone:",
+    commands: &["etlverify clr1.etl clr2.etl"],
+    check: different_machines,
+};
+
+/// How far boot times of one boot may differ: Windows adjusts the clock now and then.
+const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
+
+fn different_machines(context: &Context<'_>) -> Vec<Finding> {
+    let Some((first, rest)) = context.facts.files.split_first() else { return Vec::new() };
+    let mut findings = Vec::new();
     for other in rest {
         let (a, b) = (&first.header, &other.header);
         let mut differ = Vec::new();
-        // Zero is what a tool writes that does not know.
-        let known = |x: u64, y: u64| x != 0 && y != 0 && x != y;
-        if known(a.build.into(), b.build.into()) {
+        // Tools write zero for what they do not know.
+        let differs = |x: u64, y: u64| x != 0 && y != 0 && x != y;
+        if differs(a.build.into(), b.build.into()) {
             differ.push(format!("build {} and {}", a.build, b.build));
         }
-        if known(a.processors.into(), b.processors.into()) {
+        if differs(a.processors.into(), b.processors.into()) {
             differ.push(format!("{} and {} processors", a.processors, b.processors));
         }
-        if known(a.boot_time.unsigned_abs(), b.boot_time.unsigned_abs())
+        if differs(a.boot_time.unsigned_abs(), b.boot_time.unsigned_abs())
             && a.boot_time.abs_diff(b.boot_time) > BOOT_SKEW
         {
-            let time = etl_format::clock::iso_utc;
-            differ.push(format!("booted {} and {}", time(a.boot_time), time(b.boot_time)));
+            let (a, b) = (iso_utc(a.boot_time), iso_utc(b.boot_time));
+            differ.push(format!("booted at {a} and {b}"));
         }
         if !differ.is_empty() {
             let message = format!("{} and {}: {}", first.name, other.name, differ.join(", "));
-            findings.push(Finding::new(&MERGE_MACHINE, message));
+            findings.push(Finding::new(&DIFFERENT_MACHINES, message));
         }
     }
+    findings
 }
 
-/// A file of the runtime session that was closed before the one of the rundown began.
-fn seam(facts: &Facts, findings: &mut Vec<Finding>) {
+pub(super) const GAP: Rule = Rule {
+    id: "merge.gap",
+    statement: "The rundown begins before the runtime session ends.",
+    severity: Severity::Warning,
+    source: "merging",
+    protocol: &["M2"],
+    meaning: "Between the two, no loads and no compilations were recorded: what was loaded then is \
+              listed by the rundown without a time, what was unloaded is unknown.",
+    remedy: "Start the rundown session first, wait until it is complete, then stop the runtime \
+             session:",
+    commands: RECORDING,
+    check: gap,
+};
+
+fn gap(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
     let (Some((_, last)), Some((rundown, _))) = (facts.runtime_span, facts.rundown_span) else {
-        return;
+        return Vec::new();
     };
-    // Which session is the runtime's: the one that was closed last before the rundown began, if none was
-    // still open then.
+    // The runtime's session is among those that recorded then; the last one to be closed counts.
     let sessions = facts.files.iter().flat_map(|f| &f.sessions);
-    let recording = |s: &&crate::facts::source::Session| s.from <= last;
+    let recording = |s: &&Session| s.from <= last;
     let ends: Option<Vec<i64>> = sessions.filter(recording).map(|s| s.to).collect();
-    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return };
-    if end < rundown {
-        let gap = facts.clock.filetime(rundown).saturating_sub(facts.clock.filetime(end));
-        let message = format!(
-            "the runtime session ended {:.3} s before the rundown began",
-            gap as f64 / FILETIME_PER_SECOND as f64
-        );
-        findings.push(Finding::new(&MERGE_SEAM, message).at(facts, Some(end)));
+    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return Vec::new() };
+    if facts.files.len() < 2 || end >= rundown {
+        return Vec::new();
     }
+    let gap = facts.clock.filetime(rundown).saturating_sub(facts.clock.filetime(end));
+    let message = format!(
+        "the runtime session ended {:.3} s before the rundown began",
+        gap as f64 / FILETIME_PER_SECOND as f64
+    );
+    vec![Finding::new(&GAP, message).at(facts, Some(end))]
 }
 
-/// Both the runtime's events and a rundown, of the same processes.
-fn halves(facts: &Facts, findings: &mut Vec<Finding>) {
-    let only = |has: Span, lacks: Span| has.is_some() && lacks.is_none();
-    let (runtime, rundown) = (facts.runtime_span, facts.rundown_span);
-    let message = if only(runtime, rundown) {
-        "the runtime's events are there, and no rundown"
-    } else if only(rundown, runtime) {
-        "a rundown is there, and no event of the runtime"
-    } else {
-        if runtime.is_some() {
-            common(facts, findings);
-        }
-        return;
+pub(super) const ONE_SIDED: Rule = Rule {
+    id: "merge.one-sided",
+    statement: "Files that are merged or checked together hold events of the runtime and a rundown.",
+    severity: Severity::Warning,
+    source: "merging",
+    protocol: &["M1", "M2"],
+    meaning: "One of the two files is missing from the merge, or its session recorded nothing.",
+    remedy: "Merge again with all files:",
+    commands: &[MERGE],
+    check: one_sided,
+};
+
+fn one_sided(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let message = match (facts.runtime_span, facts.rundown_span) {
+        (Some(_), None) => "there are events of the CLR runtime, but no rundown",
+        (None, Some(_)) => "there is a rundown, but no event of the CLR runtime",
+        _ => return Vec::new(),
     };
-    let finding = Finding::new(&MERGE_ONE_SIDED, message.to_owned());
-    findings.push(finding.unless_lost(facts, None, None));
+    if !is_joined(facts) {
+        return Vec::new();
+    }
+    let finding = Finding::new(&ONE_SIDED, message.to_owned());
+    vec![finding.unless_lost(facts, None, None)]
 }
 
-/// Whether the files judged together, or merged, have no process in common that could have both the
-/// runtime's events and a rundown.
-pub(super) fn are_strangers(facts: &Facts) -> bool {
-    let joined = facts.files.len() > 1 || facts.files.iter().any(|f| f.is_merged());
-    if !joined || facts.runtime_span.is_none() || facts.rundown_span.is_none() {
+pub(super) const NO_COMMON_PROCESS: Rule = Rule {
+    id: "merge.no-common-process",
+    statement: "The rundown lists processes of the runtime session.",
+    severity: Severity::Warning,
+    source: "merging",
+    protocol: &["M2"],
+    meaning: "No process has both runtime events and a rundown: the files are of different \
+              recordings, or the processes logged nothing.",
+    remedy: "Check that the files belong together:",
+    commands: &["etlkit info clr1.etl clr2.etl"],
+    check: no_common_process,
+};
+
+fn no_common_process(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    if !are_unrelated(facts) {
+        return Vec::new();
+    }
+    let message = "no process has both events of the runtime and a rundown";
+    let finding = Finding::new(&NO_COMMON_PROCESS, message.to_owned());
+    vec![finding.unless_lost(facts, None, None)]
+}
+
+/// Whether files that are merged or checked together have no process with both events of the
+/// runtime and a rundown, although one could have them.
+pub(super) fn are_unrelated(facts: &Facts) -> bool {
+    if !is_joined(facts) || facts.runtime_span.is_none() || facts.rundown_span.is_none() {
         return false;
     }
     let both = facts.processes.iter().any(|p| p.last_runtime.is_some() && !p.brackets.is_empty());
-    // Processes that ended before the rundown have none, whatever the files are.
-    let waiting = facts.processes.iter().any(|p| p.last_runtime.is_some() && p.ended.is_none());
-    !both && waiting
+    // Processes that ended before the rundown have none in any case.
+    let alive = facts.processes.iter().any(|p| p.last_runtime.is_some() && p.ended.is_none());
+    !both && alive
 }
 
-fn common(facts: &Facts, findings: &mut Vec<Finding>) {
-    if are_strangers(facts) {
-        let message = "no process has both events of the runtime and a rundown";
-        let finding = Finding::new(&MERGE_PROCESSES, message.to_owned());
-        findings.push(finding.unless_lost(facts, None, None));
-    }
-}
+pub(super) const NO_IMAGE_IDS: Rule = Rule {
+    id: "merge.no-image-ids",
+    statement: "A trace with native addresses holds the identities of its images.",
+    severity: Severity::Note,
+    source: "what a merge adds",
+    protocol: &["M1", "S7"],
+    meaning: "The trace was not merged on its machine: native frames can be assigned to images, but \
+              their symbols cannot be found on another machine.",
+    remedy: "Merge on the recorded machine (PerfView does it, too):",
+    commands: &[MERGE_KERNEL],
+    check: no_image_ids,
+};
 
-fn image_ids(facts: &Facts, joined: bool, findings: &mut Vec<Finding>) {
+fn no_image_ids(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
     let hit = facts.images.list.iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
     if hit == 0 || facts.images.identities > 0 {
-        return;
+        return Vec::new();
     }
-    let what = if joined { "the merge added no identities" } else { "the trace was not merged" };
-    let message = format!("addresses lie in {hit} images, and {what} of images");
-    findings.push(Finding::new(&MERGE_IMAGE_IDS, message));
+    let why =
+        if is_joined(facts) { "the merge added no identities" } else { "the trace was not merged" };
+    let message = format!(
+        "addresses are in {} without an identity: {why}",
+        plural(hit as u64, "image", "images")
+    );
+    vec![Finding::new(&NO_IMAGE_IDS, message)]
 }

@@ -1,54 +1,190 @@
-//! What the facts mean: each rule looks at them and reports what breaks it.
+//! The rules: each is one value with its texts, and its check stands below it.
+//!
+//! `docs/rules.md` is generated from these values ([`page`]), and `etlverify --explain` prints them.
 
 mod activity;
-mod asked;
-pub(crate) mod catalogue;
+mod commands;
 mod file;
 mod filter;
 mod merge;
+mod page;
 mod payload;
-mod repairs;
 mod rundown;
 mod stacks;
 mod symbols;
 
 use crate::facts::Facts;
-use crate::policy::Policy;
-use crate::report::Finding;
+use crate::finding::{Finding, Severity};
+use crate::policy::Gates;
 
-/// What the rules and the policy make of the facts.
-#[derive(Debug)]
-pub(crate) struct Judgement {
-    /// All findings as the policy weighs them: the gravest first, then in the order of time.
-    pub findings: Vec<Finding>,
-    /// Findings that the policy leaves out.
-    pub left_out: u64,
+pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
+pub use page::rules_page;
+
+/// What a check looks at.
+pub(crate) struct Context<'a> {
+    pub facts: &'a Facts,
+    pub gates: &'a Gates,
 }
 
-pub(crate) fn judge(facts: &Facts, policy: &Policy) -> Judgement {
-    let mut findings = Vec::new();
-    file::judge(facts, &mut findings);
-    filter::judge(facts, &mut findings);
-    rundown::judge(facts, &mut findings);
-    symbols::judge(facts, &mut findings);
-    merge::judge(facts, &mut findings);
-    stacks::judge(facts, &mut findings);
-    activity::judge(facts, &mut findings);
-    payload::judge(facts, &mut findings);
-    let (mut findings, left_out) = policy.weigh(facts, findings);
-    findings.sort_by(|a, b| {
-        (b.severity, a.answer, &a.timestamp, a.pid, a.rule).cmp(&(
-            a.severity,
-            b.answer,
-            &b.timestamp,
-            b.pid,
-            b.rule,
-        ))
-    });
-    Judgement { findings, left_out }
+type Check = fn(&Context<'_>) -> Vec<Finding>;
+
+/// A rule: what holds in a good trace, and what to do where it does not.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Rule {
+    /// `family.name`; never changes.
+    pub id: &'static str,
+    /// What holds in a good trace.
+    pub statement: &'static str,
+    /// The usual severity of its findings.
+    pub severity: Severity,
+    /// Where the rule comes from.
+    pub source: &'static str,
+    /// The facts of `docs/protocol.md` that it rests on, by their ids.
+    pub protocol: &'static [&'static str],
+    /// What it means for the user when the rule is broken.
+    pub meaning: &'static str,
+    /// What to do; ends in a colon where command lines follow.
+    pub remedy: &'static str,
+    /// Command lines that repair the trace or record a better one.
+    pub commands: &'static [&'static str],
+    /// Finds what breaks the rule.
+    pub(crate) check: Check,
+}
+
+/// Every rule, by family.
+pub const RULES: &[Rule] = &[
+    file::content::DAMAGED,
+    file::header::UNCLOSED,
+    file::losses::EVENTS_LOST,
+    file::losses::BUFFERS_LOST,
+    file::losses::SEQUENCE_GAP,
+    file::header::BUFFER_COUNT,
+    file::content::DUPLICATE_SEQUENCE,
+    file::content::OUT_OF_ORDER,
+    file::header::OUTSIDE_SESSION,
+    file::header::PROCESSOR_COUNT,
+    file::losses::OVERWRITTEN,
+    file::header::CLOCK,
+    filter::NOT_ENABLED,
+    filter::MISSING_LOADS,
+    rundown::coverage::NONE,
+    rundown::coverage::MISSING,
+    rundown::brackets::UNCLOSED,
+    rundown::brackets::NO_INIT,
+    rundown::brackets::OVERLAPPING,
+    rundown::brackets::OUTSIDE_BRACKET,
+    rundown::coverage::PROCESS_EXITED,
+    rundown::brackets::MIXED,
+    rundown::content::OUT_OF_ORDER,
+    rundown::content::DUPLICATE_ITEMS,
+    rundown::content::INCOMPLETE,
+    rundown::content::PARTIAL,
+    rundown::brackets::WRONG_PROVIDER,
+    rundown::brackets::ENDLESS,
+    rundown::content::SEVERAL_THREADS,
+    symbols::addresses::UNRESOLVED,
+    symbols::addresses::COVERAGE,
+    symbols::links::MODULE_UNKNOWN,
+    symbols::links::ASSEMBLY_UNKNOWN,
+    symbols::identity::NO_MODULE_PDB,
+    symbols::addresses::UNNAMED,
+    symbols::addresses::UNNAMED_PRECOMPILED,
+    symbols::identity::NO_IMAGE_PDB,
+    symbols::ranges::OVERLAPPING,
+    symbols::ranges::LOADED_TWICE,
+    symbols::ranges::UNLOAD_UNKNOWN,
+    symbols::ranges::JIT_WITHOUT_LOAD,
+    symbols::addresses::WRONG_TIME,
+    merge::DIFFERENT_CLOCKS,
+    merge::DIFFERENT_MACHINES,
+    merge::GAP,
+    merge::ONE_SIDED,
+    merge::NO_COMMON_PROCESS,
+    merge::NO_IMAGE_IDS,
+    stacks::UNDEFINED_KEY,
+    stacks::WITHOUT_EVENT,
+    stacks::MISSING,
+    stacks::FRAME_COUNT,
+    stacks::BEFORE_EVENT,
+    activity::NO_STOP,
+    activity::NO_START,
+    activity::UNKNOWN_PARENT,
+    payload::SHORT,
+    payload::LONG,
+    payload::WRONG_DESCRIPTOR,
+    payload::UNKNOWN_VERSION,
+];
+
+impl Rule {
+    /// The rule with this id.
+    #[must_use]
+    pub fn find(id: &str) -> Option<&'static Rule> {
+        RULES.iter().find(|rule| rule.id == id)
+    }
+
+    /// The part of the id before the dot.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        self.id.split_once('.').map_or(self.id, |(family, _)| family)
+    }
+
+    /// Where the rule comes from, with the ids of the facts in `docs/protocol.md`.
+    #[must_use]
+    pub fn citation(&self) -> String {
+        match self.protocol {
+            [] => self.source.to_owned(),
+            ids => format!("{}: {} in docs/protocol.md", self.source, ids.join(", ")),
+        }
+    }
+
+    /// What to do, followed by the command lines, each on a line of its own.
+    #[must_use]
+    pub fn remedy_lines(&self) -> String {
+        [&[self.remedy], self.commands].concat().join("\n")
+    }
+}
+
+/// Everything that breaks a rule, in the order of the rules.
+pub(crate) fn check_all(context: &Context<'_>) -> Vec<Finding> {
+    RULES.iter().flat_map(|rule| (rule.check)(context)).collect()
+}
+
+/// A finding for each process that `check` has one for.
+fn each_process<'a>(
+    context: &Context<'a>,
+    check: impl Fn(&'a Facts, &'a crate::facts::Process) -> Option<Finding>,
+) -> Vec<Finding> {
+    let facts = context.facts;
+    facts.processes.iter().filter_map(|process| check(facts, process)).collect()
 }
 
 /// `1 module is`, `2 modules are`.
 fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn rules_have_unique_ids_and_whole_sentences() {
+        let ids: BTreeSet<_> = RULES.iter().map(|r| r.id).collect();
+        assert_eq!(ids.len(), RULES.len());
+        for rule in RULES {
+            assert!(rule.id.contains('.') && rule.statement.ends_with('.'), "{}", rule.id);
+            assert_eq!(rule.remedy.ends_with(':'), !rule.commands.is_empty(), "{}", rule.id);
+        }
+        assert!(Rule::find("rundown.none").is_some());
+        assert!(Rule::find("rundown").is_none());
+    }
+
+    #[test]
+    fn rules_of_a_family_stand_together() {
+        let mut families: Vec<_> = RULES.iter().map(Rule::family).collect();
+        families.dedup();
+        assert_eq!(families.len(), families.iter().collect::<BTreeSet<_>>().len());
+    }
 }

@@ -1,27 +1,93 @@
-//! Payloads that do not fit what is known of their events.
+//! Payloads and descriptors that do not fit the schemas of their events.
 
 use std::collections::BTreeMap;
 
+use super::{Context, Rule, plural};
+use crate::facts::Counted;
 use crate::facts::payload::EventId;
-use crate::facts::{Counted, Facts};
-use crate::report::Finding;
+use crate::finding::{Finding, Severity};
 
-use super::catalogue::{PAYLOAD_DESCRIPTOR, PAYLOAD_LONG, PAYLOAD_SHORT, PAYLOAD_VERSION, Rule};
-use super::plural;
-
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
-    let mut tell = |rule: &Rule, of: &BTreeMap<EventId, Counted>, what: &str| {
-        for (&(provider, id, version), counted) in of {
-            let name = facts.provider_name(provider);
-            let events = plural(counted.count, "event", "events");
-            let message = format!("{events} of {name} (id {id}, version {version}): {what}");
-            findings.push(Finding::new(rule, message).at(facts, counted.first));
-        }
+/// A finding for each kind of event.
+fn each_event(
+    context: &Context<'_>,
+    rule: &Rule,
+    events: &BTreeMap<EventId, Counted>,
+    what: &str,
+) -> Vec<Finding> {
+    let facts = context.facts;
+    let finding = |(&(provider, id, version), counted): (&EventId, &Counted)| {
+        let message = format!(
+            "{} of {} (id {id}, version {version}): {what}",
+            plural(counted.count, "event", "events"),
+            facts.provider_name(provider)
+        );
+        Finding::new(rule, message).at(facts, counted.first)
     };
-    let payloads = &facts.payloads;
-    tell(&PAYLOAD_SHORT, &payloads.short, "the payload ends before its last field");
-    tell(&PAYLOAD_LONG, &payloads.long, "the payload goes on behind its last field");
-    let what = "level and keywords are not those of its manifest";
-    tell(&PAYLOAD_DESCRIPTOR, &payloads.descriptor, what);
-    tell(&PAYLOAD_VERSION, &payloads.unknown_version, "the version is not known");
+    events.iter().map(finding).collect()
 }
+
+pub(super) const SHORT: Rule = Rule {
+    id: "payload.short",
+    statement: "A payload holds all fields of its event.",
+    severity: Severity::Warning,
+    source: "the schemas of the built-in tables and of the trace",
+    protocol: &[],
+    meaning: "Payloads end before their last field: they were cut, or the event is not the one that \
+              its id and version state.",
+    remedy: "Use the file that the session wrote. If you supplied a manifest, check that it is the \
+             right one.",
+    commands: &[],
+    check: |context| {
+        let events = &context.facts.payloads.short;
+        each_event(context, &SHORT, events, "the payload ends before its last field")
+    },
+};
+
+pub(super) const LONG: Rule = Rule {
+    id: "payload.long",
+    statement: "A payload ends with the last field of its event.",
+    severity: Severity::Note,
+    source: "the schemas of the built-in tables and of the trace",
+    protocol: &[],
+    meaning: "Payloads have bytes after the last known field: a newer provider added fields without \
+              a new version.",
+    remedy: "Nothing; the known fields are read.",
+    commands: &[],
+    check: |context| {
+        let events = &context.facts.payloads.long;
+        each_event(context, &LONG, events, "the payload has bytes after its last field")
+    },
+};
+
+pub(super) const WRONG_DESCRIPTOR: Rule = Rule {
+    id: "payload.wrong-descriptor",
+    statement: "A CLR event has the level and the keywords of its manifest.",
+    severity: Severity::Note,
+    source: "the built-in tables, and what real traces hold",
+    protocol: &["E4", "R6"],
+    meaning: "The event's header was changed, or an unknown runtime uses other levels and keywords: \
+              filters by level and keyword treat the event differently.",
+    remedy: "Nothing if the runtime is new.",
+    commands: &[],
+    check: |context| {
+        let events = &context.facts.payloads.descriptor;
+        let what = "level and keywords are not those of its manifest";
+        each_event(context, &WRONG_DESCRIPTOR, events, what)
+    },
+};
+
+pub(super) const UNKNOWN_VERSION: Rule = Rule {
+    id: "payload.unknown-version",
+    statement: "The version of a CLR event is known.",
+    severity: Severity::Note,
+    source: "the built-in tables",
+    protocol: &[],
+    meaning: "A newer runtime logs versions of events that the tables do not have; their payloads \
+              were not checked.",
+    remedy: "Nothing.",
+    commands: &[],
+    check: |context| {
+        let events = &context.facts.payloads.unknown_version;
+        each_event(context, &UNKNOWN_VERSION, events, "the version is unknown")
+    },
+};

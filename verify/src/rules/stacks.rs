@@ -1,69 +1,95 @@
-//! Stacks: whose they are, and whether they are whole.
+//! Stacks: the events they belong to, and their length.
 
 use std::collections::BTreeMap;
 
 use etl_schema::clr::keyword::STACK;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::facts::Facts;
+use super::commands::{MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
+use super::{Context, Rule, plural};
 use crate::facts::enable::Knowledge;
-use crate::report::Finding;
+use crate::finding::{Finding, Severity};
 
-use super::catalogue::{
-    STACKS_EARLY, STACKS_MISSING, STACKS_TRUNCATED, STACKS_UNDEFINED_KEY, STACKS_UNPAIRED,
+pub(super) const UNDEFINED_KEY: Rule = Rule {
+    id: "stacks.undefined-key",
+    statement: "Every key of a kernel stack is defined.",
+    severity: Severity::Warning,
+    source: "the kernel's stack cache",
+    protocol: &[],
+    meaning: "Stacks with these keys cannot be shown.",
+    remedy: "Stop the kernel session in the regular way, since the definitions are logged last, and \
+             merge its file:",
+    commands: &[STOP_KERNEL, MERGE_KERNEL],
+    check: undefined_key,
 };
-use super::plural;
 
-pub(super) fn judge(facts: &Facts, findings: &mut Vec<Finding>) {
-    let undefined = facts.undefined_stacks();
-    if undefined > 0 {
-        let message = format!(
-            "{} told by a key that the trace never defines",
-            plural(undefined, "kernel stack is", "kernel stacks are")
-        );
-        let finding = Finding::new(&STACKS_UNDEFINED_KEY, message);
-        findings.push(finding.unless_lost(facts, None, None));
+fn undefined_key(context: &Context<'_>) -> Vec<Finding> {
+    let count = context.facts.undefined_stacks();
+    if count == 0 {
+        return Vec::new();
     }
-    let stacks = &facts.stacks;
-    let (unpaired, strayed) = (stacks.unpaired, stacks.strayed);
-    if unpaired.count + strayed.count > 0 {
-        let message = format!(
-            "{} of the CLR without an event before it on its thread",
-            plural(unpaired.count + strayed.count, "stack stands", "stacks stand")
-        );
-        let first = unpaired.first.into_iter().chain(strayed.first).min();
-        let finding = Finding::new(&STACKS_UNPAIRED, message).at(facts, first);
-        findings.push(finding.unless_lost(facts, None, first));
-    }
-    missing(facts, findings);
-    let (short, long) = (stacks.truncated, stacks.overlong);
-    if short.count + long.count > 0 {
-        let message = format!(
-            "{} fewer addresses than stated, {} more",
-            plural(short.count, "stack of the CLR holds", "stacks of the CLR hold"),
-            plural(long.count, "holds", "hold")
-        );
-        let first = short.first.into_iter().chain(long.first).min();
-        findings.push(Finding::new(&STACKS_TRUNCATED, message).at(facts, first));
-    }
-    if stacks.early.count > 0 {
-        let message = format!(
-            "{} of an event that comes later",
-            plural(stacks.early.count, "kernel stack is", "kernel stacks are")
-        );
-        findings.push(Finding::new(&STACKS_EARLY, message).at(facts, stacks.early.first));
-    }
+    let message = format!(
+        "{} a key that the trace never defines",
+        plural(count, "kernel stack has", "kernel stacks have")
+    );
+    let finding = Finding::new(&UNDEFINED_KEY, message);
+    vec![finding.unless_lost(context.facts, None, None)]
 }
 
-/// Events without their stack.
-fn missing(facts: &Facts, findings: &mut Vec<Finding>) {
-    // Until the end of the provider's events, if the user told that every session asked for stacks.
+pub(super) const WITHOUT_EVENT: Rule = Rule {
+    id: "stacks.without-event",
+    statement: "Each stack of the CLR follows the event that it belongs to, on the same thread.",
+    severity: Severity::Warning,
+    source: "what the CLR logs",
+    protocol: &["E9"],
+    meaning: "Stacks have no event before them: the event was lost, or has the wrong thread id. A \
+              session that enables only StackKeyword, beside another session, records such stacks, \
+              too.",
+    remedy: "Enable the keywords of the events whose stacks you need, and use more buffers:",
+    commands: &[RUNTIME_STACKS],
+    check: without_event,
+};
+
+fn without_event(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let (unpaired, strayed) = (facts.stacks.unpaired, facts.stacks.strayed);
+    let count = unpaired.count + strayed.count;
+    if count == 0 {
+        return Vec::new();
+    }
+    let message = format!(
+        "{} no event before them on the same thread",
+        plural(count, "stack of the CLR has", "stacks of the CLR have")
+    );
+    let first = unpaired.first.into_iter().chain(strayed.first).min();
+    let finding = Finding::new(&WITHOUT_EVENT, message).at(facts, first);
+    vec![finding.unless_lost(facts, None, first)]
+}
+
+pub(super) const MISSING: Rule = Rule {
+    id: "stacks.missing",
+    statement: "Where stacks are enabled, a stack on the same thread follows each event of the CLR \
+                that has one.",
+    severity: Severity::Note,
+    source: "what the CLR logs",
+    protocol: &["E9"],
+    meaning: "Stacks of these events are missing, although their threads have earlier stacks and \
+              their process has later ones: they were lost, or another session recorded the events \
+              without the stacks.",
+    remedy: "Use more buffers:",
+    commands: &[RUNTIME_STACKS],
+    check: missing,
+};
+
+fn missing(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    // Until the provider's last event, if the user states that every session enabled stacks.
     let all = [(CLR_RUNTIME, facts.runtime_span), (CLR_RUNDOWN, facts.rundown_span)].map(
         |(guid, span)| {
             let mut of = facts.admission.of(guid).peekable();
             of.peek()?;
             let asks = of.all(|(e, with)| {
-                e.knowledge == Knowledge::Told && !e.limited && with.any & STACK != 0
+                e.knowledge == Knowledge::Declared && !e.limited && with.any & STACK != 0
             });
             span.filter(|_| asks).map(|(_, last)| last)
         },
@@ -74,20 +100,73 @@ fn missing(facts: &Facts, findings: &mut Vec<Finding>) {
     for ((process, kind), counted) in facts.stacks.bare(soon, all) {
         by_process.entry(process).or_default().push((kind, counted));
     }
+    let mut findings = Vec::new();
     for (index, kinds) in by_process {
         let Some(process) = facts.processes.get(index) else { continue };
         let first = kinds.iter().filter_map(|(_, counted)| counted.first).min();
         let count = kinds.iter().map(|(_, counted)| counted.count).sum();
-        let named: Vec<_> = kinds
+        let kinds: Vec<_> = kinds
             .iter()
             .map(|(kind, counted)| format!("{} {}", counted.count, kind.name()))
             .collect();
         let message = format!(
-            "{} not followed by a stack, though stacks of the same thread and process are there: {}",
-            plural(count, "event is", "events are"),
-            named.join(", ")
+            "{} no stack, although other events of the same thread and process have one: {}",
+            plural(count, "event has", "events have"),
+            kinds.join(", ")
         );
-        let finding = Finding::new(&STACKS_MISSING, message).of(facts, process, first);
+        let finding = Finding::new(&MISSING, message).of(facts, process, first);
         findings.push(finding.unless_lost(facts, first, None));
     }
+    findings
+}
+
+pub(super) const FRAME_COUNT: Rule = Rule {
+    id: "stacks.frame-count",
+    statement: "A stack of the CLR holds as many addresses as it states.",
+    severity: Severity::Warning,
+    source: "what the CLR logs",
+    protocol: &["E9"],
+    meaning: "Addresses are missing from the stacks, or bytes were added to them.",
+    remedy: "Use the file that the session wrote.",
+    commands: &[],
+    check: frame_count,
+};
+
+fn frame_count(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let (short, long) = (facts.stacks.truncated, facts.stacks.overlong);
+    if short.count + long.count == 0 {
+        return Vec::new();
+    }
+    let message = format!(
+        "{} fewer addresses than stated, {} more",
+        plural(short.count, "stack of the CLR holds", "stacks of the CLR hold"),
+        plural(long.count, "holds", "hold")
+    );
+    let first = short.first.into_iter().chain(long.first).min();
+    vec![Finding::new(&FRAME_COUNT, message).at(facts, first)]
+}
+
+pub(super) const BEFORE_EVENT: Rule = Rule {
+    id: "stacks.before-event",
+    statement: "A kernel stack comes after the event that it belongs to.",
+    severity: Severity::Warning,
+    source: "the kernel's stack walking",
+    protocol: &[],
+    meaning: "Stacks cannot be assigned to their events: the clocks of merged files differ.",
+    remedy: "Start all sessions of a recording with the same clock:",
+    commands: &[RUNTIME_CLOCK],
+    check: before_event,
+};
+
+fn before_event(context: &Context<'_>) -> Vec<Finding> {
+    let early = context.facts.stacks.early;
+    if early.count == 0 {
+        return Vec::new();
+    }
+    let message = format!(
+        "{} to an event that comes later",
+        plural(early.count, "kernel stack belongs", "kernel stacks belong")
+    );
+    vec![Finding::new(&BEFORE_EVENT, message).at(context.facts, early.first)]
 }

@@ -1,7 +1,7 @@
 //! Sound traces, simulated.
 
 use etl_synth::scenario::{Settings as ScriptSettings, parse_with};
-use etl_verify::{Report, Settings, verify_together};
+use etl_verify::{Report, Verifier};
 
 use super::edit::{records, write};
 
@@ -78,8 +78,8 @@ fn managed_frames(file: &[u8]) -> Vec<u8> {
     write(file, &all)
 }
 
-pub fn judge(files: &[Vec<u8>], settings: &Settings) -> Report {
+pub fn judge(files: &[Vec<u8>], mut verifier: Verifier<'_>) -> Report {
     let names: Vec<_> = (1..=files.len()).map(|n| format!("{n}.etl")).collect();
-    let sources = files.iter().zip(&names).map(|(f, n)| (f.as_slice(), n.as_str())).collect();
-    verify_together(sources, settings, |_| {}).unwrap()
+    let sources = files.iter().zip(&names).map(|(f, n)| (f.as_slice(), n.as_str()));
+    verifier.verify_together(sources).unwrap()
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use etl_test_support::{needs, root};
 use etl_tests::foreign;
-use etl_verify::{Answer, Report, Severity};
+use etl_verify::{Format, Outcome, Report, Severity, render};
 
 use super::catalogue::{judge, scripts};
 
@@ -33,11 +33,11 @@ fn junit(report: &Report) -> (u64, u64) {
     let mut sums = (0, 0);
     for rule in &report.rules {
         let graver = |f: &&etl_verify::Finding| {
-            f.rule == rule.id && f.severity > Severity::Note && f.answer == Answer::Broken
+            f.rule == rule.rule && f.severity > Severity::Note && f.outcome == Outcome::Broken
         };
         if report.findings.iter().any(|f| graver(&f)) {
             sums.0 += 1;
-        } else if rule.answer == Answer::Undecided {
+        } else if rule.outcome == Outcome::Undecided {
             sums.1 += 1;
         }
     }
@@ -52,9 +52,11 @@ fn what_the_corpus_gives_is_valid_to_others() {
     for (name, path) in scripts("").into_iter().chain(scripts("rules")) {
         let Ok(report) = judge(&path) else { continue };
         let name = name.replace(['/', '\\'], "-");
-        for (ending, text) in
-            [("json", report.json()), ("sarif", report.sarif()), ("xml", report.junit())]
-        {
+        for (ending, text) in [
+            ("json", report.json()),
+            ("sarif", report.render(Format::Sarif)),
+            ("xml", report.render(Format::Junit)),
+        ] {
             let file = here.path().join(format!("{name}.{ending}"));
             std::fs::write(&file, text).unwrap();
             paths.push(file);
@@ -64,12 +66,12 @@ fn what_the_corpus_gives_is_valid_to_others() {
     // Several reports in one document; and JSON that is none.
     let list = serde_json::to_string(&reports).unwrap();
     let broken = list.replace("\"verdict\":\"sound\"", "\"verdict\":\"good\"");
-    let sarif = etl_verify::sarif(&reports);
+    let sarif = render(&reports, Format::Sarif);
     let level = sarif.replace("\"level\": \"note\"", "\"level\": \"remark\"");
     for (name, text) in [
         ("all.json", list),
         ("all.sarif", sarif),
-        ("all.xml", etl_verify::junit(&reports)),
+        ("all.xml", render(&reports, Format::Junit)),
         ("broken.json", broken),
         ("broken.sarif", level),
         ("broken.xml", "<testsuites><testsuite>".to_owned()),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use etl_test_support::root;
-use etl_verify::Settings;
+use etl_verify::Verifier;
 
 use proptest::prelude::*;
 
@@ -90,29 +90,25 @@ impl Row {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
-        policy: Default::default(),
-        enabled: etl_verify::Enabled::parse("runtime:0x4001CCBD:5+rundown:0x178:5").unwrap(),
-        ..Settings::default()
-    }
+fn verifier() -> Verifier<'static> {
+    let enabled = etl_verify::Enabled::parse("runtime:0x4001CCBD:5+rundown:0x178:5").unwrap();
+    Verifier::new().enabled(enabled)
 }
 
 /// Seeds of the traces that the table is made of.
 const SEEDS: [u64; 3] = [7, 8, 9];
 
 fn table() -> BTreeMap<(String, usize), Row> {
-    let settings = settings();
     let mut rows: BTreeMap<(String, usize), Row> = BTreeMap::new();
     for seed in SEEDS {
         let file = sound(seed);
         let all = records(&file);
-        let plain = judge(&[write(&file, &all)], &settings);
+        let plain = judge(&[write(&file, &all)], verifier());
         assert!(plain.findings.is_empty(), "seed {seed}: {}", plain.text());
         for at in (0..all.len()).filter(|&at| all[at].is_event()) {
             for change in 0..CHANGES.len() {
                 let Some(mutated) = changed(&all, at, change, 0x55) else { continue };
-                let report = judge(&[write(&file, &mutated)], &settings);
+                let report = judge(&[write(&file, &mutated)], verifier());
                 let row = rows.entry((all[at].name.clone(), change)).or_default();
                 row.of += 1;
                 row.noticed += usize::from(!report.findings.is_empty());
@@ -226,10 +222,9 @@ proptest! {
         let events: Vec<usize> = (0..all.len()).filter(|&at| all[at].is_event()).collect();
         let at = events[at.index(events.len())];
         let Some(mutated) = changed(&all, at, change, by) else { return Ok(()) };
-        let settings = settings();
-        let plain = judge(&[write(&file, &all)], &settings);
+            let plain = judge(&[write(&file, &all)], verifier());
         prop_assert!(plain.findings.is_empty(), "seed {}: {}", seed, plain.text());
-        let report = judge(&[write(&file, &mutated)], &settings);
+        let report = judge(&[write(&file, &mutated)], verifier());
         let (name, what) = (&all[at].name, CHANGES[change]);
         match claimed(&published(), name, change) {
             Some("never") => {

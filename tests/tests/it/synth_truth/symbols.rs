@@ -9,7 +9,7 @@ use etl_analysis::symbols::{Symbol, Symbols};
 use etl_schema::encode::OwnedValue;
 use etl_synth::Outcome;
 use etl_synth::truth::{KnownCode, KnownEvent};
-use etl_verify::{Report, Settings, Verdict};
+use etl_verify::{Report, Verdict};
 
 use super::compare::timestamp;
 use super::made::{Made, corpus, make};
@@ -276,9 +276,8 @@ fn is_image(
 /// The report on a file that is sound; it is the same for two threads.
 fn sound(made: &Made, file: &str) -> Option<Report> {
     let bytes = made.files[file].as_slice();
-    let report = etl_verify::verify(bytes, file).ok()?;
-    let settings = Settings { threads: 2, ..Settings::default() };
-    let other = etl_verify::verify_with(bytes, file, &settings, |_| {}).unwrap();
+    let report = etl_verify::Verifier::new().verify(bytes, file).ok()?;
+    let other = etl_verify::Verifier::new().threads(2).verify(bytes, file).unwrap();
     assert_eq!(other.json(), report.json(), "{}/{file}", made.name);
     (report.verdict == Verdict::Sound).then_some(report)
 }

@@ -8,7 +8,7 @@ use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_synth::SessionReport;
 use etl_synth::truth::KnownEvent;
-use etl_verify::{Coverage, CoverageTable, Settings};
+use etl_verify::{Coverage, CoverageTable, Verifier};
 
 use super::made::{Made, corpus, make};
 use super::symbols::{EVERYTHING, lives, owner};
@@ -36,7 +36,7 @@ struct Sums {
 
 impl From<CoverageTable> for Sums {
     fn from(t: CoverageTable) -> Self {
-        let CoverageTable { stacks, frames, managed, named, image, identified, unresolved } = t;
+        let CoverageTable { stacks, frames, managed, named, image, identified, unresolved, .. } = t;
         Sums { stacks, frames, managed, named, image, identified, unresolved }
     }
 }
@@ -260,9 +260,7 @@ fn the_figures_of_every_whole_file_are_true() {
         for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
             let place = format!("{}/{file}", made.name);
             let expected = expected(made, file, &mut late);
-            let settings = Settings { threads: 2, ..Settings::default() };
-            let Ok(report) = etl_verify::verify_with(bytes.as_slice(), file, &settings, |_| {})
-            else {
+            let Ok(report) = Verifier::new().threads(2).verify(bytes.as_slice(), file) else {
                 continue;
             };
             let found = reported(report.processes.iter().map(|p| (p.pid, p.coverage)));

@@ -1,0 +1,165 @@
+//! A finding: what breaks a rule, where and when.
+
+use etl_format::Clock;
+use serde::Serialize;
+
+use crate::facts::{Facts, Process};
+use crate::loss;
+use crate::rules::Rule;
+
+/// How severe a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// Something is missing or odd; most of the trace can be used.
+    Warning,
+    /// The trace does not serve its purpose.
+    Error,
+}
+
+impl Severity {
+    /// The lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+/// The outcome of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The rule does not hold.
+    Broken,
+    /// The rule may hold or not: something that was lost would decide it.
+    Undecided,
+    /// The rule holds.
+    Holds,
+}
+
+impl Outcome {
+    /// The lower-case name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Broken => "broken",
+            Outcome::Undecided => "undecided",
+            Outcome::Holds => "holds",
+        }
+    }
+}
+
+/// Something that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Finding {
+    /// Id of the rule; never changes.
+    pub rule: &'static str,
+    /// How severe it is.
+    pub severity: Severity,
+    /// [`Outcome::Broken`], or [`Outcome::Undecided`].
+    pub outcome: Outcome,
+    /// What was found.
+    pub message: String,
+    /// Why it is undecided.
+    pub because: Option<String>,
+    /// The process, if the finding is about one.
+    pub pid: Option<u32>,
+    /// When, as UTC in ISO 8601, if the finding has a time.
+    pub time: Option<String>,
+    /// The processor whose buffer shows it, where it can be shown.
+    pub processor: Option<u16>,
+    /// File offset of the record that shows it, or of its buffer if that is compressed or shows it
+    /// as a whole.
+    pub offset: Option<u64>,
+    /// The file of the offset.
+    pub file: Option<String>,
+    /// The time in ticks of the recording's clock.
+    #[serde(skip)]
+    pub(crate) timestamp: Option<i64>,
+}
+
+impl Finding {
+    pub(crate) fn new(rule: &Rule, message: String) -> Self {
+        Finding {
+            rule: rule.id,
+            severity: rule.severity,
+            outcome: Outcome::Broken,
+            message,
+            because: None,
+            pid: None,
+            time: None,
+            processor: None,
+            offset: None,
+            file: None,
+            timestamp: None,
+        }
+    }
+
+    /// The finding is about a process, and perhaps a time.
+    pub(crate) fn of(mut self, facts: &Facts, process: &Process, timestamp: Option<i64>) -> Self {
+        self.pid = Some(process.pid);
+        self.at(facts, timestamp)
+    }
+
+    /// The finding has a time.
+    pub(crate) fn at(mut self, facts: &Facts, timestamp: Option<i64>) -> Self {
+        self.time = timestamp.map(|timestamp| utc(&facts.clock, timestamp));
+        self.timestamp = timestamp;
+        self
+    }
+
+    /// The finding has a location in a file.
+    pub(crate) fn in_file(mut self, file: &str, offset: u64, processor: Option<u16>) -> Self {
+        (self.file, self.offset, self.processor) = (Some(file.to_owned()), Some(offset), processor);
+        self
+    }
+
+    /// The finding is undecided.
+    pub(crate) fn undecided(mut self, because: impl Into<String>) -> Self {
+        (self.outcome, self.because) = (Outcome::Undecided, Some(because.into()));
+        self
+    }
+
+    /// The finding is undecided if something was lost in the span in which the missing events would
+    /// have come.
+    pub(crate) fn unless_lost(self, facts: &Facts, from: Option<i64>, to: Option<i64>) -> Self {
+        match facts.lost_in(from, to) {
+            Some(lost) => self.undecided(loss::message(&facts.clock, lost)),
+            None => self,
+        }
+    }
+
+    /// Whether it is not undecided.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.outcome != Outcome::Undecided
+    }
+
+    /// Where it shows, in words. The file is named unless it is `report_file`.
+    pub(crate) fn location(&self, report_file: &str) -> Option<String> {
+        let offset = self.offset?;
+        // Messages about damage name the offset themselves.
+        if self.message.contains(&format!("offset {offset:#x}")) {
+            return self.processor.map(|p| format!("processor {p}"));
+        }
+        let processor = self.processor.map_or(String::new(), |p| format!("processor {p}, "));
+        let file = self.file.as_deref().filter(|file| *file != report_file);
+        let file = file.map_or(String::new(), |file| format!(" of {file}"));
+        Some(format!("{processor}offset {offset:#x}{file}"))
+    }
+}
+
+/// UTC of a timestamp in ISO 8601, to 100 ns.
+pub(crate) fn utc(clock: &Clock, timestamp: i64) -> String {
+    etl_format::clock::iso_utc(clock.filetime(timestamp))
+}

@@ -1,0 +1,84 @@
+//! Bytes that cannot be read, doubled buffers, records out of order.
+
+use etl_format::read::Note;
+
+use super::{each_file, each_note, prefix};
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{MERGE, REPAIR};
+use crate::rules::{Context, Rule};
+
+pub(in crate::rules) const DAMAGED: Rule = Rule {
+    id: "file.damaged",
+    statement: "Every buffer and every record of the file can be read.",
+    severity: Severity::Error,
+    source: "the file format",
+    protocol: &[],
+    meaning: "Events are missing at the reported offsets. The intact records around them were read \
+              and checked.",
+    remedy: "Copy the file from the machine again: the usual cause is a copy that was cut short. \
+             The intact records can be saved as a valid file:",
+    commands: &[REPAIR],
+    check: damaged,
+};
+
+fn damaged(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let mut findings = Vec::new();
+    for file in &facts.files {
+        let prefix = prefix(facts, file);
+        for fault in &file.faults {
+            let (offset, message) = (fault.offset, &fault.message);
+            let message = format!("{prefix}the file is damaged at offset {offset:#x}: {message}");
+            let finding = Finding::new(&DAMAGED, message);
+            findings.push(finding.in_file(&file.name, offset, fault.processor));
+        }
+        if !file.header.is_known() {
+            let message = format!(
+                "{prefix}the header event is lost: session, system and clock are unknown; times \
+                 count from the first record, at an assumed 10 MHz"
+            );
+            findings.push(Finding::new(&DAMAGED, message).in_file(&file.name, 0, None));
+        }
+    }
+    findings
+}
+
+pub(in crate::rules) const DUPLICATE_SEQUENCE: Rule = Rule {
+    id: "file.duplicate-sequence",
+    statement: "Every buffer has a sequence number of its own.",
+    severity: Severity::Warning,
+    source: "the file format",
+    protocol: &[],
+    meaning: "Two buffers have the same number: the file was put together from pieces, or two \
+              programs wrote to it.",
+    remedy: "Copy the file again. Merge files with a tool that knows the format instead of \
+             appending one to the other:",
+    commands: &[MERGE],
+    check: duplicate_sequence,
+};
+
+fn duplicate_sequence(context: &Context<'_>) -> Vec<Finding> {
+    let message =
+        |note: &Note| matches!(note, Note::SequenceTwice { .. }).then(|| note.to_string());
+    each_note(context, &DUPLICATE_SEQUENCE, message, |_| false)
+}
+
+pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
+    id: "file.out-of-order",
+    statement: "The records of a buffer are in time order.",
+    severity: Severity::Warning,
+    source: "the file format; it holds in every real trace seen",
+    protocol: &[],
+    meaning: "The file was written by a tool that does not keep the order, or its bytes were \
+              changed. The records were sorted before they were checked.",
+    remedy: "Use the file that the session wrote, or sort the records:",
+    commands: &["etlkit merge trace.etl -o ordered.etl"],
+    check: out_of_order,
+};
+
+fn out_of_order(context: &Context<'_>) -> Vec<Finding> {
+    each_file(context, &OUT_OF_ORDER, |file| {
+        let count = file.disordered;
+        (count > 0).then(|| format!("{count} buffers hold records that are not in time order"))
+    })
+}

@@ -1,0 +1,160 @@
+//! The file's header against its content, and a session that was not closed.
+
+use etl_format::clock::iso_utc;
+use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
+use etl_format::read::Note;
+
+use super::{each_file, each_note};
+use crate::facts::source::FileFacts;
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{REPAIR, STOP_RUNTIME};
+use crate::rules::{Context, Rule};
+
+pub(in crate::rules) const UNCLOSED: Rule = Rule {
+    id: "file.unclosed",
+    statement: "The session was stopped, so that its header states when it ended.",
+    severity: Severity::Warning,
+    source: "the file format",
+    protocol: &[],
+    meaning: "The machine or the session crashed, or the file was copied while the session ran: the \
+              last events are missing.",
+    remedy: "Stop the session by its name before you copy the file (logman stop NAME -ets does it, \
+             too). If the machine is gone, close the file:",
+    commands: &[STOP_RUNTIME, REPAIR],
+    check: unclosed,
+};
+
+fn unclosed(context: &Context<'_>) -> Vec<Finding> {
+    let message = |note: &Note| matches!(note, Note::Unclosed).then(|| note.to_string());
+    each_note(context, &UNCLOSED, message, |_| false)
+}
+
+pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
+    id: "file.buffer-count",
+    statement: "The header counts the buffers that the file holds.",
+    severity: Severity::Note,
+    source: "the file format",
+    protocol: &[],
+    meaning: "The file was cut, or grew after its header was written.",
+    remedy: "Read the other findings about the file first. If it was cut, the intact records can be \
+             saved as a valid file:",
+    commands: &[REPAIR],
+    check: buffer_count,
+};
+
+fn buffer_count(context: &Context<'_>) -> Vec<Finding> {
+    let message = |note: &Note| matches!(note, Note::BufferCount { .. }).then(|| note.to_string());
+    each_note(context, &BUFFER_COUNT, message, |_| false)
+}
+
+pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
+    id: "file.outside-session",
+    statement: "All records are between the start and the end that the header states, give or take \
+                a minute.",
+    severity: Severity::Note,
+    source: "the file format; records that a merge adds may be a few seconds after the end",
+    protocol: &["M1"],
+    meaning: "Header and records are of different recordings, or the machine's clock was set during \
+              the recording.",
+    remedy: "Rely on the times of the records. The header's times:",
+    commands: &["etlkit info trace.etl"],
+    check: outside_session,
+};
+
+/// How far records may be outside of the session's time: the rundown of a merge takes seconds.
+const GRACE: i64 = 60 * FILETIME_PER_SECOND;
+
+fn outside_session(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    // With several files the span is not known for each.
+    let ([file], Some((first, last))) = (facts.files.as_slice(), facts.span) else {
+        return Vec::new();
+    };
+    let (first, last) = (facts.clock.filetime(first), facts.clock.filetime(last));
+    let header = &file.header;
+    let mut findings = Vec::new();
+    if first < header.start_time.saturating_sub(GRACE) {
+        let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
+        let message = format!("the first record is {seconds} s before the session's start");
+        findings.push(Finding::new(&OUTSIDE_SESSION, message));
+    }
+    if header.end_time > header.start_time && last > header.end_time.saturating_add(GRACE) {
+        let seconds = last.saturating_sub(header.end_time) / FILETIME_PER_SECOND;
+        let message = format!("the last record is {seconds} s after the session's end");
+        findings.push(Finding::new(&OUTSIDE_SESSION, message));
+    }
+    findings
+}
+
+pub(in crate::rules) const PROCESSOR_COUNT: Rule = Rule {
+    id: "file.processor-count",
+    statement: "Every buffer belongs to one of the processors that the header counts.",
+    severity: Severity::Note,
+    source: "the file format",
+    protocol: &[],
+    meaning: "The header was made on another machine than the records, or by a tool that does not \
+              count processors.",
+    remedy: "Nothing if the file was relogged; otherwise use the file that the session wrote.",
+    commands: &[],
+    check: processor_count,
+};
+
+fn processor_count(context: &Context<'_>) -> Vec<Finding> {
+    each_file(context, &PROCESSOR_COUNT, |file| {
+        let stated = file.header.processors;
+        let message = |processor| {
+            format!(
+                "a buffer belongs to processor {processor}, the header counts {stated} processors"
+            )
+        };
+        file.beyond_processors.map(message)
+    })
+}
+
+pub(in crate::rules) const CLOCK: Rule = Rule {
+    id: "file.clock",
+    statement: "The header states how timestamps become times: a known clock, its frequency, and an \
+                end that is not before the start.",
+    severity: Severity::Warning,
+    source: "the file format",
+    protocol: &[],
+    meaning: "The times of events, and every check that uses them, are guesses: timestamps were \
+              taken for ticks of the performance counter.",
+    remedy: "Use the file that the session wrote. If the machine's time was set during the \
+             recording, rely on differences between timestamps. What the header states:",
+    commands: &["etlkit info trace.etl"],
+    check: clock,
+};
+
+fn clock(context: &Context<'_>) -> Vec<Finding> {
+    each_file(context, &CLOCK, clock_problems)
+}
+
+fn clock_problems(file: &FileFacts) -> Vec<String> {
+    let header = &file.header;
+    let mut problems = Vec::new();
+    if !header.is_known() {
+        return problems;
+    }
+    match header.clock_type {
+        // Some tools write clock type 0; its timestamps are the performance counter's.
+        ClockType::QPC | ClockType::RAW if header.perf_freq <= 0 => problems.push(format!(
+            "the header states {} ticks per second for the performance counter",
+            header.perf_freq
+        )),
+        ClockType::CPU_CYCLE if header.cpu_mhz == 0 => problems.push(
+            "timestamps are processor cycles, and the header does not state the processor's speed"
+                .to_owned(),
+        ),
+        ClockType::QPC | ClockType::RAW | ClockType::SYSTEM_TIME | ClockType::CPU_CYCLE => {}
+        other => problems.push(format!("the header names an unknown clock ({other})")),
+    }
+    if header.end_time != 0 && header.end_time < header.start_time {
+        problems.push(format!(
+            "the header states that the session ended at {}, before it started at {}",
+            iso_utc(header.end_time),
+            iso_utc(header.start_time)
+        ));
+    }
+    problems
+}

@@ -1,0 +1,122 @@
+//! Events and buffers that were lost or overwritten.
+
+use etl_format::read::Note;
+
+use super::{each_note, locate, prefix};
+use crate::facts::loss::What;
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{RECORDING, RUNTIME_DISK, RUNTIME_LARGE};
+use crate::rules::{Context, Rule, plural};
+
+pub(in crate::rules) const EVENTS_LOST: Rule = Rule {
+    id: "file.events-lost",
+    statement: "No event was lost.",
+    severity: Severity::Warning,
+    source: "the count in the header event, and the flags of the buffers",
+    protocol: &[],
+    meaning: "Events were dropped because no buffer was free. Whatever is missing from the trace \
+              may be among them.",
+    remedy: "Record again with more and larger buffers:",
+    commands: &[RUNTIME_LARGE],
+    check: events_lost,
+};
+
+fn events_lost(context: &Context<'_>) -> Vec<Finding> {
+    let is_flag = |note: &Note| matches!(note, Note::EventsLostInBuffer { .. });
+    let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
+    let counted = |note: &Note| is_count(note).then(|| note.to_string());
+    let mut findings = each_note(context, &EVENTS_LOST, counted, is_flag);
+    // Some headers have no count although buffers are flagged.
+    for file in &context.facts.files {
+        let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
+        let first = file.notes.iter().find(|note| is_flag(note));
+        let (Some(first), false) = (first, file.notes.iter().any(is_count)) else { continue };
+        let message = format!(
+            "{}{} that events were lost while filling",
+            prefix(context.facts, file),
+            plural(count, "buffer is flagged", "buffers are flagged")
+        );
+        let finding = Finding::new(&EVENTS_LOST, message);
+        findings.push(locate(context.facts, file, first, finding));
+    }
+    findings
+}
+
+pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
+    id: "file.buffers-lost",
+    statement: "No buffer was lost.",
+    severity: Severity::Warning,
+    source: "the count in the header event",
+    protocol: &[],
+    meaning: "Whole buffers could not be written: the disk was too slow, or full.",
+    remedy: "Record less, or write with more and larger buffers to a disk that the recorded \
+             programs do not use:",
+    commands: &[RUNTIME_DISK],
+    check: buffers_lost,
+};
+
+fn buffers_lost(context: &Context<'_>) -> Vec<Finding> {
+    let message = |note: &Note| matches!(note, Note::BuffersLost(_)).then(|| note.to_string());
+    let is_flag = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
+    each_note(context, &BUFFERS_LOST, message, is_flag)
+}
+
+pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
+    id: "file.sequence-gap",
+    statement: "The sequence numbers of the buffers have no gaps.",
+    severity: Severity::Note,
+    source: "the file format; buffers that stay empty are numbered but not written",
+    protocol: &[],
+    meaning: "A number is missing. This alone is no loss: a buffer that stayed empty is not \
+              written.",
+    remedy: "Nothing, unless lost events or buffers are reported too.",
+    commands: &[],
+    check: sequence_gap,
+};
+
+fn sequence_gap(context: &Context<'_>) -> Vec<Finding> {
+    let message = |note: &Note| match *note {
+        Note::SequenceGap { first, count: 1, .. } => {
+            Some(format!("buffer number {first} is missing"))
+        }
+        Note::SequenceGap { first, count, .. } => {
+            let last = first.saturating_add_unsigned(count.saturating_sub(1));
+            Some(format!("{count} buffers are missing: numbers {first} to {last}"))
+        }
+        _ => None,
+    };
+    each_note(context, &SEQUENCE_GAP, message, |_| false)
+}
+
+pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
+    id: "file.overwritten",
+    statement: "A circular file still holds the beginning of the recording.",
+    severity: Severity::Note,
+    source: "the file format; the header counts the buffers that were written, the file holds those \
+             that are left",
+    protocol: &[],
+    meaning: "The file was full, and new buffers replaced the oldest ones, as the mode requests: \
+              loads, starts and rundowns of the overwritten time are missing.",
+    remedy: "Request the end rundown last, since it lists everything that is loaded, however old; \
+             or record with a larger -MaxFile, or without -FileMode Circular:",
+    commands: RECORDING,
+    check: overwritten,
+};
+
+fn overwritten(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let mut findings = Vec::new();
+    for (index, file) in facts.files.iter().enumerate() {
+        let Some(count) = file.overwritten else { continue };
+        let oldest = facts.losses.iter().filter(|l| l.source == index && l.what == What::Oldest);
+        // What is left begins at a different time on each processor.
+        let since = oldest.filter_map(|l| l.to).max().map(|to| to.saturating_add(1));
+        let message = format!(
+            "{}{} overwritten; the file holds events of all processors from this time on",
+            prefix(facts, file),
+            plural(count, "buffer of the circular file was", "buffers of the circular file were")
+        );
+        findings.push(Finding::new(&OVERWRITTEN, message).at(facts, since));
+    }
+    findings
+}

@@ -1,0 +1,276 @@
+//! What a rundown lists.
+
+use std::collections::BTreeMap;
+
+use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
+use etl_schema::providers::CLR_RUNTIME;
+
+use super::{ByClr, by_clr};
+use crate::facts::clr::Rundown;
+use crate::facts::{Bracket, Facts, Known, Process, Tag};
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
+use crate::rules::{Context, Rule, plural};
+
+/// A finding for each rundown with a `count` of something other than zero.
+fn each_count(
+    context: &Context<'_>,
+    rule: &Rule,
+    count: fn(&Bracket) -> u64,
+    message: impl Fn(u64, &str) -> String,
+    timestamp: fn(&Bracket) -> Option<i64>,
+) -> Vec<Finding> {
+    let facts = context.facts;
+    let mut findings = Vec::new();
+    for process in &facts.processes {
+        for bracket in process.brackets.iter().filter(|b| count(b) > 0) {
+            let which = format!("the {} rundown of CLR {}", bracket.kind.name(), bracket.instance);
+            let finding = Finding::new(rule, message(count(bracket), &which));
+            findings.push(finding.of(facts, process, timestamp(bracket)));
+        }
+    }
+    findings
+}
+
+pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
+    id: "rundown.out-of-order",
+    statement: "A start rundown lists domains before their assemblies, and assemblies before their \
+                modules; an end rundown lists them in the reverse order.",
+    severity: Severity::Warning,
+    source: "the CLR's rundown protocol",
+    protocol: &["R3"],
+    meaning: "The order of the events was changed after they were written.",
+    remedy: "Use the files that the sessions wrote, or record again:",
+    commands: RECORDING,
+    check: out_of_order,
+};
+
+fn out_of_order(context: &Context<'_>) -> Vec<Finding> {
+    let message = |count, which: &str| {
+        let items = plural(count, "item", "items");
+        format!("{which} lists {items} on the wrong side of what they belong to")
+    };
+    each_count(context, &OUT_OF_ORDER, |b| b.disordered, message, |b| b.first_disordered)
+}
+
+pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
+    id: "rundown.duplicate-items",
+    statement: "A rundown lists each item once.",
+    severity: Severity::Note,
+    source: "the CLR's rundown protocol",
+    protocol: &["R3"],
+    meaning: "Items are listed more than once between one Init and its Complete: two rundowns ran \
+              at the same time, or events were doubled.",
+    remedy: "Enable the rundown provider once per recording:",
+    commands: END_RUNDOWN,
+    check: duplicate_items,
+};
+
+fn duplicate_items(context: &Context<'_>) -> Vec<Finding> {
+    let message = |count, which: &str| {
+        format!("{which} lists {} more than once", plural(count, "item", "items"))
+    };
+    each_count(context, &DUPLICATE_ITEMS, |b| b.twice, message, |b| b.opened)
+}
+
+pub(in crate::rules) const SEVERAL_THREADS: Rule = Rule {
+    id: "rundown.several-threads",
+    statement: "One thread logs a whole rundown.",
+    severity: Severity::Note,
+    source: "the CLR's rundown protocol; seen in .NET Framework 4.5 to .NET 8",
+    protocol: &["R2", "R3"],
+    meaning: "Several threads logged events between one Init and its Complete: which events belong \
+              to which rundown is not certain.",
+    remedy: "Nothing by itself.",
+    commands: &[],
+    check: several_threads,
+};
+
+fn several_threads(context: &Context<'_>) -> Vec<Finding> {
+    let message = |count, which: &str| {
+        let events = plural(count, "event", "events");
+        format!("{which} has {events} of other threads than its first event's")
+    };
+    each_count(context, &SEVERAL_THREADS, |b| b.other_threads, message, |b| b.opened)
+}
+
+pub(in crate::rules) const INCOMPLETE: Rule = Rule {
+    id: "rundown.incomplete",
+    statement: "A complete end rundown lists everything that was loaded, or listed at the start, \
+                and is still there.",
+    severity: Severity::Warning,
+    source: "the CLR's rundown protocol",
+    protocol: &["R3"],
+    meaning: "Events inside the rundown are missing, although it has Init and Complete.",
+    remedy: "Use more buffers for the rundown session, since it writes everything at once:",
+    commands: LARGE_END_RUNDOWN,
+    check: incomplete,
+};
+
+/// Items that an end rundown should list: how many, and the first of them.
+#[derive(Clone, Copy, Default)]
+struct Missing {
+    count: u64,
+    first: u64,
+}
+
+impl Missing {
+    fn add(&mut self, id: u64) {
+        if self.count == 0 {
+            self.first = id;
+        }
+        self.count += 1;
+    }
+}
+
+fn incomplete(context: &Context<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for process in &context.facts.processes {
+        incomplete_of(context.facts, process, &mut findings);
+    }
+    findings
+}
+
+fn incomplete_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+    let brackets = by_clr(process);
+    let code = missing_methods(facts, process, &brackets);
+    for (&instance, own) in &brackets {
+        let Some(clr) = process.clrs.get(&instance) else { continue };
+        let kinds = [
+            ("method was", "methods were", None),
+            ("module was", "modules were", Some(&clr.modules)),
+            ("assembly was", "assemblies were", Some(&clr.assemblies)),
+            ("application domain was", "application domains were", Some(&clr.domains)),
+        ];
+        for (one, many, items) in kinds {
+            let Some((bracket, opened)) = last_listing(own, items.is_none()) else { continue };
+            // What the start rundown lists may have been unloaded without an event, unless unloads
+            // were enabled.
+            let loader = enabled_before(facts, LOADER, opened);
+            let is_missing = |known: &Known| {
+                let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
+                (loaded || (loader && known.has(Tag::AT_START)))
+                    && known.to.is_none()
+                    && !known.has(Tag::AT_END)
+            };
+            let mut missing = Missing::default();
+            match items {
+                Some(items) => {
+                    let ids = items.iter().filter(|(_, known)| is_missing(known));
+                    ids.for_each(|(id, _)| missing.add(id));
+                }
+                None => missing = code.get(&instance).copied().unwrap_or_default(),
+            }
+            if missing.count == 0 {
+                continue;
+            }
+            let message = format!(
+                "{} there before the end rundown of CLR {instance} and not unloaded, but it does \
+                 not list {} (first: {:#x})",
+                plural(missing.count, one, many),
+                if missing.count == 1 { "it" } else { "them" },
+                missing.first,
+            );
+            let finding = Finding::new(&INCOMPLETE, message).of(facts, process, Some(opened));
+            let finding = finding.unless_lost(facts, None, bracket.closed);
+            // Methods go with their assembly, and only EndEnumeration logs that.
+            let unloads = items.is_some() || enabled_before(facts, END_ENUMERATION, opened);
+            findings.push(if !unloads && finding.is_decided() {
+                finding.undecided(
+                    "unloads of methods are logged only with EndEnumeration (0x80), which is not \
+                     known to have been enabled",
+                )
+            } else {
+                finding
+            });
+        }
+    }
+}
+
+/// The last whole end rundown that lists methods, or else what comes with modules.
+fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, i64)> {
+    let lists = |b: &Bracket| {
+        let l = b.listed;
+        let lists = if methods { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
+        b.kind == Rundown::End && b.is_whole() && lists
+    };
+    let bracket = brackets.iter().copied().rfind(|b| lists(b))?;
+    Some((bracket, bracket.opened?))
+}
+
+/// Whether a keyword of the runtime provider is known to have been enabled before a timestamp.
+fn enabled_before(facts: &Facts, keyword: u64, at: i64) -> bool {
+    facts.admission.on_since(CLR_RUNTIME, keyword).is_some_and(|on| on < at)
+}
+
+/// Methods that the last end rundown of their CLR does not list, by CLR, in one pass over the code.
+fn missing_methods(
+    facts: &Facts,
+    process: &Process,
+    brackets: &ByClr<'_>,
+) -> BTreeMap<u16, Missing> {
+    let opened: BTreeMap<u16, (i64, bool)> = brackets
+        .iter()
+        .filter_map(|(&instance, own)| {
+            let (_, opened) = last_listing(own, true)?;
+            Some((instance, (opened, enabled_before(facts, END_ENUMERATION, opened))))
+        })
+        .collect();
+    let mut out: BTreeMap<u16, Missing> = BTreeMap::new();
+    if opened.is_empty() {
+        return out;
+    }
+    for range in process.code.alive() {
+        let tag = range.tag;
+        if !tag.has(Tag::JITTED) || tag.bits & (Tag::AT_END | Tag::DYNAMIC) != 0 {
+            continue;
+        }
+        let Some(&(opened, unloads)) = opened.get(&tag.instance) else { continue };
+        let loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
+        if loaded || (unloads && tag.has(Tag::AT_START)) {
+            out.entry(tag.instance).or_default().add(range.start);
+        }
+    }
+    out
+}
+
+pub(in crate::rules) const PARTIAL: Rule = Rule {
+    id: "rundown.partial",
+    statement: "The end rundowns of a CLR, taken together, list methods as well as modules.",
+    severity: Severity::Warning,
+    source: "the CLR's rundown protocol",
+    protocol: &["R2", "R3"],
+    meaning: "The rundown had the Loader keyword without Jit and NGen, or the reverse: addresses \
+              have no method, or methods have no module.",
+    remedy: "Enable the rundown provider with EndRundown, NGen, Jit and Loader, which is 0x138:",
+    commands: END_RUNDOWN,
+    check: partial,
+};
+
+fn partial(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    let mut findings = Vec::new();
+    for process in &facts.processes {
+        for (instance, own) in by_clr(process) {
+            if !process.clrs.contains_key(&instance) {
+                continue;
+            }
+            let whole = |b: &&&Bracket| b.kind == Rundown::End && b.is_whole();
+            let whole: Vec<_> = own.iter().filter(whole).collect();
+            let Some(first) = whole.first() else { continue };
+            let (methods, modules) = whole.iter().fold((0, 0), |(methods, modules), b| {
+                (methods + b.listed.methods, modules + b.listed.modules)
+            });
+            let what = match (methods, modules) {
+                (0, 0) => "neither methods nor modules".to_owned(),
+                (0, n) => format!("{} and no method", plural(n, "module", "modules")),
+                (n, 0) => format!("{} and no module", plural(n, "method", "methods")),
+                _ => continue,
+            };
+            let message = format!("the end rundown of CLR {instance} lists {what}");
+            let finding = Finding::new(&PARTIAL, message).of(facts, process, first.opened);
+            findings.push(finding.unless_lost(facts, first.opened, first.closed));
+        }
+    }
+    findings
+}

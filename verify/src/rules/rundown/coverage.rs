@@ -1,0 +1,180 @@
+//! Processes without a rundown.
+
+use etl_schema::clr::keyword::{END_RUNDOWN, START_RUNDOWN};
+use etl_schema::providers::CLR_RUNDOWN;
+
+use super::by_clr;
+use crate::facts::{Facts, Process};
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
+use crate::rules::merge::are_unrelated;
+use crate::rules::{Context, Rule, each_process};
+
+/// Why a process with managed code has no rundown.
+enum Absence {
+    /// The trace holds no rundown, but the recorded loads are complete.
+    NotNeeded,
+    /// The trace holds no rundown.
+    NoRundown,
+    /// The process ended at this timestamp, before the first rundown.
+    Exited(i64),
+    /// Other processes have a rundown.
+    OnlyOthers,
+}
+
+fn absence(facts: &Facts, process: &Process) -> Option<Absence> {
+    let has_rundown = !process.brackets.is_empty() || process.methods_enumerated > 0;
+    if !process.is_managed() || has_rundown {
+        return None;
+    }
+    Some(match (facts.rundown_span, process.ended) {
+        (None, _) if process.is_told_from_the_beginning() => Absence::NotNeeded,
+        (None, _) => Absence::NoRundown,
+        (Some((first, _)), Some(ended)) if ended < first => Absence::Exited(ended),
+        (Some(_), _) => Absence::OnlyOthers,
+    })
+}
+
+/// The timestamp of the first event of the process's CLRs.
+fn first_event(process: &Process) -> Option<i64> {
+    process.clr_span.map(|(first, _)| first)
+}
+
+pub(in crate::rules) const NONE: Rule = Rule {
+    id: "rundown.none",
+    statement: "A trace in which managed code ran holds a rundown.",
+    severity: Severity::Error,
+    source: "the CLR's rundown protocol",
+    protocol: &["R1", "R7"],
+    meaning: "Methods that were compiled or loaded before the recording are unknown; their \
+              addresses stay numbers.",
+    remedy: "Before you stop the runtime session, request an end rundown, wait until it is \
+             complete, and merge both files:",
+    commands: END_RUNDOWN_COMMANDS,
+    check: none,
+};
+
+fn none(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let from = first_event(process);
+        let (message, severity) = match absence(facts, process)? {
+            Absence::NotNeeded => {
+                let why = why_not_needed(process);
+                let message = format!(
+                    "the trace holds no rundown, but nothing of this process is missing: {why}"
+                );
+                (message, Severity::Note)
+            }
+            Absence::NoRundown => {
+                let why = mask_without_rundown(facts).map_or(String::new(), |mask| {
+                    format!(
+                        ": the rundown provider was enabled with {mask:#x}, which requests none \
+                         (EndRundown is 0x100, StartRundown is 0x40)"
+                    )
+                });
+                let message =
+                    format!("the process ran managed code, but the trace holds no rundown{why}");
+                (message, NONE.severity)
+            }
+            _ => return None,
+        };
+        let finding = Finding { severity, ..Finding::new(&NONE, message) };
+        Some(finding.of(facts, process, from).unless_lost(facts, from, None))
+    })
+}
+
+/// Why a process needs no rundown. A CLR logs the same when it starts and when its state is
+/// requested (capture state); other events show which of the two it was.
+fn why_not_needed(process: &Process) -> &'static str {
+    let mut starts = process.clrs.values().filter_map(|clr| clr.started);
+    let before = process.clr_span.is_some_and(|(first, _)| starts.any(|start| first < start));
+    if process.started.is_some() {
+        "it started during the recording, and its loads were recorded"
+    } else if before {
+        "a session requested the state of its CLR (capture state), and later loads were recorded"
+    } else {
+        "its CLR started during the recording, or a session requested its state (capture state), \
+         and later loads were recorded"
+    }
+}
+
+/// The mask of the rundown provider, where it is known and requests no rundown.
+fn mask_without_rundown(facts: &Facts) -> Option<u64> {
+    let mut masks = facts.admission.of(CLR_RUNDOWN).map(|(_, with)| with.any).peekable();
+    let first = masks.peek().copied()?;
+    // A mask of 0 enables all keywords.
+    masks.all(|mask| mask != 0 && mask & (START_RUNDOWN | END_RUNDOWN) == 0).then_some(first)
+}
+
+pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
+    id: "rundown.process-exited",
+    statement: "A process that ran managed code runs until the rundown.",
+    severity: Severity::Note,
+    source: "the CLR's rundown protocol",
+    protocol: &["R7"],
+    meaning: "The process ended before the rundown: only what it loaded and compiled during the \
+              recording is known.",
+    remedy: "Start the recording before short-lived processes start, with the Loader, Jit and NGen \
+             keywords:",
+    commands: RECORDING,
+    check: process_exited,
+};
+
+fn process_exited(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let Absence::Exited(ended) = absence(facts, process)? else { return None };
+        let message =
+            "the process ended before the rundown: only methods with a load event are known";
+        let finding = Finding::new(&PROCESS_EXITED, message.to_owned());
+        let finding = finding.of(facts, process, Some(ended));
+        Some(finding.unless_lost(facts, first_event(process), None))
+    })
+}
+
+pub(in crate::rules) const MISSING: Rule = Rule {
+    id: "rundown.missing",
+    statement: "Every process that ran managed code and was alive during the rundown is in it.",
+    severity: Severity::Error,
+    source: "the CLR's rundown protocol",
+    protocol: &["R1", "R7"],
+    meaning: "This process has no rundown although others have one: it did not respond, was \
+              shutting down, or its events were lost.",
+    remedy: "Request the rundown while the process is alive, and wait longer before you stop it:",
+    commands: END_RUNDOWN_COMMANDS,
+    check: missing,
+};
+
+fn missing(context: &Context<'_>) -> Vec<Finding> {
+    let facts = context.facts;
+    // Files of different recordings are reported by `merge.no-common-process`.
+    let unrelated = are_unrelated(facts);
+    let mut findings = Vec::new();
+    for process in facts.processes.iter().filter(|process| process.is_managed()) {
+        let from = first_event(process);
+        let mut add = |message: String, timestamp| {
+            let finding = Finding::new(&MISSING, message).of(facts, process, timestamp);
+            findings.push(finding.unless_lost(facts, from, None));
+        };
+        match absence(facts, process) {
+            Some(Absence::OnlyOthers) if !unrelated => add(
+                "the process ran managed code, but only other processes have a rundown".to_owned(),
+                from,
+            ),
+            Some(_) => {}
+            None => {
+                let brackets = by_clr(process);
+                for (instance, clr) in &process.clrs {
+                    let lacks = clr.runtime_events > 0 && !brackets.contains_key(instance);
+                    if lacks && process.clrs.len() > 1 {
+                        let message = format!(
+                            "CLR {instance} ran managed code, but only other CLRs of the process \
+                             have a rundown"
+                        );
+                        add(message, None);
+                    }
+                }
+            }
+        }
+    }
+    findings
+}

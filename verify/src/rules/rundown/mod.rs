@@ -1,0 +1,20 @@
+//! The rundown protocol: which processes have a rundown, its Init and Complete, what it lists.
+
+pub(super) mod brackets;
+pub(super) mod content;
+pub(super) mod coverage;
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Bracket, Process};
+
+/// The rundowns of each CLR of a process.
+type ByClr<'a> = BTreeMap<u16, Vec<&'a Bracket>>;
+
+fn by_clr(process: &Process) -> ByClr<'_> {
+    let mut out = ByClr::new();
+    for bracket in &process.brackets {
+        out.entry(bracket.instance).or_default().push(bracket);
+    }
+    out
+}

@@ -1,0 +1,274 @@
+//! What addresses resolve to.
+
+use crate::cause::cause;
+use crate::facts::{Cause, Facts, Origin, Process, Tallies, Tally};
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
+use crate::rules::{Context, Rule, each_process, plural};
+
+/// Unresolved addresses up to this share of a process's are usual: stubs of the runtime, pages of
+/// the hardware abstraction layer, code that a rasterizer or a script engine generates.
+const USUAL_SHARE: f64 = 0.02;
+/// Above this share the trace is not usable for the process.
+const SEVERE_SHARE: f64 = 0.05;
+/// The share of fewer addresses proves nothing, unless they are most of the process's.
+const FEW: u64 = 10;
+
+/// The severity of so many unresolved addresses of a process.
+fn severity(unresolved: u64, addresses: u64) -> Severity {
+    let share = unresolved as f64 / addresses.max(1) as f64;
+    let few = unresolved < FEW && share <= 0.5;
+    match share {
+        _ if few => Severity::Note,
+        s if s > SEVERE_SHARE => Severity::Error,
+        s if s > USUAL_SHARE => Severity::Warning,
+        _ => Severity::Note,
+    }
+}
+
+/// The unresolved addresses of a process.
+struct Unresolved {
+    count: u64,
+    /// All addresses of the process.
+    addresses: u64,
+    /// Those in code or in images of another time.
+    wrong_time: u64,
+    first: Option<i64>,
+    /// The end of the span in which events could have resolved them: they come at the time of the
+    /// addresses or, in a rundown, later; or they came before.
+    until: Option<i64>,
+}
+
+impl Unresolved {
+    fn of(facts: &Facts, process: &Process) -> Self {
+        let causes = Cause::ALL.into_iter().zip(process.causes);
+        let wrong_time = causes
+            .filter(|(cause, _)| matches!(cause, Cause::MethodGone | Cause::ImageGone))
+            .map(|(_, count)| count)
+            .sum();
+        let last = process.unresolved_span.map(|(_, last)| last);
+        Unresolved {
+            count: process.tallies.iter().map(|t| t.unresolved).sum(),
+            addresses: process.tallies.iter().map(|t| t.frames).sum(),
+            wrong_time,
+            first: process.unresolved_span.map(|(first, _)| first),
+            until: facts.rundown_span.map(|(_, end)| end).max(last),
+        }
+    }
+
+    fn finding(&self, rule: &Rule, facts: &Facts, process: &Process, message: String) -> Finding {
+        Finding::new(rule, message)
+            .of(facts, process, self.first)
+            .unless_lost(facts, None, self.until)
+    }
+}
+
+pub(in crate::rules) const UNRESOLVED: Rule = Rule {
+    id: "symbols.unresolved",
+    statement: "Every address is in a managed method or in an image.",
+    severity: Severity::Warning,
+    source: "symbol resolution",
+    protocol: &["S1", "S7"],
+    meaning: "These addresses belong to nothing that the trace knows: stubs that the runtime \
+              generates, code that was freed, or methods without events. Up to 2 % of a process's \
+              addresses are usual in a complete trace and only a note, and so are fewer than ten \
+              where most resolve. Above 5 % the trace is not usable for the process, which is an \
+              error.",
+    remedy: "Fix the rundown findings first, if there are any. A few unresolved addresses are \
+             normal: stubs have no events. If there are many in all processes, record image events \
+             of the kernel (LOADER), loads of the runtime and a rundown:",
+    commands: RECORDING_WITH_KERNEL,
+    check: unresolved,
+};
+
+fn unresolved(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let own = Unresolved::of(facts, process);
+        // `symbols.wrong-time` reports the others.
+        if own.count <= own.wrong_time {
+            return None;
+        }
+        let causes = Cause::ALL.into_iter().zip(process.causes).filter(|(_, count)| *count > 0);
+        let causes: Vec<_> =
+            causes.map(|(why, count)| format!("{}: {count}", cause(why).1)).collect();
+        let message = format!(
+            "{} of {} addresses ({:.2} %) are in no managed method and no image ({})",
+            own.count,
+            own.addresses,
+            own.count as f64 / own.addresses.max(1) as f64 * 100.0,
+            causes.join(", ")
+        );
+        let finding = own.finding(&UNRESOLVED, facts, process, message);
+        Some(Finding { severity: severity(own.count, own.addresses), ..finding })
+    })
+}
+
+pub(in crate::rules) const WRONG_TIME: Rule = Rule {
+    id: "symbols.wrong-time",
+    statement: "Code and images exist at the times of the addresses in them.",
+    severity: Severity::Note,
+    source: "symbol resolution",
+    protocol: &["S1", "S7"],
+    meaning: "Addresses are in code or images that the trace knows, but of another time: they ran \
+              before the load event or after the unload event. If nothing else is unresolved, their \
+              share sets the severity as in symbols.unresolved.",
+    remedy: "Nothing for a few. Many mean that the clocks of merged files differ: start all \
+             sessions with the same clock:",
+    commands: &[RUNTIME_CLOCK],
+    check: wrong_time,
+};
+
+fn wrong_time(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let own = Unresolved::of(facts, process);
+        if own.wrong_time == 0 {
+            return None;
+        }
+        let message = format!(
+            "{} in code or in an image that was there at another time",
+            plural(own.wrong_time, "address is", "addresses are")
+        );
+        let finding = own.finding(&WRONG_TIME, facts, process, message);
+        let alone = own.count == own.wrong_time;
+        let severity = if alone { severity(own.count, own.addresses) } else { WRONG_TIME.severity };
+        Some(Finding { severity, ..finding })
+    })
+}
+
+pub(in crate::rules) const UNNAMED: Rule = Rule {
+    id: "symbols.unnamed",
+    statement: "Every address in managed code is in a method that has a name, or whose module's PDB \
+                is known.",
+    severity: Severity::Warning,
+    source: "symbol resolution",
+    protocol: &["S3", "E4"],
+    meaning: "The session's level was below 5: events identify methods by token only, and nothing \
+              in the trace leads from there to a name.",
+    remedy: "Enable both providers at level 5 (verbose):",
+    commands: RECORDING,
+    check: unnamed,
+};
+
+fn unnamed(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let unnamed: u64 = process.tallies.iter().map(|t| t.managed - t.named.min(t.managed)).sum();
+        let without_pdb: usize = process
+            .clrs
+            .values()
+            .map(|clr| {
+                let no_pdb = |id: &&u64| {
+                    clr.module_facts.get(id).is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
+                };
+                clr.unnamed_modules.iter().filter(no_pdb).count()
+            })
+            .sum();
+        let message = format!(
+            "{} in methods without a name; {without_pdb} of their modules have no PDB identity",
+            plural(unnamed, "address is", "addresses are")
+        );
+        (unnamed > 0 && without_pdb > 0)
+            .then(|| Finding::new(&UNNAMED, message).of(facts, process, None))
+    })
+}
+
+pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
+    id: "symbols.unnamed-precompiled",
+    statement: "Every address in a native image of managed code is in a method that a rundown \
+                lists, or the image's PDB is known.",
+    severity: Severity::Warning,
+    source: "symbol resolution",
+    protocol: &["S5"],
+    meaning: "Precompiled methods have no names: the rundown does not list them, and no PDB to look \
+              them up is identified.",
+    remedy: "Create NGEN PDBs while merging on the recorded machine (PerfView does it), or enable \
+             NGenKeyword (0x20) in the rundown session:",
+    commands: RECORDING,
+    check: unnamed_precompiled,
+};
+
+fn unnamed_precompiled(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let unidentified = process.precompiled_unidentified;
+        let message = format!(
+            "{unidentified} of {} addresses in precompiled code are in no listed method and in no \
+             image with a known PDB",
+            process.precompiled
+        );
+        (unidentified > 0)
+            .then(|| Finding::new(&UNNAMED_PRECOMPILED, message).of(facts, process, None))
+    })
+}
+
+pub(in crate::rules) const COVERAGE: Rule = Rule {
+    id: "symbols.coverage",
+    statement: "The shares of addresses that resolve, have a name, or have an image identity are at \
+                least those that the user requires.",
+    severity: Severity::Error,
+    source: "--min-coverage and the other --min options, or etlverify.toml",
+    protocol: &["S8"],
+    meaning: "The trace misses a minimum that was set for it.",
+    remedy: "The other findings show the reasons. A recording like this one has everything that \
+             resolves addresses:",
+    commands: RECORDING_WITH_KERNEL,
+    check: coverage,
+};
+
+fn coverage(context: &Context<'_>) -> Vec<Finding> {
+    let Context { facts, gates } = context;
+    let sum = |tallies: Tallies| {
+        let mut sum = Tally::default();
+        tallies.into_iter().for_each(|tally| sum += tally);
+        sum
+    };
+    let tallies = facts.tallies();
+    let all = sum(tallies);
+    let sampled = tallies.get(Origin::Sample as usize).copied().unwrap_or_default();
+    let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
+    let missed = |minimum: Option<f64>, (part, whole): (u64, u64), what: &str| {
+        let minimum = minimum?;
+        let share = if whole == 0 { 100.0 } else { part as f64 / whole as f64 * 100.0 };
+        (share < minimum).then(|| {
+            // Rounded down: a share below the minimum must not look equal to it.
+            let shown = (share * 1000.0).floor() / 1000.0;
+            let message =
+                format!("{part} of {whole} {what} ({shown:.3} %); the minimum is {minimum} %");
+            Finding::new(&COVERAGE, message)
+        })
+    };
+    let named = (all.named, all.managed);
+    let identified = (all.identified, all.image);
+    let mut findings: Vec<_> = [
+        missed(gates.coverage, resolved(all), "addresses resolve"),
+        missed(gates.sample_coverage, resolved(sampled), "samples resolve"),
+        missed(gates.named_methods, named, "addresses in managed code have a method name"),
+        missed(gates.pdb_identity, identified, "addresses in images have a PDB identity"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    for process in &facts.processes {
+        let own = resolved(sum(process.tallies));
+        let finding = missed(gates.process_coverage, own, "addresses of the process resolve");
+        findings.extend(finding.map(|f| f.of(facts, process, None)));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severity_follows_the_share_of_unresolved_addresses() {
+        let all = |cases: &[(u64, u64)], expected| {
+            for &(unresolved, addresses) in cases {
+                let found = severity(unresolved, addresses);
+                assert_eq!(found, expected, "{unresolved} of {addresses}");
+            }
+        };
+        // PerfView's own trace, and a few addresses of a process that was rarely sampled.
+        all(&[(26, 1_733), (328, 25_592), (20, 1_000), (9, 20), (1, 3)], Severity::Note);
+        all(&[(21, 1_000), (50, 1_000), (10, 250)], Severity::Warning);
+        all(&[(51, 1_000), (10, 20), (9, 17), (1, 1), (u64::MAX, u64::MAX)], Severity::Error);
+    }
+}

@@ -1,0 +1,6 @@
+//! Addresses and their names: methods, modules, images, PDB identities.
+
+pub(super) mod addresses;
+pub(super) mod identity;
+pub(super) mod links;
+pub(super) mod ranges;

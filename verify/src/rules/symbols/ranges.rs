@@ -1,0 +1,120 @@
+//! Code over code, and loads and unloads that do not match.
+
+use etl_format::constants::FILETIME_PER_SECOND;
+
+use crate::finding::{Finding, Severity};
+use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
+use crate::rules::{Context, Rule, each_process, plural};
+
+pub(in crate::rules) const OVERLAPPING: Rule = Rule {
+    id: "symbols.overlapping",
+    statement: "At any time an address belongs to one method.",
+    severity: Severity::Note,
+    source: "symbol resolution",
+    protocol: &["S2"],
+    meaning: "Code was loaded where other code still was: an unload event is missing.",
+    remedy: "Enable EndEnumerationKeyword (0x80) in the runtime session, which logs unloads:",
+    commands: RECORDING,
+    check: overlapping,
+};
+
+fn overlapping(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let (timestamp, start, other) = process.overlap?;
+        let message = format!(
+            "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
+             {other:#x}",
+            plural(process.code.overlaps, "time", "times")
+        );
+        let finding = Finding::new(&OVERLAPPING, message).of(facts, process, Some(timestamp));
+        Some(finding.unless_lost(facts, None, Some(timestamp)))
+    })
+}
+
+pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
+    id: "symbols.loaded-twice",
+    statement: "Nothing is loaded that is loaded already.",
+    severity: Severity::Note,
+    source: "symbol resolution",
+    protocol: &["S2"],
+    meaning: "Code, a module, an assembly or a domain was loaded twice without an unload between: \
+              the unload event is missing, or the load event was doubled.",
+    remedy: "Enable EndEnumerationKeyword (0x80) in the runtime session, which logs unloads:",
+    commands: RECORDING,
+    check: loaded_twice,
+};
+
+fn loaded_twice(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let twice = process.loaded_twice;
+        let message = format!(
+            "{} loaded again without an unload",
+            plural(twice.count, "item was", "items were")
+        );
+        let finding = Finding::new(&LOADED_TWICE, message).of(facts, process, twice.first);
+        (twice.count > 0).then(|| finding.unless_lost(facts, None, twice.first))
+    })
+}
+
+pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
+    id: "symbols.unload-unknown",
+    statement: "Code that is unloaded was loaded or listed before.",
+    severity: Severity::Note,
+    source: "symbol resolution",
+    protocol: &["S1"],
+    meaning: "The method was there since before the recording, and no start rundown lists it. Its \
+              addresses resolve all the same.",
+    remedy: "If the order of loads matters, request a start rundown (0x40), too:",
+    commands: START_RUNDOWN,
+    check: unload_unknown,
+};
+
+fn unload_unknown(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let unknown = process.unloads_unknown;
+        let message = format!(
+            "{} unloaded without being loaded or listed before",
+            plural(unknown.count, "piece of code was", "pieces of code were")
+        );
+        let finding = Finding::new(&UNLOAD_UNKNOWN, message);
+        let finding = finding.of(facts, process, unknown.first);
+        (unknown.count > 0).then(|| finding.unless_lost(facts, None, unknown.first))
+    })
+}
+
+pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
+    id: "symbols.jit-without-load",
+    statement: "A method that starts to be compiled is loaded.",
+    severity: Severity::Warning,
+    source: "what the CLR logs",
+    protocol: &["E6"],
+    meaning: "Methods were being compiled, and their load events never came: they were lost, or \
+              the compilation failed.",
+    remedy: "Use more buffers:",
+    commands: &[RUNTIME_LARGE],
+    check: jit_without_load,
+};
+
+/// Compiling takes milliseconds; what started longer before the process's last event is finished.
+const LONG: i64 = FILETIME_PER_SECOND / 2;
+
+fn jit_without_load(context: &Context<'_>) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let last = facts.clock.filetime(process.last_runtime?);
+        // A thread that has loaded something since is done with it, unless the load was nested.
+        let stuck = process.jitting.iter().filter(|(_, (timestamp, tid))| {
+            let since = last.saturating_sub(facts.clock.filetime(*timestamp));
+            let done = process.last_load.get(tid).is_some_and(|load| load > timestamp);
+            since > 4 * LONG || (done && since > LONG)
+        });
+        let stuck: Vec<_> = stuck.map(|(&id, &(timestamp, tid))| (timestamp, id, tid)).collect();
+        let (timestamp, id, _) = *stuck.iter().min()?;
+        let message = format!(
+            "{} compiled without a later load event (first: {id:#x})",
+            plural(stuck.len() as u64, "method was", "methods were")
+        );
+        let finding = Finding::new(&JIT_WITHOUT_LOAD, message);
+        let finding = finding.of(facts, process, Some(timestamp));
+        Some(finding.unless_lost(facts, Some(timestamp), None))
+    })
+}

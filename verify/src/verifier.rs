@@ -1,0 +1,130 @@
+//! From files to a report.
+
+use std::fmt;
+
+use etl_analysis::{Analysis, Recording};
+use etl_format::read::Source;
+use etl_schema::tables::TableSet;
+
+use crate::Result;
+use crate::checks::enablement::Enabled;
+use crate::checks::{Facts, RecordChecks, StackChecks};
+use crate::finding::Finding;
+use crate::locate::locate;
+use crate::policy::Policy;
+use crate::report::Report;
+use crate::rules::{self, Context};
+
+/// Verifies traces.
+///
+/// ```
+/// # fn main() -> etl_verify::Result<()> {
+/// # let trace = etl_schema::testing::snapshot::example();
+/// let mut read = 0;
+/// let report = etl_verify::Verifier::new()
+///     .threads(2)
+///     .enabled(etl_verify::Enabled::parse("runtime:0x1CCBD:5")?)
+///     .on_progress(|bytes| read += bytes)
+///     .verify(trace.as_slice(), "app.etl")?;
+/// println!("{}", report.text());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct Verifier<'a> {
+    policy: Policy,
+    enabled: Vec<Enabled>,
+    threads: usize,
+    tables: TableSet,
+    progress: Option<Box<dyn FnMut(u64) + 'a>>,
+}
+
+impl fmt::Debug for Verifier<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier")
+            .field("policy", &self.policy)
+            .field("enabled", &self.enabled)
+            .field("threads", &self.threads)
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Verifier<'a> {
+    /// A verifier with the rules' own severities and one thread.
+    #[must_use]
+    pub fn new() -> Self {
+        Verifier::default()
+    }
+
+    /// How severe findings are, and which are left out.
+    #[must_use]
+    pub fn policy(self, policy: Policy) -> Self {
+        Verifier { policy, ..self }
+    }
+
+    /// Adds what sessions were enabled with, which the trace itself seldom records.
+    #[must_use]
+    pub fn enabled(mut self, enabled: impl IntoIterator<Item = Enabled>) -> Self {
+        self.enabled.extend(enabled);
+        self
+    }
+
+    /// Threads that work on a trace of one file. The report does not depend on it. 0 counts as 1.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Verifier { threads, ..self }
+    }
+
+    /// The tables that payloads are compared with.
+    #[must_use]
+    pub fn tables(self, tables: TableSet) -> Self {
+        Verifier { tables, ..self }
+    }
+
+    /// Calls `progress` now and then, with the bytes of the records that were read since the last call.
+    /// Traces whose records are out of order are read twice.
+    #[must_use]
+    pub fn on_progress(self, progress: impl FnMut(u64) + 'a) -> Self {
+        Verifier { progress: Some(Box::new(progress)), ..self }
+    }
+
+    /// Verifies a trace. The report and errors call it `name`. Damage is no error but a finding.
+    ///
+    /// # Errors
+    /// When the bytes are not a trace, or cannot be read.
+    pub fn verify<S: Source>(&mut self, source: S, name: &str) -> Result<Report> {
+        self.verify_together([(source, name)])
+    }
+
+    /// Verifies several files as one recording, in time order: those of the runtime and the rundown
+    /// session, for example, that have not been merged.
+    ///
+    /// # Errors
+    /// As [`Verifier::verify`].
+    pub fn verify_together<S: Source, N: Into<String>>(
+        &mut self,
+        files: impl IntoIterator<Item = (S, N)>,
+    ) -> Result<Report> {
+        let mut recording = Recording::open(files)?;
+        let clock = recording.timeline().clock();
+        let progress: Option<&mut dyn FnMut(u64)> = match &mut self.progress {
+            Some(progress) => Some(&mut **progress),
+            None => None,
+        };
+        let mut records = RecordChecks::new(&self.enabled, &clock, self.tables, progress);
+        let mut stacks = StackChecks::new(self.tables);
+        let analysis = Analysis::new().threads(self.threads);
+        let machine = analysis.run_with_records(&mut recording, &mut records, &mut stacks)?;
+        let facts = Facts::new(machine, records, stacks);
+        let mut findings = rules::check_all(&Context { facts: &facts, gates: &self.policy.gates });
+        let left_out = self.policy.apply(&mut findings);
+        findings.sort_by(|a, b| {
+            let severity = b.severity.cmp(&a.severity);
+            let key = |f: &Finding| (f.outcome, f.time.clone(), f.pid, f.rule);
+            severity.then_with(|| key(a).cmp(&key(b)))
+        });
+        locate(&mut recording, &facts, &mut findings)?;
+        Ok(Report::new(&facts, findings, left_out))
+    }
+}

@@ -1,0 +1,69 @@
+//! Text in lines of a terminal's width, without anything that acts on a terminal.
+
+use std::fmt::{self, Write};
+
+/// Columns of a terminal.
+pub(crate) const WIDTH: usize = 80;
+
+/// Appends text in lines that end before the edge. The first line is indented by `first` columns,
+/// the others by `rest`.
+pub(crate) fn wrap(out: &mut String, first: usize, rest: usize, text: &str) -> fmt::Result {
+    let text = printable(text.trim());
+    if text.is_empty() {
+        return Ok(());
+    }
+    write!(out, "{:first$}", "")?;
+    let (mut column, mut fresh) = (first, true);
+    // Runs of spaces are columns of a table: they stay unless the line breaks there.
+    for word in text.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if column + length > WIDTH - 1 && length > 0 && !fresh {
+            out.truncate(out.trim_end().len());
+            write!(out, "\n{:rest$}", "")?;
+            column = rest;
+        }
+        out.push_str(word);
+        column += word.chars().count();
+        fresh = false;
+    }
+    out.truncate(out.trim_end().len());
+    writeln!(out)
+}
+
+/// Escapes control characters and marks of text direction: names come from the trace and must not
+/// act on a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrap_ends_lines_before_the_edge() {
+        let mut out = String::new();
+        let text = format!("{} {}", "word ".repeat(40), "x".repeat(90));
+        wrap(&mut out, 2, 6, &text).unwrap();
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(lines.len() > 3, "{out}");
+        assert!(lines.iter().all(|l| l.len() < WIDTH || l.trim().len() == 90), "{out}");
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("      word"), "{out}");
+        assert_eq!(out.split_whitespace().count(), 41, "all words are there: {out}");
+        let mut out = String::new();
+        wrap(&mut out, 2, 6, "a    b").unwrap();
+        assert_eq!(out, "  a    b\n", "columns stay");
+    }
+}
