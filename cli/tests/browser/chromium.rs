@@ -1,9 +1,10 @@
-//! A headless Chromium that is told what to do through a pipe, by its DevTools protocol.
+//! A headless Chromium, controlled through a pipe by its DevTools protocol.
 //!
-//! Messages are JSON, each behind it a zero byte: commands go in on file descriptor 3, answers and events come out on 4.
+//! Messages are JSON, each followed by a zero byte: commands go to file descriptor 3, answers and events
+//! come from file descriptor 4.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -13,25 +14,6 @@ use serde_json::{Value, json};
 
 /// How long an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The browser that `ETLKIT_CHROMIUM` names, or `chromium` in the path.
-///
-/// # Panics
-/// When there is none and `ETLKIT_REQUIRE_CHROMIUM=1` demands one.
-pub fn find() -> Option<PathBuf> {
-    let named = std::env::var_os("ETLKIT_CHROMIUM").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = named
-        .or_else(|| std::env::split_paths(&path).map(|d| d.join("chromium")).find(|p| p.is_file()));
-    if found.is_none() {
-        let demanded = std::env::var_os("ETLKIT_REQUIRE_CHROMIUM").is_some_and(|v| v == "1");
-        assert!(!demanded, "no chromium, and ETLKIT_REQUIRE_CHROMIUM=1 demands one");
-        eprintln!(
-            "\n*** SKIPPED: no chromium (scripts/chromium.sh); this test has shown nothing ***\n"
-        );
-    }
-    found
-}
 
 /// A browser with one page open.
 pub struct Chromium {

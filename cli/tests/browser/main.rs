@@ -1,21 +1,24 @@
-//! The page of `etlverify --format html` in a browser: on a desk and on a phone, in the light and in the dark, with a mouse.
+//! The HTML report of `etlverify` in a browser: on large and small screens, in light and dark mode, with
+//! a mouse.
 //!
-//! With `ETLKIT_SCREENSHOTS` naming a directory the pictures are left there, to be looked at.
+//! `ETLKIT_SCREENSHOTS=DIR` writes the screenshots to DIR.
 #![cfg(unix)]
 
 mod chromium;
-#[path = "../common/mod.rs"]
+#[path = "../it/common.rs"]
+#[allow(dead_code)] // Shared with the other tests.
 mod common;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use chromium::Chromium;
-use common::{directory, etlkit, etlverify, real};
+use common::{directory, etlkit, etlverify};
+use etl_test_support::needs;
 use serde_json::Value;
 
-const DESK: (u32, u32) = (1280, 900);
-const PHONE: (u32, u32) = (390, 844);
+const LARGE: (u32, u32) = (1280, 900);
+const SMALL: (u32, u32) = (390, 844);
 
 /// What the page says of itself once it is laid out.
 const LOOK: &str = r#"(() => {
@@ -89,10 +92,10 @@ fn pixels(png: &[u8]) -> (u32, u32, Vec<[u8; 3]>) {
 /// Looks at a page on both screens and in both schemes; gives what it said on the last one.
 fn look(browser: &mut Chromium, page: &Path) -> Value {
     let mut last = Value::Null;
-    for (size, screen) in [(DESK, "desk"), (PHONE, "phone")] {
+    for (size, screen) in [(LARGE, "large"), (SMALL, "small")] {
         for scheme in ["light", "dark"] {
             browser.open(page, size, scheme);
-            let what = format!("{} on a {screen}, {scheme}", page.display());
+            let what = format!("{} on a {screen} screen, {scheme}", page.display());
             let seen = browser.ask(LOOK);
             let none = |key: &str| {
                 assert_eq!(seen[key], serde_json::json!([]), "{what}: {key}");
@@ -101,7 +104,7 @@ fn look(browser: &mut Chromium, page: &Path) -> Value {
             assert_eq!(seen["wide"], size.0, "{what}: the page can be moved sideways");
             ["outside", "broken", "pale"].into_iter().for_each(none);
             assert_eq!(seen["links"], 0, "{what}");
-            if screen == "desk" {
+            if screen == "large" {
                 assert_eq!(seen["hidden"], 0, "{what}: a table is wider than its place");
             }
             let (asked, complained) = browser.asked_and_complained();
@@ -138,11 +141,11 @@ fn look(browser: &mut Chromium, page: &Path) -> Value {
     last
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl", chromium)]
 #[test]
-fn the_page_of_a_real_trace() {
-    let (Some(path), Some(browser)) = (real("perfview/net.4.5.2.x64.etl"), chromium::find()) else {
-        return;
-    };
+fn html_report_of_a_real_trace_can_be_sorted() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
+    let browser = etl_test_support::chromium();
     let here = directory(&[]);
     std::os::unix::fs::symlink(path, here.path().join("net.4.5.2.x64.etl")).unwrap();
     let page = page(here.path(), "real", &["net.4.5.2.x64.etl"]);
@@ -153,7 +156,7 @@ fn the_page_of_a_real_trace() {
     assert!(seen["lanes"].as_u64().unwrap() > 15 && seen["bars"].as_u64().unwrap() > 40, "{seen}");
 
     // A click on a column's head sorts, another one turns it round.
-    browser.open(&page, DESK, "light");
+    browser.open(&page, LARGE, "light");
     let column = "[...document.querySelectorAll('table.findings tbody tr')].map(r => r.cells[2].dataset.key | 0)";
     let pids = |answer: Value| -> Vec<i64> {
         answer.as_array().unwrap().iter().map(|v| v.as_i64().unwrap()).collect()
@@ -186,9 +189,10 @@ fn the_page_of_a_real_trace() {
 }
 
 /// Many processes with names that do not fit, several sessions, losses everywhere; and a trace of no CLR at all.
+#[needs(chromium)]
 #[test]
-fn the_page_of_a_crowd() {
-    let Some(browser) = chromium::find() else { return };
+fn html_report_of_many_processes_fits() {
+    let browser = etl_test_support::chromium();
     let here = directory(&[("crowd.kdl", include_bytes!("crowd.kdl"))]);
     let said = etlkit(here.path(), &["synth", "crowd.kdl", "-o", "crowd"]);
     assert_eq!(said.code, 0, "{}", said.err);
@@ -200,7 +204,7 @@ fn the_page_of_a_crowd() {
     assert!(text.contains("6 more processes") && text.contains("lost"), "{text}");
     assert!(text.contains("shown by processor "), "{text}");
     // Findings are not behind the lanes of all processes, and names that do not fit show in full when asked for.
-    browser.open(&crowd, DESK, "light");
+    browser.open(&crowd, LARGE, "light");
     let findings = "document.querySelector('table.findings').getBoundingClientRect().top";
     assert!(browser.ask(findings).as_f64().unwrap() < 3_000.0);
     let titles = "[...document.querySelectorAll('.lane .name')].every(e => !e.title || e.title === e.textContent)";
@@ -223,9 +227,10 @@ fn the_page_of_a_crowd() {
 }
 
 /// Sound, broken, lossy, undecided, and all on one page.
+#[needs(chromium)]
 #[test]
-fn the_pages_of_scenarios() {
-    let Some(browser) = chromium::find() else { return };
+fn html_report_of_several_traces_fits() {
+    let browser = etl_test_support::chromium();
     let here = directory(&[("small.etl", &common::trace())]);
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus");
     let mut files = vec!["small.etl"];
@@ -250,7 +255,7 @@ fn the_pages_of_scenarios() {
         assert!(text.contains(file), "{file}");
     }
     // With everything unfolded it still fits: command lines are moved within their boxes.
-    for size in [DESK, PHONE] {
+    for size in [LARGE, SMALL] {
         browser.open(&page, size, "light");
         browser.ask("document.querySelectorAll('details').forEach(d => { d.open = true; })");
         let seen = browser.ask(LOOK);

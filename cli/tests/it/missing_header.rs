@@ -1,9 +1,7 @@
 //! Traces whose header event is lost: what nobody told is not shown as if somebody had, and where nothing is left
 //! there is no trace.
 
-mod common;
-
-use common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
+use crate::common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
 use serde_json::Value;
 
 /// A trace without its first buffer.
@@ -12,7 +10,7 @@ fn headless() -> Vec<u8> {
 }
 
 #[test]
-fn what_nobody_told_is_not_shown() {
+fn unknown_values_are_not_shown() {
     let here = directory(&[("t.etl", &headless())]);
     let run = |args: &[&str]| etlkit(here.path(), args);
     let info = run(&["info", "t.etl"]);
@@ -70,7 +68,7 @@ fn what_nobody_told_is_not_shown() {
 }
 
 #[test]
-fn the_first_bytes_of_a_trace_are_none() {
+fn trace_prefixes_are_rejected() {
     let here = directory(&[("good.etl", &trace())]);
     for keep in [73, 100, 200, 300] {
         std::fs::write(here.path().join("cut.etl"), &trace()[..keep]).unwrap();
@@ -100,7 +98,7 @@ fn the_first_bytes_of_a_trace_are_none() {
 
 /// Of several files the good ones are told of, and each failure is.
 #[test]
-fn one_wrong_file_does_not_silence_the_others() {
+fn unreadable_file_does_not_hide_others() {
     let cut = &trace()[..2 * BUFFER + 0x60];
     let here = directory(&[
         ("a.etl", &trace()),

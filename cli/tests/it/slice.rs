@@ -1,8 +1,7 @@
 //! Cutting traces, as people do it.
 
-mod common;
-
-use common::{directory, etlkit, etlkit_piped, real, trace};
+use crate::common::{directory, etlkit, etlkit_piped, trace};
+use etl_test_support::needs;
 
 fn timestamps(directory: &std::path::Path, file: &str) -> Vec<i64> {
     let said = etlkit(directory, &["dump", "--format", "jsonl", file]);
@@ -14,7 +13,7 @@ fn timestamps(directory: &std::path::Path, file: &str) -> Vec<i64> {
 }
 
 #[test]
-fn a_slice_by_process_and_its_reports() {
+fn slice_by_process() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(here.path(), &["slice", "t.etl", "--pid", "100", "-o", "s.etl"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
@@ -28,7 +27,7 @@ fn a_slice_by_process_and_its_reports() {
 }
 
 #[test]
-fn inputs_and_outputs_are_safe() {
+fn slice_rejects_unsafe_paths() {
     let here = directory(&[("t.etl", &trace()), ("there.etl", b"keep me")]);
     let said = etlkit(here.path(), &["slice", "t.etl", "-o", "there.etl"]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));
@@ -46,7 +45,7 @@ fn inputs_and_outputs_are_safe() {
 }
 
 #[test]
-fn pipes_and_compression() {
+fn slice_reads_pipes_and_compresses() {
     let here = directory(&[("t.etl", &trace())]);
     let plain = etlkit(here.path(), &["slice", "t.etl", "--id", "1", "-o", "s.etl"]);
     assert_eq!(plain.code, 0);
@@ -61,9 +60,10 @@ fn pipes_and_compression() {
     assert_eq!(etlkit(here.path(), &["diff", "--ignore", "header", "t.etl", "c.etl"]).code, 0);
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn a_process_of_the_real_trace() {
-    let Some(net) = real("perfview/net.4.5.2.x64.etl") else { return };
+fn slice_of_real_trace_by_process() {
+    let net = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let here = directory(&[]);
     let net = net.to_str().unwrap();
     let said = etlkit(here.path(), &["slice", net, "--pid", "3676", "-o", "s.etl", "--compress"]);

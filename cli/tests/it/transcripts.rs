@@ -1,11 +1,10 @@
 //! What people see: the tools on a tiny trace, whole and broken, and on what is no trace.
 
-mod common;
-
-use common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
+use crate::common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
+use etl_test_support::needs;
 
 #[test]
-fn info_of_a_whole_trace() {
+fn info_prints_text_and_json() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(here.path(), &["info", "t.etl"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
@@ -16,7 +15,7 @@ fn info_of_a_whole_trace() {
 }
 
 #[test]
-fn dump_in_every_format() {
+fn dump_prints_every_format() {
     let here = directory(&[("t.etl", &trace())]);
     for format in ["text", "jsonl", "csv", "xml"] {
         let said = etlkit(here.path(), &["dump", "--raw", "--format", format, "t.etl"]);
@@ -27,7 +26,7 @@ fn dump_in_every_format() {
 }
 
 #[test]
-fn json_lines_are_json() {
+fn dump_jsonl_is_valid_json() {
     let said = etlkit_piped(&trace(), &["dump", "--format", "jsonl", "-"]);
     let lines: Vec<serde_json::Value> =
         said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -37,7 +36,7 @@ fn json_lines_are_json() {
 }
 
 #[test]
-fn every_filter_selects() {
+fn dump_filters_select_events() {
     let here = directory(&[("t.etl", &trace())]);
     for (args, timestamps) in [
         (&["--id", "2"][..], &[1_030][..]),
@@ -70,7 +69,7 @@ fn every_filter_selects() {
 }
 
 #[test]
-fn standard_input_gives_the_same_as_a_file() {
+fn standard_input_equals_file() {
     let here = directory(&[("t.etl", &trace())]);
     for args in [&["dump"][..], &["dump", "--file-order"], &["info", "--format", "json"]] {
         let file = etlkit(here.path(), &[args, &["t.etl"]].concat());
@@ -81,7 +80,7 @@ fn standard_input_gives_the_same_as_a_file() {
 }
 
 #[test]
-fn a_damaged_trace_is_read_around() {
+fn damaged_trace_is_read_around_damage() {
     let cut = &trace()[..2 * BUFFER + 0x60];
     let here = directory(&[("cut.etl", cut)]);
     let said = etlkit(here.path(), &["info", "cut.etl"]);
@@ -100,7 +99,7 @@ fn a_damaged_trace_is_read_around() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn dump_stops_when_pipe_closes() {
     use std::process::{Command, Stdio};
     let here = directory(&[("t.etl", &trace().repeat(1))]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
@@ -117,7 +116,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn what_the_tables_say() {
+fn spec_prints_tables() {
     let here = directory(&[]);
     for (name, args) in [
         ("mask_without_end", &["spec", "mask", "rundown", "0xB8"][..]),
@@ -166,7 +165,7 @@ fn what_the_tables_say() {
 }
 
 #[test]
-fn command_lines_are_explained() {
+fn spec_line_explains_command_lines() {
     let here = directory(&[]);
     let recipe =
         "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
@@ -203,7 +202,7 @@ fn command_lines_are_explained() {
 }
 
 #[test]
-fn described_events_show_their_fields() {
+fn dump_prints_decoded_fields() {
     // MethodLoadVerbose_V1 of the runtime provider, with a name that wants to act on a terminal.
     let mut payload = Vec::new();
     for n in [1u64, 2, 0x7fff_0000] {
@@ -223,7 +222,7 @@ fn described_events_show_their_fields() {
         0x23, 0x0d, 0x3c, 0xe1, 0xbc, 0xcc, 0x12, 0x4e, 0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27,
         0xe4,
     ];
-    let bytes = common::trace_of(runtime, 143, 1, &payload);
+    let bytes = crate::common::trace_of(runtime, 143, 1, &payload);
     let here = directory(&[("t.etl", &bytes)]);
     for format in ["text", "jsonl"] {
         let said = etlkit(here.path(), &["dump", "--format", format, "-p", "runtime", "t.etl"]);
@@ -234,7 +233,7 @@ fn described_events_show_their_fields() {
 }
 
 #[test]
-fn a_verdict_in_every_format() {
+fn verify_prints_every_format() {
     // A cut trace: the one thing that is wrong with it can be told by any format.
     let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("t.etl", &trace())]);
     for format in ["text", "json", "sarif", "junit", "github"] {
@@ -251,7 +250,7 @@ fn a_verdict_in_every_format() {
 }
 
 #[test]
-fn the_verdict_follows_the_policy() {
+fn allow_and_deny_change_the_verdict() {
     let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60])]);
     let said = etlverify(here.path(), &["--allow", "file", "cut.etl"]);
     assert_eq!(said.code, 2, "nothing is left to find, and nothing to judge: {}", said.out);
@@ -270,9 +269,10 @@ fn the_verdict_follows_the_policy() {
     insta::assert_snapshot!("explain", said.out);
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn a_gate_on_coverage() {
-    let Some(path) = common::real("perfview/net.4.5.2.x64.etl") else { return };
+fn min_coverage_decides_the_verdict() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
     let run = |least: &str| {
         etlverify(here.path(), &["--allow", "symbols.unresolved", "--min-coverage", least, file])
@@ -283,7 +283,7 @@ fn a_gate_on_coverage() {
 }
 
 #[test]
-fn a_manifest_from_a_file_names_fields() {
+fn manifest_option_names_fields() {
     let manifest = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
       <instrumentation><events>
         <provider name="Demo-Provider" guid="{5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a}" symbol="DEMO">
@@ -292,7 +292,7 @@ fn a_manifest_from_a_file_names_fields() {
         </provider>
       </events></instrumentation>
     </instrumentationManifest>"#;
-    let bytes = common::trace_of([0x5a; 16], 7, 0, &42u32.to_le_bytes());
+    let bytes = crate::common::trace_of([0x5a; 16], 7, 0, &42u32.to_le_bytes());
     // As Windows' tools write it: UTF-16 with a byte order mark.
     let wide: Vec<u8> = "\u{feff}"
         .encode_utf16()
@@ -320,9 +320,10 @@ fn a_manifest_from_a_file_names_fields() {
     );
 }
 
+#[needs(trace = "perfview/primitive-types.etl")]
 #[test]
-fn tracelogging_events_describe_themselves() {
-    let Some(path) = common::real("perfview/primitive-types.etl") else { return };
+fn dump_decodes_tracelogging() {
+    let path = etl_test_support::trace("perfview/primitive-types.etl");
     let here = directory(&[]);
     let said = etlkit(here.path(), &["dump", "-p", "solar_system", path.to_str().unwrap()]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));

@@ -1,11 +1,9 @@
 //! Traces that are packed as files: `.etl.zip`, `.gz` and `.zst` are read as the traces in them.
 
-mod common;
-
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use common::{directory, etlkit, etlkit_bytes, etlkit_piped, etlverify, trace};
+use crate::common::{directory, etlkit, etlkit_bytes, etlkit_piped, etlverify, trace};
 use zip::write::SimpleFileOptions;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -56,7 +54,7 @@ const PRINTING: [&[&str]; 7] = [
 ];
 
 #[test]
-fn every_command_reads_every_form() {
+fn readers_accept_every_packing() {
     let here = directory(&[("t.etl", &trace())]);
     let plain: Vec<_> =
         PRINTING.map(|args| etlkit(here.path(), &[args, &["t.etl"]].concat())).into();
@@ -84,7 +82,7 @@ fn every_command_reads_every_form() {
 }
 
 #[test]
-fn every_command_that_writes_reads_every_form() {
+fn writers_accept_every_packing() {
     let commands: [&[&str]; 7] = [
         &["merge"],
         &["merge", "--no-mmap"],
@@ -111,7 +109,7 @@ fn every_command_that_writes_reads_every_form() {
 }
 
 #[test]
-fn a_directory_of_packed_traces() {
+fn verify_reads_directory_of_packed_traces() {
     let here = directory(&[]);
     std::fs::create_dir(here.path().join("traces")).unwrap();
     for (name, bytes) in forms() {
@@ -123,7 +121,7 @@ fn a_directory_of_packed_traces() {
 
 #[cfg(unix)]
 #[test]
-fn a_named_pipe_is_read() {
+fn named_pipes_are_read() {
     let here = directory(&[("t.etl.gz", &gzip(&trace()))]);
     let made = std::process::Command::new("mkfifo").arg(here.path().join("pipe")).status();
     assert!(made.unwrap().success());
@@ -137,7 +135,7 @@ fn a_named_pipe_is_read() {
 
 /// What goes wrong with packed input, each with a next step.
 #[test]
-fn what_cannot_be_unpacked_is_told() {
+fn unpack_errors_are_reported() {
     let packed = gzip(&trace());
     let two = archive(&[("b/kernel.etl", &trace()), ("a/clr\x1b[31m.etl", &trace())]);
     let mut changed = gzip(&trace());
@@ -211,7 +209,7 @@ fn what_cannot_be_unpacked_is_told() {
 
 /// What is packed and no trace is named together with what it was packed in, however it comes in.
 #[test]
-fn what_is_packed_and_no_trace_is_named() {
+fn packed_other_formats_are_named() {
     let with = |head: &[u8]| [head, &[0x11, 0, 0xfe, 7].repeat(200)].concat();
     let text = b"this is only text, and no trace at all, however long it gets to be in the end";
     let (evtx, pcap) = (with(b"ElfFile\0"), with(b"\xd4\xc3\xb2\xa1"));
@@ -273,7 +271,7 @@ fn what_is_packed_and_no_trace_is_named() {
 }
 
 #[test]
-fn a_member_is_read_by_its_name() {
+fn member_option_selects_file() {
     let other = &trace()[..0x2000];
     let here =
         directory(&[("two.zip", &archive(&[("b/kernel.etl", &trace()), ("clr.etl", other)]))]);

@@ -1,11 +1,10 @@
 //! What machines read of a verdict: the JSON as docs/json-verify.md has it, SARIF and JUnit as their schemas have them.
 
-mod common;
-
+use etl_test_support::needs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use common::{BUFFER, directory, etlkit, etlverify, real, trace, trace_of};
+use crate::common::{BUFFER, directory, etlkit, etlverify, trace, trace_of};
 use serde_json::Value;
 
 /// Microsoft-Windows-Kernel-EventTracing and Microsoft-Windows-DotNETRuntime, as they stand in a file.
@@ -50,8 +49,7 @@ fn traces() -> (tempfile::TempDir, Vec<String>) {
     let enabled = trace_of(EVENT_TRACING, 14, 0, &payload);
     std::fs::write(here.path().join("enabled.etl"), enabled).unwrap();
     names.push("enabled.etl".to_owned());
-    let real = real("perfview/net.4.5.2.x64.etl");
-    names.extend(real.map(|path| path.to_str().unwrap().to_owned()));
+    names.push(etl_test_support::trace("perfview/net.4.5.2.x64.etl").to_str().unwrap().to_owned());
     (here, names)
 }
 
@@ -128,8 +126,9 @@ fn seen(value: &Value, path: &str, out: &mut BTreeMap<String, BTreeSet<&'static 
     }
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn the_json_is_what_its_page_says_and_nothing_else() {
+fn verify_json_matches_its_page() {
     let (here, names) = traces();
     let mut all = BTreeMap::new();
     for name in &names {
@@ -159,8 +158,9 @@ fn the_json_is_what_its_page_says_and_nothing_else() {
     }
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn words_that_the_page_lists_are_the_only_ones() {
+fn verify_json_codes_match_their_page() {
     let (here, names) = traces();
     let page = std::fs::read_to_string(root().join("docs/json-verify.md")).unwrap();
     let row = |key: &str| {
@@ -196,7 +196,7 @@ fn words_that_the_page_lists_are_the_only_ones() {
 
 /// An array where several files were named, even if only one of them is a trace.
 #[test]
-fn several_files_give_a_list_and_one_gives_one() {
+fn verify_json_is_a_list_for_several_files() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", b"no trace"), ("c.etl", &trace())]);
     let list = |args: &[&str]| {
         let said = etlverify(here.path(), &[&["--format", "json"], args].concat());
@@ -242,7 +242,7 @@ fn is_uri_reference(uri: &str) -> bool {
 }
 
 #[test]
-fn sarif_is_as_its_schema_has_it() {
+fn sarif_matches_its_schema() {
     let (here, names) = traces();
     let mut args = vec!["--no-config", "--format", "sarif"];
     args.extend(names.iter().map(String::as_str));
@@ -312,7 +312,7 @@ fn sarif_is_as_its_schema_has_it() {
 
 /// The rules of the XML schemas of Ant's and Jenkins' JUnit reports, where they differ the stricter one.
 #[test]
-fn junit_is_as_its_schemas_have_it() {
+fn junit_matches_its_schemas() {
     let (here, names) = traces();
     let mut args = vec!["--no-config", "--format", "junit"];
     args.extend(names.iter().map(String::as_str));

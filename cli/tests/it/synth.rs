@@ -1,11 +1,8 @@
 //! `etlkit synth`, as a person runs it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod common;
 
 use std::path::Path;
 
-use common::etlkit;
+use crate::common::etlkit;
 
 /// The recipe of the documents, in a corpus of its own.
 fn with_recipe() -> tempfile::TempDir {
@@ -21,7 +18,7 @@ fn slashes(text: &str) -> String {
 }
 
 #[test]
-fn the_recipe_is_made_and_judged_in_one_step() {
+fn synth_verify_checks_the_recipe() {
     let directory = with_recipe();
     let args = ["synth", "recipe.kdl", "-o", "out", "--force", "--verify"];
     let said = etlkit(directory.path(), &args);
@@ -34,7 +31,7 @@ fn the_recipe_is_made_and_judged_in_one_step() {
 }
 
 #[test]
-fn nothing_is_overwritten_unasked() {
+fn synth_keeps_existing_files_without_force() {
     let directory = with_recipe();
     let args = ["synth", "recipe.kdl", "-o", "out"];
     assert_eq!(etlkit(directory.path(), &args).code, 0);
@@ -51,7 +48,7 @@ fn nothing_is_overwritten_unasked() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn synth_shows_script_errors() {
     let directory = tempfile::tempdir().unwrap();
     let script =
         "scenario \"s\"\nprocess \"a.exe\" { treads 4 }\nat \"2 lightyears\" { stop \"x\" }\n";
@@ -62,7 +59,7 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
-fn a_script_is_checked_and_explained_without_writing() {
+fn check_and_timeline_write_nothing() {
     let directory = with_recipe();
     let checked = etlkit(directory.path(), &["synth", "--check", "recipe.kdl"]);
     assert_eq!((checked.code, checked.err.as_str()), (0, ""));
@@ -91,7 +88,7 @@ at "3s" { stop "clr" }
 
 /// Names that would act on a terminal come out as what they are, in the timeline and in what is wrong.
 #[test]
-fn names_of_scripts_do_not_act() {
+fn script_errors_are_escaped() {
     let directory = tempfile::tempdir().unwrap();
     let hostile = include_str!("hostile.kdl");
     std::fs::write(directory.path().join("hostile.kdl"), hostile).unwrap();
@@ -113,7 +110,7 @@ fn names_of_scripts_do_not_act() {
 }
 
 #[test]
-fn a_corpus_is_listed_built_and_checked() {
+fn corpus_list_build_and_check() {
     let directory = with_recipe();
     let corpus = ["--corpus", "."];
     let run =
@@ -150,7 +147,7 @@ fn a_corpus_is_listed_built_and_checked() {
 
 /// A gate that looks in the wrong place must not hold.
 #[test]
-fn a_corpus_without_scenarios_is_none() {
+fn corpus_without_scenarios_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(directory.path().join("empty/parts")).unwrap();
     std::fs::write(directory.path().join("empty/parts/part.kdl"), "param \"a\" 1\n").unwrap();

@@ -1,11 +1,10 @@
 //! `etlverify` beyond a single verdict: several files, settings in a file, what is told of the sessions.
 
-mod common;
-
-use common::{BUFFER, directory, etlverify, real, trace};
+use crate::common::{BUFFER, directory, etlverify, trace};
+use etl_test_support::needs;
 
 #[test]
-fn several_jobs_say_what_one_says() {
+fn verify_jobs_do_not_change_output() {
     let whole = trace();
     let cut = &whole[..2 * BUFFER + 0x60];
     let files: Vec<(String, &[u8])> = (0..9)
@@ -27,7 +26,7 @@ fn several_jobs_say_what_one_says() {
 }
 
 #[test]
-fn files_of_one_recording_are_judged_as_one() {
+fn together_checks_files_as_one_recording() {
     let bytes = trace();
     let here = directory(&[("a.etl", &bytes), ("b.etl", &bytes)]);
     let said = etlverify(here.path(), &["--together", "--format", "json", "a.etl", "b.etl"]);
@@ -44,7 +43,7 @@ fn files_of_one_recording_are_judged_as_one() {
 }
 
 #[test]
-fn settings_come_from_the_nearest_file() {
+fn verify_reads_nearest_config() {
     let cut = &trace()[..2 * BUFFER + 0x60];
     let here = directory(&[("cut.etl", cut)]);
     let below = here.path().join("a/b");
@@ -69,9 +68,10 @@ fn settings_come_from_the_nearest_file() {
     assert!(said.err.contains("allowed") && said.err.contains("line 1"), "{}", said.err);
 }
 
+#[needs(trace = "perfview/gcrundownevents.etl")]
 #[test]
-fn what_is_told_of_the_sessions_is_held_against_the_events() {
-    let Some(path) = real("perfview/gcrundownevents.etl") else { return };
+fn enable_is_compared_with_events() {
+    let path = etl_test_support::trace("perfview/gcrundownevents.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
     let judged = |line: &str| etlverify(here.path(), &["--enable", line, file]);
     assert_eq!(judged("rundown:0x1000000138:5").code, 0);

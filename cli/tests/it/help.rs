@@ -4,11 +4,9 @@
 //! prints, standard error behind standard output. The test runs each in a directory of small files and compares. With
 //! `ETLKIT_WRITE_DOCS=1` it writes what they print now into the page, and adds commands that are missing.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{directory, etlkit, etlverify, trace};
+use crate::common::{directory, etlkit, etlverify, trace};
 
 /// A small scenario, as the page shows it.
 const SCENARIO: &str = r#"scenario "small" seed=1 about="a process is attached to"
@@ -94,7 +92,7 @@ fn anew(page: &str, here: &Path) -> String {
 }
 
 #[test]
-fn the_page_shows_what_the_commands_print() {
+fn cli_page_is_up_to_date() {
     let here = directory(&[("trace.etl", &trace()), ("cut.etl", &trace()[..0x2060])]);
     std::fs::write(here.path().join("scenario.kdl"), SCENARIO).unwrap();
     let write = std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1");
@@ -131,7 +129,7 @@ fn similar_asserts(page: &str, real: &str) {
 }
 
 #[test]
-fn every_help_text() {
+fn help_texts() {
     let here = directory(&[]);
     let mut left: Vec<Vec<String>> = vec![Vec::new()];
     let mut seen = 0;

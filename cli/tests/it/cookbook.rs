@@ -3,14 +3,10 @@
 //!
 //! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
 //! the page, in one directory, with the tools of this build on the path.
-#![cfg(unix)]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::directory;
+use crate::common::directory;
 
 /// A block of the page.
 #[derive(Debug)]
@@ -96,7 +92,7 @@ fn resolved(dependencies: &str) -> String {
 }
 
 #[test]
-fn the_crates_that_recipes_need_are_there() {
+fn cookbook_dependencies_resolve() {
     let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
     let blocks = blocks(&page);
     let manifest = blocks.iter().find(|b| b.file.as_deref() == Some("Cargo.toml")).unwrap();
@@ -113,7 +109,7 @@ fn the_crates_that_recipes_need_are_there() {
 }
 
 #[test]
-fn every_recipe_does_what_it_says() {
+fn cookbook_recipes_run() {
     let page = std::fs::read_to_string(root().join("docs/cookbook.md")).unwrap();
     let here = checkout();
     if !bash(here.path(), "python3 --version").status.success() {

@@ -1,11 +1,11 @@
 //! A trace whose every name is an attack, through every output of every command: nothing acts on a terminal, a
 //! spreadsheet, a browser, an XML reader or a build server.
 
-mod common;
-
 use std::path::Path;
 
-use common::{CommandOutput, buffer, directory, etlkit, etlverify, event, header_event, trace};
+use crate::common::{
+    CommandOutput, buffer, directory, etlkit, etlverify, event, header_event, trace,
+};
 
 /// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the trace.
 const SCENARIO: &str = include_str!("hostile.kdl");
@@ -90,7 +90,7 @@ fn hostile() -> tempfile::TempDir {
 }
 
 #[test]
-fn nothing_that_is_printed_acts() {
+fn output_is_escaped() {
     let here = hostile();
     let mut seen = 0;
     for command in [
@@ -153,7 +153,7 @@ fn nothing_that_is_printed_acts() {
 }
 
 #[test]
-fn nothing_that_is_complained_of_acts() {
+fn errors_are_escaped() {
     let here = hostile();
     let name =
         if cfg!(windows) { "x9q\u{9b}31m\u{202e}" } else { "\u{1b}]0;x9q\u{7}\u{9b}31m\u{202e}" };
@@ -189,7 +189,7 @@ fn nothing_that_is_complained_of_acts() {
 
 /// A trace may have any number of kinds; so many are counted one by one, and the rest together.
 #[test]
-fn ever_new_kinds_of_events() {
+fn info_limits_counted_identities() {
     const KINDS: usize = 70_000;
     let mut kinds = (0..KINDS).map(|number| {
         let mut record = event(1_010, number as u16, 4, 0x8, None);

@@ -1,8 +1,6 @@
 //! The tools that make files: what they say, what they leave, and what they refuse.
 
-mod common;
-
-use common::{
+use crate::common::{
     BUFFER, CommandOutput, buffer, directory, etlkit, etlkit_bytes, event, header_event, names,
     trace,
 };
@@ -36,7 +34,7 @@ fn timestamps(here: &Path, file: &str) -> Vec<i64> {
 }
 
 #[test]
-fn merged_traces() {
+fn merge_combines_traces() {
     let second = other(10_000_000, 19_045, START);
     let here = directory(&[("a.etl", &trace()), ("b.etl", &second)]);
     let said = etlkit(here.path(), &["merge", "a.etl", "b.etl", "-o", "m.etl"]);
@@ -55,7 +53,7 @@ fn merged_traces() {
 }
 
 #[test]
-fn refusals_to_merge_name_their_reason() {
+fn merge_reports_reason_of_mismatch() {
     let here = directory(&[
         ("a.etl", &trace()),
         ("machine.etl", &other(10_000_000, 9_600, START)),
@@ -96,7 +94,7 @@ fn refusals_to_merge_name_their_reason() {
 }
 
 #[test]
-fn compressed_and_back() {
+fn compress_then_decompress_restores_bytes() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(here.path(), &["compress", "t.etl", "-o", "c.etl"]);
     insta::assert_snapshot!("compress", all(&said));
@@ -115,7 +113,7 @@ fn compressed_and_back() {
 
 /// Every tool that makes a trace compresses it as it is told; decompressed, it is the plain one.
 #[test]
-fn every_tool_compresses() {
+fn every_command_compresses_its_output() {
     let here = directory(&[("t.etl", &trace())]);
     let read = |name: &str| std::fs::read(here.path().join(name)).unwrap();
     for tool in [&["merge"][..], &["slice", "--pid", "100"], &["scrub", "--salt", "x"], &["repair"]]
@@ -146,7 +144,7 @@ fn every_tool_compresses() {
 /// Inputs are no open files: there may be far more of them than a process may have open.
 #[test]
 #[cfg(unix)]
-fn more_inputs_than_open_files() {
+fn merge_reads_more_inputs_than_open_files() {
     let here = directory(&[]);
     let mut names = Vec::new();
     for number in 0..300_i64 {
@@ -217,7 +215,7 @@ fn more_inputs_than_open_files() {
 }
 
 #[test]
-fn pipes_carry_traces() {
+fn commands_read_and_write_pipes() {
     let (small, err) = etlkit_bytes(&trace(), &["compress", "-", "-o", "-"]);
     assert!(err.contains("(standard output): 3 buffers"), "{err}");
     let (plain, _) = etlkit_bytes(&small, &["decompress", "-", "-o", "-"]);
@@ -235,7 +233,7 @@ fn pipes_carry_traces() {
 }
 
 #[test]
-fn repaired_traces() {
+fn repair_writes_intact_traces() {
     let mut broken = trace();
     broken[BUFFER + 0x48..BUFFER + 0x4c].fill(0xab);
     let here = directory(&[
@@ -267,7 +265,7 @@ fn repaired_traces() {
 
 /// What a sound trace says of its recording is not for a repair to change, and is told.
 #[test]
-fn a_sound_trace_that_lost_events_has_nothing_to_repair() {
+fn repair_keeps_loss_counts() {
     let mut lossy = trace();
     // `EventsLost` of the header event.
     lossy[0x48 + 0x20 + 0x30] = 7;
@@ -282,7 +280,7 @@ fn a_sound_trace_that_lost_events_has_nothing_to_repair() {
 }
 
 #[test]
-fn what_is_there_stays_as_it_is() {
+fn existing_output_is_kept_without_force() {
     let here = directory(&[("t.etl", &trace()), ("out.etl", b"mine")]);
     let mut told = String::new();
     for tool in ["merge", "repair", "compress", "decompress"] {
@@ -306,12 +304,12 @@ fn what_is_there_stays_as_it_is() {
 }
 
 #[test]
-fn the_documented_fields_are_the_fields() {
+fn report_json_fields_are_documented() {
     let here = directory(&[("t.etl", &trace()), ("cut.etl", &trace()[..2 * BUFFER + 0x60])]);
     for (args, page) in [
-        (&["merge", "t.etl", "cut.etl", "--salvage"][..], include_str!("../../docs/merge.md")),
-        (&["repair", "cut.etl"], include_str!("../../docs/files.md")),
-        (&["compress", "t.etl"], include_str!("../../docs/files.md")),
+        (&["merge", "t.etl", "cut.etl", "--salvage"][..], include_str!("../../../docs/merge.md")),
+        (&["repair", "cut.etl"], include_str!("../../../docs/files.md")),
+        (&["compress", "t.etl"], include_str!("../../../docs/files.md")),
     ] {
         let out = format!("{}.etl", args[0]);
         let args = [args, &["-o", &out, "--format", "json"]].concat();

@@ -1,23 +1,18 @@
 //! README.md: what it says that commands print is what they print.
 //!
 //! How pages are run: `common/console.rs`.
-#![cfg(unix)]
-
-mod common;
-#[path = "common/console.rs"]
-mod console;
-
+use etl_test_support::needs;
 use std::path::{Path, PathBuf};
 
-use common::{directory, etlverify, real};
-use console::{bash, hold};
+use crate::common::{directory, etlverify};
+use crate::console::{bash, hold};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 #[test]
-fn the_commands_print_what_the_readme_shows() {
+fn readme_is_up_to_date() {
     let here = directory(&[]);
     std::fs::create_dir(here.path().join("corpus")).unwrap();
     for script in ["corpus/recipe.kdl", "corpus/two-files.kdl"] {
@@ -45,7 +40,7 @@ fn the_commands_print_what_the_readme_shows() {
 
 /// docs/tutorial.md: each step is typed, and says what the page says.
 #[test]
-fn the_tutorial_can_be_followed() {
+fn tutorial_is_up_to_date() {
     let here = directory(&[]);
     let now = hold(&root().join("docs/tutorial.md"), here.path());
     assert!(now.matches("\n$ ").count() >= 15, "{now}");
@@ -56,9 +51,10 @@ fn the_tutorial_can_be_followed() {
     }
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn the_real_trace_is_judged_as_the_readme_shows() {
-    let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
+fn readme_report_of_real_trace_is_up_to_date() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let said = etlverify(path.parent().unwrap(), &["--no-config", "net.4.5.2.x64.etl"]).out;
     let page = std::fs::read_to_string(root().join("README.md")).unwrap();
     let (_, shown) = page.split_once("$ etlverify net.4.5.2.x64.etl\n").unwrap();

@@ -1,10 +1,9 @@
-//! Runs the tools, and builds tiny traces for them to read.
-#![allow(dead_code)] // Not every test file needs all of it.
+//! Runs the tools, and builds small traces for them to read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What a tool said and how it ended.
+/// Output and exit code of a tool.
 pub struct CommandOutput {
     pub out: String,
     pub err: String,
@@ -36,7 +35,7 @@ pub fn etlkit_piped(input: &[u8], args: &[&str]) -> CommandOutput {
     run(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input))
 }
 
-/// The same where a trace comes out: its bytes, and what was said on standard error.
+/// Runs `etlkit` and returns the bytes on standard output, and the text on standard error.
 pub fn etlkit_bytes(input: &[u8], args: &[&str]) -> (Vec<u8>, String) {
     let output = output(env!("CARGO_BIN_EXE_etlkit"), Path::new("."), args, Some(input));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -47,7 +46,7 @@ fn run(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Com
     output(tool, directory, args, input).into()
 }
 
-/// What people set for themselves, and what would change what tools print.
+/// Environment variables of the user that change the output.
 pub const OWN_SETTINGS: [&str; 4] = ["CLICOLOR", "CLICOLOR_FORCE", "NO_COLOR", "TERM"];
 
 fn output(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> Output {
@@ -77,20 +76,6 @@ pub fn directory(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         std::fs::write(directory.path().join(name), bytes).unwrap();
     }
     directory
-}
-
-/// Where the real traces are, if they are.
-pub fn real(name: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("ETLKIT_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
-    let path = shared.join("traces").join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    let demanded = std::env::var_os("ETLKIT_REQUIRE_SHARED").is_some_and(|v| v == "1");
-    assert!(!demanded, "{} is missing, and ETLKIT_REQUIRE_SHARED=1 demands it", path.display());
-    eprintln!("\n*** SKIPPED: {} is missing; this test has shown nothing ***\n", path.display());
-    None
 }
 
 pub const BUFFER: usize = 0x1000;
@@ -229,7 +214,7 @@ fn message(timestamp: i64) -> Vec<u8> {
     aligned(out)
 }
 
-/// A trace of some megabytes, so that there is a while to be killed in.
+/// A trace of some megabytes, so that a command takes long enough to be killed.
 pub fn large() -> Vec<u8> {
     const BUFFERS: u32 = 1_000;
     let mut file = buffer(0, 0, 4, &[header_event(BUFFERS + 1)]);
@@ -241,7 +226,7 @@ pub fn large() -> Vec<u8> {
     file
 }
 
-/// Every tool that makes a trace, with its input; what other threads do included.
+/// Every command that writes a trace, with its input; also with several threads.
 pub const TOOLS: [&[&str]; 9] = [
     &["merge", "t.etl"],
     &["slice", "t.etl", "--pid", "100"],

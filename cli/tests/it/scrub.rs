@@ -1,8 +1,7 @@
 //! Scrubbing traces, as people do it.
 
-mod common;
-
-use common::{directory, etlkit, etlkit_piped, etlverify, real, trace, trace_of};
+use crate::common::{directory, etlkit, etlkit_piped, etlverify, trace, trace_of};
+use etl_test_support::needs;
 
 /// A trace with an exception of the CLR whose message tells more than it should.
 fn exception() -> Vec<u8> {
@@ -17,7 +16,7 @@ fn exception() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_private_goes_and_the_report_says_what_it_was() {
+fn scrub_removes_private_data() {
     let here = directory(&[("t.etl", &exception()), ("list.txt", b"Falcon\n\n")]);
     let usual = ["scrub", "t.etl", "-o", "s.etl", "--salt", "x", "--secrets-file", "list.txt"];
     let said = etlkit(here.path(), &usual);
@@ -33,7 +32,7 @@ fn what_is_private_goes_and_the_report_says_what_it_was() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn scrub_reports_invalid_arguments() {
     let here = directory(&[("t.etl", &trace())]);
     let mut said = String::new();
     for args in [
@@ -55,7 +54,7 @@ fn mistakes_are_told() {
 }
 
 #[test]
-fn salts_decide_and_pipes_work() {
+fn scrub_output_depends_on_salt() {
     let here = directory(&[("t.etl", &exception())]);
     let made = |name: &str, more: &[&str]| {
         let args = [&["scrub", "t.etl", "-o", name], more].concat();
@@ -73,9 +72,10 @@ fn salts_decide_and_pipes_work() {
     assert_eq!(std::fs::read(file).unwrap(), one);
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn the_real_trace_resolves_as_before_without_its_names_and_addresses() {
-    let Some(net) = real("perfview/net.4.5.2.x64.etl") else { return };
+fn scrubbed_real_trace_still_resolves() {
+    let net = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let here = directory(&[]);
     let net = net.to_str().unwrap();
     let args = ["scrub", net, "-o", "s.etl", "--preset", "strict", "--set", "addresses=hash"];

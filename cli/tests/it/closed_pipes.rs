@@ -1,14 +1,10 @@
 //! Readers that are not there: a full disk or a closed pipe behind standard output or standard error, for every
 //! command that prints. Nothing panics, nothing is taken for done that is not, and a verdict stays the exit code.
-#![cfg(unix)]
-
-mod common;
-
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{BUFFER, TOOLS, directory, etlkit, trace};
+use crate::common::{BUFFER, TOOLS, directory, etlkit, trace};
 
 /// Every command that prints, in every form; `t.etl` is sound, `cut.etl` is not.
 const PRINTING: &[&[&str]] = &[
@@ -68,7 +64,7 @@ fn run(here: &Path, args: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio>)
 }
 
 #[test]
-fn a_full_disk_behind_the_output_is_told() {
+fn full_disk_at_stdout_is_reported() {
     let here = here();
     for args in PRINTING {
         let (code, err) = run(here.path(), args, full(), Stdio::piped());
@@ -78,7 +74,7 @@ fn a_full_disk_behind_the_output_is_told() {
 }
 
 #[test]
-fn a_reader_that_leaves_has_seen_enough() {
+fn closed_stdout_is_no_error() {
     let here = here();
     for args in PRINTING {
         let said = etlkit(here.path(), args);
@@ -94,7 +90,7 @@ fn a_reader_that_leaves_has_seen_enough() {
 }
 
 #[test]
-fn nobody_has_to_hear_what_is_said_beside() {
+fn closed_stderr_is_no_error() {
     let here = here();
     let damaged: [&[&str]; 9] = [
         &["dump", "cut.etl"],

@@ -1,11 +1,10 @@
 //! `etlverify` as a gate: least shares that pass and that do not, what is told of sessions in every way there is, and the
 //! command lines that a report gives as repairs.
 
-mod common;
-
+use etl_test_support::needs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, directory, etlkit, etlverify, real, trace};
+use crate::common::{CommandOutput, directory, etlkit, etlverify, trace};
 
 /// The traces of a scenario of the corpus, in a directory.
 fn made(scenario: &str, set: &[&str]) -> tempfile::TempDir {
@@ -40,9 +39,10 @@ fn gate(here: &Path, others: &[&str], option: &str, met: &str, missed: &str, mes
     assert!(text.contains(&format!("{message}, {least} % were asked for")), "{text}");
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn gates_on_the_real_trace() {
-    let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
+fn min_coverage_options_on_real_trace() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
     let others = ["--allow", "symbols.unresolved", file];
     let gate =
@@ -64,7 +64,7 @@ fn gates_on_the_real_trace() {
 }
 
 #[test]
-fn gates_on_names_and_identities() {
+fn min_named_methods_and_min_pdb_identity() {
     // Level 4: methods by token.
     let here = made("rules/symbols.coverage", &[]);
     let said = judge(here.path(), &["--format", "json", "clr.etl"]);
@@ -109,7 +109,7 @@ fn traces(here: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_no_share_is_refused() {
+fn invalid_percentages_are_rejected() {
     let here = directory(&[("t.etl", &trace())]);
     for option in ["coverage", "process-coverage", "sample-coverage", "named", "identified"] {
         for wrong in ["101", "-1", "half", "NaN", "inf"] {
@@ -126,7 +126,7 @@ fn what_is_no_share_is_refused() {
 
 /// One mask told in five ways, and one that does not fit the events.
 #[test]
-fn an_enablement_is_told_in_every_way() {
+fn enable_accepts_every_notation() {
     let here = made("recipe", &[]);
     let told = |lines: &[&str]| {
         let mut args = Vec::new();
@@ -178,7 +178,7 @@ fn an_enablement_is_told_in_every_way() {
 
 /// What the simulation knows of its sessions, instead of what can be inferred.
 #[test]
-fn the_truth_of_a_simulation_tells_of_its_sessions() {
+fn truth_option_reads_enablement() {
     let here = made("recipe", &[]);
     let inferred = judge(here.path(), &["recipe.etl"]).out;
     assert!(inferred.contains("0x118:5  inferred"), "{inferred}");
@@ -202,9 +202,9 @@ fn the_truth_of_a_simulation_tells_of_its_sessions() {
 
 /// The lines that a report gives for this project's own tools run as they stand.
 #[test]
-fn repairs_can_be_pasted() {
+fn remedies_are_valid_command_lines() {
     let whole = trace();
-    let here = directory(&[("cut.etl", &whole[..2 * common::BUFFER + 0x60])]);
+    let here = directory(&[("cut.etl", &whole[..2 * crate::common::BUFFER + 0x60])]);
     let out = judge(here.path(), &["cut.etl"]).out;
     let line =
         out.lines().find(|l| l.trim().starts_with("etlkit ")).unwrap_or_else(|| panic!("{out}"));
@@ -231,7 +231,7 @@ fn repairs_can_be_pasted() {
 
 /// The first screen: verdict, where colours are, and the edge of the terminal.
 #[test]
-fn text_is_for_terminals_of_eighty_columns() {
+fn report_text_fits_80_columns() {
     for (scenario, file) in [
         ("recipe", "recipe.etl"),
         ("rules/sound", "clr.etl"),
@@ -277,7 +277,7 @@ fn stripped(text: &str) -> String {
 
 /// What somebody meets who has just got the tool.
 #[test]
-fn first_impressions() {
+fn help_and_rule_lists() {
     let here = made("recipe", &[]);
     let bad = made("recipe", &["rundown=0xB8"]);
     std::fs::create_dir(here.path().join("traces")).unwrap();
@@ -314,7 +314,7 @@ fn first_impressions() {
 
 /// What runtimes write is not what the pages print: by the one the trace is sound without a word, by the other not.
 #[test]
-fn payloads_are_compared_with_the_tables_that_are_asked_for() {
+fn event_tables_option_selects_tables() {
     let here = made("recipe", &[]);
     let judged = |profile: &[&str]| judge(here.path(), &[profile, &["recipe.etl"]].concat());
     let shipped = judged(&[]);
@@ -327,7 +327,7 @@ fn payloads_are_compared_with_the_tables_that_are_asked_for() {
 
 /// Everything in a file that is judged together with itself would have happened twice.
 #[test]
-fn a_recording_holds_each_file_once() {
+fn together_rejects_duplicate_files() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", &trace())]);
     let said = judge(here.path(), &["--together", "a.etl", "./a.etl"]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));

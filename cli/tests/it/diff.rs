@@ -1,8 +1,7 @@
 //! Comparing traces, as people see it.
 
-mod common;
-
-use common::{buffer, directory, etlkit, etlkit_piped, event, header_event, real, trace};
+use crate::common::{buffer, directory, etlkit, etlkit_piped, event, header_event, trace};
+use etl_test_support::needs;
 
 /// The trace of the other tests with one payload changed, one event gone and one more.
 fn other() -> Vec<u8> {
@@ -13,16 +12,16 @@ fn other() -> Vec<u8> {
     let mut whole = trace();
     // The second buffer held two events; the last one of the third is a WPP message.
     let first = buffer(1, 0, 0, &[changed, more]);
-    whole[common::BUFFER..2 * common::BUFFER].copy_from_slice(&first);
+    whole[crate::common::BUFFER..2 * crate::common::BUFFER].copy_from_slice(&first);
     let mut header = header_event(3);
     header[0x20 + 0x08..][..4].copy_from_slice(&22_631u32.to_le_bytes());
     let head = buffer(0, 0, 4, &[header]);
-    whole[..common::BUFFER].copy_from_slice(&head);
+    whole[..crate::common::BUFFER].copy_from_slice(&head);
     whole
 }
 
 #[test]
-fn differences_as_text_and_as_json() {
+fn diff_prints_text_and_json() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", &other())]);
     let said = etlkit(here.path(), &["diff", "a.etl", "b.etl"]);
     assert_eq!((said.code, said.err.as_str()), (1, ""));
@@ -36,7 +35,7 @@ fn differences_as_text_and_as_json() {
 }
 
 #[test]
-fn a_trace_is_like_itself() {
+fn diff_of_equal_traces_is_empty() {
     let here = directory(&[("a.etl", &trace())]);
     let said = etlkit(here.path(), &["diff", "a.etl", "a.etl"]);
     assert_eq!(said.code, 0);
@@ -50,7 +49,7 @@ fn a_trace_is_like_itself() {
 }
 
 #[test]
-fn what_is_ignored_makes_no_difference() {
+fn diff_ignores_selected_parts() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", &other())]);
     let provider = "provider:5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a";
     let ignore = ["diff", "a.etl", "b.etl", "--ignore", "header:os", "--ignore", provider];
@@ -63,10 +62,11 @@ fn what_is_ignored_makes_no_difference() {
     assert_eq!((said.code, said.out.as_str()), (2, ""));
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn the_real_merged_trace_is_like_itself_and_not_like_another() {
-    let Some(net) = real("perfview/net.4.5.2.x64.etl") else { return };
-    let Some(other) = real("perfview/gcrundownevents.etl") else { return };
+fn diff_of_real_traces_counts_every_event() {
+    let net = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
+    let other = etl_test_support::trace("perfview/gcrundownevents.etl");
     let here = directory(&[]);
     let (net, other) = (net.to_str().unwrap(), other.to_str().unwrap());
     let said = etlkit(here.path(), &["diff", net, net]);

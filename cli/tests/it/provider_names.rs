@@ -1,8 +1,7 @@
 //! What events, providers and their numbers are called, by whoever says it.
 
-mod common;
-
-use common::{aligned, buffer, directory, etlkit, etlkit_piped, event, header_event, real};
+use crate::common::{aligned, buffer, directory, etlkit, etlkit_piped, event, header_event};
+use etl_test_support::needs;
 
 const EVENT: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
 const TRACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
@@ -47,7 +46,7 @@ fn trace_of(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_are_called_by_their_display_messages() {
+fn dump_prints_display_messages_of_numbers() {
     let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0])]);
     let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
     let dump = |args: &[&str]| {
@@ -104,7 +103,7 @@ fn told(timestamp: i64) -> Vec<u8> {
 
 /// A provider's name may come after its events, from a file, or not at all.
 #[test]
-fn events_are_selected_by_names_that_the_trace_tells() {
+fn provider_filter_uses_names_from_the_trace() {
     let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0]), made_up(1_020, 8, &[]), told(1_030)]);
     let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
     let lines = |args: &[&str]| {
@@ -132,9 +131,10 @@ fn events_are_selected_by_names_that_the_trace_tells() {
 }
 
 /// What an `EventSource` says of itself in a real trace.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn a_real_provider_goes_by_its_name() {
-    let Some(path) = real("perfview/net.4.5.2.x64.etl") else { return };
+fn provider_filter_finds_real_event_source() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let here = directory(&[]);
     let count = |provider: &str| {
         let args = ["dump", path.to_str().unwrap(), "-p", provider];
@@ -166,7 +166,7 @@ const TMF: &str = "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a driver // SRC=driver.c M
     {\nfirst, ItemLong -- 10\nodd, ItemOdd(x) -- 11\nlast, ItemLong -- 12\n}\n";
 
 #[test]
-fn messages_are_what_they_say() {
+fn dump_prints_messages() {
     let trace =
         trace_of(&[message(1_010, 10, &[7, 0, 0, 0]), message(1_020, 11, b"\x09\0\0\0\xab\xcd")]);
     let here = directory(&[("t.etl", &trace), ("d.tmf", TMF.as_bytes())]);
@@ -207,7 +207,7 @@ fn messages_are_what_they_say() {
 }
 
 #[test]
-fn stacks_stand_beside_their_events() {
+fn dump_prints_stacks() {
     let mut record = event(1_010, 7, 4, 0, None);
     record.truncate(0x50);
     record[4] = 1;

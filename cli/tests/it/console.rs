@@ -14,7 +14,7 @@ pub fn bash(here: &Path, line: &str) -> String {
     let path =
         std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path))).unwrap();
     let mut command = Command::new("bash");
-    for name in super::common::OWN_SETTINGS {
+    for name in crate::common::OWN_SETTINGS {
         command.env_remove(name);
     }
     // Of a locale that is not installed bash would complain.

@@ -1,14 +1,12 @@
 //! What packages install beside the tools: manual pages and shell completions.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{directory, etlkit, etlverify};
+use crate::common::{directory, etlkit, etlverify};
 
 #[test]
-fn every_command_has_a_manual_page() {
+fn man_writes_a_page_for_each_command() {
     let here = directory(&[]);
     let said = etlkit(here.path(), &["man", "share/man1"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
@@ -97,7 +95,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 
 /// Examples are not filled and not hyphenated, and have no character that roff takes for another.
 #[test]
-fn examples_of_manual_pages_are_command_lines() {
+fn man_examples_equal_help_examples() {
     let here = directory(&[]);
     assert_eq!(etlkit(here.path(), &["man", "pages"]).code, 0);
     let mut seen = 0;
@@ -122,7 +120,7 @@ fn examples_of_manual_pages_are_command_lines() {
 
 /// As `man` shows it on a terminal of 80 columns: each command line whole, however long it is.
 #[test]
-fn examples_can_be_copied_from_a_terminal() {
+fn man_examples_are_not_wrapped() {
     let here = directory(&[]);
     assert_eq!(etlkit(here.path(), &["man", "pages"]).code, 0);
     for page in entries(&here.path().join("pages")) {
@@ -144,7 +142,7 @@ fn examples_can_be_copied_from_a_terminal() {
 
 /// groff complains of what it does not understand.
 #[test]
-fn manual_pages_are_well_formed() {
+fn man_pages_pass_groff() {
     let here = directory(&[]);
     assert_eq!(etlkit(here.path(), &["man", "."]).code, 0);
     for page in entries(here.path()) {
@@ -160,7 +158,7 @@ fn manual_pages_are_well_formed() {
 }
 
 #[test]
-fn every_shell_completes_both_tools() {
+fn completions_exist_for_every_shell() {
     let here = directory(&[]);
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         for (tool, words) in [
@@ -194,7 +192,7 @@ fn every_shell_completes_both_tools() {
 
 /// bash completes a word as it would at a prompt.
 #[test]
-fn bash_completes_a_command() {
+fn bash_completion_completes_a_command() {
     let here = directory(&[]);
     let script = etlkit(here.path(), &["completions", "bash"]).out;
     std::fs::write(here.path().join("script"), script).unwrap();

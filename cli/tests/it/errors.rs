@@ -1,10 +1,8 @@
 //! Errors as a new user makes them: each names what is wrong, and what to do next.
 
-mod common;
-
 use std::path::Path;
 
-use common::{CommandOutput, directory, etlkit, etlkit_piped, etlverify, trace};
+use crate::common::{CommandOutput, directory, etlkit, etlkit_piped, etlverify, trace};
 
 /// A trace as Windows XP wrote it: version 1 of the marker, log version 1.0.
 fn windows_xp() -> Vec<u8> {
@@ -99,7 +97,7 @@ fn refused(said: &CommandOutput, what: &str) {
 }
 
 #[test]
-fn every_command_says_what_is_wrong_and_what_to_do() {
+fn every_command_explains_wrong_files() {
     let here = directory(&[("good.etl", &trace())]);
     std::fs::create_dir(here.path().join("directory")).unwrap();
     let mut names = vec!["directory", "missing.etl"];
@@ -182,7 +180,7 @@ fn around_a_trace() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn what_holds_a_trace_is_none() {
+fn containers_of_traces_are_rejected() {
     let here = directory(&[("good.etl", &trace())]);
     let more: [&[&str]; 6] = [
         &["info", "--strict"],
@@ -220,7 +218,7 @@ fn what_holds_a_trace_is_none() {
 
 /// What is named where a script, a list, settings or a manifest belongs.
 #[test]
-fn other_files_are_named_as_well() {
+fn other_input_files_are_named_in_errors() {
     let here = directory(&[
         ("good.etl", &trace()),
         ("empty.kdl", b""),
@@ -272,7 +270,7 @@ fn other_files_are_named_as_well() {
 
 /// `etlkit ... 2>&1 | head` ends the reader of standard error before the tool: nobody hears, nothing panics.
 #[test]
-fn nobody_need_listen_to_standard_error() {
+fn closed_standard_error_is_ignored() {
     let here = directory(&[("t.etl", &trace()), ("bad.kdl", b"what is this")]);
     for args in
         [&["info", "missing.etl"][..], &["inof"], &["synth", "--check", "bad.kdl"], &["t.etl"]]
@@ -311,7 +309,7 @@ fn as_nobody(root: bool, here: &Path, args: &[&str]) -> Option<CommandOutput> {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_that_may_not_be_written_to() {
+fn unwritable_directory_is_reported() {
     let here = directory(&[("t.etl", &trace()), ("s.kdl", b"scenario \"s\" seed=1\n")]);
     let closed = here.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
@@ -345,7 +343,7 @@ fn a_directory_that_may_not_be_written_to() {
 /// Root may read everything, so the tool runs as another user then.
 #[cfg(unix)]
 #[test]
-fn a_file_that_may_not_be_read() {
+fn unreadable_file_is_reported() {
     let here = directory(&[("secret.etl", &trace())]);
     let file = here.path().join("secret.etl");
     set_mode(here.path(), 0o755);
@@ -370,7 +368,7 @@ fn a_file_that_may_not_be_read() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_on_standard_input_is_named() {
+fn directory_on_standard_input_is_reported() {
     let here = directory(&[]);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
     command.args(["info", "-"]).stdin(std::fs::File::open(here.path()).unwrap());
@@ -380,7 +378,7 @@ fn a_directory_on_standard_input_is_named() {
 }
 
 #[test]
-fn mistakes_on_the_command_line() {
+fn command_line_errors() {
     let here = directory(&[("t.etl", &trace()), ("s.kdl", b"scenario \"s\"\n")]);
     let mut transcript = String::new();
     for args in [

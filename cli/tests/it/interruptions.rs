@@ -1,16 +1,12 @@
 //! Tools that are stopped: by a full disk, by a reader that leaves, by a kill at any moment. No half
 //! file is taken for a whole one, and what was there stays.
-#![cfg(unix)]
-
-mod common;
-
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{TOOLS, directory, etlkit, large};
+use crate::common::{TOOLS, directory, etlkit, large};
 
 #[test]
-fn a_full_disk_is_told() {
+fn full_disk_is_reported() {
     let here = directory(&[("t.etl", &large())]);
     for tool in TOOLS {
         let said = etlkit(here.path(), &[tool, &["-o", "/dev/full"]].concat());
@@ -29,7 +25,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-fn a_reader_that_leaves_has_no_whole_trace() {
+fn closed_output_pipe_is_an_error() {
     use std::io::Read;
     let here = directory(&[("t.etl", &large())]);
     for tool in TOOLS {
@@ -43,7 +39,7 @@ fn a_reader_that_leaves_has_no_whole_trace() {
             let mut head = vec![0; most];
             reader.read_exact(&mut head).unwrap();
             drop(reader);
-            let said = common::CommandOutput::from(child.wait_with_output().unwrap());
+            let said = crate::common::CommandOutput::from(child.wait_with_output().unwrap());
             assert_eq!(said.code, 2, "{tool:?} {most}: {}", said.err);
             let told = said.err.lines().next().unwrap_or_default().to_owned();
             assert!(told.starts_with("error: (standard output): the reader left after "), "{told}");
@@ -56,7 +52,7 @@ fn a_reader_that_leaves_has_no_whole_trace() {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_a_whole_file_or_what_was_there() {
+fn killed_command_leaves_old_or_complete_output() {
     let file = large();
     let here = directory(&[("t.etl", &file)]);
     let at = |name: &str| here.path().join(name);
@@ -96,7 +92,7 @@ fn a_kill_at_any_moment_leaves_a_whole_file_or_what_was_there() {
 
 /// Whatever way leads to the input, by every tool: it stays.
 #[test]
-fn inputs_stay_by_every_tool() {
+fn commands_never_overwrite_inputs() {
     let file = large();
     let here = directory(&[("t.etl", &file)]);
     let at = |name: &str| here.path().join(name);

@@ -1,10 +1,9 @@
 //! Any number of threads gives the same output, to the byte.
 
-mod common;
-
+use etl_test_support::needs;
 use std::path::{Path, PathBuf};
 
-use common::{buffer, directory, etlkit, event, header_event, perfinfo, real};
+use crate::common::{buffer, directory, etlkit, event, header_event, perfinfo};
 
 /// A trace of five processors whose buffers take turns, with enough of them that threads are started.
 fn many() -> Vec<u8> {
@@ -86,7 +85,7 @@ fn hold(here: &Path, files: &[&str]) {
 }
 
 #[test]
-fn commands_give_the_same_with_any_number_of_threads() {
+fn output_does_not_depend_on_threads() {
     let many = many();
     let mut cut = many.clone();
     cut.truncate(many.len() - 100);
@@ -114,9 +113,10 @@ fn commands_give_the_same_with_any_number_of_threads() {
     }
 }
 
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn real_traces_give_the_same_with_any_number_of_threads() {
-    let Some(trace) = real("perfview/net.4.5.2.x64.etl") else { return };
+fn output_for_real_trace_does_not_depend_on_threads() {
+    let trace = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
     let here = directory(&[]);
     let file: PathBuf = trace;
     let name = file.to_string_lossy();

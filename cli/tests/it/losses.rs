@@ -1,8 +1,6 @@
 //! Buffers that tell of losses before them go on telling, through every tool that writes a trace.
 
-mod common;
-
-use common::{BUFFER, buffer, directory, etlkit, event, header_event};
+use crate::common::{BUFFER, buffer, directory, etlkit, event, header_event};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -48,7 +46,7 @@ fn told(here: &Path, file: &str) -> BTreeMap<u16, u16> {
 }
 
 #[test]
-fn every_tool_keeps_what_buffers_tell_of_losses() {
+fn every_command_keeps_loss_flags() {
     let here = directory(&[("t.etl", &lossy())]);
     let here = here.path();
     let all = BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)]);
@@ -73,7 +71,7 @@ fn every_tool_keeps_what_buffers_tell_of_losses() {
 }
 
 #[test]
-fn a_damaged_trace_keeps_what_its_sound_buffers_tell() {
+fn repair_keeps_loss_flags() {
     // The last buffer is torn off in its middle.
     let whole = lossy();
     let here = directory(&[("t.etl", &whole[..4 * BUFFER + BUFFER / 2])]);

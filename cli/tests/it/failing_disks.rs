@@ -1,14 +1,10 @@
 //! Disks that fail in the middle of a write, and kills, for everything that writes files: traces, directories of
 //! traces, the lock of a corpus, manual pages. What was there stays, or is replaced by something whole.
-#![cfg(unix)]
-
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{CommandOutput, TOOLS, directory, etlkit, large, names, trace};
+use crate::common::{CommandOutput, TOOLS, directory, etlkit, large, names, trace};
 
 /// A scenario with two traces, and its truth.
 const SCENARIO: &str = include_str!("two.kdl");
@@ -22,7 +18,7 @@ fn limited(here: &Path, blocks: u32, args: &[&str]) -> CommandOutput {
 }
 
 #[test]
-fn a_disk_that_fails_leaves_what_was_there() {
+fn failed_write_keeps_the_old_output() {
     let here = directory(&[("t.etl", &large()), ("out.etl", b"what was there")]);
     for tool in TOOLS {
         for blocks in [0, 1, 9, 100] {
@@ -40,7 +36,7 @@ fn a_disk_that_fails_leaves_what_was_there() {
 
 /// What does not fit memory goes through a temporary file.
 #[test]
-fn no_room_for_what_is_unpacked_is_told() {
+fn full_disk_while_unpacking_is_reported() {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let megabyte = vec![0; 1 << 20];
     for _ in 0..66 {
@@ -53,7 +49,7 @@ fn no_room_for_what_is_unpacked_is_told() {
 }
 
 #[test]
-fn a_directory_of_traces_on_a_disk_that_fails() {
+fn synth_on_failing_disk_keeps_old_files() {
     let here = directory(&[]);
     std::fs::create_dir(here.path().join("corpus")).unwrap();
     std::fs::write(here.path().join("corpus/two.kdl"), SCENARIO).unwrap();
@@ -80,7 +76,7 @@ fn a_directory_of_traces_on_a_disk_that_fails() {
 }
 
 #[test]
-fn locks_and_pages_are_replaced_whole() {
+fn lock_and_man_pages_are_replaced_atomically() {
     let here = directory(&[("two.kdl", SCENARIO.as_bytes()), ("corpus.lock", b"what was there\n")]);
     let said = limited(here.path(), 0, &["corpus", "check", "--update", "--corpus", "."]);
     assert_eq!(said.code, 2, "{}", said.err);
@@ -101,7 +97,7 @@ fn locks_and_pages_are_replaced_whole() {
 
 /// Where the truth is, everything that it speaks of is there, and is what it says.
 #[test]
-fn a_kill_at_any_moment_of_a_simulation() {
+fn killed_synth_leaves_complete_files() {
     let here = directory(&[("two.kdl", SCENARIO.as_bytes())]);
     let run = |out: &str, seed: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
@@ -140,7 +136,7 @@ fn a_kill_at_any_moment_of_a_simulation() {
 
 /// A truth that nobody renews is of other traces.
 #[test]
-fn an_old_truth_does_not_stay_beside_new_traces() {
+fn synth_removes_truth_before_replacing_traces() {
     let here = directory(&[("two.kdl", SCENARIO.as_bytes()), ("t.etl", &trace())]);
     let truth = here.path().join("out/truth.jsonl");
     assert_eq!(etlkit(here.path(), &["synth", "two.kdl", "-o", "out"]).code, 0);

@@ -1,8 +1,7 @@
 //! What `etlkit dump` prints as XML and CSV, read back by others.
 
-mod common;
-
-use common::{directory, etlkit, real, trace, trace_of};
+use crate::common::{directory, etlkit, trace, trace_of};
+use etl_test_support::needs;
 use serde_json::Value;
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
@@ -100,10 +99,11 @@ fn compare(xml: &str, jsonl: &str, name: &str) {
     }
 }
 
+#[needs(traces)]
 #[test]
-fn every_small_trace_is_a_document() {
+fn dump_xml_of_real_traces_is_valid() {
     for name in SMALL {
-        let Some(path) = real(name) else { continue };
+        let path = etl_test_support::trace(name);
         let here = directory(&[]);
         let path = path.to_str().unwrap();
         let xml = etlkit(here.path(), &["dump", "--format", "xml", path]);
@@ -114,7 +114,7 @@ fn every_small_trace_is_a_document() {
 }
 
 #[test]
-fn a_made_up_trace_is_a_document_however_it_ends() {
+fn dump_xml_of_truncated_trace_is_valid() {
     let here = directory(&[("t.etl", &trace()), ("cut.etl", &trace()[..0x2060])]);
     for args in [&["t.etl"][..], &["--limit", "2", "t.etl"], &["cut.etl"], &["--raw", "t.etl"]] {
         let xml = etlkit(here.path(), &[&["dump", "--format", "xml"], args].concat());
@@ -132,7 +132,7 @@ fn a_made_up_trace_is_a_document_however_it_ends() {
 }
 
 #[test]
-fn hostile_text_in_every_form() {
+fn dump_escapes_hostile_text_in_every_format() {
     let trace = trace_of(PROVIDER, 7, 1, &hostile_payload());
     let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
     let mut all = String::new();
@@ -175,7 +175,7 @@ fn decode_name(text: &str) -> String {
 }
 
 #[test]
-fn columns_are_what_was_asked_for() {
+fn dump_csv_prints_selected_columns() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(
         here.path(),
@@ -191,9 +191,10 @@ fn columns_are_what_was_asked_for() {
 }
 
 /// The same fields as JSON lines give, of a real trace.
+#[needs(trace = "perfview/gcrundownevents.etl")]
 #[test]
-fn columns_hold_decoded_fields() {
-    let Some(path) = real("perfview/gcrundownevents.etl") else { return };
+fn dump_csv_prints_decoded_fields() {
+    let path = etl_test_support::trace("perfview/gcrundownevents.etl");
     let here = directory(&[]);
     let path = path.to_str().unwrap();
     let filter = ["dump", path, "-p", "Microsoft-Windows-DotNETRuntimeRundown", "--id", "154"];

@@ -1,0 +1,35 @@
+//! Tests of the tools as processes: their output, exit codes and files.
+
+#[cfg(unix)]
+mod closed_pipes;
+mod common;
+#[cfg(unix)]
+mod console;
+#[cfg(unix)]
+mod cookbook;
+mod diff;
+#[cfg(unix)]
+mod doc_pages;
+mod dump_formats;
+mod errors;
+#[cfg(unix)]
+mod failing_disks;
+mod help;
+mod hostile;
+#[cfg(unix)]
+mod interruptions;
+mod json_contract;
+mod losses;
+mod man_and_completions;
+mod missing_header;
+mod packed_inputs;
+mod provider_names;
+mod report_formats;
+mod rewriting;
+mod scrub;
+mod slice;
+mod synth;
+mod threads;
+mod transcripts;
+mod verify;
+mod verify_options;
