@@ -19,30 +19,30 @@ fn names(trace: &[u8]) -> Vec<String> {
     out
 }
 
-/// The truth is what a decoder must find: every event that was recorded, and no other.
-fn finds_what_was_recorded(scenario: &Scenario) {
+/// A decoder must find exactly the events that the truth lists as recorded.
+fn check_decoder(scenario: &Scenario) {
     let (mut files, mut truth) = (Memory::default(), Gathered::default());
     etl_synth::simulate(scenario, &mut files, &mut truth).unwrap();
     let (file, bytes) = files.into_files().remove(0);
-    let told: Vec<&str> = truth.recorded(0).map(|event| event.name.as_str()).collect();
-    assert!(!told.is_empty(), "{file} says something");
-    assert_eq!(names(&bytes), told, "{file}");
+    let recorded: Vec<&str> = truth.recorded(0).map(|event| event.name.as_str()).collect();
+    assert!(!recorded.is_empty(), "{file} has events");
+    assert_eq!(names(&bytes), recorded, "{file}");
 }
 
 #[test]
-fn of_every_script() {
+fn decoder_finds_events_of_every_script() {
     for case in std::fs::read_dir("cases").unwrap() {
         let path = case.unwrap().path();
         let script = std::fs::read_to_string(&path).unwrap();
         let scenario = etl_synth::scenario::parse(&path.to_string_lossy(), &script);
-        finds_what_was_recorded(&scenario.unwrap());
+        check_decoder(&scenario.unwrap());
     }
 }
 
-/// Where the cases are many and alike, Rust says them better than scripts: modules with nothing in them, with one method, and with
-/// more than a buffer holds.
+/// Many similar cases are easier to write in Rust: modules without methods, with one method, and with
+/// more than fit into a buffer.
 #[test]
-fn of_modules_of_any_size() {
+fn decoder_finds_modules_of_any_size() {
     for methods in [0, 1, 100, 5_000] {
         let module = ModulePlan::new("C:\\Shop\\Shop.dll", ModuleKind::Il)
             .with_methods(MethodPlan::many(methods, CodeKind::Jitted));
@@ -54,6 +54,6 @@ fn of_modules_of_any_size() {
         let session = SessionPlan::new("rundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
         scenario.at(SECOND, Action::Start(Box::new(session)));
         scenario.at(30 * SECOND, Action::Stop { session: "rundown".into() });
-        finds_what_was_recorded(&scenario);
+        check_decoder(&scenario);
     }
 }

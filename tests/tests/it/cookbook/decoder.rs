@@ -2,7 +2,7 @@ use etl_format::read::{Options, Trace};
 use etl_schema::store::SchemaStore;
 use etl_verify::snapshot::Snapshot;
 
-/// The decoder under test: methods that were compiled, and the bytes of their code.
+/// The decoder under test: compiled methods with the size of their code.
 fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
     let mut trace = Trace::open(trace, &Options::default())?;
     let mut records = trace.ordered()?;
@@ -28,7 +28,7 @@ fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
     Ok(out)
 }
 
-/// A scenario's trace is the same everywhere. A recorded one: `std::fs::read("traces/recipe.etl")`.
+/// The trace of a scenario. A recorded trace: `std::fs::read("traces/recipe.etl")`.
 fn trace() -> Vec<u8> {
     let script = std::fs::read_to_string("cases/attach.kdl").unwrap();
     let scenario = etl_synth::scenario::parse("attach", &script).unwrap();
@@ -37,7 +37,7 @@ fn trace() -> Vec<u8> {
 }
 
 #[test]
-fn methods_are_as_they_were() {
+fn methods_do_not_change() {
     let found = methods(&trace()).unwrap();
     insta::assert_snapshot!(found[..3].join("\n"), @r#"
     34 Shop.ReaderCustomer0 WriteToken
@@ -47,10 +47,10 @@ fn methods_are_as_they_were() {
     assert_eq!(found.len(), 16);
 }
 
-/// What a decoder has to go by. Nothing varies from recording to recording: times, ids and addresses are replaced by the order
-/// in which they appear, so a trace that was recorded anew gives the same text where it says the same.
+/// The input of the decoder. Times, ids and addresses are replaced by their order of appearance, so that
+/// a new recording of the same events has the same text.
 #[test]
-fn the_trace_says_what_it_said() {
+fn trace_does_not_change() {
     let text = Snapshot::new().limit(2).render(trace().as_slice()).unwrap();
     insta::assert_snapshot!(text, @r#"
     ##1 +0us P1/T1 Microsoft-Windows-DotNETRuntime MethodJittingStarted_V1 id=145 v1 op=42 level=5 keywords=0x10

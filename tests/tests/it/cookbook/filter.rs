@@ -24,9 +24,9 @@ fn runtime() -> &'static Provider {
 }
 
 proptest! {
-    /// Sessions with keywords, levels and id filters that matter to the provider, and its events and their neighbours.
+    /// Sessions with the keywords, levels and ids of the provider, and its events and similar ones.
     #[test]
-    fn the_filter_is_the_rule(
+    fn filter_decides_as_the_rule(
         session in enablements_of(runtime()),
         event in event_keys_of(runtime()),
     ) {
@@ -34,15 +34,15 @@ proptest! {
     }
 }
 
-/// A test that cannot fail shows nothing: a filter that takes the mask 0 for none is found out.
+/// The test finds a wrong filter: one for which the mask 0 admits nothing.
 #[test]
-fn a_mistake_is_found() {
-    let mistaken = |session: &Enablement, event: &EventKey| {
+fn wrong_filter_is_found() {
+    let wrong = |session: &Enablement, event: &EventKey| {
         admits(session, event) && (session.any != 0 || event.keyword == 0)
     };
     let both = (enablements_of(runtime()), event_keys_of(runtime()));
     let found = TestRunner::deterministic().run(&both, |(session, event)| {
-        prop_assert_eq!(mistaken(&session, &event), session.admits(&event));
+        prop_assert_eq!(wrong(&session, &event), session.admits(&event));
         Ok(())
     });
     assert!(found.is_err());

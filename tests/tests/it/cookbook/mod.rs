@@ -1,12 +1,11 @@
-//! docs/cookbook.md: its recipes in Rust are the modules of this test, line by line. With `ETLKIT_WRITE_DOCS=1` the page is written
-//! anew from them.
+//! The Rust recipes of docs/cookbook.md. `ETLKIT_WRITE_DOCS=1` copies them into the page.
 
 mod corpus;
 mod decoder;
 mod filter;
 
-/// The page, with each of these files in the block behind its name.
-fn anew(page: &str) -> String {
+/// The page with the current text of these files.
+fn updated(page: &str) -> String {
     let of =
         |file: &str| std::fs::read_to_string(etl_test_support::root().join("tests").join(file));
     let mut out = String::new();
@@ -32,10 +31,10 @@ fn anew(page: &str) -> String {
 }
 
 #[test]
-fn the_page_has_these_recipes() {
+fn cookbook_page_contains_these_recipes() {
     let path = etl_test_support::root().join("docs/cookbook.md");
     let page = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
-    let now = anew(&page);
+    let now = updated(&page);
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(path, now).unwrap();
         return;
