@@ -1,30 +1,28 @@
 //! `etlkit dump`: prints the events of a trace in time order.
 
 mod parallel;
+mod printer;
+mod schemas;
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::read::{
-    Damage, FileOrder, Mode, Note, Options, OrderCheck, Ordered, PipeSource, Record, Source, Trace,
+    Damage, FileOrder, Mode, Note, Options, OrderCheck, PipeSource, Source, Trace,
 };
 use etl_format::{Clock, Error};
-use etl_schema::SchemaSource;
-use etl_schema::sources::{manifest, tmf};
-use etl_schema::store::SchemaStore;
-use etl_tools::filter::Filter;
-use etl_tools::rows::{self, Columns, RowWriter};
+use etl_tools::rows;
 
 use crate::Outcome;
 use crate::commands::spec::EventTables;
 use crate::diagnostics;
 use crate::error::Failure;
-use crate::filter::{self, FilterArgs};
+use crate::filter::FilterArgs;
 use crate::input::{self, Input, InputArgs, WithSource};
 use crate::missing_header;
-use crate::output::Output;
-use crate::progress::Progress;
 use crate::threads::ThreadArgs;
+
+use printer::Printer;
 
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
@@ -240,146 +238,5 @@ impl Dump<'_> {
             }
         }
         if damage.is_empty() { Outcome::Success } else { Outcome::Findings }
-    }
-}
-
-/// The columns of the CSV.
-fn columns(args: &Args) -> Result<Columns, Failure> {
-    if args.columns.is_empty() {
-        return Ok(Columns::default());
-    }
-    if args.format != Format::Csv {
-        return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
-    }
-    Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
-}
-
-/// The schemas of the tables, and of the manifests and TMF files of the user.
-fn store(args: &Args) -> Result<SchemaStore, Failure> {
-    const MANIFEST: &str =
-        "name an instrumentation manifest: the XML (.man, .xml) that a provider is compiled from";
-    const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
-    let mut store = SchemaStore::default().with_tables(args.event_tables.into());
-    let read = |path: &PathBuf, hint: &str| {
-        let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
-        let name = input::display(path);
-        match input::binary_format(&bytes) {
-            Some(what) => Err(Failure::new(name, format!("this is {what}, not text")).hint(hint)),
-            None => Ok((text_of(&bytes), name)),
-        }
-    };
-    for path in &args.manifest {
-        let (text, name) = read(path, MANIFEST)?;
-        let schemas = manifest::parse(&text, SchemaSource::Manifest)
-            .map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))?;
-        store.add_schemas(schemas);
-    }
-    for path in &args.tmf {
-        let (text, name) = read(path, TMF)?;
-        let tmf = tmf::parse(&text).map_err(|e| Failure::new(&name, e.to_string()).hint(TMF))?;
-        for note in tmf.notes {
-            stderr_line!(
-                "note: {name}: line {}: unknown type {}; the message shows bytes from there on",
-                note.line,
-                note.item
-            );
-        }
-        store.add_schemas(tmf.schemas);
-    }
-    Ok(store)
-}
-
-/// Text in UTF-8, or in UTF-16 with a byte order mark, as Windows tools write it.
-fn text_of(bytes: &[u8]) -> String {
-    let units = |rest: &[u8], from: fn([u8; 2]) -> u16| {
-        let units: Vec<_> = rest.as_chunks().0.iter().map(|&unit| from(unit)).collect();
-        String::from_utf16_lossy(&units)
-    };
-    match bytes {
-        [0xff, 0xfe, rest @ ..] => units(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => units(rest, u16::from_be_bytes),
-        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    }
-}
-
-/// Prints the selected records.
-struct Printer {
-    filter: Filter,
-    rows: RowWriter,
-    out: Output,
-    left: u64,
-    progress: Progress,
-    strict: bool,
-}
-
-impl Printer {
-    fn new(args: &Args, clock: &Clock, total: u64) -> Result<Self, Failure> {
-        let mut out = Output::new();
-        let rows = RowWriter::new(args.format.into(), *clock, store(args)?)
-            .payload_bytes(args.raw)
-            .columns(columns(args)?);
-        rows.begin(&mut out.buffer);
-        let mut filter = args.filter.filter(clock)?;
-        filter.learn_names(rows.store());
-        Ok(Printer {
-            filter,
-            rows,
-            out,
-            left: args.limit.unwrap_or(u64::MAX),
-            strict: args.strict,
-            progress: Progress::new(total, true),
-        })
-    }
-
-    /// Reads the whole trace for names of providers: they may be at its end.
-    fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>) {
-        filter::learn_names(&mut self.filter, records, self.rows.store());
-    }
-
-    fn wants_more(&self) -> bool {
-        self.left > 0
-    }
-
-    #[inline]
-    fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
-        self.progress.pass(record.bytes().len());
-        self.rows.learn(record);
-        if self.rows.write_if(&self.filter, &mut self.out.buffer, record) {
-            self.left -= 1;
-            self.out.flush_if_large()?;
-        }
-        Ok(())
-    }
-
-    /// Prints the remaining records, up to the limit. Returns the error that ended reading, if any.
-    fn all<S: Source>(&mut self, records: &mut Ordered<S>) -> Result<Option<Error>, Failure> {
-        while self.wants_more() {
-            match records.next_record() {
-                Ok(Some(record)) => self.print(&record)?,
-                Ok(None) => break,
-                Err(error) => return Ok(Some(error)),
-            }
-        }
-        Ok(None)
-    }
-
-    fn finish(&mut self) -> Result<(), Failure> {
-        self.rows.end(&mut self.out.buffer);
-        self.out.flush()?;
-        for column in self.rows.columns_without_values() {
-            stderr_line!("note: no printed event has a field {column}");
-        }
-        Ok(())
-    }
-
-    /// Finishes the output, then returns the failure.
-    fn fail(&mut self, name: &str, error: &Error) -> Result<Outcome, Failure> {
-        self.finish()?;
-        Err(if self.strict {
-            input::strict_failure(name, error, &[])
-        } else {
-            Failure::trace(name, error)
-        })
     }
 }

@@ -16,7 +16,7 @@ use etl_tools::rows::RowWriter;
 
 use crate::error::Failure;
 
-use super::Printer;
+use super::printer::Printer;
 
 /// Bytes of records in a batch.
 const BATCH: usize = 64 << 10;

@@ -1,0 +1,128 @@
+//! `etlkit spec line`: explains command lines of xperf, logman and tracelog.
+
+mod json;
+mod text;
+
+use std::io::Read;
+
+use etl_control::controller::{CommandLine, LineError, ProviderRef};
+use etl_control::enable::{Enablement, EventKey};
+use etl_control::mask;
+use etl_schema::tables::{Provider, Registry, TableEvent};
+use serde_json::Value;
+
+use crate::error::Failure;
+use crate::escape::one_line;
+
+use json::line_json;
+use text::describe;
+
+/// Bytes of standard input that are read.
+const MAX_INPUT: u64 = 1 << 20;
+
+/// Arguments of `etlkit spec line`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and plain
+lists of providers. Quote the line, or write lines to standard input.
+
+Examples:
+  etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
+  etlkit spec line 'logman start clr -p Microsoft-Windows-DotNETRuntime (LoaderKeyword) 5 -ets'
+  etlkit spec line --events 'Microsoft-Windows-DotNETRuntimeRundown:0x138:5'
+  etlkit spec line - < record.cmd")]
+pub(crate) struct LineArgs {
+    /// Command line to explain; `-` reads lines from standard input
+    line: String,
+    /// List the events that are enabled for each provider
+    #[arg(long)]
+    events: bool,
+}
+
+/// Text and JSON for the line or lines.
+pub(super) fn run(args: &LineArgs) -> Result<(String, Value), Failure> {
+    let mut read = Vec::new();
+    if args.line == "-" {
+        let mut text = String::new();
+        let input = std::io::stdin().lock();
+        input
+            .take(MAX_INPUT)
+            .read_to_string(&mut text)
+            .map_err(|error| Failure::io("(standard input)", &error))?;
+        for (number, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+            let subject = format!("(standard input), line {}", number.saturating_add(1));
+            read.push(parse(&subject, line)?);
+        }
+    } else {
+        read.push(parse("command line", &args.line)?);
+    }
+    if read.is_empty() {
+        return Err(Failure::new("(standard input)", "contains no command line")
+            .hint("give a line as argument, or write lines to standard input"));
+    }
+    let mut text = String::new();
+    for (n, line) in read.iter().enumerate() {
+        if n > 0 {
+            text.push('\n');
+        }
+        // Writing to a String does not fail.
+        let _ = describe(&mut text, line, args.events);
+    }
+    let json = match &read[..] {
+        [one] => line_json(one),
+        many => many.iter().map(line_json).collect(),
+    };
+    Ok((text, json))
+}
+
+fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
+    line.parse().map_err(|error: LineError| {
+        let failure = Failure::new(subject, format!("{error}\n{}", marked(line, &error)));
+        match &error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure.hint("`etlkit spec line --help` shows examples"),
+        }
+    })
+}
+
+/// The line, with the position of the error marked below.
+fn marked(line: &str, error: &LineError) -> String {
+    let before = line.get(..error.span.start).unwrap_or_default().chars().count();
+    let length = line.get(error.span.clone()).unwrap_or_default().chars().count().max(1);
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("  {line}\n  {}{}", " ".repeat(before), "^".repeat(length))
+}
+
+/// Name and GUID of a provider, as far as they are known.
+fn provider_text(provider: &ProviderRef) -> String {
+    let known = known(provider);
+    match (provider, known) {
+        (_, Some(known)) => format!("{} ({})", known.name, known.guid),
+        (ProviderRef::Guid(guid), None) => guid.to_string(),
+        (ProviderRef::Name(name), None) => one_line(name),
+        (ProviderRef::Hashed(name), None) => {
+            let guid = provider.guid(Registry::builtin()).unwrap_or_default();
+            format!("{} ({guid})", one_line(name))
+        }
+        (ProviderRef::File(file), None) => format!("the providers listed in {}", one_line(file)),
+    }
+}
+
+fn known(provider: &ProviderRef) -> Option<&'static Provider> {
+    let registry = Registry::builtin();
+    provider.guid(registry).and_then(|guid| registry.provider(guid))
+}
+
+/// The events that are enabled, by mask, level and the other filters.
+fn raised<'a>(explained: &mask::Explanation<'a>, enabled: &Enablement) -> Vec<&'a TableEvent> {
+    let admitted = |event: &&TableEvent| {
+        let schema = &event.schema;
+        let key = EventKey {
+            id: super::list::id(event).0,
+            level: schema.level.value,
+            keyword: schema.keywords,
+        };
+        enabled.admits(&key)
+    };
+    explained.raised.iter().map(|r| r.event).filter(admitted).collect()
+}

@@ -1,0 +1,115 @@
+//! Writes the files of a scenario to a directory.
+
+use std::fs;
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use etl_format::write::Output;
+use etl_synth::{Reading, Store};
+
+use super::TRUTH;
+use crate::error::Failure;
+use crate::sink;
+
+/// A directory that receives its files all at once: until then they are in a temporary directory in it.
+pub(crate) struct Directory {
+    target: PathBuf,
+    temporary: tempfile::TempDir,
+    files: Vec<String>,
+}
+
+impl Directory {
+    pub(super) fn new(target: &Path) -> Result<Self, Failure> {
+        let failure = |e: io::Error| {
+            sink::directory_failure(target, &e, "choose a directory that you may write to")
+        };
+        fs::create_dir_all(target).map_err(failure)?;
+        // On the same file system, so that files can be renamed.
+        let temporary =
+            tempfile::Builder::new().prefix(".etlkit-").tempdir_in(target).map_err(failure)?;
+        Ok(Directory { target: target.to_owned(), temporary, files: Vec::new() })
+    }
+
+    /// The temporary path of a file of the scenario. Names that leave the directory are rejected.
+    fn temporary_path(&self, name: &str) -> io::Result<PathBuf> {
+        match etl_synth::text::no_file_name(name) {
+            None => Ok(self.temporary.path().join(name)),
+            Some(why) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("\"{name}\" is not a valid file name: {why}"),
+            )),
+        }
+    }
+
+    /// Creates a file that is not a trace.
+    pub(super) fn file(&mut self, name: &str) -> io::Result<fs::File> {
+        fs::File::create(self.temporary.path().join(name))
+    }
+
+    /// Moves the files to the target. Returns names and sizes.
+    pub fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
+        let mut files = Vec::new();
+        let entries = fs::read_dir(self.temporary.path())?;
+        let mut names: Vec<String> = Vec::new();
+        for entry in entries {
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        // Files in the order of the scenario, then the others.
+        names.sort_by_key(|n| {
+            (self.files.iter().position(|f| f == n).unwrap_or(usize::MAX), n.clone())
+        });
+        for name in &names {
+            let path = self.target.join(name);
+            if !force && path.exists() {
+                return Err(Failure::new(path.display().to_string(), "exists already")
+                    .hint("--force replaces it"));
+            }
+        }
+        // The truth is removed first and written last: it never describes other traces than those there.
+        let truth = self.target.join(TRUTH);
+        match fs::remove_file(&truth) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::io(truth.display(), &e));
+            }
+            _ => {}
+        }
+        names.sort_by_key(|name| name == TRUTH);
+        for name in names {
+            let (from, to) = (self.temporary.path().join(&name), self.target.join(&name));
+            let failure = |e: io::Error| Failure::io(to.display(), &e);
+            let file = fs::File::options().write(true).open(&from).map_err(failure)?;
+            // The bytes must be on the disk before the name is.
+            file.sync_all().map_err(failure)?;
+            let size = file.metadata().map_err(failure)?.len();
+            fs::rename(&from, &to).map_err(failure)?;
+            files.push((name, size));
+        }
+        sink::sync_dir(&truth).map_err(|e| Failure::io(self.target.display(), &e))?;
+        Ok(files)
+    }
+}
+
+impl Store for Directory {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
+        let file = fs::File::create(self.temporary_path(name)?)?;
+        if !self.files.iter().any(|f| f == name) {
+            self.files.push(name.to_owned());
+        }
+        // The session writes whole buffers: no further buffering is needed.
+        Ok(Box::new(etl_format::write::File::new(file)))
+    }
+
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
+        Ok(Box::new(fs::File::open(self.temporary_path(name)?)?))
+    }
+
+    fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
+        fs::File::options().write(true).open(self.temporary_path(name)?)?.set_len(len)
+    }
+
+    fn overwrite(&mut self, name: &str, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut file = fs::File::options().write(true).open(self.temporary_path(name)?)?;
+        file.seek(io::SeekFrom::Start(at))?;
+        file.write_all(bytes)
+    }
+}

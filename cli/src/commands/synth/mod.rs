@@ -1,0 +1,170 @@
+//! `etlkit synth`: simulates a scenario and writes its traces.
+
+mod directory;
+mod script_errors;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use etl_synth::model::Scenario;
+use etl_synth::scenario::{self, Mistake, Mistakes, Settings};
+use etl_synth::{Memory, truth};
+
+use crate::Outcome;
+use crate::error::Failure;
+use crate::input;
+use crate::output;
+
+use directory::Directory;
+use script_errors::explain;
+
+/// The file that lists every event and whether it was recorded.
+const TRUTH: &str = "truth.jsonl";
+
+/// Arguments of `etlkit synth`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+docs/scenario.md describes the scenario language; corpus/ contains examples.
+
+Exit codes: 0 success, 2 error; with --verify those of etlverify.
+
+Examples:
+  etlkit synth corpus/recipe.kdl -o out
+  etlkit synth corpus/recipe.kdl -o out --force --verify
+  etlkit synth --seed 7 --set processes=40 many.kdl -o out --force
+  etlkit synth --check mine.kdl")]
+pub(crate) struct Args {
+    /// Scenario script; `-` is standard input
+    #[arg(value_name = "SCRIPT")]
+    script: PathBuf,
+    /// Write the traces to DIR, which is created if necessary
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "timeline"])]
+    output: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// Seed of the random numbers, instead of the seed in the script
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Set a parameter of the script; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Check the traces with etlverify and print its report
+    #[arg(long, conflicts_with = "check")]
+    verify: bool,
+    /// Only check the script for errors
+    #[arg(long, conflicts_with_all = ["timeline", "output"])]
+    check: bool,
+    /// Print the simulated actions with their times, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    timeline: bool,
+    /// Do not write truth.jsonl, the list of every event and whether it was recorded
+    #[arg(long)]
+    no_truth: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let name = input::display(&args.script);
+    let scenario = parse(&args.script, &args.set, args.seed)?;
+    if args.check {
+        output::print(&format!("{name}: no errors\n"))?;
+        return Ok(Outcome::Success);
+    }
+    if args.timeline {
+        let mut timeline = truth::Timeline::new(Vec::new());
+        etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline)
+            .map_err(|error| simulation_failure(&name, error))?;
+        output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
+        return Ok(Outcome::Success);
+    }
+    let Some(out) = &args.output else { return Ok(Outcome::Success) };
+    let store = synthesize(&scenario, &name, out, !args.no_truth)?;
+    let mut text = String::new();
+    let mut traces = Vec::new();
+    for (file, size) in store.finish(args.force)? {
+        let path = out.join(file);
+        text.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
+        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) {
+            traces.push(path);
+        }
+    }
+    output::print(&text)?;
+    if traces.is_empty() {
+        stderr_line!("note: {name}: no session of the script writes a trace");
+    }
+    if !args.verify || traces.is_empty() {
+        return Ok(Outcome::Success);
+    }
+    output::print("\n")?;
+    super::verify::report_on(&traces)
+}
+
+/// Reads a script, and prints its errors.
+pub(super) fn parse(
+    script: &Path,
+    set: &[(String, String)],
+    seed: Option<u64>,
+) -> Result<Scenario, Failure> {
+    let text = read(script)?;
+    let directory = script.parent().unwrap_or(Path::new("")).to_owned();
+    let include = |name: &str| {
+        let path = directory.join(name);
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let settings = Settings { set, seed, include: &include };
+    let name = input::display(script);
+    scenario::parse_with(&name, &text, settings).map_err(|mistakes| explain(&name, &mistakes))
+}
+
+/// The failure of a simulation. An impossible action is shown at its position in the script.
+fn simulation_failure(name: &str, error: etl_synth::Error) -> Failure {
+    match error {
+        etl_synth::Error::Impossible { at, what, place: Some(place) } => {
+            let label = format!("at {}", etl_synth::text::duration(at));
+            let source_code = (*place.source).clone();
+            let mistake = Mistake { message: what, label, help: None, at: place.at, source_code };
+            explain(name, &Mistakes(vec![mistake]))
+        }
+        other => Failure::new(name, other.to_string()),
+    }
+}
+
+/// Simulates a scenario; its files are in a temporary directory until [`Directory::finish`].
+pub(super) fn synthesize(
+    scenario: &Scenario,
+    name: &str,
+    out: &Path,
+    with_truth: bool,
+) -> Result<Directory, Failure> {
+    let mut store = Directory::new(out)?;
+    let failure = |error| simulation_failure(name, error);
+    if with_truth {
+        let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
+        let mut lines = truth::Lines::new(file);
+        etl_synth::simulate(scenario, &mut store, &mut lines).map_err(failure)?;
+        lines.into_inner().flush()?;
+    } else {
+        etl_synth::simulate(scenario, &mut store, &mut truth::Nobody).map_err(failure)?;
+    }
+    Ok(store)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    const HINT: &str = "name a scenario script, for example corpus/recipe.kdl";
+    const KIND: &str = "a scenario script";
+    let text = input::read_text(path, KIND).map_err(|failure| failure.hint(HINT))?;
+    // A file of another format is not reported as a script with errors.
+    match input::what(text.as_bytes()) {
+        Some(what) if what != "text" => {
+            Err(Failure::new(input::display(path), format!("this is {what}, not {KIND}"))
+                .hint(HINT))
+        }
+        _ => Ok(text),
+    }
+}

@@ -1,0 +1,216 @@
+//! `etlverify`, also `etlkit verify`: checks that traces are complete.
+
+mod check;
+mod files;
+mod report;
+mod settings;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use etl_verify::Report;
+
+use crate::Outcome;
+use crate::commands::spec::EventTables;
+use crate::error::Failure;
+use crate::input::{self, InputArgs};
+use crate::output;
+
+use check::{verify_all, verify_one, verify_together};
+use files::expand;
+use report::{explain, outcome, render};
+use settings::{Settings, read_truth, settings, with_truth};
+
+/// Arguments of `etlverify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the trace cannot be checked or read.
+
+Examples:
+  etlverify merged.etl
+  etlverify --format json merged.etl | jq .coverage
+  etlverify --together clr1.etl clr2.etl kernel.etl
+  etlverify --jobs 4 traces/
+  etlverify --event-tables documented --threads 1 clr1.etl
+  etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
+  etlverify --truth out/truth.jsonl out/recipe.etl
+  etlverify --min-coverage 99.5 --allow file.events-lost --deny stacks merged.etl
+  etlverify --format html merged.etl > report.html
+  etlverify --explain rundown.unclosed
+  etlverify merged.etl.zip
+  ssh box cat merged.etl.gz | etlverify -")]
+pub(crate) struct Args {
+    /// Traces, or directories of traces; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["explain", "rules"])]
+    files: Vec<PathBuf>,
+    /// Check the files as one recording, for example those of the runtime and the rundown session
+    #[arg(long)]
+    together: bool,
+    /// Check N files at the same time; the output does not change
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Use N threads per file; the output does not change [default: processors per job, at most 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: Option<u16>,
+    /// Definitions of the CLR events to compare payloads with
+    #[arg(long, value_enum, value_name = "TABLES", default_value_t)]
+    event_tables: EventTables,
+    /// A provider that a session enabled, with mask and level, or the command line of xperf, logman or
+    /// tracelog that started the session; may be repeated
+    #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
+    enable: Vec<String>,
+    /// Read what the sessions enabled from the truth.jsonl that `etlkit synth` wrote with the traces
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
+    /// Read settings from FILE [default: etlverify.toml in this directory or the nearest parent, up to the
+    /// root of the repository]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Do not read etlverify.toml
+    #[arg(long, conflicts_with = "config")]
+    no_config: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// When to color the text
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    color: Color,
+    /// Fail unless at least PERCENT of addresses resolve
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_coverage: Option<f64>,
+    /// Fail unless at least PERCENT of the addresses of each process resolve
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_process_coverage: Option<f64>,
+    /// Fail unless at least PERCENT of CPU samples resolve
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_sample_coverage: Option<f64>,
+    /// Fail unless at least PERCENT of the addresses in managed code have a method name
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_named_methods: Option<f64>,
+    /// Fail unless at least PERCENT of the addresses in images have a PDB identity
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    min_pdb_identity: Option<f64>,
+    /// Report findings of this rule or rule family as errors; may be repeated
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+    /// Omit findings of this rule or rule family; may be repeated
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Explain a rule and how to fix a trace that breaks it, or list the rules of a family
+    #[arg(long, value_name = "RULE", conflicts_with = "files")]
+    explain: Option<String>,
+    /// Print all rules
+    #[arg(long, conflicts_with = "files")]
+    rules: bool,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Text for people
+    #[default]
+    Text,
+    /// A report, or an array of reports for several files (docs/json-verify.md)
+    Json,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// JUnit XML, for build servers
+    Junit,
+    /// Annotations of a GitHub Actions run
+    Github,
+    /// One self-contained page: timeline, coverage, findings
+    Html,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    fn is_enabled(self) -> bool {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb(),
+        }
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.trim_end_matches('%').parse().map_err(|_| "expected a percentage")?;
+    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("expected 0 to 100".to_owned()) }
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    if args.rules {
+        output::print(&etl_verify::rules_page())?;
+        return Ok(Outcome::Success);
+    }
+    if let Some(id) = &args.explain {
+        output::print(&explain(id)?)?;
+        return Ok(Outcome::Success);
+    }
+    if args.files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
+        return Err(Failure::new("-", "only one of the files can be standard input")
+            .hint("write the others to files"));
+    }
+    let settings = settings(args)?;
+    let files = expand(&args.files)?;
+    let truth = args.truth.as_deref().map(read_truth).transpose()?;
+    let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
+    if args.together || files.len() < 2 {
+        let report = match files.as_slice() {
+            [file] => verify_one(file, &for_files(&files)?, &args.input, false)?,
+            files => verify_together(files, &for_files(files)?, &args.input)?,
+        };
+        return print(args, &[report], false);
+    }
+    let one = |file: &PathBuf| for_files(std::slice::from_ref(file));
+    let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let mut reports = Vec::new();
+    let mut failures = Vec::new();
+    for result in verify_all(&files, usize::from(args.jobs), &settings, &args.input) {
+        match result {
+            Ok(report) => reports.push(report),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    // An unreadable file does not hide the reports of the others.
+    let last = failures.pop();
+    let outcome =
+        if reports.is_empty() { Outcome::Undecided } else { print(args, &reports, true)? };
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    last.map_or(Ok(outcome), Err)
+}
+
+/// Prints the reports of one recording, or of several files.
+fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
+    let color = args.format == Format::Text && args.color.is_enabled();
+    let text = render(args.format, reports, several, color);
+    let printed = if color { output::print_colored(&text) } else { output::print(&text) };
+    output::ignore_broken_pipe(printed)?;
+    Ok(outcome(reports))
+}
+
+/// Verifies files and prints the reports, for commands that have just written them.
+pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
+    let settings = vec![Settings::default(); files.len()];
+    let reports = verify_all(files, 1, &settings, &InputArgs::default());
+    let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
+    output::ignore_broken_pipe(output::print(&render(
+        Format::Text,
+        &reports,
+        files.len() > 1,
+        false,
+    )))?;
+    Ok(outcome(&reports))
+}

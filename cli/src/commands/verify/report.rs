@@ -1,0 +1,56 @@
+//! The reports of `etlverify` in all formats, and the descriptions of rules.
+
+use etl_verify::{Report, Rule, Verdict};
+
+use super::Format;
+use crate::Outcome;
+use crate::error::Failure;
+use crate::escape::{Style, escape_controls};
+
+pub(super) fn outcome(reports: &[Report]) -> Outcome {
+    let any = |verdict| reports.iter().any(|r| r.verdict == verdict);
+    if any(Verdict::Broken) {
+        Outcome::Findings
+    } else if any(Verdict::Undecided) {
+        Outcome::Undecided
+    } else {
+        Outcome::Success
+    }
+}
+
+/// The reports in a format. `several`: whether several files were named, so that JSON is a list.
+pub(super) fn render(format: Format, reports: &[Report], several: bool, color: bool) -> String {
+    use etl_verify::Format as To;
+    let format = match format {
+        Format::Text if color => To::ColorText,
+        Format::Text => To::Text,
+        Format::Json => To::Json,
+        Format::Sarif => To::Sarif,
+        Format::Junit => To::Junit,
+        Format::Github => To::Github,
+        Format::Html => To::Html,
+    };
+    let text = match reports {
+        [report] if !several => report.render(format),
+        reports => etl_verify::render(reports, format),
+    };
+    match format {
+        To::Json | To::Sarif => escape_controls(&text, Style::Json).into_owned(),
+        _ => text,
+    }
+}
+
+/// The description of a rule, or the list of a family of rules.
+pub(super) fn explain(id: &str) -> Result<String, Failure> {
+    if let Some(rule) = Rule::find(id) {
+        return Ok(rule.explain());
+    }
+    let family = etl_verify::RULES.iter().filter(|rule| rule.family() == id);
+    let lines: Vec<_> =
+        family.map(|r| format!("{} ({})\n  {}\n", r.id, r.severity.name(), r.statement)).collect();
+    if lines.is_empty() { Err(no_rule(id)) } else { Ok(lines.concat()) }
+}
+
+pub(super) fn no_rule(id: &str) -> Failure {
+    Failure::new(id, "unknown rule").hint("`etlverify --rules` lists all rules")
+}

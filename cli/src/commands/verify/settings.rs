@@ -1,0 +1,124 @@
+//! The settings of `etlverify`: configuration file, command line and truth.
+
+use std::path::{Path, PathBuf};
+
+use etl_schema::tables::TableSet;
+use etl_verify::{Config, Enabled, Error, Gates, Truth, Verifier};
+
+use super::Args;
+use super::report::no_rule;
+use crate::error::Failure;
+use crate::input;
+use crate::threads::{MAX_USEFUL, processors};
+
+/// What the configuration file and the command line choose.
+#[derive(Clone, Default)]
+pub(super) struct Settings {
+    config: Config,
+    threads: usize,
+    tables: TableSet,
+}
+
+impl Settings {
+    pub(super) fn verifier(&self) -> Verifier<'static> {
+        Verifier::new()
+            .policy(self.config.policy.clone())
+            .enabled(self.config.enabled.iter().cloned())
+            .threads(self.threads)
+            .tables(self.tables)
+    }
+}
+
+/// The settings of the configuration file, overridden by the command line.
+pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
+    let file = match &args.config {
+        Some(file) => Some(file.clone()),
+        None if args.no_config => None,
+        None => find_config(),
+    };
+    let mut config = match file {
+        Some(file) => read_config(&file)?,
+        None => Config::default(),
+    };
+    let threads = args
+        .threads
+        .map_or_else(|| (processors() / usize::from(args.jobs)).min(MAX_USEFUL), usize::from);
+    let policy = &mut config.policy;
+    // --allow overrides the configuration file.
+    policy.deny.retain(|name| !args.allow.contains(name));
+    policy.deny.extend(args.deny.iter().cloned());
+    policy.allow.extend(args.allow.iter().cloned());
+    let mut gates = Gates::default();
+    gates.coverage = args.min_coverage;
+    gates.process_coverage = args.min_process_coverage;
+    gates.sample_coverage = args.min_sample_coverage;
+    gates.named_methods = args.min_named_methods;
+    gates.pdb_identity = args.min_pdb_identity;
+    policy.gates = gates.or(policy.gates);
+    if let Some(unknown) = policy.unknown() {
+        return Err(no_rule(unknown));
+    }
+    for text in &args.enable {
+        config.enabled.extend(enabled(text)?);
+    }
+    Ok(Settings { config, threads, tables: args.event_tables.into() })
+}
+
+pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
+    const HINT: &str = "--truth takes the truth.jsonl that `etlkit synth` writes";
+    let opened = input::open_file(file).map_err(|failure| failure.hint(HINT))?;
+    Truth::read(std::io::BufReader::new(opened))
+        .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
+}
+
+/// The settings for files, with what their sessions enabled according to the truth.
+pub(super) fn with_truth(
+    settings: &Settings,
+    truth: Option<&Truth>,
+    files: &[PathBuf],
+) -> Result<Settings, Failure> {
+    let mut settings = settings.clone();
+    let Some(truth) = truth else { return Ok(settings) };
+    for file in files {
+        let name = file.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+        let Some(enabled) = truth.of(&name) else {
+            let known: Vec<_> = truth.files().collect();
+            return Err(Failure::new(input::display(file), "is not described by the truth file")
+                .hint(format!("it describes {}", known.join(", "))));
+        };
+        settings.config.enabled.extend(enabled);
+    }
+    Ok(settings)
+}
+
+/// The configuration file in this directory or the nearest parent, up to the root of the repository.
+fn find_config() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    for directory in here.ancestors() {
+        let file = directory.join(Config::FILE_NAME);
+        if file.is_file() {
+            return Some(file);
+        }
+        if directory.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+fn read_config(file: &Path) -> Result<Config, Failure> {
+    let hint = "docs/etlverify-toml.md describes the file; --no-config ignores it";
+    let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
+    Config::parse(&text).map_err(|e| Failure::new(input::display(file), e.to_string()).hint(hint))
+}
+
+fn enabled(text: &str) -> Result<Vec<Enabled>, Failure> {
+    Enabled::parse(text).map_err(|e| {
+        let reason = match e {
+            Error::Enable { reason, .. } => reason,
+            e => e.to_string(),
+        };
+        Failure::new(text, reason)
+            .hint("an example: --enable Microsoft-Windows-DotNETRuntimeRundown:0x138:5")
+    })
+}
