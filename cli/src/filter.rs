@@ -1,4 +1,4 @@
-//! The arguments that select events.
+//! The arguments of `dump` and `slice` that select events.
 
 use clap::Args;
 use etl_format::Clock;
@@ -9,37 +9,37 @@ use jiff::Timestamp;
 
 use crate::error::Failure;
 
-/// Selects events; every kind of condition that is given must hold, and of several values of one
-/// kind any.
+/// Selects events. Every kind of condition must hold; of several values of one kind, one.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct FilterArgs {
-    /// Only events of this provider: a GUID, or a name. May be given more than once
+    /// Select events of this provider; may be repeated, as all options of this section but --level,
+    /// --keyword, --from and --to
     #[arg(long, short, value_name = "GUID|NAME")]
     provider: Vec<String>,
-    /// Only events with this id
+    /// Select events with this id
     #[arg(long, value_name = "N", value_parser = number::<u16>)]
     id: Vec<u16>,
-    /// Only events with this opcode (the type of a kernel or classic event)
+    /// Select events with this opcode (the type of a kernel or classic event)
     #[arg(long, value_name = "N", value_parser = number::<u8>)]
     opcode: Vec<u8>,
-    /// Only events that a session with this level gets: of at most this level; 0 for all
+    /// Select events that a session with this level records: with at most this level; 0 selects all
     #[arg(long, value_name = "N", value_parser = number::<u8>)]
     level: Option<u8>,
-    /// Only events that a session with this mask gets: with any of these keywords, or with none;
-    /// 0 for all
+    /// Select events that a session with this keyword mask records: with any of these keywords, or
+    /// with none; 0 selects all
     #[arg(long, value_name = "MASK", value_parser = number::<u64>)]
     keyword: Option<u64>,
-    /// Only events of this process
+    /// Select events of this process
     #[arg(long, value_name = "PID", value_parser = number::<u32>)]
     pid: Vec<u32>,
-    /// Only events of this thread
+    /// Select events of this thread
     #[arg(long, value_name = "TID", value_parser = number::<u32>)]
     tid: Vec<u32>,
-    /// Only events from this time on: seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)
+    /// Select events at or after TIME: seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Only events before this time
+    /// Select events before TIME
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    let value = parsed.map_err(|_| "expected a number, decimal or 0x and hexadecimal")?;
+    let value = parsed.map_err(|_| "expected a decimal number, or a hexadecimal one with 0x")?;
     T::try_from(value).map_err(|_| "the number is too large".to_owned())
 }
 
@@ -70,8 +70,8 @@ impl FilterArgs {
         if let (Some(from), Some(to)) = (from, to)
             && from >= to
         {
-            return Err(Failure::new("--to", "is not after --from: no event lies between them")
-                .hint("--from 1.5 --to 2 takes half a second"));
+            return Err(Failure::new("--to", "must be after --from")
+                .hint("an example: --from 1.5 --to 2 selects half a second"));
         }
         if let Some(from) = from {
             filter = filter.from(from);
@@ -91,7 +91,7 @@ pub(crate) fn learn_names<S: Source>(
     known: &SchemaStore,
 ) {
     for name in filter.learn_names_of_trace(records, known) {
-        stderr_line!("note: no provider is called {name}");
+        stderr_line!("note: unknown provider {name}: neither the trace nor the tables define it");
     }
 }
 

@@ -64,7 +64,10 @@ impl Printer {
     }
 
     /// Prints the remaining records, up to the limit. Returns the error that ended reading, if any.
-    pub(super) fn all<S: Source>(&mut self, records: &mut Ordered<S>) -> Result<Option<Error>, Failure> {
+    pub(super) fn all<S: Source>(
+        &mut self,
+        records: &mut Ordered<S>,
+    ) -> Result<Option<Error>, Failure> {
         while self.wants_more() {
             match records.next_record() {
                 Ok(Some(record)) => self.print(&record)?,
