@@ -14,6 +14,7 @@ pub mod address;
 mod error;
 pub mod events;
 pub mod files;
+mod join;
 pub mod loss;
 pub mod machine;
 mod observe;
@@ -24,7 +25,10 @@ pub mod symbols;
 
 pub use error::{Error, Result};
 pub use machine::Machine;
-pub use observe::{ClrSeen, Observer, RecordObserver};
+pub use observe::{
+    Change, ClrSeen, EventKind, EventRef, Frames, Life, Observer, RecordObserver, Sample, Stack,
+    StateObserver,
+};
 pub use run::{Analysis, MachineBuilder, Recording};
 
 /// The code of the page runs with the documentation tests.

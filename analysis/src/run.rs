@@ -5,9 +5,10 @@ use std::sync::mpsc;
 use etl_format::read::{Helper, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
 
 use crate::files::{Fault, Timeline};
+use crate::join::{Joiner, event_of};
 use crate::loss::{self, Surroundings};
 use crate::machine::Machine;
-use crate::observe::{Observer, RecordObserver};
+use crate::observe::{Observer, RecordObserver, StateObserver};
 use crate::scan::Scan;
 use crate::steps::{AtOnce, Steps};
 use crate::{Error, Result};
@@ -83,36 +84,63 @@ impl Analysis {
         Analysis { names, ..self }
     }
 
-    /// Reads all records of a recording in time order. Damage does not end the reading.
+    /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage does
+    /// not end the reading.
     ///
     /// # Errors
     /// When a file cannot be read.
     pub fn run<S: Source>(
         &self,
         recording: &mut Recording<S>,
-        observer: &mut (impl Observer + Send),
+        observer: &mut impl Observer,
     ) -> Result<Machine> {
-        self.run_with_records(recording, &mut (), observer)
+        let mut pass = Joined { joiner: Joiner::default(), number: 0, observer };
+        self.checked(recording, |recording, order| {
+            (pass.joiner, pass.number) = (Joiner::default(), 0);
+            if order == OrderCheck::Full {
+                pass.observer.restart();
+            }
+            self.pass(recording, order, &mut pass)
+        })
     }
 
-    /// As [`Analysis::run`]; `records` is shown every record as well.
+    /// As [`Analysis::run`], for observers that need neither records together with the machine nor joined
+    /// stacks. With two or more threads `records` runs on the one that reads, and `state` on the one that
+    /// keeps the machine.
     ///
     /// # Errors
     /// As [`Analysis::run`].
-    pub fn run_with_records<S: Source>(
+    pub fn run_split<S: Source>(
         &self,
         recording: &mut Recording<S>,
         records: &mut impl RecordObserver,
-        observer: &mut (impl Observer + Send),
+        state: &mut (impl StateObserver + Send),
     ) -> Result<Machine> {
-        // Windows writes buffers in order, so the quick check nearly always does. Only where a record
-        // came too late are the files read again, with every record looked at first.
-        if let Some(machine) = self.pass(recording, OrderCheck::Ahead, records, observer)? {
+        self.checked(recording, |recording, order| {
+            if order == OrderCheck::Full {
+                records.restart();
+                state.restart();
+            }
+            let threads = self.threads;
+            self.pass(
+                recording,
+                order,
+                &mut Split { records: &mut *records, state: &mut *state, threads },
+            )
+        })
+    }
+
+    /// Windows writes buffers in order, so the quick check nearly always does. Only where a record came
+    /// too late are the files read again, with every record looked at first.
+    fn checked<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+        mut pass: impl FnMut(&mut Recording<S>, OrderCheck) -> Result<Option<Machine>>,
+    ) -> Result<Machine> {
+        if let Some(machine) = pass(recording, OrderCheck::Ahead)? {
             return Ok(machine);
         }
-        records.restart();
-        observer.restart();
-        let machine = self.pass(recording, OrderCheck::Full, records, observer)?;
+        let machine = pass(recording, OrderCheck::Full)?;
         Ok(machine.unwrap_or_else(|| Machine::new(recording.timeline(), self.names)))
     }
 
@@ -121,8 +149,7 @@ impl Analysis {
         &self,
         recording: &mut Recording<S>,
         order: OrderCheck,
-        records: &mut impl RecordObserver,
-        observer: &mut (impl Observer + Send),
+        pass: &mut impl Pass,
     ) -> Result<Option<Machine>> {
         let timeline = recording.timeline();
         let mut machine = Machine::new(timeline.clone(), self.names);
@@ -142,38 +169,7 @@ impl Analysis {
             readers.push(trace.ordered().map_err(|error| failed((index, error)))?);
         }
         let mut scan = Scan::new(&machine);
-        match readers.as_mut_slice() {
-            [reader] if self.threads > 1 => {
-                let (machine, scan) = (&mut machine, &mut scan);
-                // Those beyond two decompress buffers.
-                let read = reader.with_helper(self.threads - 1, |reader, helper| {
-                    let mut follow = AtOnce { machine, observer, source: 0 };
-                    side_by_side(reader, &helper, scan, &timeline, records, &mut follow)
-                });
-                read.map_err(|error| failed((0, error)))?;
-            }
-            [reader] => {
-                let mut follow = AtOnce { machine: &mut machine, observer, source: 0 };
-                loop {
-                    // Not by `?`: a record that goes through an error's conversion is copied on the way.
-                    let record = match reader.next_record() {
-                        Ok(Some(record)) => record,
-                        Ok(None) => break,
-                        Err(error) => return Err(failed((0, error))),
-                    };
-                    let time = timeline.timestamp(0, record.timestamp());
-                    scan.record(&record, time, records, &mut follow);
-                }
-            }
-            readers => {
-                let read = merged(readers, &timeline, |record, source| {
-                    let time = timeline.timestamp(source, record.timestamp());
-                    let machine = &mut machine;
-                    scan.record(record, time, records, &mut AtOnce { machine, observer, source });
-                });
-                read.map_err(failed)?;
-            }
-        }
+        pass.read(&mut readers, &timeline, &mut scan, &mut machine).map_err(failed)?;
         machine.scanned(scan);
         if order == OrderCheck::Ahead && readers.iter().any(|r| r.report().late > 0) {
             return Ok(None);
@@ -202,6 +198,101 @@ impl Analysis {
     }
 }
 
+/// The result of reading, with the index of the file that could not be read.
+type Read = std::result::Result<(), (usize, etl_format::Error)>;
+
+/// Reads all records, and does with them what an analysis is for.
+trait Pass {
+    fn read<S: Source>(
+        &mut self,
+        readers: &mut [Ordered<S>],
+        timeline: &Timeline,
+        scan: &mut Scan,
+        machine: &mut Machine,
+    ) -> Read;
+}
+
+/// A pass for observers of the one and of the other kind.
+struct Split<'o, R, O> {
+    records: &'o mut R,
+    state: &'o mut O,
+    threads: usize,
+}
+
+impl<R: RecordObserver, O: StateObserver + Send> Pass for Split<'_, R, O> {
+    fn read<S: Source>(
+        &mut self,
+        readers: &mut [Ordered<S>],
+        timeline: &Timeline,
+        scan: &mut Scan,
+        machine: &mut Machine,
+    ) -> Read {
+        let Split { records, state, threads } = self;
+        let mut follow = AtOnce { machine, observer: &mut **state, source: 0 };
+        match readers {
+            [reader] if *threads > 1 => {
+                // Those beyond two decompress buffers.
+                let read = reader.with_helper(*threads - 1, |reader, helper| {
+                    side_by_side(reader, &helper, scan, timeline, *records, &mut follow)
+                });
+                read.map_err(|error| (0, error))
+            }
+            [reader] => loop {
+                // Not by `?`: a record that goes through an error's conversion is copied on the way.
+                let record = match reader.next_record() {
+                    Ok(Some(record)) => record,
+                    Ok(None) => return Ok(()),
+                    Err(error) => return Err((0, error)),
+                };
+                let time = timeline.timestamp(0, record.timestamp());
+                scan.record(&record, time, *records, &mut follow);
+            },
+            readers => merged(readers, timeline, |record, source| {
+                let time = timeline.timestamp(source, record.timestamp());
+                follow.source = source;
+                scan.record(record, time, *records, &mut follow);
+            }),
+        }
+    }
+}
+
+/// A pass that shows records and joined stacks with the machine.
+struct Joined<'o, O> {
+    joiner: Joiner,
+    /// Records that came.
+    number: u64,
+    observer: &'o mut O,
+}
+
+impl<O: Observer> Pass for Joined<'_, O> {
+    fn read<S: Source>(
+        &mut self,
+        readers: &mut [Ordered<S>],
+        timeline: &Timeline,
+        scan: &mut Scan,
+        machine: &mut Machine,
+    ) -> Read {
+        let Joined { joiner, number, observer } = self;
+        machine.changes = Some(Vec::new());
+        let read = merged(readers, timeline, |record, source| {
+            let time = timeline.timestamp(source, record.timestamp());
+            let follow = &mut AtOnce { machine: &mut *machine, observer: &mut (), source };
+            scan.record(record, time, &mut (), follow);
+            let event = event_of(record, *number, source, time, machine);
+            *number += 1;
+            observer.record(machine, record, &event);
+            let changes = machine.changes.replace(Vec::new()).unwrap_or_default();
+            for change in &changes {
+                observer.change(machine, change, &event);
+            }
+            joiner.record(record, event, timeline, machine, *observer);
+        });
+        joiner.finish(machine, *observer);
+        machine.changes = None;
+        read
+    }
+}
+
 /// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time order.
 #[derive(Debug)]
 pub struct MachineBuilder {
@@ -219,7 +310,7 @@ impl MachineBuilder {
     }
 
     /// Takes in the next record of a file of the recording.
-    pub fn record(&mut self, record: &Record<'_>, file: usize, observer: &mut impl Observer) {
+    pub fn record(&mut self, record: &Record<'_>, file: usize, observer: &mut impl StateObserver) {
         let MachineBuilder { machine, scan } = self;
         let time = machine.timeline().timestamp(file, record.timestamp());
         scan.record(record, time, &mut (), &mut AtOnce { machine, observer, source: file });
@@ -249,7 +340,7 @@ const QUEUE: usize = 48;
 
 /// Reads a trace on this thread, and keeps the machine on another one, which helps to find records
 /// while its queue is empty.
-fn side_by_side<S: Source, O: Observer + Send>(
+fn side_by_side<S: Source, O: StateObserver + Send>(
     reader: &mut Ordered<S>,
     helper: &Helper<S::Block>,
     scan: &mut Scan,

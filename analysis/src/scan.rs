@@ -5,7 +5,7 @@ use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, Record};
 
 use crate::events::{clr, kernel};
-use crate::machine::{Machine, Span, images, widen};
+use crate::machine::{Machine, Span, images, is_description, widen};
 use crate::observe::RecordObserver;
 use crate::steps::{ClrHead, Follow, Light};
 
@@ -64,7 +64,7 @@ impl Scan {
         } else {
             widen(&mut self.other_span, time);
             observer.other(record, time);
-            if images::is_identity(record) {
+            if images::is_identity(record) || is_description(record) {
                 to.record(record, time);
             }
         }

@@ -8,7 +8,7 @@ use etl_format::constants::PointerSize;
 use etl_format::read::{Batch, Record};
 
 use crate::machine::Machine;
-use crate::observe::{ClrSeen, Observer};
+use crate::observe::{ClrSeen, StateObserver};
 
 /// Who does what is to be done for a record: at once, or later and elsewhere.
 pub(crate) trait Follow {
@@ -169,7 +169,7 @@ pub(crate) struct AtOnce<'m, O> {
     pub source: usize,
 }
 
-impl<O: Observer> Follow for AtOnce<'_, O> {
+impl<O: StateObserver> Follow for AtOnce<'_, O> {
     #[inline]
     fn sample(&mut self, address: u64, tid: u32, timestamp: i64) {
         self.machine.sample(address, tid, timestamp);
@@ -177,7 +177,7 @@ impl<O: Observer> Follow for AtOnce<'_, O> {
 
     #[inline]
     fn thread(&mut self, pid: u32, tid: u32, _: i64) {
-        self.machine.threads.entry(tid).or_insert(pid);
+        self.machine.threads.seen(tid, pid);
     }
 
     #[inline]
@@ -188,7 +188,7 @@ impl<O: Observer> Follow for AtOnce<'_, O> {
     #[inline]
     fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64) {
         if !head.known {
-            self.machine.threads.entry(head.tid).or_insert(head.pid);
+            self.machine.threads.seen(head.tid, head.pid);
         }
         self.machine.clr_event(&head, payload, None, timestamp, self.observer);
     }

@@ -1,28 +1,26 @@
-//! What is at an address of a process at a time.
+//! What is at an address of a process at a time: a method with its module, or an image.
 //!
-//! [`Symbols::read`] reads a trace once, whatever the order in which it tells of things: a rundown at
-//! its end explains the samples before it. [`Symbols::index`] then finds the owner of an address at its own time: code that was
-//! unloaded, and the other code that got its place, are told apart.
-//!
-//! Addresses are judged by the same ranges that [`crate::verify`] judges coverage by. What is at an
-//! address is the code of a method, if an event tells of any there at that time; else an image of the
-//! process, else one of the kernel. Names are kept for each method of the trace: some 100 bytes for each,
-//! and each text once.
+//! A rundown at the end of a recording explains the samples before it, so addresses are looked up when
+//! the recording was read: [`Machine::symbols`] finds the owner of an address at the address's own time.
+//! Code that was unloaded and the code that took its place are two owners. The owner is a method, if an
+//! event places one there at that time; else an image of the process, else one of the kernel.
 //!
 //! ```no_run
-//! use etl_analysis::symbols::{Symbol, Symbols};
+//! use etl_analysis::symbols::Symbol;
+//! use etl_analysis::{Analysis, Recording};
+//! use etl_format::read::FileSource;
 //!
-//! let file = std::fs::File::open("trace.etl")?;
-//! let symbols = Symbols::read(etl_format::read::FileSource::new(file)?)?;
-//! let index = symbols.index();
-//! // A process id, an address, and the raw timestamp of the record that names it.
-//! match index.at(4312, 0x7ffd_1234_5678, 15_223_344) {
+//! let file = FileSource::new(std::fs::File::open("trace.etl")?)?;
+//! let mut recording = Recording::open([(file, "trace.etl")])?;
+//! let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
+//! // A process id, an address, and the time of the record that names it.
+//! match machine.symbols().at(4312, 0x7ffd_1234_5678, 15_223_344) {
 //!     Some(Symbol::Method(method)) => {
 //!         let module = method.module.map_or("?", |m| m.path);
 //!         println!("{module}!{}.{} version {:?}", method.namespace, method.name, method.version);
 //!     }
 //!     Some(Symbol::Image(image)) => println!("{}+{:#x}", image.path, image.offset),
-//!     _ => println!("nothing that the trace tells of"),
+//!     _ => println!("not in any known method, module or image"),
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,20 +28,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use etl_format::Clock;
-use etl_format::read::Source;
-
+use crate::Machine;
 use crate::address::{History, Range, Tag};
 use crate::events::clr::Pdb;
 use crate::machine::images::ImageId;
 use crate::machine::names::{ClrKey, Names};
-use crate::{Analysis, Machine, Recording, Result};
-
-/// What a trace tells of addresses.
-#[derive(Debug)]
-pub struct Symbols {
-    machine: Machine,
-}
 
 /// What is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,55 +135,24 @@ impl fmt::Display for Symbol<'_> {
     }
 }
 
-impl Symbols {
-    /// Reads a trace. Damage does not end the reading.
-    ///
-    /// # Errors
-    /// When the bytes are no trace at all, or the medium fails.
-    pub fn read<S: Source>(source: S) -> Result<Self> {
-        Self::read_together(vec![source])
-    }
-
-    /// Reads several files as one recording: the runtime session's and the rundown's, say. Timestamps are
-    /// then those of [`Symbols::clock`].
-    ///
-    /// # Errors
-    /// As [`Symbols::read`].
-    pub fn read_together<S: Source>(sources: Vec<S>) -> Result<Self> {
-        let mut recording = Recording::open(sources.into_iter().map(|source| (source, "")))?;
-        let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
-        Ok(Symbols { machine })
-    }
-
-    /// The clock of the timestamps: raw timestamps where all files have the same clock, else FILETIMEs.
+impl Machine {
+    /// Finds what is at addresses. Names are empty where [`Analysis::names`](crate::Analysis::names) was
+    /// not asked for.
     #[must_use]
-    pub fn clock(&self) -> Clock {
-        self.machine.clock
-    }
-
-    /// All else that was gathered.
-    #[must_use]
-    pub fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
-    /// Makes everything ready to be searched: sorts what has gone.
-    #[must_use]
-    pub fn index(&self) -> Index<'_> {
+    pub fn symbols(&self) -> Symbols<'_> {
         let mut by_pid: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         let mut spaces = Vec::new();
-        for (index, process) in self.machine.processes.iter().enumerate() {
+        for (index, process) in self.processes.iter().enumerate() {
             by_pid.entry(process.pid).or_default().push(index);
             spaces.push((process.code.history(), process.images.history()));
         }
-        let kernel = self.machine.kernel_images().history();
-        Index { machine: &self.machine, by_pid, spaces, kernel }
+        Symbols { machine: self, by_pid, spaces, kernel: self.kernel_images().history() }
     }
 }
 
 /// Finds what is at addresses.
 #[derive(Clone, Debug)]
-pub struct Index<'a> {
+pub struct Symbols<'a> {
     machine: &'a Machine,
     /// Indices of processes, in the order in which they had the id.
     by_pid: BTreeMap<u32, Vec<usize>>,
@@ -203,9 +161,8 @@ pub struct Index<'a> {
     kernel: History<'a>,
 }
 
-impl<'a> Index<'a> {
-    /// What was at an address of a process when the clock stood at `timestamp`; `None` for what the trace
-    /// tells nothing of.
+impl<'a> Symbols<'a> {
+    /// What was at an address of a process at a time; `None` where no method and no image was there.
     #[must_use]
     pub fn at(&self, pid: u32, address: u64, timestamp: i64) -> Option<Symbol<'a>> {
         let process = self.process(pid, timestamp);

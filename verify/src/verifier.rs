@@ -115,7 +115,7 @@ impl<'a> Verifier<'a> {
         let mut records = RecordChecks::new(&self.enabled, &clock, self.tables, progress);
         let mut stacks = StackChecks::new(self.tables);
         let analysis = Analysis::new().threads(self.threads);
-        let machine = analysis.run_with_records(&mut recording, &mut records, &mut stacks)?;
+        let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
         let mut findings = rules::check_all(&Context { facts: &facts, gates: &self.policy.gates });
         let left_out = self.policy.apply(&mut findings);

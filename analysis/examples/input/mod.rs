@@ -50,13 +50,17 @@ pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
         session.write(0, &event(method, 3_000, &payload))?;
     }
     let (main, sort, compare) = (CODE + 0x40, CODE + PAGE + 0x20, CODE + 2 * PAGE + 0x10);
+    let jitting = described(145, 1)?;
+    let started = PayloadBuilder::new(jitting).set("MethodID", 1u64).encode(PointerSize::P8)?;
     for number in 0..stacks {
         let frames = if number % 4 == 3 { vec![sort, main] } else { vec![compare, sort, main] };
-        // The id of the CLR, two bytes of no meaning, the number of frames.
+        // Each stack belongs to the event before it.
+        session.write(0, &event(jitting, 4_000 + 2 * i64::from(number), &started))?;
+        // The id of the CLR, two reserved bytes, the number of frames.
         let mut payload = vec![9, 0, 0, 0];
         payload.extend(u32::try_from(frames.len())?.to_le_bytes());
         payload.extend(frames.iter().flat_map(|frame| frame.to_le_bytes()));
-        session.write(0, &event(stack, 4_000 + i64::from(number), &payload))?;
+        session.write(0, &event(stack, 4_001 + 2 * i64::from(number), &payload))?;
     }
     let (file, _) = session.close(None)?;
     Ok(file.into_inner().into_inner())

@@ -26,7 +26,7 @@ impl Machine {
         self.settle();
         for ((tid, address), sight) in std::mem::take(&mut self.homeless) {
             // A thread that nothing tells of: its addresses can still be the kernel's.
-            let pid = self.threads.get(&tid).copied().unwrap_or(0);
+            let pid = self.threads.pid_of(tid).unwrap_or(0);
             let process = self.process(pid);
             if let Some(process) = self.processes.get_mut(process) {
                 let tally = process.tally(Origin::Sample);

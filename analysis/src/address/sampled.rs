@@ -59,7 +59,7 @@ impl Machine {
     /// Takes in a sample of a thread that was not sampled a moment ago.
     #[inline(never)]
     fn sample_anew(&mut self, address: u64, tid: u32, timestamp: i64) {
-        let pid = if tid == 0 { Some(0) } else { self.threads.get(&tid).copied() };
+        let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
         let beyond = self.homeless.len() >= HOMELESS;
         match pid.or(beyond.then_some(0)) {
             Some(known) => {

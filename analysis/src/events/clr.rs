@@ -371,6 +371,12 @@ pub fn decode_event<'a>(
 /// Texts in the event of a method that names it: namespace, name and signature.
 const METHOD_TEXTS: usize = 3;
 
+/// Whether an event is the stack of the one before it on its thread.
+#[must_use]
+pub fn is_stack(rundown: bool, id: u16) -> bool {
+    matches!(if rundown { rundown_event(id) } else { runtime_event(id) }, Shape::Stack)
+}
+
 /// Whether an event is a map from IL to code.
 #[must_use]
 pub fn is_il_map(rundown: bool, id: u16) -> bool {

@@ -19,6 +19,25 @@ pub enum Change {
     AtEnd,
 }
 
+/// What the event of a process states besides its id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessFacts<'a> {
+    /// Key by which other events name the process: it is never used again.
+    pub key: u64,
+    /// The process that started it.
+    pub parent_pid: u32,
+    /// Terminal session.
+    pub session_id: u32,
+    /// Exit status; of use at its end.
+    pub exit_status: i32,
+    /// SID of its user; empty where the event has none.
+    pub user: &'a [u8],
+    /// Its image's file name, in an 8-bit encoding.
+    pub name: &'a [u8],
+    /// Command line, UTF-16.
+    pub command_line: &'a [u8],
+}
+
 /// What a kernel event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelEvent<'a> {
@@ -28,8 +47,8 @@ pub enum KernelEvent<'a> {
         change: Change,
         /// Its id.
         pid: u32,
-        /// Its image's file name, in an 8-bit encoding.
-        name: &'a [u8],
+        /// What else the event states.
+        facts: ProcessFacts<'a>,
     },
     /// A thread.
     Thread {
@@ -39,6 +58,10 @@ pub enum KernelEvent<'a> {
         pid: u32,
         /// Its id.
         tid: u32,
+        /// Where its own code begins; 0 where the event does not state it.
+        start_address: u64,
+        /// Its name, UTF-16; `None` where the event has no such field.
+        name: Option<&'a [u8]>,
     },
     /// An image in the address space of a process.
     Image {
@@ -66,6 +89,8 @@ pub enum KernelEvent<'a> {
         at: i64,
         /// The process.
         pid: u32,
+        /// The thread.
+        tid: u32,
         /// The addresses as stored.
         frames: Frames<'a>,
     },
@@ -75,8 +100,12 @@ pub enum KernelEvent<'a> {
         at: i64,
         /// The process.
         pid: u32,
+        /// The thread.
+        tid: u32,
         /// The key.
         key: u64,
+        /// Whether it stands for the part of the stack in the process, and not for that in the kernel.
+        user: bool,
     },
     /// What a key stands for.
     StackDefinition {
@@ -92,6 +121,15 @@ pub enum KernelEvent<'a> {
 /// The hook of a sample.
 pub const SAMPLE: u16 = 0x0f2e;
 
+/// The group of the kernel's stacks: the high byte of their hooks.
+pub const STACKS: u16 = 0x18;
+
+/// Whether the pointers of a record have eight bytes.
+#[must_use]
+pub fn is_wide(record: &Record<'_>) -> bool {
+    record.pointer_size() == Some(PointerSize::P8)
+}
+
 /// Whether [`decode`] knows events with this hook.
 #[must_use]
 #[inline]
@@ -105,6 +143,7 @@ pub const fn is_looked_at(hook: u16) -> bool {
             | 0x1402..=0x1404
             | 0x0301..=0x0304
             | 0x0501..=0x0504
+            | 0x0548
     )
 }
 
@@ -147,15 +186,14 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
     Some(match hook {
         0x1820 => {
             let at = c.i64()?;
-            let pid = c.u32()?;
-            c.take(4)?;
-            KernelEvent::Stack { at, pid, frames: Frames::new(c.rest(), wide) }
+            let (pid, tid) = (c.u32()?, c.u32()?);
+            KernelEvent::Stack { at, pid, tid, frames: Frames::new(c.rest(), wide) }
         }
         0x1825 | 0x1826 => {
             let at = c.i64()?;
-            let pid = c.u32()?;
-            c.take(4)?;
-            KernelEvent::StackKey { at, pid, key: pointer(&mut c)? }
+            let (pid, tid) = (c.u32()?, c.u32()?);
+            let key = pointer(&mut c)?;
+            KernelEvent::StackKey { at, pid, tid, key, user: hook == 0x1826 }
         }
         0x1822..=0x1824 => KernelEvent::StackDefinition {
             key: pointer(&mut c)?,
@@ -177,7 +215,16 @@ pub fn decode<'a>(record: &Record<'a>) -> Option<KernelEvent<'a>> {
         }
         0x0301..=0x0304 => process(&mut c, change(hook), record, wide)?,
         0x0501..=0x0504 => {
-            KernelEvent::Thread { change: change(hook), pid: c.u32()?, tid: c.u32()? }
+            let (pid, tid) = (c.u32()?, c.u32()?);
+            let version = record.bytes().u8_at(0)?;
+            let (start_address, name) = thread_fields(&mut c, version, wide);
+            let start_address = start_address.unwrap_or(0);
+            KernelEvent::Thread { change: change(hook), pid, tid, start_address, name }
+        }
+        // A name is given to a thread that is there.
+        0x0548 => {
+            let (pid, tid, name) = (c.u32()?, c.u32()?, c.utf16z());
+            KernelEvent::Thread { change: Change::AtStart, pid, tid, start_address: 0, name }
         }
         _ => return None,
     })
@@ -201,24 +248,46 @@ fn change(hook: u16) -> Change {
     }
 }
 
-/// The process payload: fixed fields, the user's SID, and the name.
+/// The fields of a thread behind its ids, since version 2: four limits of stacks, start address or
+/// affinity, start address of its own code, environment block, tag, and priorities; then its name.
+fn thread_fields<'a>(
+    c: &mut Cursor<'a>,
+    version: u8,
+    wide: bool,
+) -> (Option<u64>, Option<&'a [u8]>) {
+    let width = if wide { 8 } else { 4 };
+    if version < 2 || c.take(5 * width).is_none() {
+        return (None, None);
+    }
+    let start = if wide { c.u64() } else { c.u32().map(u64::from) };
+    let name = c.take(width + 4 + 4).filter(|_| version >= 3).and_then(|_| c.utf16z());
+    (start, name)
+}
+
+/// The process payload: fixed fields, the user's SID, and the texts. What is missing is left empty.
 fn process<'a>(
     c: &mut Cursor<'a>,
     change: Change,
     record: &Record<'a>,
     wide: bool,
 ) -> Option<KernelEvent<'a>> {
-    let width = if wide { 8 } else { 4 };
     let version = record.bytes().u8_at(0)?;
-    c.take(width)?;
+    let key = if wide { c.u64()? } else { c.u32()?.into() };
     let pid = c.u32()?;
-    let name = name(c, version, width).unwrap_or_default();
-    Some(KernelEvent::Process { change, pid, name })
+    let mut facts = ProcessFacts { key, ..ProcessFacts::default() };
+    process_fields(c, &mut facts, version, if wide { 8 } else { 4 });
+    Some(KernelEvent::Process { change, pid, facts })
 }
 
-fn name<'a>(c: &mut Cursor<'a>, version: u8, width: usize) -> Option<&'a [u8]> {
-    // Parent, session, exit status; the page directory since version 3; flags since version 4.
-    c.take(12)?;
+fn process_fields<'a>(
+    c: &mut Cursor<'a>,
+    facts: &mut ProcessFacts<'a>,
+    version: u8,
+    width: usize,
+) -> Option<()> {
+    (facts.parent_pid, facts.session_id) = (c.u32()?, c.u32()?);
+    facts.exit_status = c.u32()?.cast_signed();
+    // The page directory since version 3; flags since version 4.
     if version >= 3 {
         c.take(width)?;
     }
@@ -231,7 +300,9 @@ fn name<'a>(c: &mut Cursor<'a>, version: u8, width: usize) -> Option<&'a [u8]> {
     } else {
         c.take(2 * width)?;
         let count = usize::from(c.rest().u8_at(1)?);
-        c.take(8 + 4 * count)?;
+        facts.user = c.take(8 + 4 * count)?;
     }
-    c.ansiz()
+    facts.name = c.ansiz()?;
+    facts.command_line = c.utf16z()?;
+    Some(())
 }

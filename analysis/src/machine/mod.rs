@@ -1,9 +1,13 @@
 //! The machine that a recording describes, gathered in one pass in time order.
 
+mod drives;
 pub mod images;
 pub mod names;
 mod process;
 mod runtime;
+mod threads;
+
+use std::borrow::Cow;
 
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
@@ -16,17 +20,22 @@ use crate::address::repeats::Repeats;
 use crate::address::sampled::Sampled;
 use crate::address::{Offender, Ranges, Tag, pending};
 use crate::events::clr::{self, ClrEvent};
-use crate::events::kernel::{self, Change, KernelEvent};
+use crate::events::kernel::{self, Change, KernelEvent, ProcessFacts};
 use crate::files::{FileFacts, Timeline};
 use crate::loss::Loss;
-use crate::observe::Observer;
+use crate::observe::{Change as MachineChange, Life, StateObserver};
 use crate::scan::{Scan, is_plain};
 use crate::steps::{ClrHead, Light};
+use drives::Volumes;
 use images::Images;
 use names::Names;
+use threads::Threads;
 
+pub use drives::Volume;
+pub(crate) use drives::is_description;
 pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
 pub use runtime::{Bracket, Clr, Known, ModuleFacts, Things};
+pub use threads::Thread;
 
 /// The kernel's process, whose images every process sees.
 const SYSTEM: u32 = 4;
@@ -53,6 +62,14 @@ const OTHERS: u32 = u32::MAX;
 
 /// Timestamps of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
+
+fn life(change: Change) -> Life {
+    match change {
+        Change::Start => Life::Begun,
+        Change::End => Life::Ended,
+        Change::AtStart | Change::AtEnd => Life::Listed,
+    }
+}
 
 #[inline]
 pub(crate) fn widen(span: &mut Span, timestamp: i64) {
@@ -90,10 +107,13 @@ pub struct Machine {
     /// Names of methods, modules, assemblies, domains and images, where they are kept.
     pub names: Option<Names>,
     timeline: Timeline,
+    /// What the last record changed, where an observer wants to know.
+    pub(crate) changes: Option<Vec<MachineChange>>,
     by_pid: HashMap<u32, usize>,
     /// The processes that were looked up last, and their indices, by the lowest bits of their ids.
     near: [Option<(u32, usize)>; NEAR],
-    pub(crate) threads: HashMap<u32, u32>,
+    pub(crate) threads: Threads,
+    volumes: Volumes,
     /// Processes of the threads that were sampled last.
     pub(crate) sampled: Sampled,
     /// The thread of the last event: its process is known.
@@ -131,9 +151,11 @@ impl Machine {
             images: Images::default(),
             names: names.then(Names::default),
             timeline,
+            changes: None,
             by_pid: HashMap::default(),
             near: [None; NEAR],
-            threads: HashMap::default(),
+            threads: Threads::default(),
+            volumes: Volumes::default(),
             sampled: Sampled::default(),
             last_thread: None,
             homeless: HashMap::default(),
@@ -143,6 +165,63 @@ impl Machine {
             recent: Recents::default(),
             repeats: Repeats::default(),
         }
+    }
+
+    /// The processes, in the order in which they appeared. A process id may come more than once.
+    #[must_use]
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// Index of the process that had an id at a time: of several, the last that had started by then.
+    #[must_use]
+    pub fn process_at(&self, pid: u32, time: i64) -> Option<usize> {
+        let own = |index: &usize| self.processes.get(*index).is_some_and(|p| p.pid == pid);
+        let had = |index: &usize| {
+            let process = self.processes.get(*index);
+            process.and_then(|p| p.started).is_none_or(|started| started <= time)
+        };
+        let now = self.by_pid.get(&pid).copied().filter(had);
+        let indices = || (0..self.processes.len()).filter(own);
+        now.or_else(|| indices().rfind(had)).or_else(|| indices().next())
+    }
+
+    /// Index of the process that has an id now.
+    #[must_use]
+    pub fn index_of(&self, pid: u32) -> Option<usize> {
+        self.by_pid.get(&pid).copied()
+    }
+
+    /// The threads, in the order in which they appeared. A thread id may come more than once.
+    #[must_use]
+    pub fn threads(&self) -> &[Thread] {
+        self.threads.list()
+    }
+
+    /// The thread that had an id at a time: of several, the last that had started by then.
+    #[must_use]
+    pub fn thread_at(&self, tid: u32, time: i64) -> Option<&Thread> {
+        let own = || self.threads.list().iter().filter(|thread| thread.tid == tid);
+        own().rfind(|t| t.started.is_none_or(|at| at <= time)).or_else(|| own().next())
+    }
+
+    /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every processor.
+    #[must_use]
+    pub fn process_of_thread(&self, tid: u32) -> Option<usize> {
+        let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
+        self.index_of(pid?)
+    }
+
+    /// The volumes with their drive letters, where a merge recorded them.
+    #[must_use]
+    pub fn volumes(&self) -> &[Volume] {
+        self.volumes.list()
+    }
+
+    /// A path of an event as users have it: with the drive letter of its volume, where that is known.
+    #[must_use]
+    pub fn user_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        self.volumes.user_path(path)
     }
 
     /// Images of the kernel by address.
@@ -172,7 +251,7 @@ impl Machine {
         record: &Record<'_>,
         timestamp: i64,
         source: usize,
-        observer: &mut impl Observer,
+        observer: &mut impl StateObserver,
     ) {
         if let Some(header) = record.event() {
             self.event(record, &header, timestamp, observer);
@@ -184,6 +263,7 @@ impl Machine {
             }
         } else {
             self.images.identity(record);
+            self.volumes.record(record);
         }
     }
 
@@ -192,11 +272,11 @@ impl Machine {
         record: &Record<'_>,
         header: &EventHeader,
         timestamp: i64,
-        observer: &mut impl Observer,
+        observer: &mut impl StateObserver,
     ) {
         let (pid, tid) = (header.process_id, header.thread_id);
         if self.last_thread != Some(tid) {
-            self.threads.entry(tid).or_insert(pid);
+            self.threads.seen(tid, pid);
             self.last_thread = Some(tid);
         }
         if let Some(rundown) = clr::rundown_of(header.provider) {
@@ -227,10 +307,10 @@ impl Machine {
         &mut self,
         Light { head, short }: Light,
         time: i64,
-        observer: &mut impl Observer,
+        observer: &mut impl StateObserver,
     ) {
         if !head.known {
-            self.threads.entry(head.tid).or_insert(head.pid);
+            self.threads.seen(head.tid, head.pid);
         }
         let mut seen = head.seen(time);
         if !short {
@@ -256,7 +336,7 @@ impl Machine {
         payload: &[u8],
         header: Option<&EventHeader>,
         timestamp: i64,
-        observer: &mut impl Observer,
+        observer: &mut impl StateObserver,
     ) {
         let &ClrHead { pid, tid, rundown, .. } = head;
         let pointers = Some(head.pointers());
@@ -305,16 +385,16 @@ impl Machine {
         event: KernelEvent<'_>,
         record: &Record<'_>,
         timestamp: i64,
-        observer: &mut impl Observer,
+        observer: &mut impl StateObserver,
     ) {
         match event {
             KernelEvent::Sample { address, tid } => self.sample(address, tid, timestamp),
-            KernelEvent::Stack { at, pid, frames } => {
+            KernelEvent::Stack { at, pid, frames, .. } => {
                 observer.kernel_stack(at, record.timestamp());
                 let process = self.process(pid);
                 self.frames(process, Origin::KernelStack, frames, timestamp);
             }
-            KernelEvent::StackKey { at, pid, key } => {
+            KernelEvent::StackKey { at, pid, key, .. } => {
                 observer.kernel_stack(at, record.timestamp());
                 let process = self.process(pid);
                 self.keys.used(key, process, timestamp);
@@ -333,18 +413,23 @@ impl Machine {
             KernelEvent::Image { change, pid, base, size, path } => {
                 self.image(change, (pid, base, size), path, timestamp);
             }
-            KernelEvent::Thread { change, pid, tid } => match change {
-                Change::End | Change::Start => {
-                    self.threads.insert(tid, pid);
+            KernelEvent::Thread { change, pid, tid, start_address, name } => {
+                match change {
+                    Change::Start => self.threads.start(tid, pid, timestamp),
+                    Change::End => self.threads.end(tid, pid, timestamp),
+                    Change::AtStart | Change::AtEnd => self.threads.seen(tid, pid),
+                }
+                if matches!(change, Change::Start | Change::End) {
                     self.sampled.forget(tid);
                     observer.thread_changed(tid);
                 }
-                _ => {
-                    self.threads.entry(tid).or_insert(pid);
-                }
-            },
-            KernelEvent::Process { change, pid, name } => {
-                self.process_event(change, pid, name, timestamp)
+                self.changed(|| MachineChange::Thread(life(change), tid));
+                let name = name.filter(|_| self.names.is_some());
+                let name = name.map(|name| names::text(name).into_boxed_str());
+                self.threads.describe(tid, start_address, name.filter(|name| !name.is_empty()));
+            }
+            KernelEvent::Process { change, pid, facts } => {
+                self.process_event(change, pid, &facts, timestamp);
             }
         }
     }
@@ -372,6 +457,7 @@ impl Machine {
         if let Some(names) = &mut self.names {
             names.image(tag.id, path);
         }
+        self.changed(|| MachineChange::Image(life(change), process, tag.id));
         let own = self.processes.get_mut(process).map(|p| &mut p.images);
         for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
             if change == Change::End {
@@ -382,7 +468,13 @@ impl Machine {
         }
     }
 
-    fn process_event(&mut self, change: Change, pid: u32, name: &[u8], timestamp: i64) {
+    fn process_event(
+        &mut self,
+        change: Change,
+        pid: u32,
+        facts: &ProcessFacts<'_>,
+        timestamp: i64,
+    ) {
         if change == Change::Start {
             // The id may have been another process's before.
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
@@ -393,14 +485,14 @@ impl Machine {
             }
         }
         let index = self.process(pid);
+        self.changed(|| MachineChange::Process(life(change), index));
         let Some(process) = self.processes.get_mut(index) else { return };
-        if !name.is_empty() {
-            process.name = String::from_utf8_lossy(name).into_owned();
-        }
+        process.learn(facts, self.names.is_some());
         match change {
             Change::Start => process.started = Some(timestamp),
             Change::End => {
                 process.ended = Some(timestamp);
+                process.exit_status = Some(facts.exit_status);
                 process.code.clear(timestamp);
                 process.images.clear(timestamp);
             }
@@ -408,7 +500,14 @@ impl Machine {
         }
     }
 
-    /// Index of the process that has this id now.
+    #[inline]
+    fn changed(&mut self, change: impl FnOnce() -> MachineChange) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(change());
+        }
+    }
+
+    /// Index of the process that has this id now; it is added if there is none.
     pub(crate) fn process(&mut self, pid: u32) -> usize {
         // Ids are multiples of four.
         let near = (pid >> 2) as usize & (NEAR - 1);

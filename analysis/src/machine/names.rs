@@ -30,9 +30,7 @@ impl Texts {
         if units.is_empty() {
             return 0;
         }
-        let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0)).take_while(|&u| u != 0);
-        let text: String =
-            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        let text = text(units);
         if let Some(&number) = self.numbers.get(text.as_str()) {
             return number;
         }
@@ -48,6 +46,12 @@ impl Texts {
         let at = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
         at.and_then(|at| self.list.get(at)).map_or("", |text| text)
     }
+}
+
+/// A text in UTF-16, up to its NUL.
+pub(crate) fn text(units: &[u8]) -> String {
+    let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0)).take_while(|&u| u != 0);
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
 /// What events say of a method.

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use etl_schema::decode::Sid;
+use etl_schema::render;
+
 use foldhash::HashMap;
 
 use super::images::KernelHits;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
 use crate::address::{Added, Ranges, Tag, Waiting};
 use crate::events::clr::{ClrEvent, FromClr, Method, Rundown, Via};
+use crate::events::kernel::ProcessFacts;
 
 /// Where addresses come from. The order is that of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,6 +185,16 @@ pub struct Process {
     pub pid: u32,
     /// File name of its image.
     pub name: String,
+    /// The process that started it; `None` where no event states it.
+    pub parent_pid: Option<u32>,
+    /// Terminal session; `None` where no event states it.
+    pub session_id: Option<u32>,
+    /// Its user as a SID, `S-1-5-18`; empty where no event states it.
+    pub user: Box<str>,
+    /// Command line; empty where no event states it, and where names are not kept.
+    pub command_line: Box<str>,
+    /// Exit status, if it ended inside the trace.
+    pub exit_status: Option<i32>,
     /// When it started, if that was inside the trace.
     pub started: Option<i64>,
     /// When it ended, if that was inside the trace.
@@ -259,6 +273,22 @@ impl Process {
     #[must_use]
     pub fn new(pid: u32) -> Self {
         Process { pid, ..Process::default() }
+    }
+
+    /// Takes over what an event states of the process; `texts` says whether long ones are kept.
+    pub(crate) fn learn(&mut self, facts: &ProcessFacts<'_>, texts: bool) {
+        if !facts.name.is_empty() {
+            self.name = String::from_utf8_lossy(facts.name).into_owned();
+            (self.parent_pid, self.session_id) = (Some(facts.parent_pid), Some(facts.session_id));
+        }
+        if let Some(user) = Sid::parse(facts.user) {
+            let mut text = Vec::new();
+            render::sid(&mut text, user);
+            self.user = String::from_utf8(text).unwrap_or_default().into();
+        }
+        if texts && !facts.command_line.is_empty() {
+            self.command_line = super::names::text(facts.command_line).into();
+        }
     }
 
     /// Whether the process ran managed code, as far as the trace tells.

@@ -12,7 +12,7 @@ mod stack_pairs;
 
 use std::ops::Deref;
 
-use etl_analysis::{ClrSeen, Machine, Observer, RecordObserver};
+use etl_analysis::{ClrSeen, Machine, RecordObserver, StateObserver};
 use etl_format::Guid;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -198,7 +198,7 @@ impl StackChecks {
     }
 }
 
-impl Observer for StackChecks {
+impl StateObserver for StackChecks {
     #[inline]
     fn clr_event(&mut self, event: &ClrSeen<'_>) {
         if let Some(payload) = event.payload {

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_analysis::symbols::{Symbol, Symbols};
+use etl_analysis::symbols::Symbol;
+use etl_analysis::{Analysis, Machine, Recording};
 use etl_schema::encode::OwnedValue;
 use etl_synth::Outcome;
 use etl_synth::truth::{KnownCode, KnownEvent};
@@ -13,6 +14,12 @@ use etl_verify::{Report, Verdict};
 
 use super::compare::timestamp;
 use super::made::{Made, corpus, make};
+
+/// The machine of a file, with names.
+fn read(file: &[u8]) -> Machine {
+    let mut recording = Recording::open([(file, "")]).unwrap();
+    Analysis::new().names(true).run(&mut recording, &mut ()).unwrap()
+}
 
 /// Code of one method, from when it came to when it went.
 #[derive(Debug)]
@@ -151,8 +158,8 @@ fn file_name(path: &str) -> &str {
 }
 
 /// Holds the answers on one file to the truth.
-fn hold(place: &str, made: &Made, file: &str, symbols: &Symbols, sum: &mut Compared) {
-    let (index, lives, places) = (symbols.index(), lives(made), places(made, file));
+fn hold(place: &str, made: &Made, file: &str, machine: &Machine, sum: &mut Compared) {
+    let (index, lives, places) = (machine.symbols(), lives(made), places(made, file));
     let inputs = made.truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
     let own = [file.to_owned()];
     for input in inputs.unwrap_or(&own) {
@@ -289,9 +296,9 @@ fn every_address_of_every_sound_file_resolves_to_what_is_true() {
     for made in corpus() {
         for file in made.files.keys() {
             let Some(_) = sound(made, file) else { continue };
-            let symbols = Symbols::read(made.files[file].as_slice()).unwrap();
+            let machine = read(&made.files[file]);
             let before = (sum.methods, sum.images);
-            hold(&format!("{}/{file}", made.name), made, file, &symbols, &mut sum);
+            hold(&format!("{}/{file}", made.name), made, file, &machine, &mut sum);
             if before != (sum.methods, sum.images) {
                 files.push(format!("{}/{file}", made.name));
             }
@@ -358,15 +365,15 @@ at "7s" { stop "all" }
 fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
     let scenario = etl_synth::scenario::parse("everything", EVERYTHING);
     let made = make("everything".to_owned(), scenario.unwrap_or_else(|e| panic!("{:#?}", e.0)));
-    let symbols = Symbols::read(made.files["all.etl"].as_slice()).unwrap();
+    let machine = read(&made.files["all.etl"]);
     let mut sum = Compared::default();
-    hold("everything", &made, "all.etl", &symbols, &mut sum);
+    hold("everything", &made, "all.etl", &machine, &mut sum);
     assert!(sum.methods > 1_000 && sum.nobody < sum.methods / 200, "{}", sum.nobody);
 
     // Not only where somebody looked: every piece, hot and cold, at its first, some and its last byte, in the
     // midst of its life.
     let (index, places, session) =
-        (symbols.index(), places(&made, "all.etl"), &made.truth.sessions[0]);
+        (machine.symbols(), places(&made, "all.etl"), &made.truth.sessions[0]);
     let (begin, end) = (2_000_000_000, 5_000_000_000);
     let (mut pieces, mut starts) = (0, BTreeMap::new());
     for life in lives(&made).iter().filter(|l| l.code.module != 0) {

@@ -1,0 +1,126 @@
+//! Threads: their processes over time, and their names.
+
+use foldhash::HashMap;
+
+/// Threads that are listed; of later ones only the current process is known.
+const MAX_THREADS: usize = 1 << 20;
+
+/// A thread of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Thread {
+    /// Its id. Windows gives the id of an ended thread to a new one.
+    pub tid: u32,
+    /// Id of its process.
+    pub pid: u32,
+    /// Time of its start; `None` where it was there when the recording began, or where the recording
+    /// has no thread events.
+    pub started: Option<i64>,
+    /// Time of its end; `None` where the recording does not show it.
+    pub ended: Option<i64>,
+    /// Address at which its own code begins; 0 where no event states it.
+    pub start_address: u64,
+    /// Its name; empty where no event states it, and where names are not kept.
+    pub name: Box<str>,
+}
+
+/// The process of a thread, and its index in the list.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    pid: u32,
+    index: u32,
+}
+
+/// All threads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Threads {
+    now: HashMap<u32, Current>,
+    list: Vec<Thread>,
+}
+
+impl Threads {
+    /// Id of the process that a thread belongs to now.
+    #[inline]
+    pub fn pid_of(&self, tid: u32) -> Option<u32> {
+        self.now.get(&tid).map(|current| current.pid)
+    }
+
+    /// An event names a thread and its process: that counts where the thread is not known.
+    pub fn seen(&mut self, tid: u32, pid: u32) {
+        if !self.now.contains_key(&tid) {
+            self.begin(tid, pid, None);
+        }
+    }
+
+    /// A thread starts.
+    pub fn start(&mut self, tid: u32, pid: u32, time: i64) {
+        self.begin(tid, pid, Some(time));
+    }
+
+    /// A thread ends. Its process stays known, for events that are logged after the end.
+    pub fn end(&mut self, tid: u32, pid: u32, time: i64) {
+        if self.pid_of(tid) != Some(pid) {
+            self.begin(tid, pid, None);
+        }
+        if let Some(thread) = self.current(tid) {
+            thread.ended = Some(time);
+        }
+    }
+
+    /// What an event states of a thread besides its process.
+    pub fn describe(&mut self, tid: u32, start_address: u64, name: Option<Box<str>>) {
+        let Some(thread) = self.current(tid) else { return };
+        if start_address != 0 {
+            thread.start_address = start_address;
+        }
+        if let Some(name) = name {
+            thread.name = name;
+        }
+    }
+
+    fn begin(&mut self, tid: u32, pid: u32, started: Option<i64>) {
+        let mut index = u32::MAX;
+        if self.list.len() < MAX_THREADS {
+            index = self.list.len() as u32;
+            let (start_address, name) = (0, Box::default());
+            self.list.push(Thread { tid, pid, started, ended: None, start_address, name });
+        }
+        self.now.insert(tid, Current { pid, index });
+    }
+
+    fn current(&mut self, tid: u32) -> Option<&mut Thread> {
+        self.list.get_mut(self.now.get(&tid)?.index as usize)
+    }
+
+    /// All threads, in the order in which they appeared.
+    pub fn list(&self) -> &[Thread] {
+        &self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_passes_from_one_thread_to_the_next() {
+        let mut threads = Threads::default();
+        threads.seen(8, 100);
+        threads.seen(8, 200);
+        assert_eq!(threads.pid_of(8), Some(100), "the first event counts");
+        threads.end(8, 100, 50);
+        threads.start(8, 300, 60);
+        threads.describe(8, 0x1000, Some("worker".into()));
+        assert_eq!((threads.pid_of(8), threads.pid_of(9)), (Some(300), None));
+        let spans: Vec<_> = threads.list().iter().map(|t| (t.pid, t.started, t.ended)).collect();
+        assert_eq!(spans, [(100, None, Some(50)), (300, Some(60), None)]);
+        assert_eq!(&*threads.list()[1].name, "worker");
+    }
+
+    #[test]
+    fn an_end_names_the_process_of_an_unknown_thread() {
+        let mut threads = Threads::default();
+        threads.end(8, 100, 50);
+        assert_eq!((threads.pid_of(8), threads.list()[0].ended), (Some(100), Some(50)));
+    }
+}
