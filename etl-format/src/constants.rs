@@ -495,6 +495,95 @@ pub mod hook {
     pub const PARTITION_INFO: u16 = 0x0050;
     /// One 64-bit word per processor; their meaning is not known.
     pub const PROCESSOR_WORDS: u16 = 0x0052;
+
+    /// A read from a disk ended.
+    pub const DISK_READ: u16 = 0x010a;
+    /// A write to a disk ended.
+    pub const DISK_WRITE: u16 = 0x010b;
+    /// A read from a disk begins.
+    pub const DISK_READ_INIT: u16 = 0x010c;
+    /// A write to a disk begins.
+    pub const DISK_WRITE_INIT: u16 = 0x010d;
+    /// A flush of a disk begins.
+    pub const DISK_FLUSH_INIT: u16 = 0x010f;
+    /// A page was read from disk.
+    pub const HARD_FAULT: u16 = 0x0220;
+    /// Virtual memory was allocated.
+    pub const VIRTUAL_ALLOC: u16 = 0x0262;
+    /// Virtual memory was freed.
+    pub const VIRTUAL_FREE: u16 = 0x0263;
+    /// A process started.
+    pub const PROCESS_START: u16 = 0x0301;
+    /// A process ended.
+    pub const PROCESS_END: u16 = 0x0302;
+    /// A process that ran when the session started.
+    pub const PROCESS_DC_START: u16 = 0x0303;
+    /// A process that ran when the session stopped.
+    pub const PROCESS_DC_END: u16 = 0x0304;
+    /// An image was loaded; the other image events are in a group of their own.
+    pub const IMAGE_LOAD: u16 = 0x030a;
+    /// A process that ended and still has handles open to it.
+    pub const PROCESS_DEFUNCT: u16 = 0x0327;
+    /// Name of a file object.
+    pub const FILE_NAME: u16 = 0x0400;
+    /// A file got a name.
+    pub const FILE_CREATE: u16 = 0x0420;
+    /// A file lost its name.
+    pub const FILE_DELETE: u16 = 0x0423;
+    /// Names of open files, at the end of a session.
+    pub const FILE_RUNDOWN: u16 = 0x0424;
+    /// A thread started.
+    pub const THREAD_START: u16 = 0x0501;
+    /// A thread ended.
+    pub const THREAD_END: u16 = 0x0502;
+    /// A thread that ran when the session started.
+    pub const THREAD_DC_START: u16 = 0x0503;
+    /// A thread that ran when the session stopped.
+    pub const THREAD_DC_END: u16 = 0x0504;
+    /// A processor switched to another thread.
+    pub const CSWITCH: u16 = 0x0524;
+    /// A thread became ready to run.
+    pub const READY_THREAD: u16 = 0x0532;
+    /// A thread was given a name.
+    pub const THREAD_SET_NAME: u16 = 0x0548;
+    /// A registry key control block was created.
+    pub const KCB_CREATE: u16 = 0x0916;
+    /// A registry key control block was deleted.
+    pub const KCB_DELETE: u16 = 0x0917;
+    /// Registry key control blocks that existed when the session started.
+    pub const KCB_RUNDOWN_BEGIN: u16 = 0x0918;
+    /// Registry key control blocks that existed when the session stopped.
+    pub const KCB_RUNDOWN_END: u16 = 0x0919;
+    /// A sample of what a processor executes.
+    pub const SAMPLE: u16 = 0x0f2e;
+    /// The interval between samples was set.
+    pub const SET_INTERVAL: u16 = 0x0f48;
+    /// The interval between samples when the session started.
+    pub const COLLECTION_START: u16 = 0x0f49;
+    /// The interval between samples when the session stopped.
+    pub const COLLECTION_END: u16 = 0x0f4a;
+    /// An image was unloaded.
+    pub const IMAGE_UNLOAD: u16 = 0x1402;
+    /// An image that was loaded when the session started.
+    pub const IMAGE_DC_START: u16 = 0x1403;
+    /// An image that was loaded when the session stopped.
+    pub const IMAGE_DC_END: u16 = 0x1404;
+    /// Address of the kernel.
+    pub const KERNEL_BASE: u16 = 0x1421;
+    /// Address of the hypercall page.
+    pub const HYPERCALL_PAGE: u16 = 0x1422;
+    /// A call stack.
+    pub const STACK: u16 = 0x1820;
+    /// A stack key came into use.
+    pub const STACK_KEY_CREATE: u16 = 0x1822;
+    /// A stack key goes out of use.
+    pub const STACK_KEY_DELETE: u16 = 0x1823;
+    /// A stack key that is in use when the session stops.
+    pub const STACK_KEY_RUNDOWN: u16 = 0x1824;
+    /// The key of the kernel part of a call stack.
+    pub const STACK_KEY_KERNEL: u16 = 0x1825;
+    /// The key of the user part of a call stack.
+    pub const STACK_KEY_USER: u16 = 0x1826;
 }
 
 /// The GUID under which the classic presentation shows a kernel group, by group byte.

@@ -44,6 +44,7 @@ pub mod strategies;
 pub mod tables;
 #[cfg(any(test, feature = "proptest"))]
 mod testing;
+pub mod views;
 
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,

@@ -103,6 +103,11 @@ pub(super) fn sid_span(shape: Shape, data: &[u8]) -> Option<Span> {
     (end <= data.len()).then_some(Span { start, end, next: end, clipped: false })
 }
 
+/// The bytes of the kernel's SID field at the start of `data`, for pointers of this width.
+pub(crate) fn wbem_sid_len(pointer: usize, data: &[u8]) -> Option<usize> {
+    sid_span(Shape::WbemSid(pointer), data).map(|span| span.next)
+}
+
 /// The length of one value of `op` at the start of `data`; `None` when it is not there as a whole.
 fn element_len(
     op: &Op,

@@ -30,6 +30,7 @@ mod text;
 mod value;
 mod views;
 
+pub(crate) use extent::wbem_sid_len;
 pub use fields::{Fields, Note};
 pub use text::Utf16;
 pub use value::{Sid, SystemTime, Value};
@@ -57,9 +58,20 @@ pub struct StringLayout {
     pub behind: usize,
 }
 
-/// The position of a top-level field, found once by name and used for many payloads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FieldHandle(usize);
+/// How far a field reaches, as far as [`views`](crate::views) step over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Always this many bytes.
+    Fixed(u16),
+    /// Text in UTF-16 up to its NUL.
+    Utf16,
+    /// Text of 8-bit units up to its NUL.
+    Ansi,
+    /// The kernel's SID field, for pointers of this width.
+    Sid(usize),
+    /// Anything else.
+    Open,
+}
 
 impl Decoder {
     /// Compiles a schema. A reference to a counting field that does not exist, comes later or is no
@@ -91,32 +103,9 @@ impl Decoder {
         Fields::top(&self.schema.fields, self.ops(pointers), payload)
     }
 
-    /// The handle of the top-level field with this name (exact case).
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<FieldHandle> {
-        self.schema.field_index(name).map(FieldHandle)
-    }
-
-    /// One field of a payload: at once where everything before it has a fixed size, else by
-    /// skipping what comes before. `None` when the payload ends before it.
-    #[must_use]
-    #[inline]
-    pub fn value<'a>(
-        &'a self,
-        field: FieldHandle,
-        payload: &'a [u8],
-        pointers: PointerSize,
-    ) -> Option<Value<'a>> {
-        let ops = self.ops(pointers);
-        if let Some(value) = ops.get(field.0).and_then(|op| op.at_fixed_offset(payload)) {
-            return Some(value);
-        }
-        let mut fields = Fields::top(&self.schema.fields, ops, payload);
-        fields.skip_to(field.0)?;
-        fields.next().map(|(_, value)| value)
-    }
-
-    /// One field of a payload by name; see [`Decoder::value`].
+    /// One field of a payload by name (exact case); `None` when the payload ends before it.
+    ///
+    /// Looks for the name each time: for events that are few.
     #[must_use]
     pub fn get<'a>(
         &'a self,
@@ -124,7 +113,8 @@ impl Decoder {
         payload: &'a [u8],
         pointers: PointerSize,
     ) -> Option<Value<'a>> {
-        self.value(self.field(name)?, payload, pointers)
+        let mut fields = self.fields(payload, pointers);
+        fields.find(|(field, _)| &*field.name == name).map(|(_, value)| value)
     }
 
     /// The schema's fields.
@@ -155,6 +145,11 @@ impl Decoder {
         let rest = rest.get(texts..)?;
         let (fixed, behind) = rest.first().map_or((0, 0), |op| op.run);
         (texts > 0 && fixed == rest.len()).then_some(StringLayout { before, texts, behind })
+    }
+
+    /// The top-level fields and how far each reaches.
+    pub(crate) fn reaches(&self, pointers: PointerSize) -> impl Iterator<Item = (&Field, Reach)> {
+        self.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
     }
 
     /// Walks a whole payload and tells what is missing and what is left over.

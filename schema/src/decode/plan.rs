@@ -1,6 +1,6 @@
 //! A list of fields compiled for one pointer size.
 
-use super::value::Value;
+use super::Reach;
 use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType};
 use etl_format::constants::PointerSize;
 
@@ -122,8 +122,6 @@ pub(super) struct Op {
     pub(super) keep: Option<u8>,
     /// The size of one value in bytes, where it is always the same.
     pub(super) size: Option<usize>,
-    /// The offset in the payload, where it is always the same (top level only).
-    pub(super) offset: Option<usize>,
     /// Elements that take no bytes which an array gives at most.
     pub(super) empty: usize,
     pub(super) members: Vec<Op>,
@@ -133,13 +131,22 @@ pub(super) struct Op {
 }
 
 impl Op {
-    /// The value of a field of fixed size at a fixed offset.
-    #[inline]
-    pub(super) fn at_fixed_offset<'a>(&self, payload: &'a [u8]) -> Option<Value<'a>> {
-        if self.count != Counted::One {
-            return None;
+    /// How far the field reaches.
+    pub(super) fn reach(&self) -> Reach {
+        let times = match self.count {
+            Counted::One => 1,
+            Counted::Const(n) => usize::from(n),
+            _ => return Reach::Open,
+        };
+        if let Some(bytes) = self.size.and_then(|size| size.checked_mul(times)) {
+            return u16::try_from(bytes).map_or(Reach::Open, Reach::Fixed);
         }
-        self.shape.scalar(payload.get(self.offset?..)?)
+        match (self.count, self.shape, self.length) {
+            (Counted::One, Shape::Utf16, Measured::Nul) => Reach::Utf16,
+            (Counted::One, Shape::Ansi | Shape::Utf8, Measured::Nul) => Reach::Ansi,
+            (Counted::One, Shape::WbemSid(pointer), _) => Reach::Sid(pointer),
+            _ => Reach::Open,
+        }
     }
 }
 
@@ -147,16 +154,6 @@ impl Op {
 pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
     let top = slots(fields, &nested_references(fields));
     let mut ops = list(fields, &top, &top, pointers, Nesting::default());
-    let mut at = Some(0usize);
-    for op in &mut ops {
-        op.offset = at;
-        let times = match op.count {
-            Counted::One => Some(1),
-            Counted::Const(n) => Some(usize::from(n)),
-            _ => None,
-        };
-        at = (|| at?.checked_add(op.size?.checked_mul(times?)?))();
-    }
     let mut run = (0usize, 0usize);
     for op in ops.iter_mut().rev() {
         let bytes = match (op.count, op.size, op.keep) {
@@ -286,9 +283,9 @@ fn list(
         };
         let size = fixed_size(shape, length, &members);
         let keep = slot_of(here, index);
-        let (offset, run) = (None, (0, 0));
+        let run = (0, 0);
         let empty = EMPTY.get(nesting.arrays).copied().unwrap_or(1).into();
-        ops.push(Op { shape, count, length, keep, size, offset, empty, members, run });
+        ops.push(Op { shape, count, length, keep, size, empty, members, run });
     }
     ops
 }

@@ -1,0 +1,35 @@
+//! Typed views of the events that other crates interpret: those of the kernel and of the CLR.
+//!
+//! A view borrows the payload and allocates nothing. Where its fields stand is taken from the
+//! built-in [tables](crate::tables), once for each event, version and pointer size; a version that
+//! the tables do not have is read as the newest older one, since later versions append fields.
+//! A field that the payload does not hold as a whole is `None`.
+//!
+//! * [`kernel`]: processes, threads, images, samples and stacks.
+//! * [`clr`]: runtimes, domains, assemblies, modules, methods and stacks.
+//! * [`merge`]: identities of images, added by a merge.
+//!
+//! For events of other providers see [`Decoder`](crate::decode::Decoder).
+
+pub mod clr;
+mod frames;
+pub mod kernel;
+mod layout;
+pub mod merge;
+
+pub use frames::Frames;
+pub use layout::count_texts;
+
+use etl_format::Guid;
+
+/// Identity of a PDB: signature and age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pdb {
+    /// Signature.
+    pub signature: Guid,
+    /// Age.
+    pub age: u32,
+}
+
+#[cfg(test)]
+mod tests;
