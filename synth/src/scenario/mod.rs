@@ -13,6 +13,7 @@ mod nesting;
 mod process;
 mod provider;
 mod reader;
+mod report;
 mod session;
 mod step;
 mod system;

@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use miette::{GraphicalReportHandler, GraphicalTheme};
-
 use super::parse;
 
 /// Scripts with a mistake each; a name before each says of which kind.
@@ -200,11 +198,9 @@ const MISTAKES: &[(&str, &str)] = &[
 
 fn report(script: &str, set: &[(&str, &str)]) -> String {
     let mistakes = parse(script, set).err().unwrap_or_else(|| panic!("no mistake: {script}"));
-    let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor());
-    let handler = handler.with_width(100).with_links(false);
     let mut out = String::new();
     for mistake in &mistakes.0 {
-        handler.render_report(&mut out, mistake).unwrap();
+        out.push_str(&mistake.report());
         out.push('\n');
     }
     out

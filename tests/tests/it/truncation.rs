@@ -1,10 +1,10 @@
 //! Every small real trace, cut short at every buffer edge and at a thousand places between.
 
+use chacha20::ChaCha8Rng;
 use etl_format::ErrorKind;
 use etl_format::read::{FileOrder, Mode, Options, PipeSource, Source, Trace};
 use etl_test_support::{all_traces, needs, trace};
 use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
 /// Larger traces would take minutes.
 const SMALL: usize = 2 << 20;

@@ -1,11 +1,10 @@
 //! Prints the errors of a scenario script.
 
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use etl_schema::render::is_terminal_unsafe;
 use etl_synth::scenario::{Mistake, Mistakes};
-use miette::{GraphicalReportHandler, GraphicalTheme, NamedSource};
+use miette::NamedSource;
 
 use crate::error::Failure;
 use crate::escape::{Style, escape_controls};
@@ -13,16 +12,9 @@ use crate::output;
 
 /// Prints every error at its position in the script.
 pub(super) fn explain(name: &str, mistakes: &Mistakes) -> Failure {
-    let theme = if io::stderr().is_terminal() {
-        GraphicalTheme::unicode()
-    } else {
-        GraphicalTheme::unicode_nocolor()
-    };
-    let handler = GraphicalReportHandler::new_themed(theme).with_width(100).with_links(false);
     let mut shown = String::new();
     for mistake in &mistakes.0 {
-        // Writing to a String does not fail.
-        let _ = handler.render_report(&mut shown, &escaped(mistake));
+        shown.push_str(&escaped(mistake).report());
         shown.push('\n');
     }
     output::write_stderr_escaped(&shown);
@@ -32,8 +24,8 @@ pub(super) fn explain(name: &str, mistakes: &Mistakes) -> Failure {
         .hint("docs/scenario.md describes the language")
 }
 
-/// The error with everything escaped that a terminal could act on. In the text of the script the length
-/// in bytes stays, so that positions remain valid.
+/// The error with everything escaped that a terminal could act on. The script's text keeps its
+/// length in bytes, so that positions remain valid.
 fn escaped(mistake: &Mistake) -> Mistake {
     let escape = |text: &str| escape_controls(text, Style::Text).into_owned();
     let masked = |c: char| match c {
