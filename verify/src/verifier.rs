@@ -17,18 +17,19 @@ use crate::rules::{self, Context};
 
 /// Verifies traces.
 ///
-/// ```
-/// # fn main() -> etl_verify::Result<()> {
-/// # let trace = etl_schema::testing::snapshot::example();
+/// ```no_run
+/// use etl_format::read::FileSource;
+/// use etl_verify::{Enabled, Verifier};
+///
+/// let trace = FileSource::new(std::fs::File::open("app.etl")?)?;
 /// let mut read = 0;
-/// let report = etl_verify::Verifier::new()
+/// let report = Verifier::new()
 ///     .threads(2)
-///     .enabled(etl_verify::Enabled::parse("runtime:0x1CCBD:5")?)
+///     .enabled(Enabled::parse("runtime:0x1CCBD:5")?)
 ///     .on_progress(|bytes| read += bytes)
-///     .verify(trace.as_slice(), "app.etl")?;
+///     .verify(trace, "app.etl")?;
 /// println!("{}", report.text());
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Default)]
 pub struct Verifier<'a> {

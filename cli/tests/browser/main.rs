@@ -201,8 +201,8 @@ fn html_report_of_many_processes_fits() {
     let browser = &mut Chromium::start(&browser);
     let seen = look(browser, &crowd);
     let text = seen["text"].as_str().unwrap();
-    assert!(text.contains("6 more processes") && text.contains("lost"), "{text}");
-    assert!(text.contains("shown by processor "), "{text}");
+    assert!(text.contains("6 more processes") && text.contains("loss"), "{text}");
+    assert!(text.contains("see processor "), "{text}");
     // Findings are not behind the lanes of all processes, and names that do not fit show in full when asked for.
     browser.open(&crowd, LARGE, "light");
     let findings = "document.querySelector('table.findings').getBoundingClientRect().top";

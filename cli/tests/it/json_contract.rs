@@ -77,7 +77,7 @@ fn verify_json_has_required_fields() {
         "pid",
         "name",
         "clr_instances",
-        "brackets",
+        "rundowns",
         "methods",
         "modules",
         "assemblies",
@@ -85,15 +85,15 @@ fn verify_json_has_required_fields() {
     ] {
         assert!(process.get(field).is_some(), "{field}");
     }
-    for field in ["kind", "opened", "closed"] {
-        assert!(process["brackets"][0].get(field).is_some(), "{field}");
+    for field in ["kind", "init_time", "complete_time"] {
+        assert!(process["rundowns"][0].get(field).is_some(), "{field}");
     }
     for table in ["clr_stacks", "extended_stacks", "kernel_stacks", "samples"] {
         for field in ["stacks", "frames", "managed", "image", "unresolved"] {
             assert!(report["coverage"][table][field].is_u64(), "{table}.{field}");
         }
     }
-    for field in ["rule", "severity", "message", "pid", "timestamp", "processor", "offset", "file"]
+    for field in ["rule", "severity", "message", "pid", "time", "processor", "offset", "file"]
     {
         assert!(report["findings"][0].get(field).is_some(), "{field}");
     }

@@ -179,8 +179,9 @@ fn verify_json_codes_match_their_page() {
             ("sessions", "kind"),
             ("enabled", "source"),
             ("findings", "severity"),
-            ("findings", "answer"),
-            ("rules", "answer"),
+            ("findings", "outcome"),
+            ("rules", "outcome"),
+            ("unresolved", "cause"),
         ] {
             let row = row(&format!("{list}[].{key}"));
             for word in items(list, key) {
@@ -189,7 +190,7 @@ fn verify_json_codes_match_their_page() {
             }
         }
         assert!(row("verdict").contains(&format!("`{}`", report["verdict"].as_str().unwrap())));
-        assert_eq!(report["schema_version"], 1);
+        assert_eq!(report["schema_version"], 2);
     }
     assert!(told > 500, "{told}");
 }

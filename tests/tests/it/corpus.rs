@@ -103,17 +103,12 @@ fn verdict(name: &str, bytes: &[u8]) -> String {
     match etl_verify::Verifier::new().verify(bytes, name) {
         Err(e) => format!("{name}: unreadable: {e}"),
         Ok(report) => {
-            let word = match report.verdict {
-                Verdict::Sound => "sound",
-                Verdict::Undecided => "undecided",
-                Verdict::Broken => "broken",
-            };
             let rules: BTreeSet<String> =
                 report.findings.iter().map(|f| f.rule.to_string()).collect();
             let rules: Vec<String> = rules.into_iter().collect();
             let behind =
                 if rules.is_empty() { String::new() } else { format!(": {}", rules.join(", ")) };
-            format!("{name}: {word}{behind}")
+            format!("{name}: {}{behind}", report.verdict.name())
         }
     }
 }

@@ -36,14 +36,14 @@ fn not_enabled(context: &Context<'_>) -> Vec<Finding> {
             .map(|(_, with)| format!("{:#x} at level {}", with.any, with.level))
             .collect();
         let message = format!(
-            "{} of {} (id {}, level {}, keywords {:#x}) do not pass the {} enablement with {}",
+            "{} of {} (id {}, level {}, keywords {:#x}) that no {} enablement requests: {}",
             plural(counted.count, "event", "events"),
             facts.provider_name(provider),
             event.id,
             event.level,
             event.keyword,
             knowledge.name(),
-            known.join(" or "),
+            known.join(", "),
         );
         let finding = Finding::new(&NOT_ENABLED, message).at(facts, counted.first);
         findings.push(match knowledge {

@@ -1,4 +1,4 @@
-//! The judgement on the real merged trace, against a second, naive computation.
+//! Reports on real traces, against a second, naive computation and `docs/real-trace-findings.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,7 +115,7 @@ fn naively(bytes: &[u8]) -> (CoverageTable, CoverageTable) {
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn the_merged_trace_of_two_dotnet_processes() {
+fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
@@ -163,8 +163,7 @@ fn the_merged_trace_of_two_dotnet_processes() {
         report.findings.iter().any(|f| f.rule == "rundown.process-exited" && f.pid == Some(3676))
     );
 
-    // Some addresses belong to nothing (stubs that the runtime makes, freed memory): so few that there is nothing to
-    // mend, and told all the same.
+    // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are notes.
     assert_eq!(report.verdict, Verdict::Sound);
     assert!(report.findings.iter().all(|f| f.severity == Severity::Note), "{}", report.text());
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
@@ -194,15 +193,15 @@ fn the_merged_trace_of_two_dotnet_processes() {
         assert!(there, "{finding:?}");
         shown += 1;
     }
-    // Of notes only the first few are looked for.
-    assert!(shown >= 6, "{shown} of {} findings show where", report.findings.len());
+    // Only the first few notes are located.
+    assert!(shown >= 6, "{shown} of {} findings have a location", report.findings.len());
     let worst = &report.unresolved[0];
     assert_eq!((worst.pid, worst.address.as_str(), worst.count), (3988, "0x187a08e", 208));
 }
 
 #[needs(trace = "perfview/gcrundownevents.etl")]
 #[test]
-fn an_unmerged_rundown_is_complete_in_itself() {
+fn verify_finds_nothing_in_an_unmerged_rundown() {
     let path = trace("perfview/gcrundownevents.etl");
     let report = verify(std::fs::read(path).unwrap().as_slice(), "gcrundownevents.etl").unwrap();
     assert_eq!(report.verdict, Verdict::Sound);
@@ -214,7 +213,7 @@ fn an_unmerged_rundown_is_complete_in_itself() {
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn a_trace_cut_short_inside_the_rundown_is_found_out() {
+fn verify_finds_a_rundown_that_is_cut_short() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     // The rundown's methods are the last thing in the file.
@@ -233,7 +232,7 @@ fn explained(page: &str) -> Vec<(String, Option<u32>)> {
         let [_, rule, processes, what, ..] = cells.as_slice() else { panic!("{line}") };
         assert!(what.len() > 40, "{rule} is not explained");
         let rule = rule.trim_matches('`').to_owned();
-        // Ids, perhaps with a name behind them; or none, and a name alone.
+        // Ids, perhaps followed by a name, or a name alone.
         let id = |text: &str| text.split_whitespace().next().and_then(|word| word.parse().ok());
         let ids: Vec<u32> = processes.split(',').filter_map(|text| id(text.trim())).collect();
         if ids.is_empty() {
@@ -247,7 +246,7 @@ fn explained(page: &str) -> Vec<(String, Option<u32>)> {
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn every_finding_is_explained_in_the_docs_and_nothing_else_is() {
+fn findings_page_explains_every_finding_and_no_other() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();

@@ -1,0 +1,4 @@
+//! Verification of real traces, and the pages that describe it.
+
+mod docs;
+mod real;
