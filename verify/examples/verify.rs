@@ -1,7 +1,7 @@
 //! Verifies traces: `cargo run --example verify [FILE.etl...]`.
 //!
-//! Without a file it verifies a trace of its own, in which a CLR loads an application domain and which has
-//! no rundown.
+//! Without a file it verifies a trace of its own, in which a CLR loads an application domain and
+//! which has no rundown.
 
 use etl_verify::{Verdict, Verifier};
 

@@ -1,13 +1,13 @@
 //! Checks whether a Windows event trace (`.etl`) is complete.
 //!
-//! [`Verifier`] reads a trace once, in time order, into a model of its machine (`etl-analysis`), applies the
-//! [`RULES`] to it and returns a [`Report`]: a [`Verdict`], what the addresses of stacks and samples resolve
-//! to, and findings with causes and remedies. A report renders as text, JSON, SARIF, JUnit XML, GitHub
-//! annotations and HTML ([`Format`]).
+//! [`Verifier`] reads a trace once, in time order, into a model of its machine (`etl-analysis`),
+//! applies the [`RULES`] to it and returns a [`Report`]: a [`Verdict`], what the addresses of
+//! stacks and samples resolve to, and findings with causes and remedies. A report renders as text,
+//! JSON, SARIF, JUnit XML, GitHub annotations and HTML ([`Format`]).
 //!
-//! A [`Policy`] sets severities and minimum shares; [`Config`] reads it from a file. [`Enabled`] states what
-//! sessions were enabled with, which lets the rules find filtered events; [`Truth`] reads it for simulated
-//! traces.
+//! A [`Policy`] sets severities and minimum shares; [`Config`] reads it from a file. [`Enabled`]
+//! states what sessions were enabled with, which lets the rules find filtered events; [`Truth`]
+//! reads it for simulated traces.
 //!
 //! Memory grows with what is alive in the traced machine (processes, modules, methods, distinct
 //! unresolved addresses), not with the number of events.

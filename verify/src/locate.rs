@@ -28,8 +28,8 @@ struct Location {
     offset: u64,
 }
 
-/// Sets the location of each finding that has a time and no location yet: that of the record of this
-/// time, of the finding's process if there is one.
+/// Sets the location of each finding that has a time and no location yet: that of the record of
+/// this time, of the finding's process if there is one.
 pub(crate) fn locate<S: Source>(
     recording: &mut Recording<S>,
     facts: &Facts,
@@ -133,16 +133,16 @@ impl Search<'_> {
 /// A buffer: its first timestamp, its offset, and its state.
 type Candidate = (i64, u64, BufferState);
 
-/// What limits the locations of a buffer's records: those of a compressed one have no offset of their
-/// own in the file, and a buffer whose header could not be read has no known processor.
+/// What limits the locations of a buffer's records: those of a compressed one have no offset of
+/// their own in the file, and a buffer whose header could not be read has no known processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BufferState {
     compressed: bool,
     rebuilt: bool,
 }
 
-/// The buffers that may hold a record of a time, the likeliest first: on each processor the last one that
-/// begins before it, and those that begin with it.
+/// The buffers that may hold a record of a time, the likeliest first: on each processor the last
+/// one that begins before it, and those that begin with it.
 fn covering(streams: &[Vec<Candidate>], timestamp: i64) -> Vec<Candidate> {
     let mut out = Vec::new();
     for stream in streams {

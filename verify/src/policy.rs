@@ -1,4 +1,5 @@
-//! What a user makes of the rules: severities, rules to ignore, shares of addresses that must resolve.
+//! What a user makes of the rules: severities, rules to ignore, shares of addresses that must
+//! resolve.
 
 use serde::Deserialize;
 
@@ -11,7 +12,8 @@ use crate::rules::{RULES, Rule};
 pub struct Policy {
     /// Rules, or families of rules, whose findings are errors.
     pub deny: Vec<String>,
-    /// Rules, or families of rules, whose findings are left out. What is denied as well is an error.
+    /// Rules, or families of rules, whose findings are left out. What is denied as well is an
+    /// error.
     pub allow: Vec<String>,
     /// Shares of addresses that must be reached.
     pub gates: Gates,

@@ -83,8 +83,8 @@ impl<'a> Verifier<'a> {
         Verifier { tables, ..self }
     }
 
-    /// Calls `progress` now and then, with the bytes of the records that were read since the last call.
-    /// Traces whose records are out of order are read twice.
+    /// Calls `progress` now and then, with the bytes of the records that were read since the last
+    /// call. Traces whose records are out of order are read twice.
     #[must_use]
     pub fn on_progress(self, progress: impl FnMut(u64) + 'a) -> Self {
         Verifier { progress: Some(Box::new(progress)), ..self }

@@ -128,7 +128,7 @@ fn with_0xb8_the_rundown_is_missing_and_etlverify_says_why() {
     assert_eq!(report.verdict, Verdict::Broken, "{}", report.text());
     insta::assert_snapshot!("recipe_0xB8", report.text());
     let text = report.text();
-    for said in ["rundown.none", "ask for an end rundown", "0x138"] {
+    for said in ["rundown.none", "request an end rundown", "0x138"] {
         assert!(text.contains(said), "{said}: {text}");
     }
 }

@@ -43,8 +43,8 @@ fn case<'a>(report: &'a Report, rule: &Rule) -> Case<'a> {
     }
 }
 
-/// A suite with every attribute that Ant's schema requires, the strictest in use. Times are 0 and the host
-/// is `localhost`: the same trace makes the same document.
+/// A suite with every attribute that Ant's schema requires, the strictest in use. Times are 0 and
+/// the host is `localhost`: the same trace makes the same document.
 fn suite(id: usize, report: &Report, out: &mut String) -> fmt::Result {
     let cases: Vec<_> = RULES.iter().map(|rule| (rule, case(report, rule))).collect();
     let failures = cases.iter().filter(|(_, case)| matches!(case, Case::Failed(_))).count();

@@ -148,7 +148,8 @@ pub struct Report {
     pub start_time: String,
     /// The time of the last record, as UTC.
     pub end_time: String,
-    /// Microseconds from the start, or from the first record if that is earlier, to the last record.
+    /// Microseconds from the start, or from the first record if that is earlier, to the last
+    /// record.
     pub duration_us: i64,
     /// Records read.
     pub records: u64,
@@ -275,8 +276,8 @@ impl Report {
     }
 }
 
-/// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML page;
-/// text begins with the verdicts.
+/// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML
+/// page; text begins with the verdicts.
 #[must_use]
 pub fn render(reports: &[Report], format: Format) -> String {
     let text = |paint| {

@@ -103,7 +103,8 @@ pub struct EnabledReport {
     pub provider_guid: String,
     /// Level; null if only the fact is recorded. 0 enables all levels.
     pub level: Option<u8>,
-    /// Match-any keyword mask, hexadecimal; null if only the fact is recorded. 0 enables all keywords.
+    /// Match-any keyword mask, hexadecimal; null if only the fact is recorded. 0 enables all
+    /// keywords.
     pub mask: Option<String>,
     /// Names of the mask's keywords, if the provider is known.
     pub keywords: Vec<String>,

@@ -1,6 +1,7 @@
 //! The report as text: the verdict first, then numbers, then findings, then what to do.
 //!
-//! Lines end before column 80, except command lines, which are copied, and names that cannot be broken.
+//! Lines end before column 80, except command lines, which are copied, and names that cannot be
+//! broken.
 
 use std::fmt::{self, Write};
 

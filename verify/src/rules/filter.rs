@@ -58,8 +58,8 @@ fn not_enabled(context: &Context<'_>) -> Vec<Finding> {
 
 pub(super) const MISSING_LOADS: Rule = Rule {
     id: "filter.missing-loads",
-    statement: "Everything that an end rundown lists, and that came to be during the recording, has \
-                a load event.",
+    statement: "Everything that an end rundown lists, and that came to be during the recording, \
+                has a load event.",
     severity: Severity::Warning,
     source: "what the CLR logs, compared with its rundown",
     protocol: &["E1", "E2", "R3"],

@@ -117,7 +117,8 @@ fn gap(context: &Context<'_>) -> Vec<Finding> {
 
 pub(super) const ONE_SIDED: Rule = Rule {
     id: "merge.one-sided",
-    statement: "Files that are merged or checked together hold events of the runtime and a rundown.",
+    statement: "Files that are merged or checked together hold events of the runtime and a \
+                rundown.",
     severity: Severity::Warning,
     source: "merging",
     protocol: &["M1", "M2"],
@@ -182,8 +183,8 @@ pub(super) const NO_IMAGE_IDS: Rule = Rule {
     severity: Severity::Note,
     source: "what a merge adds",
     protocol: &["M1", "S7"],
-    meaning: "The trace was not merged on its machine: native frames can be assigned to images, but \
-              their symbols cannot be found on another machine.",
+    meaning: "The trace was not merged on its machine: native frames can be assigned to images, \
+              but their symbols cannot be found on another machine.",
     remedy: "Merge on the recorded machine (PerfView does it, too):",
     commands: &[MERGE_KERNEL],
     check: no_image_ids,

@@ -1,6 +1,7 @@
 //! The rules: each is one value with its texts, and its check stands below it.
 //!
-//! `docs/rules.md` is generated from these values ([`page`]), and `etlverify --explain` prints them.
+//! `docs/rules.md` is generated from these values ([`page`]), and `etlverify --explain` prints
+//! them.
 
 mod activity;
 mod commands;

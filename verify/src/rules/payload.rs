@@ -32,8 +32,8 @@ pub(super) const SHORT: Rule = Rule {
     severity: Severity::Warning,
     source: "the schemas of the built-in tables and of the trace",
     protocol: &[],
-    meaning: "Payloads end before their last field: they were cut, or the event is not the one that \
-              its id and version state.",
+    meaning: "Payloads end before their last field: they were cut, or the event is not the one \
+              that its id and version state.",
     remedy: "Use the file that the session wrote. If you supplied a manifest, check that it is the \
              right one.",
     commands: &[],
@@ -49,8 +49,8 @@ pub(super) const LONG: Rule = Rule {
     severity: Severity::Note,
     source: "the schemas of the built-in tables and of the trace",
     protocol: &[],
-    meaning: "Payloads have bytes after the last known field: a newer provider added fields without \
-              a new version.",
+    meaning: "Payloads have bytes after the last known field: a newer provider added fields \
+              without a new version.",
     remedy: "Nothing; the known fields are read.",
     commands: &[],
     check: |context| {
@@ -65,8 +65,8 @@ pub(super) const WRONG_DESCRIPTOR: Rule = Rule {
     severity: Severity::Note,
     source: "the built-in tables, and what real traces hold",
     protocol: &["E4", "R6"],
-    meaning: "The event's header was changed, or an unknown runtime uses other levels and keywords: \
-              filters by level and keyword treat the event differently.",
+    meaning: "The event's header was changed, or an unknown runtime uses other levels and \
+              keywords: filters by level and keyword treat the event differently.",
     remedy: "Nothing if the runtime is new.",
     commands: &[],
     check: |context| {

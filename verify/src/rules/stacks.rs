@@ -17,8 +17,8 @@ pub(super) const UNDEFINED_KEY: Rule = Rule {
     source: "the kernel's stack cache",
     protocol: &[],
     meaning: "Stacks with these keys cannot be shown.",
-    remedy: "Stop the kernel session in the regular way, since the definitions are logged last, and \
-             merge its file:",
+    remedy: "Stop the kernel session in the regular way, since the definitions are logged last, \
+             and merge its file:",
     commands: &[STOP_KERNEL, MERGE_KERNEL],
     check: undefined_key,
 };

@@ -163,7 +163,8 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
         report.findings.iter().any(|f| f.rule == "rundown.process-exited" && f.pid == Some(3676))
     );
 
-    // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are notes.
+    // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are
+    // notes.
     assert_eq!(report.verdict, Verdict::Sound);
     assert!(report.findings.iter().all(|f| f.severity == Severity::Note), "{}", report.text());
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
@@ -267,8 +268,8 @@ fn findings_page_explains_every_finding_and_no_other() {
         "{} lie between 0x7f95eaff100",
         counted(3676, UnresolvedCause::NoRundown)
     )));
-    // One page of the hardware abstraction layer is all that these processes miss: a sample, and the same
-    // address on top of its stack.
+    // One page of the hardware abstraction layer is all that these processes miss: a sample, and
+    // the same address on top of its stack.
     let page_of_hal: u64 =
         [4, 624, 1188, 1408, 1632, 2876].map(|pid| counted(pid, outside)).iter().sum();
     assert!(page.contains(&format!("{} samples of these processes", page_of_hal / 2)));

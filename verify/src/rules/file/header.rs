@@ -16,8 +16,8 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
     severity: Severity::Warning,
     source: "the file format",
     protocol: &[],
-    meaning: "The machine or the session crashed, or the file was copied while the session ran: the \
-              last events are missing.",
+    meaning: "The machine or the session crashed, or the file was copied while the session ran: \
+              the last events are missing.",
     remedy: "Stop the session by its name before you copy the file (logman stop NAME -ets does it, \
              too). If the machine is gone, close the file:",
     commands: &[STOP_RUNTIME, REPAIR],
@@ -36,8 +36,8 @@ pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
     source: "the file format",
     protocol: &[],
     meaning: "The file was cut, or grew after its header was written.",
-    remedy: "Read the other findings about the file first. If it was cut, the intact records can be \
-             saved as a valid file:",
+    remedy: "Read the other findings about the file first. If it was cut, the intact records can \
+             be saved as a valid file:",
     commands: &[REPAIR],
     check: buffer_count,
 };
@@ -54,8 +54,8 @@ pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
     severity: Severity::Note,
     source: "the file format; records that a merge adds may be a few seconds after the end",
     protocol: &["M1"],
-    meaning: "Header and records are of different recordings, or the machine's clock was set during \
-              the recording.",
+    meaning: "Header and records are of different recordings, or the machine's clock was set \
+              during the recording.",
     remedy: "Rely on the times of the records. The header's times:",
     commands: &["etlkit info trace.etl"],
     check: outside_session,
@@ -113,8 +113,8 @@ fn processor_count(context: &Context<'_>) -> Vec<Finding> {
 
 pub(in crate::rules) const CLOCK: Rule = Rule {
     id: "file.clock",
-    statement: "The header states how timestamps become times: a known clock, its frequency, and an \
-                end that is not before the start.",
+    statement: "The header states how timestamps become times: a known clock, its frequency, and \
+                an end that is not before the start.",
     severity: Severity::Warning,
     source: "the file format",
     protocol: &[],

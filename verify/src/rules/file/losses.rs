@@ -92,8 +92,8 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
     id: "file.overwritten",
     statement: "A circular file still holds the beginning of the recording.",
     severity: Severity::Note,
-    source: "the file format; the header counts the buffers that were written, the file holds those \
-             that are left",
+    source: "the file format; the header counts the buffers that were written, the file holds \
+             those that are left",
     protocol: &[],
     meaning: "The file was full, and new buffers replaced the oldest ones, as the mode requests: \
               loads, starts and rundowns of the overwritten time are missing.",

@@ -110,8 +110,8 @@ pub(in crate::rules) const WRONG_TIME: Rule = Rule {
     source: "symbol resolution",
     protocol: &["S1", "S7"],
     meaning: "Addresses are in code or images that the trace knows, but of another time: they ran \
-              before the load event or after the unload event. If nothing else is unresolved, their \
-              share sets the severity as in symbols.unresolved.",
+              before the load event or after the unload event. If nothing else is unresolved, \
+              their share sets the severity as in symbols.unresolved.",
     remedy: "Nothing for a few. Many mean that the clocks of merged files differ: start all \
              sessions with the same clock:",
     commands: &[RUNTIME_CLOCK],
@@ -137,8 +137,8 @@ fn wrong_time(context: &Context<'_>) -> Vec<Finding> {
 
 pub(in crate::rules) const UNNAMED: Rule = Rule {
     id: "symbols.unnamed",
-    statement: "Every address in managed code is in a method that has a name, or whose module's PDB \
-                is known.",
+    statement: "Every address in managed code is in a method that has a name, or whose module's \
+                PDB is known.",
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S3", "E4"],
@@ -178,8 +178,8 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S5"],
-    meaning: "Precompiled methods have no names: the rundown does not list them, and no PDB to look \
-              them up is identified.",
+    meaning: "Precompiled methods have no names: the rundown does not list them, and no PDB to \
+              look them up is identified.",
     remedy: "Create NGEN PDBs while merging on the recorded machine (PerfView does it), or enable \
              NGenKeyword (0x20) in the rundown session:",
     commands: RECORDING,
@@ -201,8 +201,8 @@ fn unnamed_precompiled(context: &Context<'_>) -> Vec<Finding> {
 
 pub(in crate::rules) const COVERAGE: Rule = Rule {
     id: "symbols.coverage",
-    statement: "The shares of addresses that resolve, have a name, or have an image identity are at \
-                least those that the user requires.",
+    statement: "The shares of addresses that resolve, have a name, or have an image identity are \
+                at least those that the user requires.",
     severity: Severity::Error,
     source: "--min-coverage and the other --min options, or etlverify.toml",
     protocol: &["S8"],
