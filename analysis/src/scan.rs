@@ -4,6 +4,7 @@
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, Record};
 
+use crate::address::cache::DirectMapped;
 use crate::events::{clr, kernel};
 use crate::machine::{Machine, Span, images, is_description, widen};
 use crate::observe::RecordObserver;
@@ -20,7 +21,7 @@ pub(crate) struct Scan {
     /// Of all other records.
     pub other_span: Span,
     /// Threads of the last events, by their lowest bits: the machine knows their process.
-    threads: Vec<Option<u32>>,
+    threads: DirectMapped<Option<u32>>,
     /// Whether the machine needs the CLR's events as a whole, for the names in them.
     names: bool,
 }
@@ -31,7 +32,7 @@ impl Scan {
             records: 0,
             kernel_span: None,
             other_span: None,
-            threads: vec![None; THREADS],
+            threads: DirectMapped::new(THREADS),
             names: machine.names.is_some(),
         }
     }
@@ -79,8 +80,8 @@ impl Scan {
         to: &mut impl Follow,
     ) {
         let (pid, tid) = (header.process_id, header.thread_id);
-        let thread = self.threads.get_mut(tid as usize & (THREADS - 1));
-        // Whose thread it is counts only once, but it does no harm to say it again.
+        let thread = self.threads.slot_mut(tid as usize);
+        // The process of a thread counts once; to hand it on again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(rundown) = clr::rundown_of(header.provider) else {
             if header.flags.has(EventFlags::EXTENDED_INFO) {

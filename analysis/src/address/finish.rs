@@ -1,49 +1,52 @@
-//! What had to wait for the end of the trace: addresses that a later rundown may have explained.
+//! Decides, at the end of a recording, the addresses that a later rundown may have explained.
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::pending::Pending;
 use super::ranges::{History, Tag};
+use super::resolve::KERNEL_SPACE;
 use crate::machine::images::Images;
-use crate::machine::{Cause, Clr, KERNEL_SPACE, Machine, Origin, Pending, Process, widen};
+use crate::machine::{Cause, Clr, Machine, Origin, Process, widen};
 
 /// An address that resolved to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offender {
+pub struct UnresolvedAddress {
     /// Index of the process.
     pub process: usize,
     /// The address.
     pub address: u64,
-    /// How often it was seen.
+    /// How often it came.
     pub count: u64,
     /// Why it did not resolve.
     pub cause: Cause,
 }
 
 impl Machine {
-    /// Decides what had to wait for the end of the trace.
+    /// Decides what is open until the end of the recording.
     pub(crate) fn finish(&mut self) {
         self.losses.sort_unstable();
-        self.settle();
-        for ((tid, address), sight) in std::mem::take(&mut self.homeless) {
-            // A thread that nothing tells of: its addresses can still be the kernel's.
+        self.resolver.settle(&mut self.processes);
+        for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
+            // Of a thread that no event names: its addresses can still be the kernel's.
             let pid = self.threads.pid_of(tid).unwrap_or(0);
             let process = self.process(pid);
             if let Some(process) = self.processes.get_mut(process) {
                 let tally = process.tally(Origin::Sample);
-                tally.stacks += sight.count;
-                tally.frames += sight.count;
-                process.pend(address, Origin::Sample, sight, &mut self.room);
+                tally.stacks += sighting.count;
+                tally.frames += sighting.count;
+                process.pend(address, Origin::Sample, sighting, &mut self.resolver.free);
             }
         }
-        let kernel = std::mem::take(&mut self.kernel);
+        let kernel = std::mem::take(&mut self.resolver.kernel);
         let kernel_history = kernel.history();
         for index in 0..self.processes.len() {
             let Some(process) = self.processes.get_mut(index) else { continue };
-            decide(index, process, &kernel_history, &mut self.images, &mut self.offenders);
+            decide(index, process, &kernel_history, &mut self.images, &mut self.unresolved);
         }
         drop(kernel_history);
-        self.kernel = kernel;
-        self.offenders.sort_unstable_by_key(|o| (std::cmp::Reverse(o.count), o.process, o.address));
+        self.resolver.kernel = kernel;
+        self.unresolved
+            .sort_unstable_by_key(|u| (std::cmp::Reverse(u.count), u.process, u.address));
     }
 }
 
@@ -65,13 +68,13 @@ fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, bool> {
 
 const READY_TO_RUN: u32 = 0x20;
 
-/// Decides the addresses of a process that were put by.
+/// Decides the pending addresses of a process.
 fn decide(
     index: usize,
     process: &mut Process,
     kernel: &History<'_>,
     images: &mut Images,
-    offenders: &mut Vec<Offender>,
+    unresolved: &mut Vec<UnresolvedAddress>,
 ) {
     for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
         let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
@@ -86,8 +89,8 @@ fn decide(
     let clrs = std::mem::take(&mut process.clrs);
     let native = native_images(&clrs);
     let (code_history, own_history) = (code.history(), own.history());
-    let [in_image, nowhere] = process.pending.beyond;
-    for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(nowhere) {
+    let [in_image, outside] = process.pending.beyond;
+    for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
         let tally = process.tally(origin);
         tally.image += inside;
         tally.unresolved += outside;
@@ -97,11 +100,11 @@ fn decide(
     }
     let cut = process.brackets.iter().any(|b| !b.is_whole());
     for (address, pending) in std::mem::take(&mut process.pending).take() {
-        let Pending { in_image, nowhere, first, last } = pending;
+        let Pending { in_image, outside, first, last } = pending;
         let method = code_history.owner(address, first, last);
         let image =
             own_history.owner(address, first, last).or_else(|| kernel.owner(address, first, last));
-        // Where it was in an image when it was seen, it is that image's, whatever comes later.
+        // Where an image covered it when it came, it is that image's, whatever comes later.
         let whose = image.or_else(|| own_history.ever(address));
         let precompiled = whose
             .and_then(|tag| images.get(tag.id))
@@ -109,7 +112,7 @@ fn decide(
         let identified = whose.is_some_and(|tag| images.is_identified(tag.id));
         let identified = identified || precompiled == Some(true);
         let mut missed = 0;
-        for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(nowhere) {
+        for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
             let tally = process.tally(origin);
             let all = inside + outside;
             if let Some(tag) = method {
@@ -137,14 +140,14 @@ fn decide(
             }
             widen(&mut process.unresolved_span, first);
             widen(&mut process.unresolved_span, last);
-            offenders.push(Offender { process: index, address, count: missed, cause });
+            unresolved.push(UnresolvedAddress { process: index, address, count: missed, cause });
         }
     }
     drop((code_history, own_history, native));
     (process.code, process.images, process.clrs) = (code, own, clrs);
 }
 
-/// Why an address resolved to nothing; `cut` tells whether a rundown of the process is not whole.
+/// Why an address resolved to nothing; `cut` is whether a rundown of the process is incomplete.
 fn cause(
     process: &Process,
     cut: bool,
@@ -157,7 +160,7 @@ fn cause(
     } else if images.ever(address).is_some() {
         Cause::ImageGone
     } else if address >= KERNEL_SPACE {
-        // No rundown tells of the kernel.
+        // No rundown lists the kernel.
         Cause::Outside
     } else if process.is_managed() && process.brackets.is_empty() {
         Cause::NoRundown

@@ -1,4 +1,4 @@
-//! Stacks that are told by a key, as long as nothing says what the key stands for.
+//! Uses of stack keys, until it is defined what a key stands for.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map;
@@ -6,8 +6,8 @@ use std::collections::hash_map;
 
 use foldhash::HashMap;
 
-/// Most uses of stack keys that wait for a definition; others stay undefined.
-const MOST: usize = 1 << 20;
+/// Uses of stack keys that are kept; others stay undefined.
+const MAX_USES: usize = 1 << 20;
 
 /// How a stack key was used in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,18 +30,18 @@ impl KeyUse {
 /// Uses of stack keys that are not defined yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
-    /// By key: the process that used it first. Most are of one process.
+    /// By key: the process that used it first. Most keys are used by one process.
     first: HashMap<u64, (usize, KeyUse)>,
-    /// By key and process: the other ones.
+    /// By key and process: the others.
     others: BTreeMap<(u64, usize), KeyUse>,
-    /// Uses for which there was no room.
+    /// Uses beyond the limit.
     beyond: u64,
 }
 
 impl Keys {
     /// A key is used in a process.
     pub fn used(&mut self, key: u64, process: usize, timestamp: i64) {
-        let room = self.first.len() + self.others.len() < MOST;
+        let is_free = self.first.len() + self.others.len() < MAX_USES;
         match self.first.entry(key) {
             hash_map::Entry::Occupied(mut first) => {
                 let (of, key_use) = first.get_mut();
@@ -51,7 +51,7 @@ impl Keys {
                 }
             }
             hash_map::Entry::Vacant(new) => {
-                if room {
+                if is_free {
                     new.insert((process, KeyUse::once(timestamp)));
                 } else {
                     self.beyond += 1;
@@ -61,14 +61,14 @@ impl Keys {
         }
         match self.others.entry((key, process)) {
             btree_map::Entry::Occupied(mut other) => other.get_mut().again(timestamp),
-            btree_map::Entry::Vacant(new) if room => {
+            btree_map::Entry::Vacant(new) if is_free => {
                 new.insert(KeyUse::once(timestamp));
             }
             btree_map::Entry::Vacant(_) => self.beyond += 1,
         }
     }
 
-    /// Takes out a use of a key, with the process; `None` when there is none left.
+    /// Takes out a use of a key, with the process; `None` where there is no other.
     pub fn take(&mut self, key: u64) -> Option<(usize, KeyUse)> {
         if let Some(first) = self.first.remove(&key) {
             return Some(first);
@@ -77,7 +77,7 @@ impl Keys {
         Some((process, self.others.remove(&(key, process))?))
     }
 
-    /// How many stacks were told by keys that stand for nothing.
+    /// Stacks whose keys are not defined.
     pub fn undefined(&self) -> u64 {
         let first = self.first.values().map(|(_, key_use)| key_use);
         first.chain(self.others.values()).map(|key_use| key_use.count).sum::<u64>() + self.beyond

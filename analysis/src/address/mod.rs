@@ -5,16 +5,15 @@
 //! which it was seen. If no named method covers it then, it waits, once per process and address, for a
 //! rundown that may come later, and is decided at the end of the trace.
 
+pub(crate) mod cache;
 mod chunks;
 mod finish;
 pub(crate) mod keys;
 pub(crate) mod pending;
 mod ranges;
-pub(crate) mod recent;
-pub(crate) mod repeats;
+mod recent;
+mod repeats;
 pub(crate) mod resolve;
-pub(crate) mod sampled;
 
-pub use finish::Offender;
-pub use pending::Waiting;
+pub use finish::UnresolvedAddress;
 pub use ranges::{Added, History, Range, Ranges, Tag};

@@ -1,72 +1,81 @@
-//! Addresses that wait for the end of the trace.
+//! Addresses that are decided at the end of the recording.
 
 use foldhash::HashMap;
 
-use crate::machine::{Origin, Pending, Sight};
+use crate::machine::Origin;
 
-/// Most addresses that a trace's processes keep apart. Real traces name some tens of thousands.
-pub(crate) const MOST: usize = 1 << 20;
+/// Addresses that are kept in all processes of a recording. Real ones have some tens of thousands.
+pub(crate) const MAX_PENDING: usize = 1 << 20;
 
-/// Addresses that no named method was known to cover when they were seen.
+/// How often an address came, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    pub count: u64,
+    /// Time of the first.
+    pub first: i64,
+    /// Time of the last.
+    pub last: i64,
+    /// Whether an image covered it.
+    pub in_image: bool,
+}
+
+/// An address that no named method was known to cover when it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    /// How often it lay inside an image, by origin. The code of a precompiled method lies in an image
+    /// as well, and may be listed later.
+    pub in_image: [u64; Origin::COUNT],
+    /// How often it lay outside of all images, by origin.
+    pub outside: [u64; Origin::COUNT],
+    /// Time of the first.
+    pub first: i64,
+    /// Time of the last.
+    pub last: i64,
+}
+
+/// The pending addresses of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Waiting {
-    places: HashMap<u64, usize>,
+pub(crate) struct PendingAddresses {
+    indices: HashMap<u64, usize>,
     list: Vec<(u64, Pending)>,
-    /// How often others were seen when there was room for no more, in an image and outside of all, by
-    /// origin: they are not decided any more.
+    /// Addresses beyond the limit, in an image and outside of all, by origin: they are not decided.
     pub beyond: [[u64; Origin::COUNT]; 2],
 }
 
-impl Waiting {
-    /// The place of an address. `room` is for how many more there is room in all processes; `None`
-    /// when there is none.
-    pub fn place(&mut self, address: u64, sight: Sight, room: &mut usize) -> Option<usize> {
-        if let Some(&place) = self.places.get(&address) {
-            return Some(place);
+impl PendingAddresses {
+    /// The index of an address, which is added if it is new and `free` is not 0.
+    pub fn index(&mut self, address: u64, sighting: Sighting, free: &mut usize) -> Option<usize> {
+        if let Some(&index) = self.indices.get(&address) {
+            return Some(index);
         }
-        *room = room.checked_sub(1)?;
-        let Sight { first, last, .. } = sight;
+        *free = free.checked_sub(1)?;
+        let Sighting { first, last, .. } = sighting;
         let none = [0; Origin::COUNT];
-        self.list.push((address, Pending { in_image: none, nowhere: none, first, last }));
-        self.places.insert(address, self.list.len() - 1);
+        self.list.push((address, Pending { in_image: none, outside: none, first, last }));
+        self.indices.insert(address, self.list.len() - 1);
         Some(self.list.len() - 1)
     }
 
-    /// An address was seen for which there is no room.
-    pub fn see_beyond(&mut self, origin: Origin, sight: Sight) {
-        let [in_image, nowhere] = &mut self.beyond;
-        let counts = if sight.in_image { in_image } else { nowhere };
-        if let Some(n) = counts.get_mut(origin as usize) {
-            *n += sight.count;
+    /// Counts an address by its index; without one it is beyond the limit.
+    pub fn add(&mut self, index: Option<usize>, origin: Origin, sighting: Sighting) {
+        let pending = index.and_then(|index| self.list.get_mut(index));
+        let counts = match pending {
+            Some((_, pending)) => {
+                pending.first = pending.first.min(sighting.first);
+                pending.last = pending.last.max(sighting.last);
+                if sighting.in_image { &mut pending.in_image } else { &mut pending.outside }
+            }
+            None => {
+                let [in_image, outside] = &mut self.beyond;
+                if sighting.in_image { in_image } else { outside }
+            }
+        };
+        if let Some(count) = counts.get_mut(origin as usize) {
+            *count += sighting.count;
         }
     }
 
-    /// The address at a place was seen.
-    #[inline]
-    pub fn see(&mut self, place: usize, origin: Origin, sight: Sight) {
-        let Some((_, pending)) = self.list.get_mut(place) else { return };
-        pending.first = pending.first.min(sight.first);
-        pending.last = pending.last.max(sight.last);
-        let counts = if sight.in_image { &mut pending.in_image } else { &mut pending.nowhere };
-        if let Some(n) = counts.get_mut(origin as usize) {
-            *n += sight.count;
-        }
-    }
-
-    /// How many addresses wait.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Whether none waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// All of them, in the order in which they were first seen.
-    #[must_use]
+    /// All of them, in the order in which they came first.
     pub fn take(self) -> Vec<(u64, Pending)> {
         self.list
     }
@@ -77,16 +86,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_for_so_many() {
-        let mut waiting = Waiting::default();
-        let sight = Sight { count: 3, first: 1, last: 2, in_image: false };
-        let mut room = 2;
-        let first = waiting.place(0x10, sight, &mut room);
-        assert!(first.is_some() && waiting.place(0x20, sight, &mut room).is_some());
-        assert_eq!(waiting.place(0x30, sight, &mut room), None);
-        assert_eq!(waiting.place(0x10, sight, &mut room), first, "what is known stays");
-        waiting.see_beyond(Origin::Sample, sight);
-        assert_eq!(waiting.beyond[1][Origin::Sample as usize], 3);
-        assert_eq!((waiting.len(), room), (2, 0));
+    fn addresses_beyond_the_limit_are_only_counted() {
+        let mut pending = PendingAddresses::default();
+        let sighting = Sighting { count: 3, first: 1, last: 2, in_image: false };
+        let mut free = 2;
+        let first = pending.index(0x10, sighting, &mut free);
+        assert!(first.is_some() && pending.index(0x20, sighting, &mut free).is_some());
+        let third = pending.index(0x30, sighting, &mut free);
+        assert_eq!((third, free), (None, 0));
+        assert_eq!(pending.index(0x10, sighting, &mut free), first, "a known one stays");
+        pending.add(third, Origin::Sample, sighting);
+        assert_eq!(pending.beyond[1][Origin::Sample as usize], 3);
+        assert_eq!(pending.take().len(), 2);
     }
 }

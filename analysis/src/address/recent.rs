@@ -1,175 +1,167 @@
-//! What addresses resolved to a moment ago, and how often they were seen since.
+//! What addresses resolved to, and how often they came since.
 //!
-//! Stacks and samples name the same addresses again and again. A table with one place for each hash
-//! keeps what the last address there resolved to, and since which state of the address space that
-//! holds: what loads or unloads there meanwhile makes it void, so that every address is still resolved at
-//! its own time. What is seen again is only counted in its place; the counts go to where they belong when
-//! the place is taken over, and at the end of the trace.
+//! Stacks and samples name the same addresses again and again. The cache keeps what an address resolved
+//! to, with the state of the address space for which that holds: whatever is loaded or unloaded there
+//! changes the state, so that every address is resolved at its own time. An address that comes again is
+//! only counted in its slot; counts go to their owners when the slot is needed for another address, and
+//! at the end of the recording.
 
+use super::cache::DirectMapped;
 use crate::machine::Origin;
 
 /// What an address resolved to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A managed method that an event names.
     Method,
-    /// An image of the kernel, whose hits are counted at a place.
+    /// An image of the kernel, whose hits are counted at an index.
     Kernel,
-    /// An image of the process or of the kernel; a method may yet be told of.
+    /// An image of the process or of the kernel; a method may follow.
     Image,
     /// Nothing yet.
-    Nobody,
+    #[default]
+    Unresolved,
 }
 
-/// An address of a process, as it was seen from one kind of events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub address: u64,
-    /// Index of the process, and the [`Origin`]: see [`Seen::by`].
-    by: u32,
-    /// How often it was seen.
-    pub count: u32,
-    /// When it was seen last.
-    pub last: i64,
-    /// State of the address there: grows with each change of what it may resolve to. 0 for a place that is free.
-    state: u64,
-    /// Where it is counted: the place of the kernel's image, or the one where it waits for the end of the trace.
-    place: u32,
-    pub owner: Owner,
-}
+/// A process, and the kind of event that addresses come from, in one word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessOrigin(u32);
 
-/// In place of a place: there is none.
-const NOWHERE: u32 = u32::MAX;
-
-impl Seen {
-    const FREE: Seen = Seen {
-        address: 0,
-        by: 0,
-        count: 0,
-        last: 0,
-        state: 0,
-        place: NOWHERE,
-        owner: Owner::Nobody,
-    };
-
-    /// A process and an origin in one word. There are far fewer processes than would fit.
+impl ProcessOrigin {
+    /// `process` is the index of the process. There are far fewer than would fit.
     #[inline]
-    pub fn by(process: usize, origin: Origin) -> u32 {
-        (process as u32) << 3 | origin as u32
-    }
-
-    /// The index of the process that [`Seen::by`] put into a word.
-    pub fn process_of(by: u32) -> usize {
-        (by >> 3) as usize
-    }
-
-    /// The origin that [`Seen::by`] put into a word.
-    pub fn origin_of(by: u32) -> Origin {
-        Origin::ALL.get((by & 7) as usize).copied().unwrap_or(Origin::Sample)
+    pub fn new(process: usize, origin: Origin) -> Self {
+        ProcessOrigin((process as u32) << 3 | origin as u32)
     }
 
     /// Index of the process.
-    pub fn process(&self) -> usize {
-        Self::process_of(self.by)
+    pub fn process(self) -> usize {
+        (self.0 >> 3) as usize
     }
 
-    /// Where the address came from.
-    pub fn origin(&self) -> Origin {
-        Self::origin_of(self.by)
+    /// Where the addresses come from.
+    pub fn origin(self) -> Origin {
+        Origin::ALL.get((self.0 & 7) as usize).copied().unwrap_or(Origin::Sample)
     }
 
-    /// Where it is counted, if it is anywhere.
-    pub fn place(&self) -> Option<usize> {
-        if self.place == NOWHERE { None } else { usize::try_from(self.place).ok() }
+    /// For hashes.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0.into()
     }
 }
 
-/// The table.
+/// In place of an index: there is none.
+const NO_INDEX: u32 = u32::MAX;
+
+/// An address of a process, from one kind of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CachedAddress {
+    pub address: u64,
+    pub by: ProcessOrigin,
+    /// How often it came.
+    pub count: u32,
+    /// When it came last.
+    pub last: i64,
+    /// State of the address there: grows with each change of what it may resolve to. 0 for a free slot.
+    state: u64,
+    /// Where it is counted: the index of the kernel's image, or of the pending address.
+    index: u32,
+    pub owner: Owner,
+}
+
+impl CachedAddress {
+    /// Where it is counted, if anywhere.
+    pub fn index(&self) -> Option<usize> {
+        if self.index == NO_INDEX { None } else { usize::try_from(self.index).ok() }
+    }
+}
+
+/// The cache.
 #[derive(Clone, Debug)]
-pub(crate) struct Recents {
-    places: Vec<Seen>,
-    /// Addresses that were not found since the table has this size.
-    missed: usize,
+pub(crate) struct AddressCache {
+    slots: DirectMapped<CachedAddress>,
+    /// Addresses that were not found since the cache has this size.
+    misses: usize,
 }
 
-impl Default for Recents {
+impl Default for AddressCache {
     fn default() -> Self {
-        Recents { places: vec![Seen::FREE; Self::LEAST], missed: 0 }
+        AddressCache { slots: DirectMapped::new(Self::MIN_SLOTS), misses: 0 }
     }
 }
 
-impl Recents {
-    const LEAST: usize = 1 << 8;
-    const MOST: usize = 1 << 16;
+impl AddressCache {
+    const MIN_SLOTS: usize = 1 << 8;
+    const MAX_SLOTS: usize = 1 << 16;
 
     #[inline]
-    fn at(&self, by: u32, address: u64) -> usize {
-        // Multiplied, the upper half depends on all bits.
-        let mixed = (address ^ u64::from(by) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        mixed as usize & (self.places.len() - 1)
+    fn hash(by: ProcessOrigin, address: u64) -> usize {
+        // The upper half of a product depends on all bits.
+        ((address ^ by.bits() << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+    }
+
+    #[inline]
+    fn get(&self, by: ProcessOrigin, address: u64) -> Option<&CachedAddress> {
+        let cached = self.slots.slot(Self::hash(by, address))?;
+        (cached.address == address && cached.by == by && cached.state != 0).then_some(cached)
     }
 
     /// Counts an address, if it is known what it resolves to in this state; else it has to be resolved.
     #[inline]
-    pub fn again(&mut self, by: u32, address: u64, state: u64, timestamp: i64) -> bool {
-        let at = self.at(by, address);
-        let Some(seen) = self.places.get_mut(at) else { return false };
-        let same = seen.address == address && seen.by == by && seen.state == state;
-        // What can be counted no further is put away, and begins anew.
-        let Some(count) = seen.count.checked_add(1).filter(|_| same) else { return false };
-        (seen.count, seen.last) = (count, timestamp);
+    pub fn count(&mut self, by: ProcessOrigin, address: u64, state: u64, time: i64) -> bool {
+        let Some(cached) = self.slots.slot_mut(Self::hash(by, address)) else { return false };
+        let same = cached.address == address && cached.by == by && cached.state == state;
+        // A full count is moved on, and starts again.
+        let Some(count) = cached.count.checked_add(1).filter(|_| same) else { return false };
+        (cached.count, cached.last) = (count, time);
         true
     }
 
-    /// Where an address waits for the end of the trace, if that is known from before.
-    pub fn waiting(&self, by: u32, address: u64) -> Option<usize> {
-        let seen = self.places.get(self.at(by, address))?;
-        let same = seen.address == address && seen.by == by && seen.state != 0;
-        let waits = matches!(seen.owner, Owner::Image | Owner::Nobody);
-        if same && waits { seen.place() } else { None }
+    /// The index of an address that is pending, if the cache has it.
+    pub fn pending(&self, by: ProcessOrigin, address: u64) -> Option<usize> {
+        let cached = self.get(by, address)?;
+        let waits = matches!(cached.owner, Owner::Image | Owner::Unresolved);
+        if waits { cached.index() } else { None }
     }
 
-    /// What an address resolved to that has just been seen, and where it is counted, if another one did not take its
-    /// place since.
-    pub fn found(&self, by: u32, address: u64) -> Option<(Owner, Option<usize>)> {
-        let seen = self.places.get(self.at(by, address))?;
-        let same = seen.address == address && seen.by == by && seen.state != 0;
-        same.then(|| (seen.owner, seen.place()))
+    /// What an address resolved to that has just come, and where it is counted.
+    pub fn resolved(&self, by: ProcessOrigin, address: u64) -> Option<(Owner, Option<usize>)> {
+        self.get(by, address).map(|cached| (cached.owner, cached.index()))
     }
 
-    /// Notes what an address resolved to, seen once; gives what stood in its place.
-    pub fn note(
+    /// Keeps what an address resolved to that came once. Returns what had its slot.
+    pub fn insert(
         &mut self,
-        (by, address): (u32, u64),
+        (by, address): (ProcessOrigin, u64),
         state: u64,
-        timestamp: i64,
-        (owner, place): (Owner, Option<usize>),
-    ) -> Option<Seen> {
-        let place = place.and_then(|place| u32::try_from(place).ok()).unwrap_or(NOWHERE);
-        let at = self.at(by, address);
-        let seen = Seen { address, by, count: 1, last: timestamp, state, place, owner };
-        self.missed += 1;
-        let before = std::mem::replace(self.places.get_mut(at)?, seen);
+        time: i64,
+        (owner, index): (Owner, Option<usize>),
+    ) -> Option<CachedAddress> {
+        let index = index.and_then(|index| u32::try_from(index).ok()).unwrap_or(NO_INDEX);
+        let cached = CachedAddress { address, by, count: 1, last: time, state, index, owner };
+        self.misses += 1;
+        let slot = self.slots.slot_mut(Self::hash(by, address))?;
+        let before = std::mem::replace(slot, cached);
         (before.state != 0).then_some(before)
     }
 
-    /// Whether so many addresses were not found that the table should have more places.
+    /// Whether so many addresses were not found that the cache should be larger.
     pub fn is_small(&self) -> bool {
-        self.missed > 4 * self.places.len() && self.places.len() < Self::MOST
+        self.misses > 4 * self.slots.len() && self.slots.len() < Self::MAX_SLOTS
     }
 
-    /// Takes all out, and has twice as many places.
-    pub fn grow(&mut self) -> Vec<Seen> {
-        self.missed = 0;
-        let places = vec![Seen::FREE; self.places.len() * 2];
-        let all = std::mem::replace(&mut self.places, places);
-        all.into_iter().filter(|seen| seen.state != 0).collect()
+    /// Takes everything out, and doubles the slots.
+    pub fn grow(&mut self) -> impl Iterator<Item = CachedAddress> + use<> {
+        self.misses = 0;
+        let all = self.slots.take(self.slots.len() * 2);
+        all.into_iter().filter(|cached| cached.state != 0)
     }
 
-    /// Takes all out.
-    pub fn take(&mut self) -> impl Iterator<Item = Seen> {
-        let all = std::mem::take(self).places;
-        all.into_iter().filter(|seen| seen.state != 0)
+    /// Takes everything out.
+    pub fn take(&mut self) -> impl Iterator<Item = CachedAddress> + use<> {
+        let all = self.slots.take(Self::MIN_SLOTS);
+        all.into_iter().filter(|cached| cached.state != 0)
     }
 }
 
@@ -178,48 +170,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_resolved_holds_as_long_as_the_state() {
-        let mut recents = Recents::default();
-        let by = Seen::by(3, Origin::Exception);
-        assert!(!recents.again(by, 0x1000, 1, 10));
-        assert_eq!(recents.note((by, 0x1000), 1, 10, (Owner::Nobody, Some(7))), None);
-        assert!(recents.again(by, 0x1000, 1, 11));
-        assert!(recents.again(by, 0x1000, 1, 12));
-        assert!(!recents.again(by, 0x1000, 2, 13), "something was loaded there");
-        assert_eq!(recents.waiting(by, 0x1000), Some(7));
-        let seen = recents.note((by, 0x1000), 2, 13, (Owner::Method, None)).unwrap();
-        assert_eq!((seen.count, seen.last, seen.place()), (3, 12, Some(7)));
-        assert_eq!((seen.process(), seen.origin()), (3, Origin::Exception));
-        assert_eq!(recents.waiting(by, 0x1000), None, "a method's address does not wait");
-        assert!(!recents.again(Seen::by(4, Origin::Exception), 0x1000, 2, 14));
-        assert!(!recents.again(Seen::by(3, Origin::Sample), 0x1000, 2, 14));
-        assert!(
-            !recents.again(Seen::by(0, Origin::ClrStack), 0, 1, 14),
-            "a free place is nobody's"
-        );
-        let left: Vec<_> = recents.take().map(|seen| (seen.count, seen.owner)).collect();
+    fn cached_owner_holds_for_one_state() {
+        let mut cache = AddressCache::default();
+        let by = ProcessOrigin::new(3, Origin::Exception);
+        assert!(!cache.count(by, 0x1000, 1, 10));
+        assert_eq!(cache.insert((by, 0x1000), 1, 10, (Owner::Unresolved, Some(7))), None);
+        assert!(cache.count(by, 0x1000, 1, 11));
+        assert!(cache.count(by, 0x1000, 1, 12));
+        assert!(!cache.count(by, 0x1000, 2, 13), "something was loaded there");
+        assert_eq!(cache.pending(by, 0x1000), Some(7));
+        let evicted = cache.insert((by, 0x1000), 2, 13, (Owner::Method, None)).unwrap();
+        assert_eq!((evicted.count, evicted.last, evicted.index()), (3, 12, Some(7)));
+        assert_eq!((evicted.by.process(), evicted.by.origin()), (3, Origin::Exception));
+        assert_eq!(cache.pending(by, 0x1000), None, "a method's address is not pending");
+        assert!(!cache.count(ProcessOrigin::new(4, Origin::Exception), 0x1000, 2, 14));
+        assert!(!cache.count(ProcessOrigin::new(3, Origin::Sample), 0x1000, 2, 14));
+        assert!(!cache.count(ProcessOrigin::new(0, Origin::ClrStack), 0, 1, 14), "a free slot");
+        let left: Vec<_> = cache.take().map(|cached| (cached.count, cached.owner)).collect();
         assert_eq!(left, [(1, Owner::Method)]);
     }
 
     #[test]
-    fn nothing_is_counted_twice_or_not_at_all() {
-        let mut recents = Recents::default();
+    fn counts_survive_eviction_and_growth() {
+        let mut cache = AddressCache::default();
         let mut counted = 0u64;
-        let by = Seen::by(7, Origin::Sample);
+        let by = ProcessOrigin::new(7, Origin::Sample);
         for _ in 0..40u64 {
             for address in 0..4_000u64 {
-                if recents.again(by, address * 64, 1, 1) {
+                if cache.count(by, address * 64, 1, 1) {
                     continue;
                 }
-                if recents.is_small() {
-                    counted += recents.grow().iter().map(|seen| u64::from(seen.count)).sum::<u64>();
+                if cache.is_small() {
+                    counted += cache.grow().map(|cached| u64::from(cached.count)).sum::<u64>();
                 }
-                let before = recents.note((by, address * 64), 1, 1, (Owner::Image, None));
-                counted += before.map_or(0, |seen| u64::from(seen.count));
+                let before = cache.insert((by, address * 64), 1, 1, (Owner::Image, None));
+                counted += before.map_or(0, |cached| u64::from(cached.count));
             }
         }
-        assert!(recents.places.len() > Recents::LEAST && recents.places.len() <= Recents::MOST);
-        counted += recents.take().map(|seen| u64::from(seen.count)).sum::<u64>();
+        let slots = cache.slots.len();
+        assert!(slots > AddressCache::MIN_SLOTS && slots <= AddressCache::MAX_SLOTS);
+        counted += cache.take().map(|cached| u64::from(cached.count)).sum::<u64>();
         assert_eq!(counted, 160_000);
     }
 }

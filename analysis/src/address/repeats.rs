@@ -1,124 +1,123 @@
-//! Stacks that were seen a moment ago, and how often since.
+//! Stacks that came before, and how often they came since.
 //!
-//! A program comes to the same place by the same way again and again: some hundreds of stacks make up most traces, of
-//! tens of frames each. What all frames of a stack resolved to is kept from the second time on, so that it is only
-//! counted as a whole as long as nothing was loaded or unloaded in its process; the counts go to where they belong when
-//! another stack takes its place, and at the end of the trace.
+//! Some hundreds of stacks, of tens of frames each, make up most recordings. What all frames of a stack
+//! resolved to is kept from its second time on; from then on it is only counted as a whole, as long as
+//! nothing is loaded or unloaded in its process. Counts go to the owners of the frames when the slot is
+//! needed for another stack, and at the end of the recording.
 
-use super::recent::Owner;
+use super::cache::DirectMapped;
+use super::recent::{Owner, ProcessOrigin};
 
 /// A frame's address as it is stored.
 pub(crate) type Frame = [u8; 8];
 
 /// What a frame resolved to, and where it is counted.
-pub(crate) type Found = (Owner, Option<usize>);
+pub(crate) type Resolved = (Owner, Option<usize>);
 
 /// A stack of a process, from one kind of events.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Repeat {
-    /// Process and origin: see [`Seen::by`](super::recent::Seen::by).
-    pub by: u32,
-    /// State of the address space; 0 for a place that is free.
+pub(crate) struct CachedStack {
+    pub by: ProcessOrigin,
+    /// State of the address space; 0 for a free slot.
     state: u64,
     frames: Vec<Frame>,
-    /// What its frames resolved to; empty as long as it was seen only once.
-    found: Vec<Found>,
-    /// How often it was seen since that is known.
+    /// What its frames resolved to; empty as long as it came only once.
+    resolved: Vec<Resolved>,
+    /// How often it came since that is known.
     pub count: u64,
-    /// When it was seen last.
+    /// When it came last.
     pub last: i64,
 }
 
-impl Repeat {
+impl CachedStack {
     /// What its frames resolved to.
-    pub fn found(&self) -> impl Iterator<Item = Found> + '_ {
-        self.found.iter().copied()
+    pub fn resolved(&self) -> impl Iterator<Item = Resolved> + '_ {
+        self.resolved.iter().copied()
     }
 }
 
-/// What is known of a stack.
-pub(crate) enum Known {
+/// What the cache has of a stack.
+pub(crate) enum Lookup {
     /// It was counted.
     Counted,
-    /// It was seen before: what its frames resolve to is to be told by [`Repeats::learn`].
-    Before,
+    /// It came before: [`StackCache::learn`] is to be called with what its frames resolve to.
+    Known,
     /// Nothing.
-    Nothing,
+    New,
 }
 
-/// The table: one place for each hash.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Repeats {
-    places: Vec<Repeat>,
-    /// What had to give its place away and is not counted yet.
-    pub gone: Option<Repeat>,
+/// The cache.
+#[derive(Clone, Debug)]
+pub(crate) struct StackCache {
+    slots: DirectMapped<CachedStack>,
+    /// What lost its slot and is not counted yet.
+    pub evicted: Option<CachedStack>,
 }
 
-impl Repeats {
-    /// A power of two.
-    const PLACES: usize = 1 << 11;
-    /// Frames of a stack that is kept: with all places taken, these are some megabytes at most.
-    pub const MOST: usize = 128;
+impl Default for StackCache {
+    fn default() -> Self {
+        StackCache { slots: DirectMapped::new(Self::SLOTS), evicted: None }
+    }
+}
 
-    /// Where a stack stands.
-    fn at(by: u32, frames: &[Frame]) -> usize {
-        // Each frame has a factor of its own, so that none has to wait for the one before it.
+impl StackCache {
+    const SLOTS: usize = 1 << 11;
+    /// Frames of a stack that is kept: with all slots taken, these are some megabytes at most.
+    pub const MAX_FRAMES: usize = 128;
+
+    fn hash(by: ProcessOrigin, frames: &[Frame]) -> usize {
+        // Each frame has a factor of its own, so that none waits for the one before it.
         const START: u64 = 0x9e37_79b9_7f4a_7c15;
         const STEP: u64 = 0xd1b5_4a32_d192_ed02;
-        let (mut sum, mut factor) = (u64::from(by), START);
+        let (mut sum, mut factor) = (by.bits(), START);
         for frame in frames {
             factor = factor.wrapping_add(STEP);
             sum = sum.wrapping_add(u64::from_le_bytes(*frame).wrapping_mul(factor));
         }
-        ((sum ^ sum >> 32).wrapping_mul(START) >> 40) as usize & (Self::PLACES - 1)
+        ((sum ^ sum >> 32).wrapping_mul(START) >> 40) as usize
     }
 
-    /// Counts a stack if it is known what it resolves to in this state. What it may take the place of is in
-    /// `gone` then.
+    /// Counts a stack if it is known what it resolves to in this state. Otherwise it takes a slot; what
+    /// had it and was counted is in `evicted`.
     #[inline]
-    pub fn again(&mut self, by: u32, state: u64, frames: &[Frame], timestamp: i64) -> Known {
-        if self.places.is_empty() {
-            self.places.resize(Self::PLACES, Repeat::default());
-        }
-        let Some(place) = self.places.get_mut(Self::at(by, frames)) else { return Known::Nothing };
-        if place.by == by && place.state == state && place.frames == frames {
-            if place.found.is_empty() {
-                return Known::Before;
+    pub fn count(&mut self, by: ProcessOrigin, state: u64, frames: &[Frame], time: i64) -> Lookup {
+        let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else { return Lookup::New };
+        if slot.by == by && slot.state == state && slot.frames == frames {
+            if slot.resolved.is_empty() {
+                return Lookup::Known;
             }
-            (place.count, place.last) = (place.count + 1, timestamp);
-            return Known::Counted;
+            (slot.count, slot.last) = (slot.count + 1, time);
+            return Lookup::Counted;
         }
-        self.begin(by, state, frames);
-        Known::Nothing
+        if slot.count > 0 {
+            self.evicted = Some(std::mem::take(slot));
+        }
+        (slot.by, slot.state, slot.count) = (by, state, 0);
+        slot.frames.clear();
+        slot.frames.extend_from_slice(frames);
+        slot.resolved.clear();
+        Lookup::New
     }
 
+    /// Keeps what the frames of a known stack resolve to, if that is known of all of them.
     #[cold]
-    fn begin(&mut self, by: u32, state: u64, frames: &[Frame]) {
-        let Some(place) = self.places.get_mut(Self::at(by, frames)) else { return };
-        if place.count > 0 {
-            self.gone = Some(std::mem::take(place));
-        }
-        (place.by, place.state, place.count) = (by, state, 0);
-        place.frames.clear();
-        place.frames.extend_from_slice(frames);
-        place.found.clear();
-    }
-
-    /// Notes what the frames of a stack resolve to that was seen before; where that is not known of all of them,
-    /// nothing is noted.
-    #[cold]
-    pub fn learn(&mut self, by: u32, frames: &[Frame], found: impl Iterator<Item = Option<Found>>) {
-        let Some(place) = self.places.get_mut(Self::at(by, frames)) else { return };
-        place.found.extend(found.map_while(|found| found));
-        if place.found.len() != frames.len() {
-            place.found.clear();
+    pub fn learn(
+        &mut self,
+        by: ProcessOrigin,
+        frames: &[Frame],
+        resolved: impl Iterator<Item = Option<Resolved>>,
+    ) {
+        let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else { return };
+        slot.resolved.extend(resolved.map_while(|resolved| resolved));
+        if slot.resolved.len() != frames.len() {
+            slot.resolved.clear();
         }
     }
 
-    /// Takes out all that is to be counted.
-    pub fn take(&mut self) -> impl Iterator<Item = Repeat> {
-        let Repeats { places, gone } = std::mem::take(self);
-        places.into_iter().chain(gone).filter(|repeat| repeat.count > 0)
+    /// Takes out everything that was counted.
+    pub fn take(&mut self) -> impl Iterator<Item = CachedStack> + use<> {
+        let (slots, evicted) = (self.slots.take(Self::SLOTS), self.evicted.take());
+        slots.into_iter().chain(evicted).filter(|stack| stack.count > 0)
     }
 }
 
@@ -130,56 +129,60 @@ mod tests {
         addresses.iter().map(|a| a.to_le_bytes()).collect()
     }
 
+    fn by(index: usize) -> ProcessOrigin {
+        ProcessOrigin::new(index, crate::machine::Origin::Sample)
+    }
+
     #[test]
-    fn a_stack_is_counted_as_a_whole_from_the_third_time_on() {
-        let mut repeats = Repeats::default();
+    fn stack_is_counted_as_a_whole_from_the_third_time_on() {
+        let mut cache = StackCache::default();
         let frames = stack(&[1, 2]);
-        assert!(matches!(repeats.again(7, 1, &frames, 10), Known::Nothing));
-        assert!(matches!(repeats.again(7, 1, &frames, 11), Known::Before));
-        let found = [Some((Owner::Nobody, Some(3))), None];
-        repeats.learn(7, &frames, found.into_iter());
-        assert!(matches!(repeats.again(7, 1, &frames, 12), Known::Before), "of one of two");
-        let found = [(Owner::Nobody, Some(3)), (Owner::Method, None)];
-        repeats.learn(7, &frames, found.into_iter().map(Some));
-        assert!(matches!(repeats.again(7, 1, &frames, 13), Known::Counted));
-        assert!(matches!(repeats.again(7, 1, &frames, 14), Known::Counted));
-        assert!(matches!(repeats.again(8, 1, &frames, 15), Known::Nothing), "another process");
+        assert!(matches!(cache.count(by(7), 1, &frames, 10), Lookup::New));
+        assert!(matches!(cache.count(by(7), 1, &frames, 11), Lookup::Known));
+        let resolved = [Some((Owner::Unresolved, Some(3))), None];
+        cache.learn(by(7), &frames, resolved.into_iter());
+        assert!(matches!(cache.count(by(7), 1, &frames, 12), Lookup::Known), "one of two frames");
+        let resolved = [(Owner::Unresolved, Some(3)), (Owner::Method, None)];
+        cache.learn(by(7), &frames, resolved.into_iter().map(Some));
+        assert!(matches!(cache.count(by(7), 1, &frames, 13), Lookup::Counted));
+        assert!(matches!(cache.count(by(7), 1, &frames, 14), Lookup::Counted));
+        assert!(matches!(cache.count(by(8), 1, &frames, 15), Lookup::New), "another process");
         // Something was loaded.
-        assert!(matches!(repeats.again(7, 2, &frames, 16), Known::Nothing));
-        let gone = repeats.gone.take().unwrap();
-        assert_eq!((gone.by, gone.count, gone.last), (7, 2, 14));
-        assert_eq!(gone.found().collect::<Vec<_>>(), found);
-        assert_eq!(repeats.take().count(), 0);
+        assert!(matches!(cache.count(by(7), 2, &frames, 16), Lookup::New));
+        let evicted = cache.evicted.take().unwrap();
+        assert_eq!((evicted.by, evicted.count, evicted.last), (by(7), 2, 14));
+        assert_eq!(evicted.resolved().collect::<Vec<_>>(), resolved);
+        assert_eq!(cache.take().count(), 0);
     }
 
     #[test]
-    fn the_order_of_frames_matters() {
-        let mut repeats = Repeats::default();
-        repeats.again(7, 1, &stack(&[1, 2]), 1);
-        assert!(matches!(repeats.again(7, 1, &stack(&[2, 1]), 2), Known::Nothing));
-        assert!(matches!(repeats.again(7, 1, &stack(&[1, 2, 0]), 3), Known::Nothing));
+    fn order_of_frames_matters() {
+        let mut cache = StackCache::default();
+        cache.count(by(7), 1, &stack(&[1, 2]), 1);
+        assert!(matches!(cache.count(by(7), 1, &stack(&[2, 1]), 2), Lookup::New));
+        assert!(matches!(cache.count(by(7), 1, &stack(&[1, 2, 0]), 3), Lookup::New));
     }
 
     #[test]
-    fn nothing_is_counted_twice_or_not_at_all() {
-        let mut repeats = Repeats::default();
+    fn counts_survive_eviction() {
+        let mut cache = StackCache::default();
         let (mut counted, mut at_once) = (0, 0);
         for round in 0..20i64 {
             for start in 0..1_500u64 {
                 let frames = stack(&[start, start + 1, start + 2]);
-                match repeats.again(1, 1 + round as u64 / 7, &frames, round) {
-                    Known::Counted => {}
-                    Known::Before => {
+                match cache.count(by(1), 1 + round as u64 / 7, &frames, round) {
+                    Lookup::Counted => {}
+                    Lookup::Known => {
                         at_once += 1;
-                        let found = frames.iter().map(|_| Some((Owner::Method, None)));
-                        repeats.learn(1, &frames, found);
+                        let resolved = frames.iter().map(|_| Some((Owner::Method, None)));
+                        cache.learn(by(1), &frames, resolved);
                     }
-                    Known::Nothing => at_once += 1,
+                    Lookup::New => at_once += 1,
                 }
-                counted += repeats.gone.take().map_or(0, |gone| gone.count);
+                counted += cache.evicted.take().map_or(0, |evicted| evicted.count);
             }
         }
-        counted += repeats.take().map(|repeat| repeat.count).sum::<u64>();
+        counted += cache.take().map(|stack| stack.count).sum::<u64>();
         assert_eq!(at_once + counted, 30_000);
         assert!(counted > 1_000, "{counted}");
     }

@@ -1,76 +1,114 @@
-//! Addresses of stacks and samples: whose they are at the time they are seen.
+//! Finds the owners of the addresses of stacks and samples at the time they come.
 
 use super::keys::KeyUse;
+use super::pending::{MAX_PENDING, Sighting};
 use super::ranges::{Ranges, Tag};
-use super::recent::{Owner, Recents, Seen};
-use super::repeats::{Found, Frame, Known, Repeat, Repeats};
+use super::recent::{AddressCache, CachedAddress, Owner, ProcessOrigin};
+use super::repeats::{CachedStack, Frame, Lookup, Resolved, StackCache};
 use crate::events::frames::Frames;
-use crate::machine::{KERNEL_SPACE, MOST_KEYED, Machine, Origin, Process, Sight, Tally};
+use crate::machine::{Origin, Process, Tally};
 
-impl Machine {
-    /// Resolves the addresses of a stack, or puts them by.
-    pub(crate) fn frames(
+/// Where addresses of a 64-bit kernel begin; no managed code is there.
+pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
+
+/// Frames of a stack that has a key, which counts for every process that used the key. The kernel takes
+/// 192.
+const MAX_KEYED_FRAMES: usize = 512;
+
+/// What addresses resolve to besides the code and images of their process.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    /// Images of the kernel, shared by all processes.
+    pub kernel: Ranges,
+    addresses: AddressCache,
+    stacks: StackCache,
+    /// How many more pending addresses can be kept.
+    pub free: usize,
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Resolver {
+            kernel: Ranges::default(),
+            addresses: AddressCache::default(),
+            stacks: StackCache::default(),
+            free: MAX_PENDING,
+        }
+    }
+}
+
+impl Resolver {
+    /// Resolves the addresses of a stack of the process with this index.
+    pub fn frames(
         &mut self,
+        processes: &mut [Process],
         index: usize,
         origin: Origin,
         frames: Frames<'_>,
-        timestamp: i64,
+        time: i64,
     ) {
         match frames.wide() {
-            Some(wide) if (2..=Repeats::MOST).contains(&wide.len()) => {
-                self.repeat(index, origin, wide, timestamp);
+            Some(wide) if (2..=StackCache::MAX_FRAMES).contains(&wide.len()) => {
+                self.whole(processes, index, origin, wide, time);
             }
-            _ => self.stack(index, origin, frames.iter(), timestamp),
+            _ => self.stack(processes, index, origin, frames.iter(), time),
         }
     }
 
-    /// Resolves the addresses of a stack as a whole, if it was seen before.
-    fn repeat(&mut self, index: usize, origin: Origin, wide: &[Frame], timestamp: i64) {
-        let Some(process) = self.processes.get_mut(index) else { return };
+    /// Resolves a stack as a whole, if it came before.
+    fn whole(
+        &mut self,
+        processes: &mut [Process],
+        index: usize,
+        origin: Origin,
+        wide: &[Frame],
+        time: i64,
+    ) {
+        let Some(process) = processes.get_mut(index) else { return };
         let (code, images) = (process.code.changes(), process.images.changes());
-        let (by, space) = (Seen::by(index, origin), 1 + self.kernel.changes() + images + code);
-        match self.repeats.again(by, space, wide, timestamp) {
-            Known::Counted => {
+        let by = ProcessOrigin::new(index, origin);
+        match self.stacks.count(by, 1 + self.kernel.changes() + images + code, wide, time) {
+            Lookup::Counted => {
                 let tally = process.tally(origin);
                 (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
             }
-            Known::Before => {
-                self.stack(index, origin, addresses(wide), timestamp);
-                let found = addresses(wide).map(|address| self.recent.found(by, address));
-                self.repeats.learn(by, wide, found);
+            Lookup::Known => {
+                self.stack(processes, index, origin, addresses(wide), time);
+                let resolved = addresses(wide).map(|address| self.addresses.resolved(by, address));
+                self.stacks.learn(by, wide, resolved);
             }
-            Known::Nothing => {
-                if let Some(gone) = self.repeats.gone.take() {
-                    count_all(&mut self.processes, &gone);
+            Lookup::New => {
+                if let Some(evicted) = self.stacks.evicted.take() {
+                    count_stack(processes, &evicted);
                 }
-                self.stack(index, origin, addresses(wide), timestamp);
+                self.stack(processes, index, origin, addresses(wide), time);
             }
         }
     }
 
-    /// Resolves the addresses of a stack, or puts them by.
+    /// Resolves the addresses of a stack one by one.
     #[inline]
-    pub(crate) fn stack(
+    pub fn stack(
         &mut self,
+        processes: &mut [Process],
         index: usize,
         origin: Origin,
         mut frames: impl Iterator<Item = u64>,
-        timestamp: i64,
+        time: i64,
     ) {
-        let Machine { processes, kernel, recent, room, .. } = self;
-        let by = Seen::by(index, origin);
+        let by = ProcessOrigin::new(index, origin);
         let mut count = 0u64;
         loop {
             let Some(process) = processes.get(index) else { return };
             // Grows with each change of what an address of this process can resolve to.
-            let space = 1 + kernel.changes() + process.images.changes();
-            let code = &process.code;
+            let space = 1 + self.kernel.changes() + process.images.changes();
+            let (code, cache) = (&process.code, &mut self.addresses);
             let missed = frames.find(|&address| {
                 count += 1;
-                !recent.again(by, address, space + code.changes_at(address), timestamp)
+                !cache.count(by, address, space + code.changes_at(address), time)
             });
             let Some(address) = missed else { break };
-            resolve(processes, kernel, recent, room, (index, origin, address), timestamp);
+            self.resolve(processes, by, address, time);
         }
         if let Some(process) = processes.get_mut(index) {
             let tally = process.tally(origin);
@@ -78,26 +116,54 @@ impl Machine {
         }
     }
 
-    /// Frames of a stack that was told by key: when each use was is not kept, so all are decided at
-    /// the end, for the span of the uses.
-    pub(crate) fn keyed(&mut self, index: usize, key_use: KeyUse, frames: Frames<'_>) {
+    /// Frames of a stack that had a key. The time of each use is not kept, so all are decided at the end,
+    /// for the span of the uses.
+    pub fn keyed(&mut self, process: &mut Process, key_use: KeyUse, frames: Frames<'_>) {
         let KeyUse { count, first, last } = key_use;
-        let Some(process) = self.processes.get_mut(index) else { return };
-        let frames = frames.first(MOST_KEYED);
+        let frames = frames.first(MAX_KEYED_FRAMES);
         process.tally(Origin::KernelStack).frames += count * frames.len() as u64;
-        let sight = Sight { count, first, last, in_image: false };
+        let sighting = Sighting { count, first, last, in_image: false };
         for address in frames.iter() {
-            process.pend(address, Origin::KernelStack, sight, &mut self.room);
+            process.pend(address, Origin::KernelStack, sighting, &mut self.free);
         }
     }
 
-    /// Counts what was seen and not yet counted where it belongs.
-    pub(crate) fn settle(&mut self) {
-        for repeat in self.repeats.take() {
-            count_all(&mut self.processes, &repeat);
+    /// Counts for their owners what the caches hold.
+    pub fn settle(&mut self, processes: &mut [Process]) {
+        for stack in self.stacks.take() {
+            count_stack(processes, &stack);
         }
-        for seen in self.recent.take() {
-            count(&mut self.processes, seen);
+        for address in self.addresses.take() {
+            count_address(processes, address);
+        }
+    }
+
+    /// Finds the owner of an address, and keeps it in the cache.
+    #[cold]
+    #[inline(never)]
+    fn resolve(&mut self, processes: &mut [Process], by: ProcessOrigin, address: u64, time: i64) {
+        let Resolver { kernel, addresses, free, .. } = self;
+        if addresses.is_small() {
+            for cached in addresses.grow() {
+                count_address(processes, cached);
+            }
+        }
+        let Some(process) = processes.get_mut(by.process()) else { return };
+        let images = process.images.changes();
+        let state = 1 + kernel.changes() + images + process.code.changes_at(address);
+        let resolved = match owner(address, process, kernel) {
+            Found::Kernel(index) => (Owner::Kernel, usize::try_from(index).ok()),
+            Found::Method => (Owner::Method, None),
+            Found::Open { in_image } => {
+                let index = addresses.pending(by, address).or_else(|| {
+                    let sighting = Sighting { count: 1, first: time, last: time, in_image };
+                    process.pending.index(address, sighting, free)
+                });
+                (if in_image { Owner::Image } else { Owner::Unresolved }, index)
+            }
+        };
+        if let Some(before) = addresses.insert((by, address), state, time, resolved) {
+            count_address(processes, before);
         }
     }
 }
@@ -106,100 +172,62 @@ fn addresses(wide: &[Frame]) -> impl Iterator<Item = u64> + '_ {
     wide.iter().map(|address| u64::from_le_bytes(*address))
 }
 
-/// Finds out whose an address is, and notes it.
-#[cold]
-#[inline(never)]
-fn resolve(
-    processes: &mut [Process],
-    kernel: &mut Ranges,
-    recent: &mut Recents,
-    room: &mut usize,
-    (index, origin, address): (usize, Origin, u64),
-    timestamp: i64,
-) {
-    if recent.is_small() {
-        for seen in recent.grow() {
-            count(processes, seen);
-        }
-    }
-    let Some(process) = processes.get_mut(index) else { return };
-    let by = Seen::by(index, origin);
-    let state = 1 + kernel.changes() + process.images.changes() + process.code.changes_at(address);
-    let (owner, place) = match owner(address, process, kernel) {
-        Whose::Kernel(place) => (Owner::Kernel, usize::try_from(place).ok()),
-        Whose::Method => (Owner::Method, None),
-        Whose::Open { in_image } => {
-            let place = recent.waiting(by, address).or_else(|| {
-                let sight = Sight { count: 1, first: timestamp, last: timestamp, in_image };
-                process.pending.place(address, sight, room)
-            });
-            (if in_image { Owner::Image } else { Owner::Nobody }, place)
-        }
-    };
-    if let Some(before) = recent.note((by, address), state, timestamp, (owner, place)) {
-        count(processes, before);
+/// Counts an address as often as it came.
+fn count_address(processes: &mut [Process], cached: CachedAddress) {
+    let Some(process) = processes.get_mut(cached.by.process()) else { return };
+    let resolved = (cached.owner, cached.index());
+    add(process, cached.by.origin(), resolved, cached.count.into(), cached.last);
+}
+
+/// Counts the addresses of a stack as often as it came.
+fn count_stack(processes: &mut [Process], stack: &CachedStack) {
+    let Some(process) = processes.get_mut(stack.by.process()) else { return };
+    for resolved in stack.resolved() {
+        add(process, stack.by.origin(), resolved, stack.count, stack.last);
     }
 }
 
-/// Counts an address as often as it was seen.
-fn count(processes: &mut [Process], seen: Seen) {
-    let Some(process) = processes.get_mut(seen.process()) else { return };
-    let found = (seen.owner, seen.place());
-    add(process, seen.origin(), found, seen.count.into(), seen.last);
-}
-
-/// Counts the addresses of a stack as often as it was seen.
-fn count_all(processes: &mut [Process], repeat: &Repeat) {
-    let Some(process) = processes.get_mut(Seen::process_of(repeat.by)) else { return };
-    for found in repeat.found() {
-        add(process, Seen::origin_of(repeat.by), found, repeat.count, repeat.last);
-    }
-}
-
-fn add(process: &mut Process, origin: Origin, (owner, place): Found, count: u64, last: i64) {
+fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u64, last: i64) {
     match owner {
         Owner::Method => {
             *process.tally(origin) += Tally { managed: count, named: count, ..Tally::default() };
         }
         Owner::Kernel => {
             process.tally(origin).image += count;
-            if let Some(place) = place {
-                process.kernel_hits.add(place, origin, count);
+            if let Some(index) = index {
+                process.kernel_hits.add(index, origin, count);
             }
         }
-        Owner::Image | Owner::Nobody => {
+        Owner::Image | Owner::Unresolved => {
             let in_image = owner == Owner::Image;
-            let sight = Sight { count, first: last, last, in_image };
-            match place {
-                Some(place) => process.pending.see(place, origin, sight),
-                None => process.pending.see_beyond(origin, sight),
-            }
+            let sighting = Sighting { count, first: last, last, in_image };
+            process.pending.add(index, origin, sighting);
         }
     }
 }
 
-/// What an address of a process resolves to as things are.
-enum Whose {
+/// What owns an address of a process now.
+enum Found {
     /// A method that an event names.
     Method,
-    /// The image of the kernel whose hits are counted at this place.
+    /// The image of the kernel whose hits are counted at this index.
     Kernel(u32),
-    /// No named method covers it so far.
+    /// No named method so far.
     Open {
-        /// Whether an image does.
+        /// Whether an image covers it.
         in_image: bool,
     },
 }
 
-fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Whose {
+fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Found {
     if address >= KERNEL_SPACE
         && let Some(image) = kernel.now(address)
     {
-        return Whose::Kernel(process.kernel_hits.place(image.instance));
+        return Found::Kernel(process.kernel_hits.index(image.instance));
     }
     if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
-        return Whose::Method;
+        return Found::Method;
     }
     let in_image = process.images.now(address).is_some() || kernel.now(address).is_some();
-    Whose::Open { in_image }
+    Found::Open { in_image }
 }

@@ -42,17 +42,17 @@ pub enum ImageId {
 
 /// How many addresses of a process lie in images of the kernel.
 #[derive(Clone, Debug, Default)]
-pub struct KernelHits {
-    /// Where the image with an ordinal stands.
-    places: HashMap<u16, u32>,
+pub(crate) struct KernelHits {
+    /// The index of the image with an ordinal.
+    indices: HashMap<u16, u32>,
     /// Ordinals of the images, and hits by origin.
     list: Vec<(u16, [u64; Origin::COUNT])>,
 }
 
 impl KernelHits {
-    /// The place at which hits in the image with an ordinal are counted.
-    pub fn place(&mut self, ordinal: u16) -> u32 {
-        *self.places.entry(ordinal).or_insert_with(|| {
+    /// The index at which hits in the image with an ordinal are counted.
+    pub fn index(&mut self, ordinal: u16) -> u32 {
+        *self.indices.entry(ordinal).or_insert_with(|| {
             self.list.push((ordinal, [0; Origin::COUNT]));
             // There are no more than ordinals.
             (self.list.len() - 1) as u32
@@ -60,15 +60,14 @@ impl KernelHits {
     }
 
     /// Counts addresses.
-    pub fn add(&mut self, place: usize, origin: Origin, count: u64) {
-        let hits = self.list.get_mut(place);
+    pub fn add(&mut self, index: usize, origin: Origin, count: u64) {
+        let hits = self.list.get_mut(index);
         if let Some(n) = hits.and_then(|(_, hits)| hits.get_mut(origin as usize)) {
             *n += count;
         }
     }
 
     /// Ordinals of images, and hits by origin.
-    #[must_use]
     pub fn take(self) -> Vec<(u16, [u64; Origin::COUNT])> {
         self.list
     }

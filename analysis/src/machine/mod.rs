@@ -14,11 +14,11 @@ use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use foldhash::HashMap;
 
+use crate::address::cache::DirectMapped;
 use crate::address::keys::Keys;
-use crate::address::recent::Recents;
-use crate::address::repeats::Repeats;
-use crate::address::sampled::Sampled;
-use crate::address::{Offender, Ranges, Tag, pending};
+use crate::address::pending::Sighting;
+use crate::address::resolve::Resolver;
+use crate::address::{Ranges, Tag, UnresolvedAddress};
 use crate::events::clr::{self, ClrEvent};
 use crate::events::kernel::{self, Change, KernelEvent, ProcessFacts};
 use crate::files::{FileFacts, Timeline};
@@ -33,34 +33,28 @@ use threads::Threads;
 
 pub use drives::Volume;
 pub(crate) use drives::is_description;
-pub use process::{Cause, Counted, MethodSigns, Origin, Pending, Process, Sight, Tallies, Tally};
+pub use process::{Cause, Counted, MethodSigns, Origin, Process, Tallies, Tally};
 pub use runtime::{Bracket, Clr, Known, ModuleFacts, Things};
 pub use threads::Thread;
 
 /// The kernel's process, whose images every process sees.
 const SYSTEM: u32 = 4;
 
-/// Where addresses of a 64-bit kernel begin; no managed code is there.
-pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
+/// Slots for processes and for threads that were looked up last.
+const RECENT_PROCESSES: usize = 64;
+const RECENT_THREADS: usize = 256;
 
-/// Frames of a stack that is told by key, which counts for every process that used the key. The kernel
-/// takes 192.
-pub(crate) const MOST_KEYED: usize = 512;
-
-/// Places for processes that were asked for a moment ago; a power of two.
-const NEAR: usize = 64;
-
-/// Most samples of threads without a known process that are put by, by thread and address; others
-/// count for the idle process.
-pub(crate) const HOMELESS: usize = 1 << 20;
+/// Samples of threads without a known process that are kept, by thread and address; others count for the
+/// idle process.
+const MAX_UNATTRIBUTED: usize = 1 << 20;
 
 /// Processes that are told apart; all others count as one. A machine has some hundreds.
-const PROCESSES: usize = 1 << 16;
+const MAX_PROCESSES: usize = 1 << 16;
 
 /// The id under which processes count that are not told apart.
 const OTHERS: u32 = u32::MAX;
 
-/// Timestamps of the first and the last of some records.
+/// Times of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
 
 fn life(change: Change) -> Life {
@@ -101,7 +95,7 @@ pub struct Machine {
     /// Ticks of the first and the last kernel record.
     pub kernel_span: Span,
     /// Addresses that resolved to nothing, the most frequent first.
-    pub offenders: Vec<Offender>,
+    pub unresolved: Vec<UnresolvedAddress>,
     /// Images, and the identities that a merge adds.
     pub images: Images,
     /// Names of methods, modules, assemblies, domains and images, where they are kept.
@@ -110,26 +104,19 @@ pub struct Machine {
     /// What the last record changed, where an observer wants to know.
     pub(crate) changes: Option<Vec<MachineChange>>,
     by_pid: HashMap<u32, usize>,
-    /// The processes that were looked up last, and their indices, by the lowest bits of their ids.
-    near: [Option<(u32, usize)>; NEAR],
+    /// Indices of the processes that were looked up last, by id.
+    recent: DirectMapped<Option<(u32, usize)>>,
     pub(crate) threads: Threads,
     volumes: Volumes,
-    /// Processes of the threads that were sampled last.
-    pub(crate) sampled: Sampled,
+    /// Indices of the processes of the threads that were sampled last, by thread id.
+    sampled: DirectMapped<Option<(u32, usize)>>,
     /// The thread of the last event: its process is known.
     last_thread: Option<u32>,
     /// Samples of threads whose process is not known yet, by thread and address.
-    pub(crate) homeless: HashMap<(u32, u64), Sight>,
+    pub(crate) unattributed: HashMap<(u32, u64), Sighting>,
     /// Uses of stack keys that are not defined yet.
     keys: Keys,
-    /// How many more addresses can be kept.
-    pub(crate) room: usize,
-    /// Kernel addresses, shared by all processes.
-    pub(crate) kernel: Ranges,
-    /// What addresses resolved to.
-    pub(crate) recent: Recents,
-    /// What stacks resolved to.
-    pub(crate) repeats: Repeats,
+    pub(crate) resolver: Resolver,
 }
 
 impl Machine {
@@ -147,23 +134,20 @@ impl Machine {
             runtime_span: None,
             rundown_span: None,
             kernel_span: None,
-            offenders: Vec::new(),
+            unresolved: Vec::new(),
             images: Images::default(),
             names: names.then(Names::default),
             timeline,
             changes: None,
             by_pid: HashMap::default(),
-            near: [None; NEAR],
+            recent: DirectMapped::new(RECENT_PROCESSES),
             threads: Threads::default(),
             volumes: Volumes::default(),
-            sampled: Sampled::default(),
+            sampled: DirectMapped::new(RECENT_THREADS),
             last_thread: None,
-            homeless: HashMap::default(),
+            unattributed: HashMap::default(),
             keys: Keys::default(),
-            room: pending::MOST,
-            kernel: Ranges::default(),
-            recent: Recents::default(),
-            repeats: Repeats::default(),
+            resolver: Resolver::default(),
         }
     }
 
@@ -226,7 +210,7 @@ impl Machine {
 
     /// Images of the kernel by address.
     pub(crate) fn kernel_images(&self) -> &Ranges {
-        &self.kernel
+        &self.resolver.kernel
     }
 
     /// How the times of the files become times of the recording.
@@ -296,7 +280,13 @@ impl Machine {
             for item in record.extended() {
                 if let ExtendedItem::Stack(stack) = item {
                     let process = self.process(pid);
-                    self.stack(process, Origin::ExtendedStack, stack.addresses(), timestamp);
+                    self.resolver.stack(
+                        &mut self.processes,
+                        process,
+                        Origin::ExtendedStack,
+                        stack.addresses(),
+                        timestamp,
+                    );
                 }
             }
         }
@@ -356,16 +346,34 @@ impl Machine {
         match from.event {
             ClrEvent::Stack(stated) => {
                 let frames = clr::stack_frames(payload, pointers);
-                self.frames(index, Origin::ClrStack, frames, timestamp);
+                self.resolver.frames(
+                    &mut self.processes,
+                    index,
+                    Origin::ClrStack,
+                    frames,
+                    timestamp,
+                );
                 seen.stack = Some((stated, frames.len()));
                 // A stack comes microseconds after its event.
                 seen.begun = since.unsigned_abs() <= self.clock.frequency / 100;
             }
             ClrEvent::Exception(at) => {
-                self.stack(index, Origin::Exception, std::iter::once(at), timestamp);
+                self.resolver.stack(
+                    &mut self.processes,
+                    index,
+                    Origin::Exception,
+                    std::iter::once(at),
+                    timestamp,
+                );
             }
             ClrEvent::EntryPoint(at) => {
-                self.stack(index, Origin::EntryPoint, std::iter::once(at), timestamp);
+                self.resolver.stack(
+                    &mut self.processes,
+                    index,
+                    Origin::EntryPoint,
+                    std::iter::once(at),
+                    timestamp,
+                );
             }
             _ => {}
         }
@@ -392,7 +400,13 @@ impl Machine {
             KernelEvent::Stack { at, pid, frames, .. } => {
                 observer.kernel_stack(at, record.timestamp());
                 let process = self.process(pid);
-                self.frames(process, Origin::KernelStack, frames, timestamp);
+                self.resolver.frames(
+                    &mut self.processes,
+                    process,
+                    Origin::KernelStack,
+                    frames,
+                    timestamp,
+                );
             }
             KernelEvent::StackKey { at, pid, key, .. } => {
                 observer.kernel_stack(at, record.timestamp());
@@ -406,7 +420,9 @@ impl Machine {
                 // A definition at the first use comes before the others; those wait for the next.
                 if last {
                     while let Some((process, key_use)) = self.keys.take(key) {
-                        self.keyed(process, key_use, frames);
+                        if let Some(process) = self.processes.get_mut(process) {
+                            self.resolver.keyed(process, key_use, frames);
+                        }
                     }
                 }
             }
@@ -420,7 +436,7 @@ impl Machine {
                     Change::AtStart | Change::AtEnd => self.threads.seen(tid, pid),
                 }
                 if matches!(change, Change::Start | Change::End) {
-                    self.sampled.forget(tid);
+                    self.sampled.remove(tid);
                     observer.thread_changed(tid);
                 }
                 self.changed(|| MachineChange::Thread(life(change), tid));
@@ -432,6 +448,31 @@ impl Machine {
                 self.process_event(change, pid, &facts, timestamp);
             }
         }
+    }
+
+    /// Takes in a sample of what a processor was doing.
+    #[inline]
+    pub(crate) fn sample(&mut self, address: u64, tid: u32, time: i64) {
+        let Some(process) = self.sampled.get(tid).or_else(|| self.process_of_sample(tid)) else {
+            let none = Sighting { count: 0, first: time, last: time, in_image: false };
+            let sighting = self.unattributed.entry((tid, address)).or_insert(none);
+            (sighting.count, sighting.last) = (sighting.count + 1, time);
+            return;
+        };
+        let address = std::iter::once(address);
+        self.resolver.stack(&mut self.processes, process, Origin::Sample, address, time);
+    }
+
+    /// Index of the process of a thread that was not sampled before.
+    #[inline(never)]
+    fn process_of_sample(&mut self, tid: u32) -> Option<usize> {
+        let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
+        let is_full = self.unattributed.len() >= MAX_UNATTRIBUTED;
+        let process = self.process(pid.or(is_full.then_some(0))?);
+        if pid.is_some() {
+            self.sampled.insert(tid, process);
+        }
+        Some(process)
     }
 
     fn image(
@@ -459,7 +500,7 @@ impl Machine {
         }
         self.changed(|| MachineChange::Image(life(change), process, tag.id));
         let own = self.processes.get_mut(process).map(|p| &mut p.images);
-        for ranges in own.into_iter().chain(kernel.then_some(&mut self.kernel)) {
+        for ranges in own.into_iter().chain(kernel.then_some(&mut self.resolver.kernel)) {
             if change == Change::End {
                 ranges.remove(base, size, timestamp, tag);
             } else {
@@ -480,8 +521,8 @@ impl Machine {
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
             if reused.is_some_and(|p| p.ended.is_some()) {
                 self.by_pid.remove(&pid);
-                self.near = [None; NEAR];
-                self.sampled = Sampled::default();
+                self.recent.clear();
+                self.sampled.clear();
             }
         }
         let index = self.process(pid);
@@ -509,25 +550,19 @@ impl Machine {
 
     /// Index of the process that has this id now; it is added if there is none.
     pub(crate) fn process(&mut self, pid: u32) -> usize {
-        // Ids are multiples of four.
-        let near = (pid >> 2) as usize & (NEAR - 1);
-        if let Some(Some((known, index))) = self.near.get(near)
-            && *known == pid
-        {
-            return *index;
+        if let Some(index) = self.recent.get(pid) {
+            return index;
         }
         let known = self.by_pid.get(&pid).copied();
         let index = known.unwrap_or_else(|| {
-            if self.processes.len() >= PROCESSES {
+            if self.processes.len() >= MAX_PROCESSES {
                 return self.others();
             }
             self.processes.push(Process::new(pid));
             self.by_pid.insert(pid, self.processes.len() - 1);
             self.processes.len() - 1
         });
-        if let Some(near) = self.near.get_mut(near) {
-            *near = Some((pid, index));
-        }
+        self.recent.insert(pid, index);
         index
     }
 

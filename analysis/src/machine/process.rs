@@ -9,7 +9,8 @@ use foldhash::HashMap;
 
 use super::images::KernelHits;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
-use crate::address::{Added, Ranges, Tag, Waiting};
+use crate::address::pending::{PendingAddresses, Sighting};
+use crate::address::{Added, Ranges, Tag};
 use crate::events::clr::{ClrEvent, FromClr, Method, Rundown, Via};
 use crate::events::kernel::ProcessFacts;
 
@@ -121,33 +122,6 @@ impl Cause {
     }
 }
 
-/// An address that no named method was known to cover when it was seen.
-#[derive(Clone, Copy, Debug)]
-pub struct Pending {
-    /// How often it was seen inside an image, by origin. Code of a precompiled method is told of
-    /// later and lies in an image, too.
-    pub in_image: [u64; Origin::COUNT],
-    /// How often it was seen outside all images, by origin.
-    pub nowhere: [u64; Origin::COUNT],
-    /// Timestamp of the first time.
-    pub first: i64,
-    /// Timestamp of the last time.
-    pub last: i64,
-}
-
-/// When and how often an address was seen.
-#[derive(Clone, Copy, Debug)]
-pub struct Sight {
-    /// How often.
-    pub count: u64,
-    /// Timestamp of the first time.
-    pub first: i64,
-    /// Timestamp of the last time.
-    pub last: i64,
-    /// Whether an image covered it.
-    pub in_image: bool,
-}
-
 /// Events of one kind that were counted, and when the first of them was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
@@ -253,9 +227,9 @@ pub struct Process {
     /// Those of them whose image the trace gives no PDB identity of.
     pub precompiled_unidentified: u64,
     /// Addresses in kernel images.
-    pub kernel_hits: KernelHits,
-    /// Addresses that nothing covered yet.
-    pub pending: Waiting,
+    pub(crate) kernel_hits: KernelHits,
+    /// Addresses that no named method covered yet.
+    pub(crate) pending: PendingAddresses,
     /// Indices of the open brackets, by kind and instance.
     open: HashMap<(Rundown, u16), Vec<usize>>,
     /// Index of the bracket that the last enumerated thing stood in.
@@ -601,13 +575,16 @@ impl Process {
         self.brackets.iter().any(Bracket::is_whole)
     }
 
-    /// An address was seen that no managed code covers so far.
-    /// `room` is for how many addresses there is room yet.
-    pub fn pend(&mut self, address: u64, origin: Origin, sight: Sight, room: &mut usize) {
-        match self.pending.place(address, sight, room) {
-            Some(place) => self.pending.see(place, origin, sight),
-            None => self.pending.see_beyond(origin, sight),
-        }
+    /// Counts an address that no managed code covers so far. `free` is how many more can be kept.
+    pub(crate) fn pend(
+        &mut self,
+        address: u64,
+        origin: Origin,
+        sighting: Sighting,
+        free: &mut usize,
+    ) {
+        let index = self.pending.index(address, sighting, free);
+        self.pending.add(index, origin, sighting);
     }
 
     /// The tally of an origin.

@@ -77,7 +77,7 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
     let tallies = processes.map(|p| (p.pid, p.tallies)).collect();
     let pid = |process: usize| machine.processes[process].pid;
     let mut nowhere: Vec<_> =
-        machine.offenders.iter().map(|o| (pid(o.process), o.address, o.count)).collect();
+        machine.unresolved.iter().map(|o| (pid(o.process), o.address, o.count)).collect();
     nowhere.sort_unstable();
     (tallies, nowhere, machine.undefined_stacks())
 }

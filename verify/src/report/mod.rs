@@ -188,7 +188,7 @@ impl Report {
             .map(|p| ProcessReport::new(facts, &timeline, p))
             .collect();
         processes.sort_by_key(|p| p.pid);
-        let unresolved = facts.offenders.iter().take(Self::MAX_UNRESOLVED).filter_map(|address| {
+        let unresolved = facts.unresolved.iter().take(Self::MAX_UNRESOLVED).filter_map(|address| {
             let process = facts.processes.get(address.process)?;
             let (cause, message) = cause(address.cause);
             Some(UnresolvedAddress {
