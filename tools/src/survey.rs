@@ -109,9 +109,9 @@ pub struct Survey {
 #[non_exhaustive]
 pub struct EventCount {
     /// GUID of the provider, or of the kernel group.
-    pub provider: String,
+    pub provider_guid: String,
     /// Name of the provider.
-    pub name: Option<String>,
+    pub provider: Option<String>,
     /// Name of the event in the tables.
     pub event: Option<String>,
     /// Group and type of a kernel event.
@@ -360,8 +360,8 @@ fn event_counts(events: HashMap<Identity, (u64, EventNames)>) -> Vec<EventCount>
     counts
         .into_iter()
         .map(|(i, (count, names))| EventCount {
-            provider: i.provider.to_string(),
-            name: providers::name(i.provider).map(str::to_owned).or(names.provider),
+            provider_guid: i.provider.to_string(),
+            provider: providers::name(i.provider).map(str::to_owned).or(names.provider),
             event: names.event,
             hook: i.hook,
             id: i.id,

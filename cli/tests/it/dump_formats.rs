@@ -76,7 +76,7 @@ fn compare(xml: &str, jsonl: &str, name: &str) {
         let time = find("TimeCreated").unwrap();
         assert_eq!(time.attribute("SystemTime"), line["time"].as_str(), "{name}");
         let timestamp: u64 = time.attribute("RawTime").unwrap().parse().unwrap();
-        assert_eq!(timestamp as i64, line["stamp"].as_i64().unwrap(), "{name}");
+        assert_eq!(timestamp as i64, line["timestamp"].as_i64().unwrap(), "{name}");
         let number = |tag: &str| find(tag).and_then(|n| n.text()?.parse::<u64>().ok());
         for (tag, member) in [("EventID", "id"), ("Opcode", "opcode"), ("Version", "version")] {
             assert_eq!(number(tag).unwrap(), line[member].as_u64().unwrap_or(0), "{name}: {tag}");
@@ -179,11 +179,11 @@ fn dump_csv_prints_selected_columns() {
     let here = directory(&[("t.etl", &trace())]);
     let said = etlkit(
         here.path(),
-        &["dump", "--format", "csv", "--columns", "id,stamp,nothing,kind", "t.etl"],
+        &["dump", "--format", "csv", "--columns", "id,timestamp,nothing,kind", "t.etl"],
     );
     assert_eq!(said.code, 0);
     insta::assert_snapshot!("columns", format!("{}{}", said.out, said.err));
-    for args in [&["--columns", "id"][..], &["--format", "csv", "--columns", "id,,stamp"]] {
+    for args in [&["--columns", "id"][..], &["--format", "csv", "--columns", "id,,timestamp"]] {
         let said = etlkit(here.path(), &[&["dump", "t.etl"], args].concat());
         assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}");
         insta::assert_snapshot!(said.err);
@@ -198,7 +198,7 @@ fn dump_csv_prints_decoded_fields() {
     let here = directory(&[]);
     let path = path.to_str().unwrap();
     let filter = ["dump", path, "-p", "Microsoft-Windows-DotNETRuntimeRundown", "--id", "154"];
-    let csv = [&filter[..], &["--format", "csv", "--columns", "stamp,ModuleILPath,ModuleID"]];
+    let csv = [&filter[..], &["--format", "csv", "--columns", "timestamp,ModuleILPath,ModuleID"]];
     let csv = etlkit(here.path(), &csv.concat()).out;
     let jsonl = etlkit(here.path(), &[&filter[..], &["--format", "jsonl"]].concat()).out;
     let lines: Vec<Value> = jsonl.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -206,7 +206,7 @@ fn dump_csv_prints_decoded_fields() {
     assert_eq!(csv.lines().count(), lines.len() + 1);
     for (row, line) in csv.lines().skip(1).zip(&lines) {
         let cells: Vec<_> = row.split(',').collect();
-        assert_eq!(cells[0], line["stamp"].to_string());
+        assert_eq!(cells[0], line["timestamp"].to_string());
         assert_eq!(cells[1].trim_matches('"'), line["fields"]["ModuleILPath"].as_str().unwrap());
         assert!(!cells[2].is_empty());
     }

@@ -32,9 +32,18 @@ fn info_json_has_required_fields() {
     ] {
         assert!(info.get(field).is_some(), "{field}");
     }
-    for field in
-        ["provider", "name", "hook", "id", "version", "opcode", "task", "level", "keyword", "count"]
-    {
+    for field in [
+        "provider_guid",
+        "provider",
+        "hook",
+        "id",
+        "version",
+        "opcode",
+        "task",
+        "level",
+        "keyword",
+        "count",
+    ] {
         assert!(info["events"][0].get(field).is_some(), "{field}");
     }
     assert_eq!(info["records"], 6);

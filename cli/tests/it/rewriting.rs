@@ -29,7 +29,7 @@ fn timestamps(here: &Path, file: &str) -> Vec<i64> {
     assert_eq!(said.code, 0, "{}", said.err);
     said.out
         .lines()
-        .map(|l| serde_json::from_str::<Value>(l).unwrap()["stamp"].as_i64().unwrap())
+        .map(|l| serde_json::from_str::<Value>(l).unwrap()["timestamp"].as_i64().unwrap())
         .collect()
 }
 

@@ -7,7 +7,7 @@ fn timestamps(directory: &std::path::Path, file: &str) -> Vec<i64> {
     let said = etlkit(directory, &["dump", "--format", "jsonl", file]);
     assert_eq!(said.code, 0, "{}", said.err);
     let timestamp = |line: &str| {
-        serde_json::from_str::<serde_json::Value>(line).unwrap()["stamp"].as_i64().unwrap()
+        serde_json::from_str::<serde_json::Value>(line).unwrap()["timestamp"].as_i64().unwrap()
     };
     said.out.lines().map(timestamp).collect()
 }

@@ -30,9 +30,9 @@ fn dump_jsonl_is_valid_json() {
     let said = etlkit_piped(&trace(), &["dump", "--format", "jsonl", "-"]);
     let lines: Vec<serde_json::Value> =
         said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let timestamps: Vec<_> = lines.iter().map(|l| l["stamp"].as_i64().unwrap()).collect();
+    let timestamps: Vec<_> = lines.iter().map(|l| l["timestamp"].as_i64().unwrap()).collect();
     assert_eq!(timestamps, [1_000, 1_010, 1_020, 1_030, 1_040, 1_050]);
-    assert_eq!(lines[3]["name"], "Prov\x1b[31m\"=1");
+    assert_eq!(lines[3]["provider"], "Prov\x1b[31m\"=1");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn dump_filters_select_events() {
             .out
             .lines()
             .map(|l| {
-                serde_json::from_str::<serde_json::Value>(l).unwrap()["stamp"].as_i64().unwrap()
+                serde_json::from_str::<serde_json::Value>(l).unwrap()["timestamp"].as_i64().unwrap()
             })
             .collect();
         assert_eq!(found, timestamps, "{args:?}");

@@ -422,13 +422,13 @@ macro_rules! columns {
 
 columns! {
     Time "time",
-    Timestamp "stamp",
+    Timestamp "timestamp",
     Cpu "cpu",
     Kind "kind",
     Pid "pid",
     Tid "tid",
-    ProviderGuid "provider",
-    Provider "name",
+    ProviderGuid "provider_guid",
+    Provider "provider",
     Hook "hook",
     Id "id",
     Version "version",

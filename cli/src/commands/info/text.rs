@@ -75,7 +75,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "\n  {:>9}  event", "count")?;
     }
     for e in s.events.iter().take(MAX_LISTED) {
-        let provider = e.name.as_deref().unwrap_or(&e.provider);
+        let provider = e.provider.as_deref().unwrap_or(&e.provider_guid);
         let event = e.event.as_deref().map_or_else(String::new, |name| format!("{name} "));
         let task = e.task_name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
         let what = match e.hook {

@@ -1,10 +1,8 @@
 //! Scrubbing traces: what is private is gone, what is not stays, and everything is as long as before.
 
-mod common;
-
 use std::io::Cursor;
 
-use common::{Made, header, open, trace, trace_of};
+use crate::common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
 use etl_format::read::Record;
 use etl_format::write::File;

@@ -1,8 +1,6 @@
 //! Comparing traces: nothing where there is nothing, and one thing where there is one.
 
-mod common;
-
-use common::{Made, PROVIDER, header, open, trace, trace_of};
+use crate::common::{Made, PROVIDER, header, open, trace, trace_of};
 use etl_tools::diff::{Differ, Difference, Ignore, Summary};
 use proptest::prelude::*;
 

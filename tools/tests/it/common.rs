@@ -1,6 +1,6 @@
 //! Small traces made by the writer.
 
-#![allow(dead_code)] // Not every test file uses all of it.
+
 
 use std::io::Cursor;
 

@@ -1,10 +1,8 @@
 //! Cutting traces: what is selected, what goes with it, and what it needs.
 
-mod common;
-
 use std::io::Cursor;
 
-use common::{Made, header, open, trace, trace_of};
+use crate::common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 use etl_format::read::Record;

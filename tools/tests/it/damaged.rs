@@ -1,10 +1,8 @@
 //! Broken traces: every tool ends, does not panic, and writes what can be read again.
 
-mod common;
-
 use std::io::Cursor;
 
-use common::{Made, trace};
+use crate::common::{Made, trace};
 use etl_format::Guid;
 use etl_format::read::{self, Trace};
 use etl_format::write::File;

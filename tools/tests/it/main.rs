@@ -1,0 +1,9 @@
+//! Tests of the operations on small traces that the writer makes.
+
+mod common;
+mod damaged;
+mod diff;
+mod filter;
+mod rows;
+mod scrub;
+mod slice;

@@ -1,0 +1,74 @@
+//! One event as a row of each form.
+
+use crate::common::{Made, open, trace};
+use etl_schema::store::SchemaStore;
+use etl_tools::filter::Filter;
+use etl_tools::rows::{Columns, Format, RowWriter};
+
+/// GCStart_V1 of the CLR.
+fn file() -> Vec<u8> {
+    let words: Vec<u8> = [7u32, 1, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let mut event = Made::new(2_000, 1, &[words, vec![9, 0]].concat());
+    event.provider = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
+    event.version = 1;
+    trace(&[event])
+}
+
+fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> String {
+    let file = file();
+    let mut trace = open(&file);
+    let mut rows = writer(RowWriter::new(format, trace.clock(), SchemaStore::default()));
+    let mut out = Vec::new();
+    rows.begin(&mut out);
+    let filter = Filter::new().providers(["Microsoft-Windows-DotNETRuntime"]);
+    let mut records = trace.ordered().unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        rows.learn(&record);
+        rows.write_if(&filter, &mut out, &record);
+    }
+    rows.end(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn text_shows_header_and_fields() {
+    let text = written(|rows| rows, Format::Text);
+    assert!(text.contains("  cpu 0  pid 100 tid 101  EVENT64 Microsoft-Windows-DotNETRuntime id 1 v1"));
+    assert!(text.contains(" Count=7 Depth=1 "), "{text}");
+}
+
+#[test]
+fn json_has_one_object_per_event() {
+    let text = written(|rows| rows, Format::JsonLines);
+    let guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
+    let named = "\"provider\":\"Microsoft-Windows-DotNETRuntime\"";
+    assert!(text.starts_with("{\"time\":\"") && text.ends_with(",\"payload_size\":18}\n"), "{text}");
+    assert!(text.contains(&format!(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,")));
+    assert!(text.contains(&format!(",\"provider_guid\":\"{guid}\",{named},\"id\":1,")), "{text}");
+    assert!(text.contains("\"fields\":{\"Count\":7,\"Depth\":1,"), "{text}");
+}
+
+#[test]
+fn csv_has_the_selected_columns() {
+    let names = ["timestamp", "provider", "Count", "fields.Depth", "nothing"].map(str::to_owned);
+    let columns = Columns::new(&names).unwrap();
+    let text = written(|rows| rows.columns(columns), Format::Csv);
+    let row = "2000,Microsoft-Windows-DotNETRuntime,7,1,\n";
+    assert_eq!(text, format!("timestamp,provider,Count,fields.Depth,nothing\n{row}"));
+    assert!(Columns::new(&[" ".to_owned()]).is_err());
+}
+
+#[test]
+fn xml_is_a_document_of_events() {
+    let text = written(|rows| rows, Format::Xml);
+    assert!(text.contains("<EventID>1</EventID><Version>1</Version>"), "{text}");
+    assert!(text.contains("<Data Name=\"Count\">7</Data>"), "{text}");
+    assert!(text.trim_end().ends_with("</Events>"));
+}
+
+#[test]
+fn payload_bytes_replace_fields_in_text() {
+    let text = written(|rows| rows.payload_bytes(true), Format::Text);
+    assert!(text.contains("  07000000010000000000000000000000"), "{text}");
+    assert!(!text.contains("Count=7"), "{text}");
+}
