@@ -108,6 +108,25 @@ pub(crate) fn wbem_sid_len(pointer: usize, data: &[u8]) -> Option<usize> {
     sid_span(Shape::WbemSid(pointer), data).map(|span| span.next)
 }
 
+/// The bytes of one value of `op` at the start of `data` that ends at `next`: without a count before
+/// them, and without the NUL after text.
+pub(super) fn value_range(
+    op: &Op,
+    length: Measured,
+    data: &[u8],
+    next: usize,
+) -> std::ops::Range<usize> {
+    let span = match op.shape {
+        _ if op.size.is_some() => None,
+        Shape::Sid | Shape::WbemSid(_) => sid_span(op.shape, data),
+        Shape::Utf16 | Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6 => {
+            text_span(op.shape, length, data)
+        }
+        _ => None,
+    };
+    span.map_or(0..next, |span| span.start..span.end)
+}
+
 /// The length of one value of `op` at the start of `data`; `None` when it is not there as a whole.
 fn element_len(
     op: &Op,

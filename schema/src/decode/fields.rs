@@ -1,11 +1,12 @@
 //! The walk over the fields of a payload or of a struct.
 
-use super::extent::{Budget, field_extent, keep};
+use super::extent::{Budget, field_extent, keep, value_range};
 use super::plan::{Counted, Measured, Op, Shape, Slots};
 use super::text::utf16_len;
 use super::value::Value;
 use super::views::field_value;
 use crate::model::Field;
+use std::ops::Range;
 
 /// What a walk has found besides values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,24 @@ impl<'a> Fields<'a> {
     #[must_use]
     pub fn position(&self) -> usize {
         self.at
+    }
+
+    /// The next field with its value and the bytes that hold the value: without a count before them,
+    /// and without the NUL after text. Offsets count from the first byte of the walk.
+    pub fn next_with_range(&mut self) -> Option<(&'a Field, Value<'a>, Range<usize>)> {
+        let (start, op) = (self.at, self.ops.get(self.next)?);
+        let rest = self.data.get(start..)?;
+        let array = match op.count {
+            Counted::One => None,
+            _ => field_extent(op, rest, &self.here, self.slots(), &mut Budget::new(rest)),
+        };
+        let length = op.length.resolve(&self.here, self.slots());
+        let (field, value) = self.next()?;
+        let range = match array {
+            Some(extent) => extent.start..extent.next,
+            None => value_range(op, length, rest, self.at - start),
+        };
+        Some((field, value, start + range.start..start + range.end))
     }
 
     fn slots(&self) -> &Slots {

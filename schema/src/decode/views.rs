@@ -1,6 +1,6 @@
 //! Structs and arrays: views that walk their part of the payload on demand.
 
-use super::extent::{Budget, field_extent, sid_span, text_span};
+use super::extent::{Budget, field_extent, sid_span, text_span, value_range};
 use super::fields::Fields;
 use super::plan::{Counted, Measured, Op, Shape, Slots};
 use super::text::Utf16;
@@ -8,6 +8,7 @@ use super::value::{Sid, Value};
 use crate::model::{Field, FieldKind};
 use etl_format::cursor::Bytes;
 use std::net::Ipv6Addr;
+use std::ops::Range;
 
 /// The members of one struct.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +95,19 @@ pub struct Elements<'a> {
     array: ArrayView<'a>,
     at: usize,
     left: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// The next element with the bytes that hold it, as [`Fields::next_with_range`]; offsets count
+    /// from the first byte of the array.
+    pub fn next_with_range(&mut self) -> Option<(Value<'a>, Range<usize>)> {
+        let start = self.at;
+        let rest = self.array.data.get(start..)?;
+        let value = self.next()?;
+        let ArrayView { op, length, .. } = self.array;
+        let range = value_range(op, length, rest, self.at - start);
+        Some((value, start + range.start..start + range.end))
+    }
 }
 
 impl<'a> Iterator for Elements<'a> {

@@ -1,8 +1,8 @@
-//! Replacements: the same value gets the same one, and nobody without the salt finds the value.
+//! Replacements: equal values get equal ones, and only who has the salt can test a value for one.
 
 use sha2::{Digest, Sha256};
 
-/// What replaced text is made of.
+/// The characters of replaced text.
 const LETTERS: [u8; 36] = *b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Makes replacements from a salt.
@@ -19,7 +19,7 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
-    /// The replacements that go with a salt.
+    /// The replacements of a salt.
     #[must_use]
     pub fn new(salt: &[u8]) -> Self {
         Mask {
@@ -27,9 +27,9 @@ impl Mask {
         }
     }
 
-    /// Endless bytes that stand for a value.
+    /// Endless bytes that depend on a value.
     pub(super) fn stream(&self, domain: &str, value: &[u8]) -> impl Iterator<Item = u8> + use<> {
-        // The value is hashed by itself, so that no other value continues it.
+        // The value is hashed first, so that no value is the continuation of another.
         let inner: [u8; 32] = Sha256::new()
             .chain_update(self.key)
             .chain_update([1])
@@ -51,8 +51,7 @@ impl Mask {
         })
     }
 
-    /// Endless letters and digits that stand for a text, whatever its case. Another `attempt` gives
-    /// others.
+    /// Endless letters and digits that depend on a text, whatever its case, and on `attempt`.
     pub(super) fn letters(&self, text: &str, attempt: u32) -> impl Iterator<Item = u8> + use<> {
         let mut value = text.to_lowercase().into_bytes();
         if attempt > 0 {
@@ -65,7 +64,7 @@ impl Mask {
             .map(|byte| LETTERS.get(usize::from(byte % 36)).copied().unwrap_or(b'x'))
     }
 
-    /// A number that stands for another, below a limit.
+    /// The replacement of a number, below a limit.
     pub(super) fn number(&self, domain: &str, value: u64, below: u64) -> u64 {
         let mut bytes = self.stream(domain, &value.to_le_bytes());
         let mut word = [0; 8];
@@ -73,7 +72,7 @@ impl Mask {
         u64::from_le_bytes(word) % below.max(1)
     }
 
-    /// A number with as many decimal digits, so that its text is as long.
+    /// The replacement of a number with as many decimal digits.
     pub(super) fn same_digits(&self, value: u32) -> u32 {
         let digits = value.checked_ilog10().unwrap_or(0);
         let low = if digits == 0 { 0 } else { 10u64.pow(digits) };
@@ -82,11 +81,11 @@ impl Mask {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// An address that stands for another: all of a zone are moved by the same distance, so that
-    /// what contained an address still does. The low 16 bits stay.
+    /// The replacement of an address: all addresses of a zone move by the same distance, so that
+    /// ranges still contain their addresses. The low 16 bits stay.
     ///
-    /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. The lowest
-    /// 64 KB, where nothing is, stay.
+    /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. Addresses in
+    /// the lowest 64 KB, which are never mapped, stay.
     pub(super) fn address(&self, value: u64) -> u64 {
         const ZONES: [(u64, u64); 3] = [
             (0x1_0000, (1 << 32) - 0x1_0000),
@@ -108,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn salts_and_cases() {
+    fn letters_depend_on_salt_and_not_on_case() {
         let text = |salt: &[u8], text| {
             String::from_utf8(Mask::new(salt).letters(text, 0).take(12).collect()).unwrap()
         };
@@ -121,17 +120,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_keep_their_digits(value: u32) {
+        fn same_digits_keeps_the_number_of_digits(value: u32) {
             let other = Mask::new(b"x").same_digits(value);
             prop_assert_eq!(other.to_string().len(), value.to_string().len());
         }
 
         #[test]
-        fn addresses_keep_their_distance(value: u64, step in 0u64..0x1000) {
+        fn address_keeps_distances(value: u64, step in 0u64..0x1000) {
             let mask = Mask::new(b"x");
             let (a, b) = (mask.address(value), mask.address(value.saturating_add(step)));
             prop_assert_eq!(a & 0xffff, value & 0xffff);
-            // But at the two ends of a zone.
+            // Except at the ends of a zone.
             if b >= a && value < u64::MAX - 0x1000 {
                 prop_assert!(b - a == step || (b - a) > 0x1000);
             }

@@ -1,37 +1,38 @@
-//! A trace without names, paths, and whatever else is to stay private.
+//! Traces without names, paths and other private data.
 //!
-//! Replacements are as long as what they replace ([`Lengths::Keep`]) or short ([`Lengths::Free`]), and
-//! the same value gets the same one, so that everything that resolved before resolves after. What is
-//! replaced:
+//! Replacements are as long as what they replace ([`Lengths::Keep`]) or short ([`Lengths::Free`]).
+//! Equal values get equal replacements, so addresses and names resolve as before. What is replaced:
 //!
-//! * **Fields** that a schema is known for, by their names ([`Policy::with_field`]) and by what they hold
-//!   ([`Category`]).
-//! * **Forms**, wherever they stand behind the header of a record, decoded or not, in 8-bit text and
-//!   UTF-16: owners of home directories, SIDs written as text, and the names of users and machines
-//!   that the trace told anywhere, as whole words.
-//! * **Listed texts** ([`Scrubber::secrets`]), in any byte of any record, the header event and extended
-//!   items included, in UTF-8, Windows-1252 and UTF-16, in any case: none survives, not even one that
-//!   two fields spell together. Where a text stands in bytes that cannot be changed without breaking
-//!   the record, [`Summary::left`] counts it.
+//! * **Fields** with a known schema, by name ([`Policy::with_field`]) and by content ([`Category`]).
+//! * **Patterns** anywhere after the header of a record, decoded or not, in 8-bit text and UTF-16:
+//!   owners of home directories, SIDs as text, and, as whole words, all names of users and machines
+//!   that occur in the trace.
+//! * **Listed texts** ([`Scrubber::secrets`]) in any byte of any record, the header event and
+//!   extended items included, in UTF-8, Windows-1252 and UTF-16, in any case: none survives, not
+//!   even one that two fields spell together. [`Summary::left`] counts occurrences in bytes that
+//!   cannot be changed without breaking the record.
 //!
-//! The trace is read twice: once for names and schemas, once to write. Memory grows with the names,
-//! up to [`MOST_NAMES`], and the schemas.
+//! The trace is read twice: for names and schemas, and to write. Memory grows with the schemas and
+//! with the names, up to [`MAX_NAMES`].
 
-mod free;
+mod fields;
 mod mask;
-mod needle;
+mod matcher;
 mod patterns;
 mod policy;
 mod record;
+mod resize;
+mod summary;
 
 pub use mask::Mask;
 pub use policy::{Action, Category, Policy};
+pub use summary::Summary;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, PointerSize};
-use etl_format::read::{Damage, Record, Source, Trace};
+use etl_format::read::{Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
 use etl_format::write::{LogFileHeader, Output};
@@ -40,73 +41,29 @@ use etl_schema::store::SchemaStore;
 
 use crate::compression::{self, Compression};
 use crate::{Error, OnRecord, Result};
-use needle::Needles;
-use record::RecordScrubber;
+use fields::RecordScrubber;
+use matcher::TextMatcher;
 
-/// Names that a trace may tell; beyond, they are replaced only where they stand as such.
-pub const MOST_NAMES: usize = 1 << 10;
+/// Names of users and machines that are searched everywhere; further ones are replaced only in
+/// their own fields.
+pub const MAX_NAMES: usize = 1 << 10;
 
-/// Fields whose names are counted one by one.
-const MOST_FIELDS: usize = 1 << 12;
+/// Fields that are counted by name.
+const MAX_FIELDS: usize = 1 << 12;
 
-/// Shorter names are words of their own too often.
-const SHORTEST_NAME: usize = 3;
+/// Characters of the shortest name that is searched: shorter ones are often words.
+const MIN_NAME: usize = 3;
 
 /// Whether what replaces a value is as long as the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lengths {
-    /// It is: nothing else in the trace changes its place.
+    /// It is: no other byte of the trace moves.
     #[default]
     Keep,
-    /// Text in fields becomes a short token, or nothing where it is dropped, and its record is
-    /// encoded again. Lengths tell nothing of what was there. Records without a known schema, and
-    /// those that do not come out of decoding and encoding as they were, keep their lengths
-    /// ([`Summary::lengths_kept`]).
+    /// Text in fields becomes a short token, or nothing if it is dropped, and its record is encoded
+    /// again, so lengths reveal nothing. Records without a known schema, and those that decoding
+    /// and encoding would change, keep their lengths ([`Summary::lengths_kept`]).
     Free,
-}
-
-/// The result of scrubbing.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Records read.
-    pub records: u64,
-    /// Records that were changed.
-    pub changed: u64,
-    /// Records with a payload that no schema is known for: only forms and listed texts were looked for.
-    pub undecoded: u64,
-    /// Values replaced by category, by [`Category::ALL`].
-    pub categories: [u64; Category::ALL.len()],
-    /// Values replaced by the name of their field.
-    pub fields: BTreeMap<String, u64>,
-    /// Places where names that the trace told were replaced as words.
-    pub names: u64,
-    /// Places where each of the listed texts was removed.
-    pub secrets: Vec<u64>,
-    /// Places where a listed text stands in bytes that cannot be changed.
-    pub left: u64,
-    /// Records with a known schema that kept their lengths though they need not have.
-    pub lengths_kept: u64,
-    /// Damage of the source, around which it was read.
-    pub damage: Vec<Damage>,
-}
-
-impl Summary {
-    /// Adds what was replaced in a part.
-    fn add(&mut self, part: &Summary) {
-        self.categories.iter_mut().zip(part.categories).for_each(|(all, some)| *all += some);
-        self.secrets.iter_mut().zip(&part.secrets).for_each(|(all, some)| *all += some);
-        for (name, count) in &part.fields {
-            *self.fields.entry(name.clone()).or_default() += count;
-        }
-        self.names += part.names;
-    }
-
-    fn count(&mut self, category: Category) {
-        if let Some(count) = self.categories.get_mut(category as usize) {
-            *count += 1;
-        }
-    }
 }
 
 /// Replaces what is private in a trace.
@@ -178,7 +135,7 @@ impl<'f> Scrubber<'f> {
         trace: &mut Trace<S>,
         output: O,
     ) -> Result<(O, Summary)> {
-        let mut secrets = Needles::new();
+        let mut secrets = TextMatcher::new();
         self.secrets.iter().for_each(|secret| secrets.add(secret, false));
         let (mut store, names) = learn(trace, &self.policy, &mut self.on_record)?;
         // The records in buffer 0 cannot move, so they keep their lengths.
@@ -187,7 +144,7 @@ impl<'f> Scrubber<'f> {
             mask: &self.mask,
             secrets: &secrets,
             names: &names,
-            most: None,
+            max_size: None,
         };
         let mut summary = Summary { secrets: vec![0; secrets.len()], ..Summary::default() };
         let mut plan = RelogPlan::changing(trace, |record, out| {
@@ -195,10 +152,10 @@ impl<'f> Scrubber<'f> {
             true
         })?;
         header(&fixed, &mut plan.header, &mut summary);
-        let room = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
+        let capacity = (plan.header.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
         let scrubber = match self.lengths {
             Lengths::Keep => fixed,
-            Lengths::Free => RecordScrubber { most: Some(room & !7), ..fixed },
+            Lengths::Free => RecordScrubber { max_size: Some(capacity & !7), ..fixed },
         };
         let threads = trace.options().threads;
         let compressor = compression::compressor(self.compression, threads)?;
@@ -219,7 +176,7 @@ impl<'f> Scrubber<'f> {
             }
             Ok::<_, Error>(())
         })?;
-        while summary.fields.len() > MOST_FIELDS {
+        while summary.fields.len() > MAX_FIELDS {
             summary.fields.pop_last();
         }
         summary.damage = records.damage().to_vec();
@@ -233,7 +190,7 @@ fn learn<S: Source>(
     trace: &mut Trace<S>,
     policy: &Policy,
     on_record: &mut OnRecord<'_>,
-) -> etl_format::Result<(SchemaStore, Needles)> {
+) -> etl_format::Result<(SchemaStore, TextMatcher)> {
     let mut store = SchemaStore::default();
     let mut found = BTreeSet::new();
     let users = policy.of(Category::Users) != Action::Keep;
@@ -243,7 +200,7 @@ fn learn<S: Source>(
         records.for_each(|record| {
             on_record.call(&record);
             store.learn(&record);
-            if found.len() >= MOST_NAMES {
+            if found.len() >= MAX_NAMES {
                 return Ok(());
             }
             if users {
@@ -255,20 +212,20 @@ fn learn<S: Source>(
                 }
             }
             if users || machines {
-                told(&record, &store, users, machines, &mut found);
+                add_names(&record, &store, users, machines, &mut found);
             }
             Ok::<_, etl_format::Error>(())
         })
     })?;
-    let mut names = Needles::new();
-    for name in found.iter().filter(|name| is_telling(name)).take(MOST_NAMES) {
+    let mut names = TextMatcher::new();
+    for name in found.iter().filter(|name| is_distinctive(name)).take(MAX_NAMES) {
         names.add(name, true);
     }
     Ok((store, names))
 }
 
-/// Names in fields of their own.
-fn told(
+/// Adds the names in fields of users and machines.
+fn add_names(
     record: &Record<'_>,
     store: &SchemaStore,
     users: bool,
@@ -297,13 +254,13 @@ fn told(
             }
             _ => continue,
         };
-        // `DOMAIN\user` tells two names.
+        // `DOMAIN\user` holds two names.
         found.extend(text.split(['\\', '@']).map(str::to_lowercase));
     }
 }
 
-/// Whether a name is somebody's, and no word that stands everywhere.
-fn is_telling(name: &str) -> bool {
+/// Whether a name identifies a user or machine, and is not a common word.
+fn is_distinctive(name: &str) -> bool {
     const COMMON: [&str; 16] = [
         "system",
         "user",
@@ -322,16 +279,16 @@ fn is_telling(name: &str) -> bool {
         "builtin",
         "none",
     ];
-    name.chars().count() >= SHORTEST_NAME
+    name.chars().count() >= MIN_NAME
         && !COMMON.contains(&name)
         && name.chars().any(char::is_alphabetic)
 }
 
-/// The names in the header event. Its numbers stay; should they spell a listed text, that is counted.
+/// Scrubs the names in the header event. Its numbers stay; listed texts in them are counted.
 fn header(scrubber: &RecordScrubber<'_>, header: &mut LogFileHeader, summary: &mut Summary) {
     let mut text = |units: &mut [u16]| {
         let mut bytes: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
-        scrubber.free_text(&mut bytes, summary);
+        scrubber.patterns(&mut bytes, summary);
         scrubber.erase(&mut bytes, &[], summary);
         for (unit, pair) in units.iter_mut().zip(bytes.as_chunks::<2>().0) {
             *unit = u16::from_le_bytes(*pair);

@@ -1,14 +1,14 @@
-//! What is private by its form: the owner of a home directory, and the SID of an account.
+//! Patterns of private data: owners of home directories, and SIDs of accounts.
 
 use super::mask::Mask;
-use super::needle::Coding;
+use super::matcher::Encoding;
 
-/// Directories below which homes stand.
+/// Directories that contain homes.
 const HOMES: [&str; 5] =
     ["\\users\\", "/users/", "/home/", "\\documents and settings\\", "\\\\users\\\\"];
 
-/// Homes that are nobody's.
-const NOBODY: [&str; 9] = [
+/// Homes that belong to no person.
+const SHARED_HOMES: [&str; 9] = [
     "public",
     "default",
     "default user",
@@ -20,71 +20,71 @@ const NOBODY: [&str; 9] = [
     "defaultapppool",
 ];
 
-/// Longest name of a home, in characters.
-const LONGEST_NAME: usize = 64;
+/// Characters of the longest name of a home.
+const MAX_NAME: usize = 64;
 
-/// A place among bytes, as text.
+/// A name in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
-    pub coding: Coding,
+    pub encoding: Encoding,
     pub start: usize,
     pub end: usize,
     pub name: String,
 }
 
-/// The character at a place, if it is one of ASCII; others are told as U+FFFD.
-fn at(bytes: &[u8], place: usize, coding: Coding) -> Option<char> {
-    match coding {
-        Coding::Narrow => bytes.get(place).map(|b| char::from(*b)),
-        Coding::Wide => {
-            let unit = u16::from_le_bytes(*bytes.get(place..)?.first_chunk()?);
+/// The character at an offset; U+FFFD if it is a surrogate.
+fn at(bytes: &[u8], offset: usize, encoding: Encoding) -> Option<char> {
+    match encoding {
+        Encoding::Narrow => bytes.get(offset).map(|b| char::from(*b)),
+        Encoding::Wide => {
+            let unit = u16::from_le_bytes(*bytes.get(offset..)?.first_chunk()?);
             Some(char::from_u32(unit.into()).unwrap_or('\u{fffd}'))
         }
     }
 }
 
-fn step(coding: Coding) -> usize {
-    if coding == Coding::Wide { 2 } else { 1 }
+fn step(encoding: Encoding) -> usize {
+    if encoding == Encoding::Wide { 2 } else { 1 }
 }
 
-/// Whether a text of ASCII in lower case stands at a place, in any case.
-fn stands(bytes: &[u8], place: usize, coding: Coding, text: &str) -> bool {
+/// Whether an ASCII text, given in lower case, is at an offset, in any case.
+fn is_at(bytes: &[u8], offset: usize, encoding: Encoding, text: &str) -> bool {
     text.chars().enumerate().all(|(number, c)| {
-        at(bytes, place + number * step(coding), coding)
+        at(bytes, offset + number * step(encoding), encoding)
             .is_some_and(|b| b.to_ascii_lowercase() == c)
     })
 }
 
-/// The owner of the next home directory from a place on.
+/// The owner of the next home directory from an offset on.
 pub(super) fn home(bytes: &[u8], from: usize) -> Option<Named> {
-    for (place, byte) in bytes.iter().enumerate().skip(from) {
+    for (offset, byte) in bytes.iter().enumerate().skip(from) {
         if !matches!(byte, b'\\' | b'/') {
             continue;
         }
-        for coding in [Coding::Narrow, Coding::Wide] {
-            let Some(directory) = HOMES.iter().find(|h| stands(bytes, place, coding, h)) else {
+        for encoding in [Encoding::Narrow, Encoding::Wide] {
+            let Some(directory) = HOMES.iter().find(|h| is_at(bytes, offset, encoding, h)) else {
                 continue;
             };
-            let start = place + directory.len() * step(coding);
+            let start = offset + directory.len() * step(encoding);
             let (mut end, mut name) = (start, String::new());
-            while let Some(c) = at(bytes, end, coding) {
+            while let Some(c) = at(bytes, end, encoding) {
                 let ends = c.is_control() || "\\/:*?\"<>|;,".contains(c);
-                if ends || name.chars().count() >= LONGEST_NAME {
+                if ends || name.chars().count() >= MAX_NAME {
                     break;
                 }
                 name.push(c);
-                end += step(coding);
+                end += step(encoding);
             }
-            if !name.is_empty() && !NOBODY.contains(&name.to_lowercase().as_str()) {
-                return Some(Named { coding, start, end, name });
+            if !name.is_empty() && !SHARED_HOMES.contains(&name.to_lowercase().as_str()) {
+                return Some(Named { encoding, start, end, name });
             }
         }
     }
     None
 }
 
-/// Replaces the parts of a SID that tell the machine, the domain and the account; those that every
-/// machine has stay. `sid` is the SID as stored.
+/// Replaces the parts of a SID that identify the machine, the domain and the account; parts that
+/// every machine has stay. `sid` is the SID as stored.
 pub(super) fn sid(mask: &Mask, sid: &mut [u8]) -> bool {
     let &mut [1, count, 0, 0, 0, 0, 0, authority, ref mut rest @ ..] = sid else { return false };
     let mut parts: Vec<u32> = Vec::new();
@@ -101,49 +101,49 @@ pub(super) fn sid(mask: &Mask, sid: &mut [u8]) -> bool {
     parts != before
 }
 
-/// What a sub-authority becomes.
+/// The replacement of a sub-authority.
 fn replaced(mask: &Mask, authority: u64, parts: &[u32], number: usize) -> u32 {
     let part = parts.get(number).copied().unwrap_or(0);
     match (authority, parts.first()) {
-        // S-1-5-21-machine-machine-machine-account; accounts below 1000 are everywhere the same.
+        // S-1-5-21-machine-machine-machine-account; accounts below 1000 are the same everywhere.
         (5, Some(21)) if (1..=3).contains(&number) => mask.same_digits(part),
         (5, Some(21)) if number > 3 && part >= 1000 => mask.same_digits(part),
-        // S-1-12-1-account, of a directory in the cloud.
+        // S-1-12-1-account, of a cloud directory.
         (12, Some(1)) if number >= 1 => mask.same_digits(part),
         _ => part,
     }
 }
 
-/// Replaces the next SID that is written as text, from a place on. Returns where it ends.
+/// Replaces the next SID in text, from an offset on. Returns its start and end.
 pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(usize, usize)> {
-    for place in from..bytes.len() {
-        if !matches!(bytes.get(place), Some(b'S' | b's')) {
+    for offset in from..bytes.len() {
+        if !matches!(bytes.get(offset), Some(b'S' | b's')) {
             continue;
         }
-        for coding in [Coding::Narrow, Coding::Wide] {
+        for encoding in [Encoding::Narrow, Encoding::Wide] {
             for (prefix, authority, first) in [("s-1-5-21-", 5, 21), ("s-1-12-1-", 12, 1)] {
-                if !stands(bytes, place, coding, prefix) {
+                if !is_at(bytes, offset, encoding, prefix) {
                     continue;
                 }
                 let mut parts = vec![first];
                 let mut spans = Vec::new();
-                let mut next = place + prefix.len() * step(coding);
+                let mut next = offset + prefix.len() * step(encoding);
                 while parts.len() < 8 {
                     let start = next;
                     let mut digits = String::new();
-                    while let Some(c) = at(bytes, next, coding).filter(char::is_ascii_digit)
+                    while let Some(c) = at(bytes, next, encoding).filter(char::is_ascii_digit)
                         && digits.len() < 10
                     {
                         digits.push(c);
-                        next += step(coding);
+                        next += step(encoding);
                     }
                     let Ok(part) = digits.parse::<u32>() else { break };
                     parts.push(part);
                     spans.push((start, digits.len()));
-                    if at(bytes, next, coding) != Some('-') {
+                    if at(bytes, next, encoding) != Some('-') {
                         break;
                     }
-                    next += step(coding);
+                    next += step(encoding);
                 }
                 if spans.is_empty() {
                     continue;
@@ -152,12 +152,12 @@ pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(us
                     let part = replaced(mask, authority, &parts, number + 1);
                     let text = format!("{part:0len$}");
                     for (digit, c) in text.bytes().take(*len).enumerate() {
-                        if let Some(byte) = bytes.get_mut(start + digit * step(coding)) {
+                        if let Some(byte) = bytes.get_mut(start + digit * step(encoding)) {
                             *byte = c;
                         }
                     }
                 }
-                return Some((place, next));
+                return Some((offset, next));
             }
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_of_homes() {
+    fn home_finds_owners() {
         for (text, owner) in [
             ("C:\\Users\\Jane Doe\\x.dll", Some("Jane Doe")),
             ("\\Device\\HarddiskVolume2\\USERS\\bob", Some("bob")),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn sids_as_bytes_and_as_text_stay_the_same_account() {
+    fn sid_and_sid_text_agree() {
         let mask = Mask::new(b"salt");
         let parts = [21u32, 1_004_336_348, 1_177_238_915, 682_003_330, 1_001];
         let mut bytes = vec![1, 5, 0, 0, 0, 0, 0, 5];
@@ -210,7 +210,7 @@ mod tests {
             let written = String::from_utf8(written).unwrap();
             assert_eq!(written, format!("S-1-5-{}", expected.join("-")));
         }
-        // The system's own stay.
+        // SIDs of the system stay.
         let mut system = vec![1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
         assert!(!sid(&mask, &mut system));
         assert_eq!(sid_text(&mask, &mut b"S-1-5-18 S-1-5-32-544".to_vec(), 0), None);

@@ -1,22 +1,22 @@
-//! What is replaced, and how.
+//! Which data is replaced, and how.
 
 use std::collections::BTreeMap;
 
 use etl_schema::{Field, InType};
 
-/// What becomes of a value. Lengths stay in any case.
+/// What is done to a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// It stays.
+    /// Keep it.
     #[default]
     Keep,
-    /// It is replaced by what salt and value give: the same value by the same.
+    /// Replace it by a value that depends on it and on the salt: equal values get equal replacements.
     Hash,
-    /// It is replaced by filler: `*` in text, 0 elsewhere.
+    /// Replace it by filler: `*` in text, 0 elsewhere.
     Drop,
 }
 
-/// Kinds of private data that are known by their form or by the names of fields.
+/// Kinds of private data, recognized by pattern or by the names and types of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Category {
@@ -24,7 +24,7 @@ pub enum Category {
     Users,
     /// Names of the machine and its domain.
     Machines,
-    /// Command lines behind the program.
+    /// Arguments in command lines; the program stays.
     CommandLines,
     /// SIDs of accounts.
     Sids,
@@ -37,7 +37,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// All of them, in the order of the report.
+    /// All categories, in the order of the report.
     pub const ALL: [Category; 7] = [
         Category::Users,
         Category::Machines,
@@ -48,7 +48,7 @@ impl Category {
         Category::Addresses,
     ];
 
-    /// The name that users give.
+    /// The name on command lines and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,18 +67,18 @@ impl Category {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     categories: [Action; Category::ALL.len()],
-    /// By name in lower case; goes before the categories.
+    /// By name in lower case; precedes the categories.
     fields: BTreeMap<String, Action>,
 }
 
 impl Policy {
-    /// Nothing is replaced but what is asked for.
+    /// Replaces nothing.
     #[must_use]
     pub fn none() -> Self {
         Policy::default()
     }
 
-    /// What a person would not want to send to a stranger: users, machines, arguments, SIDs.
+    /// Hashes users, machines, command lines and SIDs.
     #[must_use]
     pub fn usual() -> Self {
         use Category::{CommandLines, Machines, Sids, Users};
@@ -87,7 +87,7 @@ impl Policy {
             .fold(Policy::none(), |policy, category| policy.with(category, Action::Hash))
     }
 
-    /// The usual, and directories and IP addresses; command lines are dropped.
+    /// As [`Policy::usual`], and hashes directories and IP addresses; drops command lines.
     #[must_use]
     pub fn strict() -> Self {
         use Category::{CommandLines, Ips, Paths};
@@ -97,7 +97,7 @@ impl Policy {
             .with(Ips, Action::Hash)
     }
 
-    /// With another action for a category.
+    /// Sets the action for a category.
     #[must_use]
     pub fn with(mut self, category: Category, action: Action) -> Self {
         if let Some(slot) = self.categories.get_mut(category as usize) {
@@ -106,7 +106,7 @@ impl Policy {
         self
     }
 
-    /// With an action for the fields of this name, whatever their case.
+    /// Sets the action for the fields of this name; case does not matter.
     #[must_use]
     pub fn with_field(mut self, name: &str, action: Action) -> Self {
         self.fields.insert(name.to_lowercase(), action);
@@ -119,7 +119,7 @@ impl Policy {
         self.categories.get(category as usize).copied().unwrap_or_default()
     }
 
-    /// The action for a field by its name, where one was given.
+    /// The action for a field by its name.
     pub(super) fn named(&self, field: &Field) -> Option<Action> {
         if self.fields.is_empty() {
             return None;
@@ -128,7 +128,7 @@ impl Policy {
     }
 }
 
-/// What a field holds, by its name and type.
+/// The category of a field, by its name and type.
 pub(super) fn category(field: &Field) -> Option<Category> {
     const USERS: [&str; 8] = [
         "username",
@@ -176,7 +176,7 @@ pub(super) fn category(field: &Field) -> Option<Category> {
     }
 }
 
-/// Whether a 64-bit integer is an address: the CLR's are, and its ids of modules and methods.
+/// Whether a 64-bit integer holds an address, as those of the CLR and its ids of modules and methods.
 fn is_address(name: &str) -> bool {
     const ENDS: [&str; 5] = ["address", "base", "methodid", "moduleid", "assemblyid"];
     ENDS.iter().any(|end| name.ends_with(end))

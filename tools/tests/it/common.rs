@@ -1,7 +1,5 @@
 //! Small traces made by the writer.
 
-
-
 use std::io::Cursor;
 
 use etl_format::Guid;

@@ -5,7 +5,8 @@ use etl_tools::filter::Filter;
 
 /// Ids of the admitted events. Event 1 has keyword 0, event N level 4 and keyword N - 1.
 fn admitted(filter: &Filter) -> Vec<u16> {
-    let made = |id: u16| Made { keyword: u64::from(id) - 1, ..Made::new(2_000 + i64::from(id), id, b"") };
+    let made =
+        |id: u16| Made { keyword: u64::from(id) - 1, ..Made::new(2_000 + i64::from(id), id, b"") };
     let file = trace(&[made(1), made(2), made(3), made(5)]);
     let mut trace = open(&file);
     let mut records = trace.ordered().unwrap();

@@ -33,7 +33,9 @@ fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> Strin
 #[test]
 fn text_shows_header_and_fields() {
     let text = written(|rows| rows, Format::Text);
-    assert!(text.contains("  cpu 0  pid 100 tid 101  EVENT64 Microsoft-Windows-DotNETRuntime id 1 v1"));
+    assert!(
+        text.contains("  cpu 0  pid 100 tid 101  EVENT64 Microsoft-Windows-DotNETRuntime id 1 v1")
+    );
     assert!(text.contains(" Count=7 Depth=1 "), "{text}");
 }
 
@@ -42,8 +44,13 @@ fn json_has_one_object_per_event() {
     let text = written(|rows| rows, Format::JsonLines);
     let guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
     let named = "\"provider\":\"Microsoft-Windows-DotNETRuntime\"";
-    assert!(text.starts_with("{\"time\":\"") && text.ends_with(",\"payload_size\":18}\n"), "{text}");
-    assert!(text.contains(&format!(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,")));
+    assert!(
+        text.starts_with("{\"time\":\"") && text.ends_with(",\"payload_size\":18}\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,"))
+    );
     assert!(text.contains(&format!(",\"provider_guid\":\"{guid}\",{named},\"id\":1,")), "{text}");
     assert!(text.contains("\"fields\":{\"Count\":7,\"Depth\":1,"), "{text}");
 }

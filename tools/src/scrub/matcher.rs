@@ -1,60 +1,60 @@
-//! Texts searched among bytes: in UTF-8, in the ANSI code page (Windows-1252) and in UTF-16, at any
+//! Search for texts in bytes: in UTF-8, in the ANSI code page (Windows-1252) and in UTF-16, at any
 //! offset, in any case.
 
-/// How a text lies among bytes.
+/// The encoding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
+pub(super) enum Encoding {
     /// UTF-8, or the ANSI code page.
     Narrow,
     /// UTF-16, little-endian.
     Wide,
 }
 
-/// Writes a character, if it can be written so.
+/// Encodes a character, if the encoding has it.
 type Encode = fn(char) -> Option<Vec<u8>>;
 
-/// A text as bytes: for each of its characters the ways to write it.
+/// A text in one encoding: for each character its variants.
 #[derive(Clone, Debug)]
-pub(super) struct Needle {
-    /// Which text.
+struct Pattern {
+    /// Index of the text.
     pub text: usize,
-    pub coding: Coding,
+    pub encoding: Encoding,
     /// Only as a whole word.
     pub word: bool,
     characters: Vec<Vec<Vec<u8>>>,
-    least: usize,
+    min_len: usize,
     plain: bool,
 }
 
-/// A place at which a text stands.
+/// An occurrence of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub text: usize,
-    pub coding: Coding,
+    pub encoding: Encoding,
     pub start: usize,
     pub end: usize,
 }
 
-/// Many texts.
+/// Finds any of many texts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Needles {
+pub(super) struct TextMatcher {
     texts: Vec<String>,
-    needles: Vec<Needle>,
-    /// Needles by their first byte.
-    first: Vec<Vec<usize>>,
-    longest: usize,
+    patterns: Vec<Pattern>,
+    /// TextMatcher by their first byte.
+    by_first_byte: Vec<Vec<usize>>,
+    max_len: usize,
 }
 
-impl Needles {
+impl TextMatcher {
     pub fn new() -> Self {
-        Needles { first: vec![Vec::new(); 256], ..Needles::default() }
+        TextMatcher { by_first_byte: vec![Vec::new(); 256], ..TextMatcher::default() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.needles.is_empty()
+        self.patterns.is_empty()
     }
 
-    /// How many texts there are.
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
@@ -63,7 +63,7 @@ impl Needles {
         self.texts.get(index).map_or("", String::as_str)
     }
 
-    /// Adds a text, in all its forms; none that is there already or empty.
+    /// Adds a text in all encodings, unless it is empty or known.
     pub fn add(&mut self, text: &str, word: bool) {
         let known = self.texts.iter().any(|t| t.to_lowercase() == text.to_lowercase());
         if text.is_empty() || known {
@@ -71,69 +71,76 @@ impl Needles {
         }
         let number = self.texts.len();
         self.texts.push(text.to_owned());
-        let forms: [(Coding, Encode); 3] = [
-            (Coding::Narrow, |c| Some(c.encode_utf8(&mut [0; 4]).as_bytes().to_vec())),
-            (Coding::Narrow, |c| ansi(c).map(|b| vec![b])),
-            (Coding::Wide, |c| {
+        let forms: [(Encoding, Encode); 3] = [
+            (Encoding::Narrow, |c| Some(c.encode_utf8(&mut [0; 4]).as_bytes().to_vec())),
+            (Encoding::Narrow, |c| ansi(c).map(|b| vec![b])),
+            (Encoding::Wide, |c| {
                 Some(c.encode_utf16(&mut [0; 2]).iter().flat_map(|u| u.to_le_bytes()).collect())
             }),
         ];
-        for (form, (coding, encode)) in forms.into_iter().enumerate() {
+        for (form, (encoding, encode)) in forms.into_iter().enumerate() {
             if form == 1 && text.is_ascii() {
                 continue;
             }
             let characters: Vec<Vec<Vec<u8>>> =
                 text.chars().map(|c| cases(c).into_iter().filter_map(encode).collect()).collect();
-            // Not all of it can be written in this form.
+            // The encoding does not have all characters.
             if characters.iter().any(Vec::is_empty) {
                 continue;
             }
             let size = |f: fn(&Vec<Vec<u8>>) -> usize| characters.iter().map(f).sum::<usize>();
-            let least = size(|c| c.iter().map(Vec::len).min().unwrap_or(0));
-            self.longest = self.longest.max(size(|c| c.iter().map(Vec::len).max().unwrap_or(0)));
-            let place = self.needles.len();
+            let min_len = size(|c| c.iter().map(Vec::len).min().unwrap_or(0));
+            self.max_len = self.max_len.max(size(|c| c.iter().map(Vec::len).max().unwrap_or(0)));
+            let index = self.patterns.len();
             for start in characters.first().into_iter().flatten().filter_map(|c| c.first()) {
-                if let Some(list) = self.first.get_mut(usize::from(*start))
-                    && !list.contains(&place)
+                if let Some(list) = self.by_first_byte.get_mut(usize::from(*start))
+                    && !list.contains(&index)
                 {
-                    list.push(place);
+                    list.push(index);
                 }
             }
             let plain = text.is_ascii();
-            self.needles.push(Needle { text: number, coding, word, characters, least, plain });
+            self.patterns.push(Pattern {
+                text: number,
+                encoding,
+                word,
+                characters,
+                min_len,
+                plain,
+            });
         }
     }
 
-    /// The first place from `from` on at which a text stands; of several there, the longest.
+    /// The first occurrence of a text from `from` on; of several at one offset, the longest.
     pub fn find(&self, bytes: &[u8], from: usize) -> Option<Found> {
-        if self.needles.is_empty() {
+        if self.patterns.is_empty() {
             return None;
         }
         for (start, byte) in bytes.iter().enumerate().skip(from) {
-            let Some(list) = self.first.get(usize::from(*byte)) else { continue };
-            let ends = list.iter().filter_map(|place| {
-                let needle = self.needles.get(*place)?;
-                let end = longest(&needle.characters, bytes, start)?;
-                (!needle.word || needle.is_word(bytes, start, end)).then_some((end, needle))
+            let Some(list) = self.by_first_byte.get(usize::from(*byte)) else { continue };
+            let ends = list.iter().filter_map(|index| {
+                let pattern = self.patterns.get(*index)?;
+                let end = longest(&pattern.characters, bytes, start)?;
+                (!pattern.word || pattern.is_word(bytes, start, end)).then_some((end, pattern))
             });
-            if let Some((end, needle)) = ends.max_by_key(|(end, _)| *end) {
-                return Some(Found { text: needle.text, coding: needle.coding, start, end });
+            if let Some((end, pattern)) = ends.max_by_key(|(end, _)| *end) {
+                return Some(Found { text: pattern.text, encoding: pattern.encoding, start, end });
             }
         }
         None
     }
 
-    /// A text that begins at the end of the bytes and may go on in what follows: the next record,
-    /// which begins with at most `beyond` bytes that could be text.
-    pub fn begun(&self, bytes: &[u8], beyond: usize) -> Option<Found> {
-        let from = bytes.len().saturating_sub(self.longest);
+    /// A text that begins at the end of the bytes and may continue in the next record, which begins
+    /// with at most `beyond` bytes that could be text.
+    pub fn find_truncated(&self, bytes: &[u8], beyond: usize) -> Option<Found> {
+        let from = bytes.len().saturating_sub(self.max_len);
         for start in from..bytes.len() {
-            for needle in &self.needles {
+            for pattern in &self.patterns {
                 let have = bytes.len() - start;
-                let near = have.saturating_add(beyond) >= needle.least || !needle.plain;
-                if near && begins(&needle.characters, bytes, start) {
-                    let (text, coding) = (needle.text, needle.coding);
-                    return Some(Found { text, coding, start, end: bytes.len() });
+                let near = have.saturating_add(beyond) >= pattern.min_len || !pattern.plain;
+                if near && begins(&pattern.characters, bytes, start) {
+                    let (text, encoding) = (pattern.text, pattern.encoding);
+                    return Some(Found { text, encoding, start, end: bytes.len() });
                 }
             }
         }
@@ -141,23 +148,23 @@ impl Needles {
     }
 }
 
-impl Needle {
-    /// Whether neither side goes on with a letter or a digit.
+impl Pattern {
+    /// Whether no letter or digit precedes or follows.
     fn is_word(&self, bytes: &[u8], start: usize, end: usize) -> bool {
-        let letter = |at: Option<usize>| match self.coding {
-            Coding::Narrow => {
+        let letter = |at: Option<usize>| match self.encoding {
+            Encoding::Narrow => {
                 at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric)
             }
-            Coding::Wide => at
+            Encoding::Wide => at
                 .and_then(|at| bytes.get(at..at + 2))
                 .is_some_and(|unit| matches!(unit, [low, 0] if low.is_ascii_alphanumeric())),
         };
-        let before = start.checked_sub(if self.coding == Coding::Wide { 2 } else { 1 });
+        let before = start.checked_sub(if self.encoding == Encoding::Wide { 2 } else { 1 });
         !letter(before) && !letter(Some(end))
     }
 }
 
-/// Where the longest way to write the characters from `at` on ends.
+/// The end of the longest variant of the characters at `at`.
 fn longest(characters: &[Vec<Vec<u8>>], bytes: &[u8], at: usize) -> Option<usize> {
     let Some((first, rest)) = characters.split_first() else { return Some(at) };
     let ends = first.iter().filter_map(|way| {
@@ -167,7 +174,7 @@ fn longest(characters: &[Vec<Vec<u8>>], bytes: &[u8], at: usize) -> Option<usize
     ends.max()
 }
 
-/// Whether the bytes end while the characters are being written.
+/// Whether the bytes end within the characters.
 fn begins(characters: &[Vec<Vec<u8>>], bytes: &[u8], at: usize) -> bool {
     let left = bytes.get(at..).unwrap_or_default();
     if left.is_empty() {
@@ -220,10 +227,10 @@ fn ansi(c: char) -> Option<u8> {
 mod tests {
     use super::*;
 
-    fn needles(texts: &[&str], word: bool) -> Needles {
-        let mut needles = Needles::new();
-        texts.iter().for_each(|t| needles.add(t, word));
-        needles
+    fn matcher(texts: &[&str], word: bool) -> TextMatcher {
+        let mut matcher = TextMatcher::new();
+        texts.iter().for_each(|t| matcher.add(t, word));
+        matcher
     }
 
     fn wide(text: &str) -> Vec<u8> {
@@ -231,8 +238,8 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_every_form() {
-        let n = needles(&["Müller", "bob"], false);
+    fn find_knows_every_encoding_and_case() {
+        let n = matcher(&["Müller", "bob"], false);
         for bytes in [
             "xMÜLLERx".as_bytes().to_vec(),
             b"xm\xfcllerx".to_vec(),
@@ -248,22 +255,22 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_several_and_whole_words() {
-        let n = needles(&["ann", "anna"], false);
+    fn find_returns_the_longest_and_whole_words() {
+        let n = matcher(&["ann", "anna"], false);
         assert_eq!(n.find(b"xannax", 0).map(|f| (f.start, f.end)), Some((1, 5)));
-        let n = needles(&["ann"], true);
+        let n = matcher(&["ann"], true);
         assert_eq!(n.find(b"anna.ann\\", 0).map(|f| f.start), Some(5));
         assert_eq!(n.find(&wide("anna.ann"), 0).map(|f| f.start), Some(10));
         assert_eq!(n.find(b"xann", 0), None);
     }
 
     #[test]
-    fn what_begins_at_the_end() {
-        let n = needles(&["secret"], false);
-        assert_eq!(n.begun(b"..secre", 3).map(|f| f.start), Some(2));
-        assert_eq!(n.begun(b"..se", 3), None);
-        assert_eq!(n.begun(b"..secret", 3), None);
+    fn find_truncated_returns_the_beginning_of_a_text() {
+        let n = matcher(&["secret"], false);
+        assert_eq!(n.find_truncated(b"..secre", 3).map(|f| f.start), Some(2));
+        assert_eq!(n.find_truncated(b"..se", 3), None);
+        assert_eq!(n.find_truncated(b"..secret", 3), None);
         let bytes = wide("..secre");
-        assert_eq!(n.begun(&bytes[..bytes.len() - 1], 3).map(|f| f.start), Some(4));
+        assert_eq!(n.find_truncated(&bytes[..bytes.len() - 1], 3).map(|f| f.start), Some(4));
     }
 }
