@@ -9,7 +9,7 @@ use std::io::Cursor;
 
 use etl_format::read::{Options, Record, Trace};
 use etl_format::write::File;
-use etl_tools::slice::{Slicer, Subject, Summary, Why};
+use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -48,7 +48,7 @@ fn cut(
     let output = File::new(Cursor::new(Vec::new()));
     let (output, summary) = Slicer::new().run(&mut trace, wanted, output)?;
     println!("{} of {} records are wanted", summary.selected, summary.records);
-    for (why, count) in Why::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0) {
+    for (why, count) in KeepReason::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0) {
         println!("{count} come along: {}", why.name());
     }
     Ok((output.into_inner().into_inner(), summary))

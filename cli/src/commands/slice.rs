@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use etl_format::read::{Options, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::slice::{Slicer, Summary, Why};
+use etl_tools::slice::{KeepReason, Slicer, Summary};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -126,7 +126,7 @@ impl WithSource for Slice<'_> {
 }
 
 fn kept(summary: &Summary) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-    Why::ALL.iter().map(|why| why.name()).zip(summary.state)
+    KeepReason::ALL.iter().map(|why| why.name()).zip(summary.state)
 }
 
 fn text(output: &str, summary: &Summary) -> String {

@@ -1,29 +1,29 @@
-//! Cutting a piece out of a trace, with everything the piece needs.
+//! Cuts a piece out of a trace, with the state that the piece needs.
 //!
 //! # The rule
-//! An event is **selected** when the caller's condition admits it. With it go the stacks that were
-//! logged for it: kernel stacks (which name the event by time and thread) and the CLR's stack event
-//! behind an event of the CLR on the same thread. A stack that the condition itself admits is
-//! selected as well.
+//! An event is **selected** if the condition of the caller admits it. Its stacks are selected with
+//! it: kernel stacks, which name the event by time and thread, and the CLR's stack event that follows
+//! an event of the CLR on the same thread. A stack that the condition admits is selected as well.
 //!
-//! With [`Slicer::keep_state`], a record that is not selected is kept where selected ones need it
-//! to be decoded or resolved, wherever in the trace it stands, since a rundown at the end tells of
-//! code that ran at the beginning. See [`Why`] for the kinds; `docs/slice.md` has the whole rule.
+//! With [`Slicer::keep_state`], a record that is not selected is kept if selected ones need it to be
+//! decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at the
+//! beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole rule.
 //!
-//! What resolved before the cut resolves after it: whatever a reader that goes through the whole
-//! trace knows of the processes, threads, modules and schemas of the selected events, it knows from
-//! the slice.
+//! Addresses of selected events resolve in the slice as in the whole trace, and their payloads
+//! decode alike.
 //!
-//! The trace is read twice, once for what is needed and once to write. Memory grows with processes,
-//! threads, stack keys and providers, each up to 2^20 (beyond, everything of the kind is kept), and
-//! with the 2^20 latest selected events.
+//! The trace is read twice: for the needed state, and to write. Memory grows with processes, threads,
+//! stack keys and providers, each up to 2^20 (beyond, everything of the kind is kept), and with the
+//! 2^20 latest selected events.
 
-mod moments;
-mod needs;
+mod clr;
+mod dependencies;
+mod kernel;
+mod selected_events;
 mod subject;
 
-pub use needs::Why;
-pub(crate) use needs::is_clr_stack;
+pub(crate) use clr::is_clr_stack;
+pub use dependencies::KeepReason;
 pub use subject::Subject;
 
 use std::collections::HashMap;
@@ -36,32 +36,34 @@ use etl_format::write::Output;
 
 use crate::compression::{self, Compression};
 use crate::{Error, OnRecord, Result};
-use moments::Moments;
-use needs::{Needs, is_clr};
-use subject::{Kernel, Threads};
+use clr::is_clr;
+use dependencies::Dependencies;
+use kernel::{KernelEvent, group};
+use selected_events::SelectedEvents;
+use subject::ThreadOwners;
 
 /// Selected events that are remembered for their stacks.
-const MOMENTS: usize = 1 << 20;
+const MAX_SELECTED: usize = 1 << 20;
 
 /// Threads whose last event of the CLR is remembered.
-const MOST_THREADS: usize = 1 << 20;
+const MAX_THREADS: usize = 1 << 20;
 
 /// The result of a cut.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Records of the source, its header event left out.
+    /// Records of the source, without its header event.
     pub records: u64,
-    /// Records that were selected, their stacks included.
+    /// Selected records, their stacks included.
     pub selected: u64,
-    /// Records that are kept because selected ones need them, by [`Why::ALL`].
-    pub state: [u64; Why::ALL.len()],
-    /// Damage of the source, around which it was read.
+    /// Records that are kept because selected ones need them, in the order of [`KeepReason::ALL`].
+    pub state: [u64; KeepReason::ALL.len()],
+    /// Parts of the source that could not be read.
     pub damage: Vec<Damage>,
 }
 
 impl Summary {
-    /// All records that are kept for others.
+    /// All records that are kept because selected ones need them.
     #[must_use]
     pub fn state(&self) -> u64 {
         self.state.iter().sum()
@@ -121,7 +123,7 @@ impl<'f> Slicer<'f> {
         mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
         output: O,
     ) -> Result<(O, Summary)> {
-        let needs = match self.keep_state {
+        let dependencies = match self.keep_state {
             true => Some(gather(trace, &mut select, &mut self.on_record)?),
             false => None,
         };
@@ -131,7 +133,7 @@ impl<'f> Slicer<'f> {
         let mut relog = Relogger::start(plan, output, compressor).map_err(Error::output)?;
         let threads = relog.reading_threads(threads);
         let mut records = trace.ordered()?;
-        let mut chooser = Chooser::default();
+        let mut selector = Selector::default();
         let mut summary = Summary::default();
         records.with_threads(threads, |records| {
             while let Some(record) = records.next_record()? {
@@ -143,19 +145,21 @@ impl<'f> Slicer<'f> {
                     continue;
                 }
                 summary.records += 1;
-                let chosen = chooser.look(&record, &mut select);
+                let chosen = selector.select(&record, &mut select);
                 if chosen.selected {
                     summary.selected += 1;
                 } else {
                     let kernel = chosen.kernel.as_ref();
-                    let why = needs.as_ref().and_then(|n| n.why(&record, kernel, &chosen.subject));
+                    let reason = dependencies
+                        .as_ref()
+                        .and_then(|d| d.reason(&record, kernel, &chosen.subject));
                     // The records beside the header event stay in its buffer.
-                    let why = why.or(relog.is_written(&record).then_some(Why::System));
-                    let Some(why) = why else {
+                    let reason = reason.or(relog.is_written(&record).then_some(KeepReason::System));
+                    let Some(reason) = reason else {
                         relog.skip(&record).map_err(Error::output)?;
                         continue;
                     };
-                    if let Some(count) = summary.state.get_mut(why as usize) {
+                    if let Some(count) = summary.state.get_mut(reason as usize) {
                         *count += 1;
                     }
                 }
@@ -169,89 +173,93 @@ impl<'f> Slicer<'f> {
     }
 }
 
-/// The first pass: what the selected events need.
+/// The first pass: the state that the selected events need.
 fn gather<S: Source>(
     trace: &mut Trace<S>,
     select: &mut impl FnMut(&Record<'_>, &Subject) -> bool,
     on_record: &mut OnRecord<'_>,
-) -> etl_format::Result<Needs> {
-    let mut needs = Needs::default();
-    let mut chooser = Chooser::default();
+) -> etl_format::Result<Dependencies> {
+    let mut dependencies = Dependencies::default();
+    let mut selector = Selector::default();
     let threads = trace.options().threads;
     trace.ordered()?.with_threads(threads, |records| {
         records.for_each(|record| {
             on_record.call(&record);
-            let chosen = chooser.look(&record, select);
-            if let Some((thread, process)) = chosen.witness {
-                needs.witness(thread, process, record.location());
+            let chosen = selector.select(&record, select);
+            if let Some((thread, process)) = chosen.first_mention {
+                dependencies.add_first_mention(thread, process, record.location());
             }
             if let Some(kernel) = &chosen.kernel
-                && kernel.group() == 0x05
+                && kernel.group() == group::THREAD
             {
                 let subject = &chosen.subject;
                 if let (Some(thread), Some(process)) =
                     (subject.threads().next(), subject.processes().next())
                 {
-                    needs.owner(thread, process);
+                    dependencies.add_owner(thread, process);
                 }
             }
             if chosen.selected {
-                needs.of(&record, chosen.kernel.as_ref(), &chosen.subject);
+                dependencies.add(&record, chosen.kernel.as_ref(), &chosen.subject);
             }
             Ok::<_, etl_format::Error>(())
         })
     })?;
-    needs.finish();
-    Ok(needs)
+    dependencies.finish();
+    Ok(dependencies)
 }
 
-/// What there is to say of one record.
+/// What is known of one record.
 struct Chosen<'a> {
     selected: bool,
-    kernel: Option<Kernel<'a>>,
+    kernel: Option<KernelEvent<'a>>,
     subject: Subject,
-    /// The thread and process that this record is the first to tell of.
-    witness: Option<(u32, u32)>,
+    /// The thread and process, if this record is the first that names the process of the thread.
+    first_mention: Option<(u32, u32)>,
 }
 
-/// Says which records are selected, in time order. Two passes over a trace get the same answers.
-struct Chooser {
-    threads: Threads,
-    moments: Moments,
+/// Selects records, in time order. Two passes over a trace select the same records.
+struct Selector {
+    threads: ThreadOwners,
+    selected: SelectedEvents,
     /// Whether the last event of the CLR was selected, by thread.
     clr: HashMap<u32, bool>,
 }
 
-impl Default for Chooser {
+impl Default for Selector {
     fn default() -> Self {
-        Chooser { threads: Threads::default(), moments: Moments::new(MOMENTS), clr: HashMap::new() }
+        Selector {
+            threads: ThreadOwners::default(),
+            selected: SelectedEvents::new(MAX_SELECTED),
+            clr: HashMap::new(),
+        }
     }
 }
 
-impl Chooser {
-    fn look<'a>(
+impl Selector {
+    fn select<'a>(
         &mut self,
         record: &Record<'a>,
         select: &mut impl FnMut(&Record<'_>, &Subject) -> bool,
     ) -> Chosen<'a> {
-        let kernel = Kernel::of(record);
-        let witness = self.threads.learn(record, kernel.as_ref());
+        let kernel = KernelEvent::of(record);
+        let first_mention = self.threads.learn(record, kernel.as_ref());
         let subject = self.threads.subject(record, kernel.as_ref());
-        let stack = kernel.as_ref().and_then(Kernel::stack_of);
+        let stack = kernel.as_ref().and_then(KernelEvent::stack_owner);
         let clr_stack = is_clr_stack(record);
         let selected = select(record, &subject)
-            || stack.is_some_and(|(timestamp, _, thread)| self.moments.kept(timestamp, thread))
+            || stack.is_some_and(|owner| self.selected.contains(owner.timestamp, owner.thread))
             || (clr_stack && record.thread_id().is_some_and(|t| self.clr.get(&t) == Some(&true)));
         if is_clr(record)
             && !clr_stack
             && let Some(thread) = record.thread_id()
-            && (self.clr.len() < MOST_THREADS || self.clr.contains_key(&thread))
+            && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&thread))
         {
             self.clr.insert(thread, selected);
         }
         if selected && stack.is_none() {
-            self.moments.keep(record.timestamp(), subject.threads());
+            self.selected.add(record.timestamp(), subject.threads());
         }
-        Chosen { selected, kernel, subject, witness }
+        Chosen { selected, kernel, subject, first_mention }
     }
 }

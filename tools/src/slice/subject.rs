@@ -1,20 +1,19 @@
-//! Whom a record is about: its process and thread, from its header or its payload.
+//! The processes and threads that a record is about, from its header or its payload.
 //!
 //! Kernel events name them in their payloads: the header of a thread's end names the thread that
-//! ended it, a sample has none at all. Layouts are those of the kernel's MOF classes.
+//! ended it, and a sample has no process or thread in its header.
 
 use std::collections::HashMap;
 
-use etl_format::Guid;
-use etl_format::constants::{PointerSize, group_guid};
-use etl_format::cursor::{Bytes, Cursor};
-use etl_format::read::{Header, Record};
+use etl_format::read::Record;
 
-/// "Not known" in some headers.
-const NONE: u32 = u32::MAX;
+use super::kernel::{KernelEvent, hook};
 
-/// Threads whose process is kept in mind.
-const MOST_THREADS: usize = 1 << 20;
+/// "Unknown" in some headers.
+const UNKNOWN_ID: u32 = u32::MAX;
+
+/// Threads whose process is remembered.
+const MAX_THREADS: usize = 1 << 20;
 
 /// Up to two processes and threads: a context switch is about two threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,92 +34,28 @@ impl Subject {
     }
 }
 
-/// A kernel event, in whichever form it was recorded.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel<'a> {
-    /// Group and type.
-    pub hook: u16,
-    payload: &'a [u8],
-    wide: bool,
-}
-
-impl<'a> Kernel<'a> {
-    pub fn of(record: &Record<'a>) -> Option<Self> {
-        let hook = match record.hook() {
-            Some(hook) => hook,
-            // The same events as classic ones, as some relogged traces have them.
-            None => match record.header() {
-                Header::Full(h) => u16::from(group_of(h.class)?) << 8 | u16::from(h.opcode),
-                _ => return None,
-            },
-        };
-        let wide = record.pointer_size() != Some(PointerSize::P4);
-        Some(Kernel { hook, payload: record.payload(), wide })
-    }
-
-    pub fn group(&self) -> u8 {
-        (self.hook >> 8) as u8
-    }
-
-    /// A 32-bit field behind some pointers and bytes.
-    fn u32_at(&self, pointers: usize, bytes: usize) -> Option<u32> {
-        self.payload.u32_at(pointers * if self.wide { 8 } else { 4 } + bytes)
-    }
-
-    /// The event, process and thread that a stack belongs to.
-    pub fn stack_of(&self) -> Option<(i64, u32, u32)> {
-        match self.hook {
-            0x1820 | 0x1825 | 0x1826 => {
-                Some((self.payload.i64_at(0)?, self.payload.u32_at(8)?, self.payload.u32_at(12)?))
-            }
-            _ => None,
-        }
-    }
-
-    /// The key by which a stack is told.
-    pub fn stack_key(&self) -> Option<u64> {
-        let mut c = Cursor::new(self.payload);
-        if matches!(self.hook, 0x1825 | 0x1826) {
-            c.take(16)?;
-        }
-        if self.wide { c.u64() } else { c.u32().map(u64::from) }
-    }
-
-    /// The thread and process that a thread event tells of.
-    fn thread(&self) -> Option<(u32, u32)> {
-        match self.hook {
-            0x0501..=0x0504 | 0x0548 => Some((self.u32_at(0, 4)?, self.u32_at(0, 0)?)),
-            _ => None,
-        }
-    }
-}
-
-/// The kernel group that is shown under a class.
-fn group_of(class: Guid) -> Option<u8> {
-    (0..0x20).find(|&group| group_guid(group) == Some(class))
-}
-
-/// Which thread is whose, as far as the trace has told.
+/// The processes of threads, as far as the trace has defined them.
 #[derive(Debug, Default)]
-pub(super) struct Threads {
-    now: HashMap<u32, u32>,
+pub(super) struct ThreadOwners {
+    owners: HashMap<u32, u32>,
 }
 
-impl Threads {
-    /// Takes in what a record tells of its thread. Returns the thread and process if an event's
-    /// header told of a thread that nothing had told of before.
+impl ThreadOwners {
+    /// Learns from a record. Returns the thread and process if the header of an event is the first
+    /// record that names the process of the thread.
     pub fn learn(
         &mut self,
         record: &Record<'_>,
-        kernel: Option<&Kernel<'_>>,
+        kernel: Option<&KernelEvent<'_>>,
     ) -> Option<(u32, u32)> {
-        if let Some((thread, process)) = kernel.and_then(Kernel::thread) {
-            let starts = kernel.is_some_and(|k| matches!(k.hook, 0x0501 | 0x0502));
-            let room = self.now.len() < MOST_THREADS;
-            match self.now.get_mut(&thread) {
-                Some(known) if starts => *known = process,
-                None if room => {
-                    self.now.insert(thread, process);
+        if let Some((thread, process)) = kernel.and_then(KernelEvent::thread) {
+            let starts_or_ends =
+                kernel.is_some_and(|k| matches!(k.hook, hook::THREAD_START | hook::THREAD_END));
+            let has_capacity = self.owners.len() < MAX_THREADS;
+            match self.owners.get_mut(&thread) {
+                Some(known) if starts_or_ends => *known = process,
+                None if has_capacity => {
+                    self.owners.insert(thread, process);
                 }
                 _ => {}
             }
@@ -130,76 +65,87 @@ impl Threads {
             return None;
         }
         let (thread, process) = (record.thread_id()?, record.process_id()?);
-        if self.now.len() >= MOST_THREADS || self.now.contains_key(&thread) {
+        if self.owners.len() >= MAX_THREADS || self.owners.contains_key(&thread) {
             return None;
         }
-        self.now.insert(thread, process);
+        self.owners.insert(thread, process);
         Some((thread, process))
     }
 
-    pub fn subject(&self, record: &Record<'_>, kernel: Option<&Kernel<'_>>) -> Subject {
-        let mut subject = Subject::default();
-        let Some(kernel) = kernel else {
-            subject.processes = [told(record.process_id()), None];
-            subject.threads = [told(record.thread_id()), None];
-            if subject.processes == [None; 2] {
-                self.add_processes(&mut subject);
-            }
-            return subject;
+    /// The subject of a record.
+    pub fn subject(&self, record: &Record<'_>, kernel: Option<&KernelEvent<'_>>) -> Subject {
+        let mut subject = match kernel {
+            Some(kernel) => match kernel_subject(record, kernel) {
+                Some(subject) => subject,
+                None => return Subject::default(),
+            },
+            None => header_subject(record),
         };
-        let own = [told(record.thread_id()), None];
-        match kernel.hook {
-            0x0301..=0x0304 | 0x0327 => subject.processes = [kernel.u32_at(1, 0), None],
-            0x030a | 0x1402..=0x1404 => subject.processes = [kernel.u32_at(2, 0), None],
-            0x0501..=0x0504 | 0x0548 => {
-                if let Some((thread, process)) = kernel.thread() {
-                    (subject.processes, subject.threads) =
-                        ([Some(process), None], [Some(thread), None]);
-                }
-            }
-            0x0524 => subject.threads = [kernel.u32_at(0, 0), kernel.u32_at(0, 4)],
-            0x0532 => subject.threads = [kernel.u32_at(0, 0), None],
-            0x0f2e => subject.threads = [kernel.u32_at(1, 0), None],
-            0x1820 | 0x1825 | 0x1826 => {
-                if let Some((_, process, thread)) = kernel.stack_of() {
-                    (subject.processes, subject.threads) =
-                        ([Some(process), None], [Some(thread), None]);
-                }
-            }
-            // Who caused the access, and not in whose time it ended.
-            0x010a | 0x010b => {
-                let issuer = kernel.u32_at(2, 32);
-                subject.threads = if issuer.is_some() { [issuer, None] } else { own };
-            }
-            0x010c | 0x010d | 0x010f => {
-                let issuer = kernel.u32_at(1, 0);
-                subject.threads = if issuer.is_some() { [issuer, None] } else { own };
-            }
-            // Told in the name of whoever asked for the rundown.
-            0x1822..=0x1824 | 0x0424 | 0x0918 | 0x0919 => return subject,
-            0x0220 => subject.threads = [kernel.u32_at(2, 16), None],
-            0x0262 | 0x0263 => subject.processes = [kernel.u32_at(2, 0), None],
-            _ => {
-                subject.processes = [told(record.process_id()), None];
-                subject.threads = own;
-            }
-        }
         if subject.processes == [None; 2] {
-            self.add_processes(&mut subject);
+            for (process, thread) in subject.processes.iter_mut().zip(subject.threads) {
+                *process = thread.and_then(|t| self.process_of(t));
+            }
         }
         subject
     }
 
-    /// The processes of the threads.
-    fn add_processes(&self, subject: &mut Subject) {
-        for (process, thread) in subject.processes.iter_mut().zip(subject.threads) {
-            // Thread 0 is the idle one of every processor.
-            *process =
-                thread.and_then(|t| if t == 0 { Some(0) } else { self.now.get(&t).copied() });
-        }
+    fn process_of(&self, thread: u32) -> Option<u32> {
+        // Thread 0 is the idle thread of every processor.
+        if thread == 0 { Some(0) } else { self.owners.get(&thread).copied() }
     }
 }
 
-fn told(id: Option<u32>) -> Option<u32> {
-    id.filter(|id| *id != NONE)
+fn header_subject(record: &Record<'_>) -> Subject {
+    let known = |id: Option<u32>| id.filter(|id| *id != UNKNOWN_ID);
+    Subject {
+        processes: [known(record.process_id()), None],
+        threads: [known(record.thread_id()), None],
+    }
+}
+
+/// The subject of a kernel event; `None` for rundowns, which are about no process.
+fn kernel_subject(record: &Record<'_>, kernel: &KernelEvent<'_>) -> Option<Subject> {
+    let process =
+        |process: Option<u32>| Subject { processes: [process, None], ..Subject::default() };
+    let threads = |threads: [Option<u32>; 2]| Subject { threads, ..Subject::default() };
+    let both = |process: u32, thread: u32| Subject {
+        processes: [Some(process), None],
+        threads: [Some(thread), None],
+    };
+    // The thread that caused the access, not the one in whose time it ended.
+    let issuer = |issuer: Option<u32>| {
+        if issuer.is_some() {
+            threads([issuer, None])
+        } else {
+            threads(header_subject(record).threads)
+        }
+    };
+    Some(match kernel.hook {
+        hook::PROCESS_START..=hook::PROCESS_DC_END | hook::PROCESS_DEFUNCT => {
+            process(kernel.u32_after(1, 0))
+        }
+        hook::PROCESS_IMAGE | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END => {
+            process(kernel.u32_after(2, 0))
+        }
+        hook::THREAD_START..=hook::THREAD_DC_END | hook::THREAD_NAME => {
+            kernel.thread().map_or(Subject::default(), |(thread, process)| both(process, thread))
+        }
+        hook::CONTEXT_SWITCH => threads([kernel.u32_after(0, 0), kernel.u32_after(0, 4)]),
+        hook::READY_THREAD => threads([kernel.u32_after(0, 0), None]),
+        hook::SAMPLE => threads([kernel.u32_after(1, 0), None]),
+        hook::STACK_WALK | hook::STACK_WALK_KEY_KERNEL | hook::STACK_WALK_KEY_USER => {
+            kernel.stack_owner().map_or(Subject::default(), |o| both(o.process, o.thread))
+        }
+        hook::DISK_READ | hook::DISK_WRITE => issuer(kernel.u32_after(2, 32)),
+        hook::DISK_READ_INIT | hook::DISK_WRITE_INIT | hook::DISK_FLUSH_INIT => {
+            issuer(kernel.u32_after(1, 0))
+        }
+        hook::STACK_KEY_CREATE..=hook::STACK_KEY_RUNDOWN
+        | hook::FILE_RUNDOWN
+        | hook::KCB_RUNDOWN_BEGIN
+        | hook::KCB_RUNDOWN_END => return None,
+        hook::HARD_FAULT => threads([kernel.u32_after(2, 16), None]),
+        hook::VIRTUAL_ALLOC | hook::VIRTUAL_FREE => process(kernel.u32_after(2, 0)),
+        _ => header_subject(record),
+    })
 }

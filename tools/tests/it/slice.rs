@@ -7,7 +7,7 @@ use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 use etl_format::read::Record;
 use etl_format::write::File;
-use etl_tools::slice::{Slicer, Subject, Summary, Why};
+use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
 use proptest::prelude::*;
 
 fn cut(
@@ -117,12 +117,12 @@ fn a_process_with_all_it_needs() {
         [2_001, 2_003, 2_005, 2_007, 2_010, 2_012, 2_020, 2_022, 2_030, 2_032, 2_040]
     );
     assert_eq!((summary.selected, summary.state()), (9, 2));
-    assert_eq!(summary.state[Why::StackKey as usize], 1);
+    assert_eq!(summary.state[KeepReason::StackKey as usize], 1);
     // One event by time only: what its process, its stack and its addresses need comes along.
     let (slice, summary) = cut(&file, |r, _| r.timestamp() == 2_020, true);
     assert_eq!(timestamps(&slice), [2_001, 2_003, 2_005, 2_007, 2_020, 2_022, 2_030, 2_032, 2_040]);
     assert_eq!(summary.selected, 2);
-    let state: Vec<_> = Why::ALL.iter().map(|w| w.name()).zip(summary.state).collect();
+    let state: Vec<_> = KeepReason::ALL.iter().map(|w| w.name()).zip(summary.state).collect();
     assert_eq!(
         state,
         [
@@ -168,7 +168,7 @@ fn a_thread_that_only_an_event_tells_of() {
     ]);
     let (slice, summary) = cut(&file, |r, _| r.hook() == Some(0x0f2e), true);
     assert_eq!(timestamps(&slice), [2_001, 2_003, 2_010, 2_011]);
-    assert_eq!(summary.state[Why::Thread as usize], 1);
+    assert_eq!(summary.state[KeepReason::Thread as usize], 1);
     // The same, where a thread event told before.
     let file = trace(&[
         thread(2_000, 3, 100, 101),
