@@ -1,6 +1,7 @@
-//! What differs between two traces: `cargo run --example compare [A.etl B.etl]`.
+//! The differences between two traces: `cargo run --example compare [A.etl B.etl]`.
 //!
-//! Without files it compares two of its own: the same events, but that one is missing in the second and one has another level.
+//! Without files it compares two traces that it makes: the second lacks one event and has another
+//! level in one.
 
 use std::io::Cursor;
 

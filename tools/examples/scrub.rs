@@ -1,6 +1,7 @@
-//! A trace for strangers: `cargo run --example scrub [FILE.etl OUT.etl TEXT...]`, each TEXT one that must not survive.
+//! A trace that is safe to share: `cargo run --example scrub [FILE.etl OUT.etl TEXT...]`. No TEXT
+//! survives.
 //!
-//! Without a file it scrubs a trace of its own, whose module lies in somebody's home directory.
+//! Without a file it scrubs a trace that it makes, with a module in the home directory of a user.
 
 mod input;
 
@@ -23,7 +24,7 @@ fn main() -> Outcome<()> {
         (None, _) => {
             let trace = input::trace()?;
             assert!(holds(&trace, "anna") && holds(&trace, "Shop.dll"));
-            // The user goes because that is the usual policy, the program because it is listed.
+            // The usual policy removes the user, the list removes the program.
             let (scrubbed, summary) = scrubbed(&trace, vec!["Shop".to_owned()])?;
             assert!(!holds(&scrubbed, "anna") && !holds(&scrubbed, "Shop"));
             assert_eq!((summary.records, summary.changed), (8, 4));
@@ -35,7 +36,7 @@ fn main() -> Outcome<()> {
 
 /// The trace without users, machines, command lines, SIDs and these texts.
 fn scrubbed(trace: &[u8], secrets: Vec<String>) -> Outcome<(Vec<u8>, Summary)> {
-    // Whoever knows the salt can try out what a replacement stands for; a trace that is sent away gets one that nobody knows.
+    // Who knows the salt can test guesses: use a random one for a trace that you share.
     let mask = Mask::new(b"example");
     let mut trace = Trace::open(trace, &Options::default())?;
     let output = File::new(Cursor::new(Vec::new()));
@@ -49,7 +50,7 @@ fn scrubbed(trace: &[u8], secrets: Vec<String>) -> Outcome<(Vec<u8>, Summary)> {
     Ok((output.into_inner().into_inner(), summary))
 }
 
-/// Whether a text stands in bytes as UTF-16.
+/// Whether bytes contain a text in UTF-16.
 fn holds(bytes: &[u8], text: &str) -> bool {
     let text: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     bytes.windows(text.len()).any(|window| window == text)

@@ -1,7 +1,7 @@
-//! A piece of a trace, with what it needs: `cargo run --example slice [FILE.etl PID OUT.etl]`.
+//! A piece of a trace, with the state that it needs: `cargo run --example slice [FILE.etl PID OUT.etl]`.
 //!
-//! Without a file it cuts the collections of one process out of a trace of its own. What tells of that process's code comes along,
-//! though nobody asked for it: without that the piece could not be resolved.
+//! Without a file it extracts the garbage collections of one process from a trace that it makes. The
+//! records that describe the code of the process are kept as well: addresses need them.
 
 mod input;
 
@@ -28,7 +28,7 @@ fn main() -> Outcome<()> {
             };
             let (piece, summary) = cut(&input::trace()?, collections)?;
             assert_eq!((summary.records, summary.selected, summary.state()), (8, 2, 2));
-            // The piece is a trace of its own.
+            // The piece is a complete trace.
             let mut piece = Trace::open(piece.as_slice(), &Options::default())?;
             let mut records = piece.ordered()?;
             while records.next_record()?.is_some() {}
@@ -39,7 +39,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Cuts the records that `wanted` takes out of a trace.
+/// Extracts the records that `wanted` selects.
 fn cut(
     trace: &[u8],
     wanted: impl FnMut(&Record<'_>, &Subject) -> bool,
@@ -47,9 +47,10 @@ fn cut(
     let mut trace = Trace::open(trace, &Options::default())?;
     let output = File::new(Cursor::new(Vec::new()));
     let (output, summary) = Slicer::new().run(&mut trace, wanted, output)?;
-    println!("{} of {} records are wanted", summary.selected, summary.records);
-    for (why, count) in KeepReason::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0) {
-        println!("{count} come along: {}", why.name());
+    println!("{} of {} records are selected", summary.selected, summary.records);
+    for (reason, count) in KeepReason::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0)
+    {
+        println!("{count} are kept for them: {}", reason.name());
     }
     Ok((output.into_inner().into_inner(), summary))
 }

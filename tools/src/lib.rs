@@ -1,10 +1,14 @@
-//! What is done to traces whole: comparing two, and cutting or scrubbing one.
+//! Operations on whole traces, in bounded memory.
 //!
-//! * [`diff`]: what differs between two traces, event by event, in bounded memory.
-//! * [`scrub`](mod@scrub): a trace without names, paths, and whatever else is to stay private.
-//! * [`slice`](mod@slice): a piece of a trace, with everything that the piece needs.
+//! * [`diff`]: the differences between two traces, event by event.
+//! * [`slice`](mod@slice): a piece of a trace, with the state that it needs.
+//! * [`scrub`](mod@scrub): a trace without names, paths and other private data.
+//! * [`merge`], [`repair`], [`compress`]: several traces in one, a valid trace from a damaged one,
+//!   and compressed or decompressed buffers.
+//! * [`survey`]: a summary of a trace.
+//! * [`filter`], [`rows`]: events selected, and written as text, JSON lines, CSV or XML.
 //!
-//! A trace with itself:
+//! Each operation is a builder with a method `run`:
 //!
 //! ```
 //! use std::io::Cursor;
@@ -19,14 +23,16 @@
 //! let bytes = file.into_inner().into_inner();
 //!
 //! let open = || Trace::open(bytes.as_slice(), &Options::salvage());
-//! let summary = Differ::new().run(&mut open()?, &mut open()?, |difference| println!("{difference:?}"))?;
+//! let summary =
+//!     Differ::new().run(&mut open()?, &mut open()?, |difference| println!("{difference:?}"))?;
 //! assert!(!summary.differs());
 //! # Ok::<(), etl_tools::Error>(())
 //! ```
 //!
 //! # Examples
-//! Programs in `examples/`, each of which runs as it is (`cargo run --example compare`): `compare` compares two traces, `slice` cuts a
-//! piece out of one, `scrub` makes one for strangers. The crate has no features.
+//! Programs in `examples/`, each of which runs as it is (`cargo run --example compare`): `compare`
+//! compares two traces, `slice` extracts a piece of one, `scrub` makes one safe to share. The crate
+//! has no features.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -43,6 +49,8 @@ pub mod survey;
 
 pub use error::{Error, Result, Side};
 use on_record::OnRecord;
+
+pub use etl_format::rewrite::{merge, repack as compress, repair};
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! What the examples read where no trace is named: one of their own.
+//! The trace that the examples read if none is named.
 
 use std::io::Cursor;
 
@@ -7,13 +7,15 @@ use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
+use etl_schema::providers::CLR_CLR_RUNTIME;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
 use etl_schema::{EventSchema, Identity};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Two processes, 100 and 200, load a module from the home directory of the same user, compile a method, and collect garbage twice.
+/// Two processes, 100 and 200, load a module from the home directory of the same user, compile a
+/// method, and collect garbage twice.
 pub fn trace() -> Outcome<Vec<u8>> {
     let header = LogFileHeader {
         timestamp: 1_000,
@@ -54,10 +56,10 @@ pub fn trace() -> Outcome<Vec<u8>> {
     Ok(file.into_inner().into_inner())
 }
 
-/// What the tables say of an event of the runtime.
+/// An event of the runtime in the tables.
 fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
-    let known = Registry::builtin().event(CLR_RUNTIME, Identity::Modern { id, version });
-    let known = known.ok_or_else(|| format!("event {id} v{version} is not described"))?;
+    let known = Registry::builtin().event(CLR_CLR_RUNTIME, Identity::Modern { id, version });
+    let known = known.ok_or_else(|| format!("event {id} v{version} is not in the tables"))?;
     Ok(&known.schema)
 }
 
@@ -70,7 +72,7 @@ fn event<'a>(of: &EventSchema, process_id: u32, timestamp: i64, payload: &'a [u8
         thread_id: 8,
         process_id,
         timestamp,
-        provider: CLR_RUNTIME,
+        provider: CLR_CLR_RUNTIME,
         descriptor: of.descriptor().into(),
         kernel_time: 0,
         user_time: 0,

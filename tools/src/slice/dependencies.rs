@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use etl_format::Guid;
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, hook};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record, RecordLocation};
 use etl_schema::providers::{EVENT_METADATA, IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
+use etl_schema::views::merge::ImageId;
 
 use super::clr::is_clr_state;
-use super::kernel::{KernelEvent, group, hook};
+use super::kernel::{KernelEvent, group};
 use super::subject::Subject;
 
 /// Processes whose images every process sees: image events of the kernel name the idle process.
@@ -223,18 +224,18 @@ impl Dependencies {
             // The session's own records, and the configuration of the machine.
             0x0000..=0x00ff | 0x0b00..=0x0bff => Some(KeepReason::System),
             // A sample stands for so much time.
-            hook::SAMPLE_INTERVAL_SET..=hook::SAMPLE_INTERVAL_DC_END => Some(KeepReason::System),
+            hook::SET_INTERVAL..=hook::COLLECTION_END => Some(KeepReason::System),
             hook::PROCESS_START..=hook::PROCESS_DC_END | hook::PROCESS_DEFUNCT => {
                 process.then_some(KeepReason::Process)
             }
-            hook::THREAD_START..=hook::THREAD_DC_END | hook::THREAD_NAME => {
+            hook::THREAD_START..=hook::THREAD_DC_END | hook::THREAD_SET_NAME => {
                 let thread = subject.threads().any(|t| self.threads.has(&t));
                 (process || thread).then_some(KeepReason::Thread)
             }
-            hook::PROCESS_IMAGE | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END => {
+            hook::IMAGE_LOAD | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END => {
                 process.then_some(KeepReason::Image)
             }
-            hook::KERNEL_IMAGE_BASE | hook::HYPERCALL_PAGE => Some(KeepReason::Image),
+            hook::KERNEL_BASE | hook::HYPERCALL_PAGE => Some(KeepReason::Image),
             hook::STACK_KEY_CREATE..=hook::STACK_KEY_RUNDOWN => {
                 let needed = kernel.stack_key().is_some_and(|key| self.keys.has(&key));
                 needed.then_some(KeepReason::StackKey)
@@ -281,14 +282,8 @@ impl Dependencies {
             EVENT_METADATA => Some(KeepReason::Schema),
             SYSTEM_CONFIG_EX => Some(KeepReason::System),
             IMAGE_ID => {
-                let wide = record.pointer_size() != Some(PointerSize::P4);
-                let pointer = if wide { 8 } else { 4 };
-                let process = match header.opcode {
-                    0 => record.payload().u32_at(2 * pointer),
-                    32 | 36..=38 | 40 => record.payload().u32_at(pointer),
-                    // Versions of files have no process: any may have loaded the file.
-                    _ => None,
-                };
+                // Versions of files have no process: any may have loaded the file.
+                let process = ImageId::of(record).and_then(|image| image.process_id());
                 process.is_none_or(|p| self.processes.has(&p)).then_some(KeepReason::Image)
             }
             _ => None,

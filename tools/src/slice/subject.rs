@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use etl_format::constants::hook;
 use etl_format::read::Record;
 
-use super::kernel::{KernelEvent, hook};
+use super::kernel::{KernelEvent, group};
 
 /// "Unknown" in some headers.
 const UNKNOWN_ID: u32 = u32::MAX;
@@ -105,47 +106,22 @@ fn header_subject(record: &Record<'_>) -> Subject {
 
 /// The subject of a kernel event; `None` for rundowns, which are about no process.
 fn kernel_subject(record: &Record<'_>, kernel: &KernelEvent<'_>) -> Option<Subject> {
-    let process =
-        |process: Option<u32>| Subject { processes: [process, None], ..Subject::default() };
-    let threads = |threads: [Option<u32>; 2]| Subject { threads, ..Subject::default() };
-    let both = |process: u32, thread: u32| Subject {
-        processes: [Some(process), None],
-        threads: [Some(thread), None],
-    };
-    // The thread that caused the access, not the one in whose time it ended.
-    let issuer = |issuer: Option<u32>| {
-        if issuer.is_some() {
-            threads([issuer, None])
-        } else {
-            threads(header_subject(record).threads)
-        }
-    };
-    Some(match kernel.hook {
-        hook::PROCESS_START..=hook::PROCESS_DC_END | hook::PROCESS_DEFUNCT => {
-            process(kernel.u32_after(1, 0))
-        }
-        hook::PROCESS_IMAGE | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END => {
-            process(kernel.u32_after(2, 0))
-        }
-        hook::THREAD_START..=hook::THREAD_DC_END | hook::THREAD_NAME => {
-            kernel.thread().map_or(Subject::default(), |(thread, process)| both(process, thread))
-        }
-        hook::CONTEXT_SWITCH => threads([kernel.u32_after(0, 0), kernel.u32_after(0, 4)]),
-        hook::READY_THREAD => threads([kernel.u32_after(0, 0), None]),
-        hook::SAMPLE => threads([kernel.u32_after(1, 0), None]),
-        hook::STACK_WALK | hook::STACK_WALK_KEY_KERNEL | hook::STACK_WALK_KEY_USER => {
-            kernel.stack_owner().map_or(Subject::default(), |o| both(o.process, o.thread))
-        }
-        hook::DISK_READ | hook::DISK_WRITE => issuer(kernel.u32_after(2, 32)),
-        hook::DISK_READ_INIT | hook::DISK_WRITE_INIT | hook::DISK_FLUSH_INIT => {
-            issuer(kernel.u32_after(1, 0))
-        }
-        hook::STACK_KEY_CREATE..=hook::STACK_KEY_RUNDOWN
-        | hook::FILE_RUNDOWN
-        | hook::KCB_RUNDOWN_BEGIN
-        | hook::KCB_RUNDOWN_END => return None,
-        hook::HARD_FAULT => threads([kernel.u32_after(2, 16), None]),
-        hook::VIRTUAL_ALLOC | hook::VIRTUAL_FREE => process(kernel.u32_after(2, 0)),
-        _ => header_subject(record),
-    })
+    if matches!(
+        kernel.hook,
+        hook::STACK_KEY_CREATE
+            ..=hook::STACK_KEY_RUNDOWN
+                | hook::FILE_RUNDOWN
+                | hook::KCB_RUNDOWN_BEGIN
+                | hook::KCB_RUNDOWN_END
+    ) {
+        return None;
+    }
+    let header = header_subject(record);
+    let Some(fields) = kernel.fields else { return Some(header) };
+    let mut threads = fields.thread_ids();
+    // Older disk events do not name the thread that caused the access.
+    if threads == [None; 2] && kernel.group() == group::DISK {
+        threads = header.threads;
+    }
+    Some(Subject { processes: [fields.process_id(), None], threads })
 }

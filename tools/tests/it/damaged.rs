@@ -1,4 +1,4 @@
-//! Broken traces: every tool ends, does not panic, and writes what can be read again.
+//! Damaged traces: every operation ends, does not panic, and writes a readable trace.
 
 use std::io::Cursor;
 
@@ -12,7 +12,7 @@ use etl_tools::slice::Slicer;
 use proptest::prelude::*;
 
 /// Kernel events, events of the CLR, stacks, and one that no schema is known for.
-fn sound() -> Vec<u8> {
+fn intact() -> Vec<u8> {
     let words = |words: &[u64]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
@@ -51,12 +51,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn no_bytes_upset_the_tools(
+    fn operations_on_damaged_traces_end_without_panic(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
         cut in any::<prop::sample::Index>(),
         whole: bool,
     ) {
-        let mut file = sound();
+        let mut file = intact();
         // Most of a buffer is filler; changes there say nothing.
         let used: Vec<usize> = (0..file.len()).filter(|at| at % 0x1000 < 0x400).collect();
         for (at, byte) in changes {

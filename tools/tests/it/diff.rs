@@ -1,4 +1,4 @@
-//! Comparing traces: nothing where there is nothing, and one thing where there is one.
+//! Comparison of traces.
 
 use crate::common::{Made, PROVIDER, header, open, trace, trace_of};
 use etl_tools::diff::{Differ, Difference, Ignore, Summary};
@@ -44,7 +44,7 @@ fn ignoring(what: &[&str]) -> Options {
 }
 
 #[test]
-fn fields_of_the_header() {
+fn differ_compares_header_fields() {
     let events = [Made::new(2_000, 1, b"x")];
     let mut other = header();
     other.boot_time = 133_000_000_000_000_000;
@@ -62,7 +62,7 @@ fn fields_of_the_header() {
 }
 
 #[test]
-fn counts_of_events_and_providers() {
+fn summary_counts_events_and_providers() {
     let mut other = Made::new(2_002, 9, b"y");
     other.provider = etl_format::Guid::new(9, 9, 9, [9; 8]);
     let a = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 2, b"x")]);
@@ -79,7 +79,7 @@ fn counts_of_events_and_providers() {
 }
 
 #[test]
-fn everything_that_can_be_ignored() {
+fn ignore_covers_every_property() {
     let base = [Made::new(2_000, 1, b"x"), Made::new(2_100, 2, b"x")];
     let change = |f: &dyn Fn(&mut Made)| {
         let mut events = base.to_vec();
@@ -106,7 +106,7 @@ fn everything_that_can_be_ignored() {
 }
 
 #[test]
-fn a_named_field_is_ignored_where_its_event_is_known() {
+fn ignored_field_needs_a_known_event() {
     // GCStart_V2 of the CLR: Count, Depth, Reason, Type, ClrInstanceID, ClientSequenceNumber.
     let gc = |count: u32, reason: u32| {
         let mut event = Made::new(2_000, 1, &[]);
@@ -151,7 +151,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_trace_does_not_differ_from_itself(events in events(), options in windows()) {
+    fn trace_does_not_differ_from_itself(events in events(), options in windows()) {
         let a = trace(&events);
         let (found, summary) = compare(&a, &a, &options);
         prop_assert!(found.is_empty() && !summary.differs());
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn one_event_less_is_one_missing_event(
+    fn removed_event_is_one_missing_event(
         events in events(), options in windows(), at: prop::sample::Index,
     ) {
         let mut fewer = events.clone();
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_event_is_one_change(
+    fn changed_event_is_one_change(
         events in events(), options in windows(), at: prop::sample::Index,
     ) {
         let mut changed = events.clone();
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn every_event_is_accounted_for(a in events(), b in events(), options in windows()) {
+    fn every_event_is_counted_once(a in events(), b in events(), options in windows()) {
         let (found, summary) = compare(&trace(&a), &trace(&b), &options);
         prop_assert_eq!(summary.same + summary.changed + summary.missing, a.len() as u64);
         prop_assert_eq!(summary.same + summary.changed + summary.extra, b.len() as u64);

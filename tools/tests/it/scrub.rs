@@ -1,4 +1,4 @@
-//! Scrubbing traces: what is private is gone, what is not stays, and everything is as long as before.
+//! Scrubbed traces: private data is replaced, other bytes stay.
 
 use std::io::Cursor;
 
@@ -110,7 +110,7 @@ fn version_4(file: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_process_loses_its_user_and_arguments_and_keeps_its_program() {
+fn usual_policy_removes_user_and_arguments_of_a_process() {
     let line = "\"C:\\Users\\Jane Doe\\tool.exe\" --key 12345 /u:jane";
     let file = version_4(trace(&[
         process("tool.exe", line),
@@ -148,7 +148,7 @@ fn a_process_loses_its_user_and_arguments_and_keeps_its_program() {
 }
 
 #[test]
-fn named_fields_are_hashed_dropped_or_kept() {
+fn field_policy_hashes_drops_or_keeps() {
     // GCStart of the CLR, version 2, and an exception of it.
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     let gc: Vec<u8> = [7u32, 1, 0, 0].iter().flat_map(|w| w.to_le_bytes()).chain([0; 10]).collect();
@@ -176,7 +176,7 @@ fn named_fields_are_hashed_dropped_or_kept() {
 }
 
 #[test]
-fn with_free_lengths_text_becomes_a_token() {
+fn free_lengths_write_tokens() {
     let line = "\"C:\\Users\\Jane Doe\\tool.exe\" --key 12345 /u:jane";
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     let thrown = |text: &str| {
@@ -236,7 +236,7 @@ fn with_free_lengths_text_becomes_a_token() {
 
 /// A record that would grow beyond its buffer keeps its lengths, and loses the texts all the same.
 #[test]
-fn what_has_no_room_to_grow_keeps_its_lengths() {
+fn record_that_cannot_grow_keeps_its_length() {
     let clr: Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     let text = "bob ".repeat(440);
     let payload = [wide_z("My.Exception"), wide_z(&text), vec![9; 16]].concat();
@@ -281,7 +281,7 @@ fn addresses_move_together() {
 }
 
 #[test]
-fn listed_texts_leave_the_header_too_and_layout_is_never_touched() {
+fn secrets_leave_the_header_and_layout_stays() {
     let mut named = header();
     named.log_file_name = "C:\\traces\\Contoso-7.etl".encode_utf16().collect();
     named.logger_name = "for CONTOSO".encode_utf16().collect();

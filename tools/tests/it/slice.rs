@@ -1,4 +1,4 @@
-//! Cutting traces: what is selected, what goes with it, and what it needs.
+//! Slices of traces: selected events, their stacks, and the state that they need.
 
 use std::io::Cursor;
 
@@ -86,7 +86,7 @@ fn clr(timestamp: i64, rundown: bool, id: u16, process: u32, thread: u32) -> Mad
 }
 
 #[test]
-fn a_process_with_all_it_needs() {
+fn slice_of_a_process_keeps_its_state() {
     let file = trace(&[
         process(2_001, 3, 100),
         process(2_002, 3, 200),
@@ -141,7 +141,7 @@ fn a_process_with_all_it_needs() {
 }
 
 #[test]
-fn a_stack_of_the_clr_goes_with_the_event_before_it() {
+fn clr_stack_follows_the_event_before_it() {
     let file = trace(&[
         clr(2_001, false, 10, 100, 101),
         clr(2_002, false, 80, 100, 102),
@@ -157,7 +157,7 @@ fn a_stack_of_the_clr_goes_with_the_event_before_it() {
 }
 
 #[test]
-fn a_thread_that_only_an_event_tells_of() {
+fn event_that_alone_names_a_thread_is_kept() {
     let file = trace(&[
         Made::new(2_001, 1, b"tells that 101 is of 100"),
         Made::new(2_002, 1, b"tells nothing new"),
@@ -180,7 +180,7 @@ fn a_thread_that_only_an_event_tells_of() {
 }
 
 #[test]
-fn manifests_of_what_is_kept_and_no_others() {
+fn manifests_of_kept_providers_are_kept() {
     let other = Guid::new(9, 9, 9, [9; 8]);
     let file = trace(&[
         Made::new(2_001, 0xfffe, b"manifest"),
@@ -193,7 +193,7 @@ fn manifests_of_what_is_kept_and_no_others() {
 }
 
 #[test]
-fn names_of_files_go_with_what_uses_them() {
+fn file_names_are_kept_for_disk_events() {
     let file = trace(&[
         Made::kernel(2_001, 0x0424, &words(&[1, 0])),
         Made::kernel(2_002, 0x0916, &words(&[1, 0])),
@@ -205,7 +205,7 @@ fn names_of_files_go_with_what_uses_them() {
 }
 
 #[test]
-fn the_header_is_that_of_a_relogged_trace_and_keeps_the_losses() {
+fn header_is_relogged_and_keeps_losses() {
     let mut lossy = header();
     lossy.events_lost = 7;
     let file = trace_of(lossy, &[Made::new(2_001, 1, b"x")]);
@@ -248,7 +248,7 @@ proptest! {
     /// A slice holds what is selected, nothing twice, in order; what a slice of all keeps is all;
     /// and slicing a slice again by the same condition changes nothing.
     #[test]
-    fn laws(events in events(), from in 0i64..80, len in 0i64..80) {
+    fn slice_keeps_selected_records_in_order(events in events(), from in 0i64..80, len in 0i64..80) {
         let file = trace(&events);
         let all = timestamps(&file);
         prop_assert_eq!(&timestamps(&cut(&file, |_, _| true, true).0), &all);
