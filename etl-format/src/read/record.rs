@@ -1,5 +1,7 @@
 //! One record as a borrowed view: its header decoded on demand, its payload a slice.
 
+use core::ops::Range;
+
 use crate::Guid;
 use crate::constants::{self, EventFlags, PointerSize, RecordKind};
 use crate::cursor::Bytes;
@@ -110,6 +112,20 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn timestamp(&self) -> i64 {
         self.timestamp
+    }
+
+    /// The bytes of the record that hold its size.
+    #[must_use]
+    pub fn size_range(&self) -> Range<usize> {
+        let at = super::walk::size_offset(self.kind);
+        at..at + 2
+    }
+
+    /// The bytes of the record that hold its own timestamp.
+    #[must_use]
+    pub fn timestamp_range(&self) -> Option<Range<usize>> {
+        let at = super::walk::timestamp_place(self.kind, self.bytes)?;
+        Some(at..at + 8)
     }
 
     /// Whether the timestamp is the record's own.

@@ -62,6 +62,11 @@ pub(crate) fn header_len(kind: RecordKind) -> usize {
     shape(kind).header.into()
 }
 
+/// Offset of the size in a record of this kind.
+pub(crate) fn size_offset(kind: RecordKind) -> usize {
+    shape(kind).size_at.into()
+}
+
 /// Where the timestamp of a whole record stands in it, if it has one.
 pub(crate) fn timestamp_place(kind: RecordKind, record: &[u8]) -> Option<usize> {
     match shape(kind).timestamp_at {

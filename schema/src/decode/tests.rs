@@ -50,6 +50,41 @@ fn pointers_are_as_wide_as_the_record_says() {
 }
 
 #[test]
+fn next_with_range_excludes_counts_and_nuls() {
+    let d = decoder(vec![
+        Field::new("A", InType::UInt32),
+        Field::new("B", InType::Utf16),
+        Field::new("C", InType::Binary),
+        Field::structure("D", vec![Field::new("E", InType::UInt8), Field::new("F", InType::Ansi)]),
+        Field::new("G", InType::UInt16).with_count(Count::Const(2)),
+    ]);
+    let payload = b"\x01\0\0\0x\0y\0\0\0\x03\0abc\x07text\0\x08\0\x09\0";
+    let mut fields = d.fields(payload, PointerSize::P8);
+    let mut ranges = Vec::new();
+    while let Some((_, value, range)) = fields.next_with_range() {
+        match value {
+            Value::Utf16(text) => assert_eq!(payload.get(range.clone()), Some(text.bytes())),
+            Value::Binary(bytes) => assert_eq!(payload.get(range.clone()), Some(bytes)),
+            Value::Struct(members) => {
+                let mut members = members.fields();
+                assert_eq!(members.next_with_range().map(|(.., r)| r), Some(0..1));
+                assert_eq!(members.next_with_range().map(|(.., r)| r), Some(1..5));
+            }
+            Value::Array(items) => {
+                let mut items = items.iter();
+                assert_eq!(items.next_with_range().map(|(_, r)| r), Some(0..2));
+                assert_eq!(items.next_with_range().map(|(_, r)| r), Some(2..4));
+                assert!(items.next_with_range().is_none());
+            }
+            _ => {}
+        }
+        ranges.push(range);
+    }
+    assert_eq!(ranges, [0..4, 4..8, 12..15, 15..21, 21..25]);
+    assert!(fields.note().is_exact());
+}
+
+#[test]
 fn short_payloads_tell_what_is_missing() {
     let d = decoder(vec![
         Field::new("A", InType::UInt32),

@@ -7,7 +7,6 @@ use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
-use etl_schema::providers::CLR_CLR_RUNTIME;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
 use etl_schema::{EventSchema, Identity};
@@ -58,7 +57,7 @@ pub fn trace() -> Outcome<Vec<u8>> {
 
 /// An event of the runtime in the tables.
 fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
-    let known = Registry::builtin().event(CLR_CLR_RUNTIME, Identity::Modern { id, version });
+    let known = Registry::builtin().event(CLR_RUNTIME, Identity::Modern { id, version });
     let known = known.ok_or_else(|| format!("event {id} v{version} is not in the tables"))?;
     Ok(&known.schema)
 }
@@ -72,7 +71,7 @@ fn event<'a>(of: &EventSchema, process_id: u32, timestamp: i64, payload: &'a [u8
         thread_id: 8,
         process_id,
         timestamp,
-        provider: CLR_CLR_RUNTIME,
+        provider: CLR_RUNTIME,
         descriptor: of.descriptor().into(),
         kernel_time: 0,
         user_time: 0,

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use etl_format::constants::{ExtendedType, PointerSize, RecordKind};
+use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::cursor::Bytes;
-use etl_format::read::Record;
+use etl_format::read::{EventHeader, Record};
 use etl_schema::store::SchemaStore;
 
 use super::fields::{RecordScrubber, ValueKind};
@@ -102,9 +102,10 @@ impl RecordScrubber<'_> {
         summary: &mut Summary,
     ) -> Vec<Range<usize>> {
         let mut layout = Vec::from([LAYOUT]);
-        layout.extend(timetimestamp_range(record));
+        // Another timestamp would change the order of the trace.
+        layout.extend(record.timestamp_range());
         let mut items = record.extended();
-        let (mut at, mut more) = (EVENT_HEADER, record.is_event());
+        let (mut at, mut more) = (EventHeader::SIZE, record.is_event());
         while more && let Some((kind, data)) = items.next_raw() {
             let total = record.bytes().u16_at(at).map_or(8, usize::from);
             layout.push(at..at + 8);
@@ -265,26 +266,10 @@ impl RecordScrubber<'_> {
 /// Bytes of every record that define its kind and layout.
 const LAYOUT: Range<usize> = 0..8;
 
-/// Bytes of the header of an EVENT record.
-const EVENT_HEADER: usize = 0x50;
-
-/// The bytes of a record's timestamp: changing them would change the order of the trace.
-fn timetimestamp_range(record: &Record<'_>) -> Option<Range<usize>> {
-    match record.kind() {
-        RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => Some(8..16),
-        _ if record.is_kernel() || record.is_event() => Some(0x10..0x18),
-        RecordKind::FULL32
-        | RecordKind::FULL64
-        | RecordKind::INSTANCE32
-        | RecordKind::INSTANCE64 => Some(0x10..0x18),
-        _ => None,
-    }
-}
-
 /// Length of a record's header, which is searched for listed texts only.
 fn header_len(record: &Record<'_>) -> usize {
     if record.is_event() {
-        return EVENT_HEADER;
+        return EventHeader::SIZE;
     }
     record.bytes().len().saturating_sub(record.payload().len())
 }

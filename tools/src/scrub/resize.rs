@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use etl_format::constants::{PointerSize, RecordKind};
+use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::encode::{OwnedValue, encode};
@@ -57,8 +57,7 @@ impl RecordScrubber<'_> {
         let mut bytes = record.bytes().get(..payload_at)?.to_vec();
         bytes.extend_from_slice(&fresh);
         let size = u16::try_from(bytes.len()).ok().filter(|size| usize::from(*size) <= max_size)?;
-        let size_at = size_at(record);
-        bytes.get_mut(size_at..size_at + 2)?.copy_from_slice(&size.to_le_bytes());
+        bytes.get_mut(record.size_range())?.copy_from_slice(&size.to_le_bytes());
         let texts = text_ranges(decoder, &fresh, pointers, payload_at);
         summary.add(&replaced);
         Some(Resized { bytes, texts })
@@ -345,19 +344,6 @@ fn capacity(field: &Field) -> usize {
     match field.length {
         Length::Fixed(units) => units.into(),
         _ => usize::MAX,
-    }
-}
-
-/// Offset of a record's size.
-fn size_at(record: &Record<'_>) -> usize {
-    match record.kind() {
-        RecordKind::SYSTEM32
-        | RecordKind::SYSTEM64
-        | RecordKind::COMPACT32
-        | RecordKind::COMPACT64
-        | RecordKind::PERFINFO32
-        | RecordKind::PERFINFO64 => 4,
-        _ => 0,
     }
 }
 

@@ -22,7 +22,7 @@ const MAX_ENTRIES: usize = 1 << 20;
 /// The event with the manifest of an `EventSource`.
 const MANIFEST_EVENT: u16 = 0xfffe;
 
-/// KeepReason a record is kept that is not selected. The order is that of the report.
+/// Why a record is kept that is not selected. The order is that of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum KeepReason {
@@ -196,8 +196,8 @@ impl Dependencies {
         self.first_mentions.retain(|thread, _| threads.has(thread));
     }
 
-    /// KeepReason a record has to be kept, if it has to.
-    pub fn why(
+    /// The reason to keep a record, if it has to be kept.
+    pub fn reason(
         &self,
         record: &Record<'_>,
         kernel: Option<&KernelEvent<'_>>,
