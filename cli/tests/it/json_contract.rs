@@ -102,8 +102,7 @@ fn verify_json_has_required_fields() {
             assert!(report["coverage"][table][field].is_u64(), "{table}.{field}");
         }
     }
-    for field in ["rule", "severity", "message", "pid", "time", "processor", "offset", "file"]
-    {
+    for field in ["rule", "severity", "message", "pid", "time", "processor", "offset", "file"] {
         assert!(report["findings"][0].get(field).is_some(), "{field}");
     }
     let page = include_str!("../../../docs/rules.md");

@@ -1,0 +1,302 @@
+//! The hot loops of the libraries, on a simulated trace that is the same everywhere.
+
+use std::hint::black_box;
+use std::{fmt, fs};
+
+use etl_format::compress::{self, Effort};
+use etl_format::constants::{CompressionFormat, EventFlags, EventProperties, LogFileMode};
+use etl_format::constants::{PointerSize, hook};
+use etl_format::read::{FileOrder, Options, Record, Trace};
+use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::rewrite::repack;
+use etl_format::write::record::{Descriptor, Event, PerfInfo};
+use etl_format::write::{BufferCompressor, LogFileHeader, Output, Session, SessionConfig};
+use etl_format::{Guid, Result};
+use etl_schema::decode::{Decoder, Value};
+use etl_schema::store::SchemaStore;
+use etl_synth::scenario::{Settings, parse_with};
+use etl_verify::Verifier;
+
+/// The scenario of the inputs, by its path from this package.
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/big.kdl");
+
+/// Bytes of records that [`Loop::SessionWriter`] writes.
+const WRITTEN: u64 = 1 << 20;
+
+/// A trace of about a megabyte, and the same compressed. `ETLKIT_BENCH_TRACE` names another one.
+#[derive(Debug)]
+pub struct Inputs {
+    plain: Vec<u8>,
+    compressed: Vec<u8>,
+}
+
+impl Inputs {
+    /// Simulates or reads them.
+    ///
+    /// # Panics
+    /// When the trace that the variable names cannot be read.
+    #[must_use]
+    pub fn new() -> Self {
+        let options = Options::default();
+        let plain = match std::env::var_os("ETLKIT_BENCH_TRACE") {
+            Some(path) => {
+                let bytes = fs::read(path).expect("the trace can be read");
+                let mut plain = Vec::new();
+                repack::decompress(&bytes[..], &mut plain, &options, |_| {}).expect("a trace");
+                plain
+            }
+            None => simulated(),
+        };
+        let compressed = compressed(&plain);
+        Inputs { plain, compressed }
+    }
+
+    /// The bytes that a loop reads.
+    #[must_use]
+    pub fn bytes(&self, which: Loop) -> &[u8] {
+        match which {
+            Loop::XpressDecode => &self.compressed,
+            Loop::SessionWriter => &self.plain[..(WRITTEN as usize).min(self.plain.len())],
+            _ => &self.plain,
+        }
+    }
+}
+
+impl Default for Inputs {
+    fn default() -> Self {
+        Inputs::new()
+    }
+}
+
+fn simulated() -> Vec<u8> {
+    let text = fs::read_to_string(SCENARIO).expect("the scenario can be read");
+    let set = [("until", "1.6s"), ("stop", "3s")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let include = |name: &str| Err(format!("{name} cannot be included"));
+    let settings = Settings { set: &set, seed: None, include: &include };
+    let scenario = parse_with("big", &text, settings).expect("the scenario is valid");
+    let files = etl_synth::in_memory(&scenario).expect("the scenario runs");
+    files.into_iter().find(|(name, _)| name == "big.etl").expect("it writes this file").1
+}
+
+fn compressed(plain: &[u8]) -> Vec<u8> {
+    let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default);
+    let compressor = compressor.expect("the format is known");
+    let mut out = Vec::new();
+    let options = Options::default();
+    repack::compress(plain, &mut out, &compressor, &options, |_| {}).expect("a whole trace");
+    out
+}
+
+/// A hot loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loop {
+    /// Every record in file order.
+    Walk,
+    /// Every record in time order.
+    Ordered,
+    /// Decompressing every buffer.
+    XpressDecode,
+    /// Compressing every buffer.
+    XpressEncode,
+    /// Every field of every event with a schema.
+    Fields,
+    /// Verifying.
+    Verify,
+    /// Merging the trace with itself.
+    Merge,
+    /// Writing records to the buffers of a session.
+    SessionWriter,
+}
+
+impl fmt::Display for Loop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Loop::Walk => "walk",
+            Loop::Ordered => "ordered",
+            Loop::XpressDecode => "xpress-decode",
+            Loop::XpressEncode => "xpress-encode",
+            Loop::Fields => "fields",
+            Loop::Verify => "verify",
+            Loop::Merge => "merge",
+            Loop::SessionWriter => "session-writer",
+        })
+    }
+}
+
+impl Loop {
+    /// Every loop.
+    pub const ALL: [Loop; 8] = [
+        Loop::Walk,
+        Loop::Ordered,
+        Loop::XpressDecode,
+        Loop::XpressEncode,
+        Loop::Fields,
+        Loop::Verify,
+        Loop::Merge,
+        Loop::SessionWriter,
+    ];
+
+    /// Runs it once.
+    ///
+    /// # Panics
+    /// When the trace cannot be read to its end.
+    pub fn run(self, inputs: &Inputs) {
+        let bytes = self.input(inputs);
+        match self {
+            Loop::Walk => {
+                let mut records = FileOrder::open(bytes, &Options::default()).expect("a trace");
+                while let Some(record) = records.next_record().expect("a whole trace") {
+                    look(&record);
+                }
+            }
+            Loop::Ordered => {
+                let mut trace = Trace::open(bytes, &Options::default()).expect("a trace");
+                let mut records = trace.ordered().expect("a trace");
+                while let Some(record) = records.next_record().expect("a whole trace") {
+                    look(&record);
+                }
+            }
+            Loop::XpressDecode => decompress(bytes),
+            Loop::XpressEncode => drop(black_box(compressed(bytes))),
+            Loop::Fields => fields(bytes),
+            Loop::Verify => {
+                drop(black_box(Verifier::new().verify(bytes, "").expect("a trace")));
+            }
+            Loop::Merge => {
+                let options = MergeOptions::default();
+                merge(vec![bytes, bytes], Discard, &options).expect("traces of one machine");
+            }
+            Loop::SessionWriter => write_session(),
+        }
+    }
+
+    fn input(self, inputs: &Inputs) -> &[u8] {
+        match self {
+            Loop::XpressDecode => &inputs.compressed,
+            _ => &inputs.plain,
+        }
+    }
+}
+
+fn look(record: &Record<'_>) {
+    black_box((record.timestamp(), record.bytes().len()));
+}
+
+fn decompress(bytes: &[u8]) {
+    let trace = Trace::open(bytes, &Options::default()).expect("a trace");
+    let mut out = vec![0; 1 << 20];
+    for entry in trace.buffers().iter().filter(|buffer| buffer.compressed) {
+        let at = entry.offset as usize;
+        let input = &bytes[at + 0x48..at + entry.stored as usize];
+        let out = &mut out[..entry.fill as usize - 0x48];
+        compress::decompress(entry.format, input, out).expect("a whole buffer");
+        black_box(out);
+    }
+}
+
+fn fields(bytes: &[u8]) {
+    let store = SchemaStore::default();
+    let mut records = FileOrder::open(bytes, &Options::default()).expect("a trace");
+    while let Some(record) = records.next_record().expect("a whole trace") {
+        if let (Some(decoder), Some(pointers)) = (store.decoder(&record), record.pointer_size()) {
+            read_fields(decoder, pointers, record.payload());
+        }
+    }
+}
+
+fn read_fields(decoder: &Decoder, pointers: PointerSize, payload: &[u8]) {
+    for (_, value) in decoder.fields(payload, pointers) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|value| {
+                black_box(value.as_u64());
+            }),
+            other => drop(black_box(other)),
+        }
+    }
+}
+
+/// Takes everything and keeps nothing, so that no disk is measured.
+struct Discard;
+
+impl Output for Discard {
+    fn write_at(&mut self, _: u64, bytes: &[u8]) -> Result<()> {
+        black_box(bytes);
+        Ok(())
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a session of samples, context switches and manifest events of eight processors.
+fn write_session() {
+    let header = LogFileHeader {
+        timestamp: 1_000,
+        start_time: 132_000_000_000_000_000,
+        processors: 8,
+        mode: LogFileMode::SEQUENTIAL,
+        ..LogFileHeader::new()
+    };
+    let mut session = Session::create(Discard, SessionConfig::new(header)).expect("a valid header");
+    let payload = [0x5a; 128];
+    let (mut timestamp, mut bytes, mut number) = (1_000, 0, 0u64);
+    while bytes < WRITTEN {
+        timestamp += 3;
+        let processor = (number / 64 % 8) as u16;
+        let written = match number % 4 {
+            kind @ 0..=2 => {
+                let len = if kind == 2 { 24 } else { 16 };
+                bytes += 16 + len as u64;
+                let record = PerfInfo {
+                    pointer_size: PointerSize::P8,
+                    version: 2,
+                    hook: if kind == 2 { hook::CSWITCH } else { hook::SAMPLE },
+                    timestamp,
+                    pebs_index: None,
+                    counters: &[],
+                    payload: &payload[..len],
+                };
+                session.write(processor, &record)
+            }
+            _ => {
+                let len = 48 + number as usize % 64;
+                bytes += (0x50 + len as u64).next_multiple_of(8);
+                let record = Event {
+                    pointer_size: PointerSize::P8,
+                    flags: EventFlags(0),
+                    properties: EventProperties(0),
+                    thread_id: 4_711,
+                    process_id: 42,
+                    timestamp,
+                    provider: Guid::new(1, 2, 3, [4; 8]),
+                    descriptor: Descriptor { id: 143, level: 4, ..Descriptor::default() },
+                    kernel_time: 0,
+                    user_time: 0,
+                    activity: Guid::ZERO,
+                    extended: &[],
+                    payload: &payload[..len],
+                };
+                session.write(processor, &record)
+            }
+        };
+        written.expect("it fits");
+        number += 1;
+    }
+    session.close(None).expect("a valid session");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Inputs, Loop};
+
+    #[test]
+    fn run_finishes_for_every_loop() {
+        let inputs = Inputs::new();
+        Loop::ALL.iter().for_each(|each| each.run(&inputs));
+    }
+}

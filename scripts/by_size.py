@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Measures the commands on simulated traces of several sizes: scripts/by_size.py [10M 100M 1G ..]
+
+Prints the table of docs/performance.md: processor time, wall time, rate and peak resident memory of
+each command in a process of its own, on one thread and on two; the best of three runs up to 128 MB,
+one run beyond. Needs Unix, and disk space for one and a half times the largest size.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+BYTES_PER_SECOND = 2_062e6 / 1_290  # of the scenario benches/scenarios/big.kdl
+UNITS = {"M": 10**6, "G": 10**9}
+
+
+def run(program, arguments):
+    """Processor seconds, wall seconds and peak resident MiB of one run."""
+    start = time.monotonic()
+    child = subprocess.Popen([program, *arguments], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode not in (0, 1):
+        sys.exit(f"{program} {' '.join(arguments)}: exit code {child.returncode}")
+    wall = time.monotonic() - start
+    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
+
+
+def measure(program, size, directory):
+    target = int(size[:-1]) * UNITS[size[-1]]
+    runs = 3 if target <= 128_000_000 else 1
+    seconds = 1 + target / BYTES_PER_SECOND
+    out, packed = f"{directory}/out", f"{directory}/packed.etl"
+    merged, again = f"{directory}/merged.etl", f"{directory}/again.etl"
+    synth = ["synth", "benches/scenarios/big.kdl", "-o", out, "--force", "--no-truth",
+             "--set", f"until={seconds:.3f}s", "--set", f"stop={seconds + 10:.3f}s"]
+    rows = [("synth", "plain", synth, False)]
+    plain = f"{out}/big.etl"
+    rows.append(("compress", "plain", ["compress", plain, "-o", packed, "--force"], True))
+    for kind, file in (("plain", plain), ("compressed", packed)):
+        rows += [
+            ("info", kind, ["info", "--format", "json", file], kind == "compressed"),
+            ("dump, JSON lines", kind, ["dump", "--format", "jsonl", file], True),
+            ("dump, CSV", kind, ["dump", "--format", "csv", file], True),
+            ("verify", kind, ["verify", "--no-config", file], True),
+            ("merge of two", kind, ["merge", file, file, "-o", merged, "--force"],
+             kind == "compressed"),
+        ]
+    rows.append(("decompress", "compressed", ["decompress", packed, "-o", again, "--force"], True))
+    print(f"\n### {size}\n\n"
+          "| command | trace | CPU s | wall s | MB/s | peak MiB "
+          "| two threads: CPU s | wall s | peak MiB |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|")
+    for name, kind, arguments, threads in rows:
+        count = 1 if name in ("synth", "compress") else runs
+        one = ["--threads", "1"] if name != "synth" else []
+        cpu, wall, peak = min(run(program, arguments + one) for _ in range(count))
+        length = os.path.getsize(plain) * (2 if name == "merge of two" else 1)
+        row = f"| `{name}` | {kind} | {cpu:.3f} | {wall:.3f} | {length / cpu / 1e6:.0f} | {peak:.0f} |"
+        if threads:
+            cpu, wall, peak = min(run(program, arguments + ["--threads", "2"])
+                                  for _ in range(count))
+            row += f" {cpu:.3f} | {wall:.3f} | {peak:.0f} |"
+        else:
+            row += " | | |"
+        print(row, flush=True)
+
+
+def main():
+    subprocess.run(["cargo", "build", "--release", "--locked", "-p", "etlkit"], check=True)
+    meta = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps"],
+                          check=True, capture_output=True)
+    program = json.loads(meta.stdout)["target_directory"] + "/release/etlkit"
+    for size in sys.argv[1:] or ["10M", "100M", "1G", "4G"]:
+        with tempfile.TemporaryDirectory() as directory:
+            measure(program, size, directory)
+
+
+main()
