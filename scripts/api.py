@@ -1,21 +1,115 @@
-"""python3 api.py OLD.json NEW.json: what differs between the public items of two versions of a crate, as rustdoc's JSON tells them.
+"""The public items of a crate, from rustdoc's JSON.
 
-Prints a line for each item that is gone or changed, which breaks those who use it, and for each that is new. Exit codes: 0 nothing breaks,
-1 something does.
+python3 api.py list CRATE.json       prints every item with its signature, one on each line
+python3 api.py OLD.json NEW.json     prints the items that are gone, changed or new
+
+Exit codes of the comparison: 0 nothing breaks users of the crate, 1 something does.
 """
 import json
 import sys
 
 
-def bare(value):
-    """A type or signature without what only numbers it."""
+def unnumbered(value):
+    """A type or signature without ids, places and documentation."""
     if isinstance(value, dict):
-        return {k: bare(v) for k, v in value.items() if k not in ("id", "span", "docs", "links")}
-    return [bare(v) for v in value] if isinstance(value, list) else value
+        return {k: unnumbered(v) for k, v in value.items() if k not in ("id", "span", "docs", "links")}
+    return [unnumbered(v) for v in value] if isinstance(value, list) else value
 
 
 def text(*values):
-    return json.dumps([bare(v) for v in values], sort_keys=True)
+    return json.dumps([unnumbered(v) for v in values], sort_keys=True)
+
+
+def shown(kind):
+    """A type as Rust spells it."""
+    if kind is None:
+        return "()"
+    if isinstance(kind, str):
+        return "_" if kind == "infer" else kind
+    (what, value), = kind.items()
+    if what in ("generic", "primitive"):
+        return value
+    if what == "resolved_path":
+        return path(value)
+    if what == "borrowed_ref":
+        lifetime = f"{value['lifetime']} " if value["lifetime"] else ""
+        return f"&{lifetime}{'mut ' if value['is_mutable'] else ''}{shown(value['type'])}"
+    if what == "tuple":
+        return f"({', '.join(map(shown, value))})"
+    if what == "slice":
+        return f"[{shown(value)}]"
+    if what == "array":
+        return f"[{shown(value['type'])}; {value['len']}]"
+    if what == "raw_pointer":
+        return f"*{'mut' if value['is_mutable'] else 'const'} {shown(value['type'])}"
+    if what == "impl_trait":
+        return "impl " + bounds(value)
+    if what == "dyn_trait":
+        return "dyn " + " + ".join(path(t["trait"]) for t in value["traits"])
+    if what == "qualified_path":
+        trait = f" as {path(value['trait'])}" if (value.get("trait") or {}).get("path") else ""
+        return f"<{shown(value['self_type'])}{trait}>::{value['name']}"
+    if what == "function_pointer":
+        return "fn" + function(value["sig"])
+    return what
+
+
+def path(value):
+    name = (value.get("path") or value.get("name") or "_").split("::")[-1]
+    args = value.get("args") or {}
+    if "angle_bracketed" in args:
+        inside = [argument(a) for a in args["angle_bracketed"]["args"]]
+        inside += [f"{c['name']} = {shown(c['binding']['equality']['type'])}"
+                   for c in args["angle_bracketed"]["constraints"]
+                   if "type" in c["binding"].get("equality", {})]
+        return f"{name}<{', '.join(inside)}>" if inside else name
+    if "parenthesized" in args:
+        inputs = ", ".join(map(shown, args["parenthesized"]["inputs"]))
+        output = args["parenthesized"]["output"]
+        return f"{name}({inputs})" + (f" -> {shown(output)}" if output else "")
+    return name
+
+
+def argument(value):
+    if isinstance(value, str):
+        return "_"
+    (what, value), = value.items()
+    if what == "type":
+        return shown(value)
+    return value["expr"] if what == "const" else value
+
+
+def bounds(values):
+    names = []
+    for bound in values:
+        if "trait_bound" in bound:
+            modifier = "?" if bound["trait_bound"]["modifier"] == "maybe" else ""
+            names.append(modifier + path(bound["trait_bound"]["trait"]))
+        elif "outlives" in bound:
+            names.append(bound["outlives"])
+    return " + ".join(names)
+
+
+def function(sig):
+    inputs = ", ".join(f"{name}: {shown(kind)}" for name, kind in sig["inputs"])
+    return f"({inputs})" + (f" -> {shown(sig['output'])}" if sig["output"] else "")
+
+
+def signature(inner):
+    """What stands after the name of a function, field, constant or alias."""
+    what, value = next(iter(inner.items()))
+    if what == "function":
+        generics = []
+        for param in value["generics"]["params"]:
+            if "type" in param["kind"] and not param["kind"]["type"]["is_synthetic"]:
+                limits = bounds(param["kind"]["type"]["bounds"])
+                generics.append(param["name"] + (f": {limits}" if limits else ""))
+        return (f"<{', '.join(generics)}>" if generics else "") + function(value["sig"])
+    if what in ("struct_field", "assoc_type"):
+        return f": {shown(value)}" if what == "struct_field" else ""
+    if what in ("constant", "static", "type_alias", "assoc_const"):
+        return f": {shown(value['type'])}" if "type" in value else ""
+    return ""
 
 
 class Crate:
@@ -26,6 +120,7 @@ class Crate:
             crate = json.load(file)
         self.index = crate["index"]
         self.found = {}
+        self.shown = {}
         self.seen = set()
         root = self.index[str(crate["root"])]
         self.module(root, root["name"])
@@ -35,6 +130,7 @@ class Crate:
 
     def add(self, kind, path, *about):
         self.found[kind, path] = text(*about)
+        self.shown[kind, path] = signature(about[0]) if about and isinstance(about[0], dict) else ""
 
     def module(self, module, path):
         if (module["id"], path) in self.seen:
@@ -78,7 +174,7 @@ class Crate:
             for each in items:
                 self.add("method", f"{path}::{each['name']}", each["inner"])
         else:
-            self.add(kind, path, inner)
+            self.add(kind, path, {kind: inner})
 
     def fields(self, item, shape, path, open_ended, about):
         what = next(iter(item["inner"]))
@@ -110,7 +206,24 @@ class Crate:
                     self.add("method", f"{path}::{item['name']}", item["inner"])
 
 
+def print_list(file):
+    crate = Crate(file)
+    lines = set()
+    for kind, where in crate.found:
+        if kind == "impl":
+            trait, _, subject = where.rpartition(" for ")
+            name = trait.split(" ")[0]
+            if name != "StructuralPartialEq":
+                lines.add(f"impl {name} for {subject}")
+        else:
+            lines.add(f"{kind} {where}{crate.shown[kind, where]}")
+    print("\n".join(sorted(lines)))
+
+
 def main():
+    if sys.argv[1] == "list":
+        print_list(sys.argv[2])
+        return
     old, new = (Crate(path).found for path in sys.argv[1:3])
     gone = sorted(old.keys() - new.keys())
     changed = sorted(k for k in old.keys() & new.keys() if old[k] != new[k])

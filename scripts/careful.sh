@@ -28,7 +28,8 @@ if ! grep -qs "^\"cargo-careful $version " "$tools/.crates.toml"; then
     cannot "cargo-careful could not be built"
 fi
 export PATH="$tools/bin:$PATH" CARGO_TARGET_DIR="${CAREFUL_TARGET_DIR:-$PWD/.cache/careful}" CARGO_INCREMENTAL=0
-export CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_DEV_DEBUG=0
+# What runs long is worth some optimisation.
+export CARGO_PROFILE_DEV_OPT_LEVEL=1
 # It asks for what only nightly toolchains allow.
 export RUSTC_BOOTSTRAP=1
 cargo careful test --locked --no-fail-fast --all-features "${packages[@]}" || exit 1

@@ -12,7 +12,8 @@ seconds="${1:-600}"
 seed="${2:-$(date +%s)}"
 shift $(($# < 2 ? $# : 2))
 export PROPTEST_DISABLE_FAILURE_PERSISTENCE=true
-export CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_DEV_DEBUG=0
+# What runs long is worth some optimisation.
+export CARGO_PROFILE_DEV_OPT_LEVEL=1
 
 # Where the property tests are: a package, one of its test programs, and their names.
 declare -A names

@@ -10,11 +10,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-schema etl-control etl-tools etlkit)
+[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-schema etl-control etl-tools etl-analysis etlkit)
 triple=$(rustc -vV | sed -n 's/^host: //p')
 build="${SANITIZE_TARGET_DIR:-$PWD/.cache/sanitize}"
 export PROPTEST_CASES="${PROPTEST_CASES:-32}" PROPTEST_DISABLE_FAILURE_PERSISTENCE=true
-export CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
+# What runs long is worth some optimisation.
+export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_INCREMENTAL=0
 failed=0
 
 if [ -e "$(rustc --print sysroot)/lib/rustlib/$triple/lib/librustc-stable_rt.asan.a" ] ||

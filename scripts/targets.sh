@@ -51,7 +51,8 @@ read -ra flags <<<"${TARGETS_FLAGS:-}"
 
 # Other programs for other machines: what is tested is what cargo test builds.
 export CARGO_TARGET_DIR="${TARGETS_TARGET_DIR:-$PWD/.cache/targets}" CARGO_INCREMENTAL=0
-export CARGO_PROFILE_TEST_DEBUG=0 CARGO_PROFILE_DEV_DEBUG=0
+# What runs long is worth some optimisation.
+export CARGO_PROFILE_DEV_OPT_LEVEL=1
 # Emulated tests take fewer cases of each property: what differs here differs in the first ones.
 export PROPTEST_CASES="${PROPTEST_CASES:-16}" PROPTEST_DISABLE_FAILURE_PERSISTENCE=true
 
@@ -95,7 +96,7 @@ for target in "${targets[@]}"; do
   cargo "${verb[@]}" ${flags[@]+"${flags[@]}"} --quiet --locked --all-features --target "$target" "${tested[@]/#/--package=}" || failed=1
   [ $tools = yes ] || continue
   echo "targets: the tools for $target"
-  # As tests are built: with the checks, and not so slowly that an emulator takes an hour.
+  # As tests are built: with overflow checks.
   tool() { cargo "$1" ${flags[@]+"${flags[@]}"} --quiet --locked --profile test --target "$target" --package etlkit "${@:2}"; }
   tool build --bins || { failed=1 && continue; }
   [ $run = yes ] || continue
