@@ -1,7 +1,8 @@
-//! A piece of a trace, with the state that it needs: `cargo run --example slice [FILE.etl PID OUT.etl]`.
+//! A piece of a trace, with the state that it needs: `cargo run --example slice [FILE.etl PID
+//! OUT.etl]`.
 //!
-//! Without a file it extracts the garbage collections of one process from a trace that it makes. The
-//! records that describe the code of the process are kept as well: addresses need them.
+//! Without a file it extracts the garbage collections of one process from a trace that it makes.
+//! The records that describe the code of the process are kept as well: addresses need them.
 
 mod input;
 

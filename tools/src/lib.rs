@@ -30,7 +30,7 @@
 //! ```
 //!
 //! # Examples
-//! Programs in `examples/`, each of which runs as it is (`cargo run --example compare`): `compare`
+//! Programs in `examples/`, which run as they are (`cargo run --example compare`): `compare`
 //! compares two traces, `slice` extracts a piece of one, `scrub` makes one safe to share. The crate
 //! has no features.
 #![forbid(unsafe_code)]

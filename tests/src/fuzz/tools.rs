@@ -149,7 +149,8 @@ pub(super) fn repack(data: &[u8]) {
         return;
     }
     let timestamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
-        // Buffers are looked into at different times when they are packed, so only the exact order is the same.
+        // Buffers are looked into at different times when they are packed, so only the exact order
+        // is the same.
         let exact = Options { order: OrderCheck::Full, ..options() };
         let mut trace = Trace::open(bytes, &exact).expect("a trace");
         let mut records = trace.ordered().expect("in time order");

@@ -32,8 +32,9 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     builder.build().processes.iter().map(|p| (p.pid, p.tallies)).collect()
 }
 
-/// Every record: timestamp, header but for its size, and its fields by name: texts, SIDs and IP addresses by name only.
-fn told(file: &[u8]) -> Vec<(i64, String)> {
+/// Every record: timestamp, header but for its size, and its fields by name: texts, SIDs and IP
+/// addresses by name only.
+fn described(file: &[u8]) -> Vec<(i64, String)> {
     let mut store = SchemaStore::default();
     for_each(file, |record| store.learn(record));
     let mut all = Vec::new();
@@ -90,14 +91,14 @@ fn scrubbed(file: &[u8], lengths: Lengths, secrets: &[&str]) -> (Vec<u8>, Summar
 fn keeps_its_meaning(name: &str, secrets: &[&str], kept: u64) {
     let path = trace(name);
     let file = std::fs::read(path).unwrap();
-    let (addresses, events) = (resolved(&file), told(&file));
+    let (addresses, events) = (resolved(&file), described(&file));
     for secret in secrets {
         assert!(holds(&file, secret), "{secret} is not in {name}");
     }
     for lengths in [Lengths::Keep, Lengths::Free] {
         let (out, summary) = scrubbed(&file, lengths, secrets);
         assert_eq!(resolved(&out), addresses, "{name} {lengths:?}");
-        let after = told(&out);
+        let after = described(&out);
         assert_eq!(after.len(), events.len());
         for (before, after) in events.iter().zip(&after) {
             assert_eq!(before, after, "{name} {lengths:?}");

@@ -38,7 +38,7 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     }
 }
 
-/// What tells a record from all others of the trace.
+/// The identity of a record among all of the trace.
 type Id = (i64, u16, Vec<u8>);
 
 fn id(record: &Record<'_>) -> Id {
@@ -82,14 +82,14 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
     (tallies, nowhere, machine.undefined_stacks())
 }
 
-/// Every selected record with addresses resolves in the slice as it does in the whole trace; returns
-/// how many there are. (A record that is kept for others may have a stack, too; that of its own is
-/// not promised.)
+/// Every selected record with addresses resolves in the slice as it does in the whole trace;
+/// returns how many there are. (A record that is kept for others may have a stack, too; that of its
+/// own is not promised.)
 fn resolves_alike(file: &[u8], select: Select) -> usize {
     let slice = cut(file, select);
-    let bare = cut_with(file, select, false);
+    let stateless = cut_with(file, select, false);
     let mut kept = HashSet::new();
-    for_each(&bare, |record| {
+    for_each(&stateless, |record| {
         if has_addresses(record) {
             kept.insert(id(record));
         }
@@ -146,7 +146,7 @@ fn clr_ids(record: &Record<'_>, ids: &[u16]) -> bool {
 
 /// Each record and its decoded fields, in order.
 fn decoded(file: &[u8]) -> Vec<(Id, Option<String>)> {
-    // Descriptions may come behind what they describe, as a merge writes them.
+    // Descriptions may follow the events that they describe, as a merge writes them.
     let mut store = SchemaStore::default();
     for_each(file, |record| store.learn(record));
     let mut all = Vec::new();

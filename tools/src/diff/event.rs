@@ -414,7 +414,7 @@ impl Parts {
         }
         let trailing = fields.note().trailing;
         if !trailing.is_empty() {
-            self.add("payload behind the fields", hex(trailing));
+            self.add("payload after the fields", hex(trailing));
         }
     }
 }

@@ -8,9 +8,9 @@
 //!    extended items and payload, except for what is ignored) are matched in order.
 //! 2. From the first difference on, up to [`Differ::window`] events of each trace are aligned: the
 //!    longest common sequence of same events is matched. The events between two matches are a gap.
-//! 3. In a gap, events are paired as **changed** when they have the same identity and, tried in this
-//!    order, the same time, process and thread; or the same time; or the same payload (an event that
-//!    moved). When time is ignored, the last resort is the identity alone, in order.
+//! 3. In a gap, events are paired as **changed** when they have the same identity and, tried in
+//!    this order, the same time, process and thread; or the same time; or the same payload (an
+//!    event that moved). When time is ignored, the last resort is the identity alone, in order.
 //! 4. The rest of a gap is **missing** (only in the first trace) or **extra** (only in the second).
 //!
 //! The identity is provider, id, opcode, kernel hook and, for TraceLogging, the name of the event.

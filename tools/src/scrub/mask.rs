@@ -1,4 +1,4 @@
-//! Replacements: equal values get equal ones, and only who has the salt can test a value for one.
+//! Replacements: equal values get equal ones, and a guess cannot be tested without the salt.
 
 use sha2::{Digest, Sha256};
 
@@ -84,8 +84,8 @@ impl Mask {
     /// The replacement of an address: all addresses of a zone move by the same distance, so that
     /// ranges still contain their addresses. The low 16 bits stay.
     ///
-    /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. Addresses in
-    /// the lowest 64 KB, which are never mapped, stay.
+    /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. Addresses
+    /// in the lowest 64 KB, which are never mapped, stay.
     pub(super) fn address(&self, value: u64) -> u64 {
         const ZONES: [(u64, u64); 3] = [
             (0x1_0000, (1 << 32) - 0x1_0000),

@@ -3,7 +3,8 @@
 //! Replacements are as long as what they replace ([`Lengths::Keep`]) or short ([`Lengths::Free`]).
 //! Equal values get equal replacements, so addresses and names resolve as before. What is replaced:
 //!
-//! * **Fields** with a known schema, by name ([`Policy::with_field`]) and by content ([`Category`]).
+//! * **Fields** with a known schema, by name ([`Policy::with_field`]) and by content
+//!   ([`Category`]).
 //! * **Patterns** anywhere after the header of a record, decoded or not, in 8-bit text and UTF-16:
 //!   owners of home directories, SIDs as text, and, as whole words, all names of users and machines
 //!   that occur in the trace.

@@ -10,7 +10,8 @@ pub enum Action {
     /// Keep it.
     #[default]
     Keep,
-    /// Replace it by a value that depends on it and on the salt: equal values get equal replacements.
+    /// Replace it by a value that depends on it and on the salt: equal values get equal
+    /// replacements.
     Hash,
     /// Replace it by filler: `*` in text, 0 elsewhere.
     Drop,
@@ -176,7 +177,8 @@ pub(super) fn category(field: &Field) -> Option<Category> {
     }
 }
 
-/// Whether a 64-bit integer holds an address, as those of the CLR and its ids of modules and methods.
+/// Whether a 64-bit integer holds an address, as those of the CLR and its ids of modules and
+/// methods.
 fn is_address(name: &str) -> bool {
     const ENDS: [&str; 5] = ["address", "base", "methodid", "moduleid", "assemblyid"];
     ENDS.iter().any(|end| name.ends_with(end))

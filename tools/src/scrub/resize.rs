@@ -283,8 +283,8 @@ impl<T, F: FnMut(usize) -> Option<(usize, usize, Encoding, T)>> Search<T, F> {
     }
 }
 
-/// Bytes after the fields of a payload, if encoding the decoded values returns the same values. Bytes
-/// that belong to no value, as the pointers before a SID, may differ.
+/// Bytes after the fields of a payload, if encoding the decoded values returns the same values.
+/// Bytes that belong to no value, as the pointers before a SID, may differ.
 fn fits(
     decoder: &Decoder,
     schema: &EventSchema,

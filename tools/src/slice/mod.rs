@@ -2,19 +2,20 @@
 //!
 //! # The rule
 //! An event is **selected** if the condition of the caller admits it. Its stacks are selected with
-//! it: kernel stacks, which name the event by time and thread, and the CLR's stack event that follows
-//! an event of the CLR on the same thread. A stack that the condition admits is selected as well.
+//! it: kernel stacks, which name the event by time and thread, and the CLR's stack event that
+//! follows an event of the CLR on the same thread. A stack that the condition admits is selected as
+//! well.
 //!
-//! With [`Slicer::keep_state`], a record that is not selected is kept if selected ones need it to be
-//! decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at the
-//! beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole rule.
+//! With [`Slicer::keep_state`], a record that is not selected is kept if selected ones need it to
+//! be decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at
+//! the beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole rule.
 //!
 //! Addresses of selected events resolve in the slice as in the whole trace, and their payloads
 //! decode alike.
 //!
-//! The trace is read twice: for the needed state, and to write. Memory grows with processes, threads,
-//! stack keys and providers, each up to 2^20 (beyond, everything of the kind is kept), and with the
-//! 2^20 latest selected events.
+//! The trace is read twice: for the needed state, and to write. Memory grows with processes,
+//! threads, stack keys and providers, each up to 2^20 (beyond, everything of the kind is kept), and
+//! with the 2^20 latest selected events.
 
 mod clr;
 mod dependencies;

@@ -130,7 +130,7 @@ fn events() -> impl Strategy<Value = Vec<Made>> {
         let mut timestamp = 2_000;
         let made = steps.into_iter().enumerate().map(|(number, (step, id, processor, payload))| {
             // No two events at one time: their order would be that of processors. And no two that
-            // are the same but for their time: which of them is missing could not be told.
+            // are the same but for their time: which of them is missing would be ambiguous.
             timestamp += step + 1;
             Made { processor, ..Made::new(timestamp, id, &[payload, number as u8]) }
         });

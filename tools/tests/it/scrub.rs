@@ -80,7 +80,8 @@ fn from_wide(bytes: &[u8]) -> String {
     String::from_utf16(&units).unwrap()
 }
 
-/// Process start of the kernel, version 4: the user is S-1-5-21-1111111111-2222222222-3333333333-1001.
+/// Process start of the kernel, version 4: the user is
+/// S-1-5-21-1111111111-2222222222-3333333333-1001.
 fn process(name: &str, command_line: &str) -> Made {
     let mut payload = Vec::new();
     payload.extend(0xffff_8000_1234_0000u64.to_le_bytes());
@@ -141,7 +142,7 @@ fn usual_policy_removes_user_and_arguments_of_a_process() {
     assert!(summary.categories[Category::CommandLines as usize] == 1);
     assert_eq!(summary.fields.get("CommandLine"), Some(&1));
     assert_eq!((summary.records, summary.left), (3, 0));
-    // The same salt gives the same bytes, another one others.
+    // Equal salts write equal bytes, another salt other bytes.
     assert_eq!(scrubbed(&file, keeping(Policy::usual(), &[])).0, out);
     let other = Scrubber::new(Mask::new(b"pepper"));
     assert_ne!(scrubbed(&file, other).0, out);
@@ -201,8 +202,8 @@ fn free_lengths_write_tokens() {
     assert_eq!(command.len(), 28 + 1 + 8, "{command}");
     assert_eq!(named(&after[0], "ImageFileName"), "tool.exe");
     let message = named(&after[1], "ExceptionMessage");
-    let told = message.strip_prefix(&format!("C:\\Users\\{owner}\\a is not Janes, and ")).unwrap();
-    assert_eq!(&told[8..], format!(" is {owner}'s"));
+    let rest = message.strip_prefix(&format!("C:\\Users\\{owner}\\a is not Janes, and ")).unwrap();
+    assert_eq!(&rest[8..], format!(" is {owner}'s"));
     assert_eq!(named(&after[2], "ExceptionMessage"), "", "nothing stays nothing");
     // All else is as it was, and what has no schema keeps its length.
     for (before, after) in before.iter().zip(&after) {
@@ -215,7 +216,7 @@ fn free_lengths_write_tokens() {
     assert_eq!(payloads(&out)[3].len(), payloads(&file)[3].len());
     assert_eq!((summary.lengths_kept, summary.undecoded, summary.left), (0, 1, 0));
     assert_eq!(summary.secrets, [1]);
-    // The same salt gives the same tokens.
+    // Equal salts write equal tokens.
     assert_eq!(scrubbed(&file, free(Policy::usual(), &["project x"])).0, out);
 
     // What is dropped becomes empty; what cannot, nothing.

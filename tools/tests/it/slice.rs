@@ -159,8 +159,8 @@ fn clr_stack_follows_the_event_before_it() {
 #[test]
 fn event_that_alone_names_a_thread_is_kept() {
     let file = trace(&[
-        Made::new(2_001, 1, b"tells that 101 is of 100"),
-        Made::new(2_002, 1, b"tells nothing new"),
+        Made::new(2_001, 1, b"names process of thread 101"),
+        Made::new(2_002, 1, b"names nothing new"),
         image(2_003, 3, 100),
         image(2_004, 3, 200),
         sample(2_010, 101),
@@ -169,10 +169,10 @@ fn event_that_alone_names_a_thread_is_kept() {
     let (slice, summary) = cut(&file, |r, _| r.hook() == Some(0x0f2e), true);
     assert_eq!(timestamps(&slice), [2_001, 2_003, 2_010, 2_011]);
     assert_eq!(summary.state[KeepReason::Thread as usize], 1);
-    // The same, where a thread event told before.
+    // The same after a thread event.
     let file = trace(&[
         thread(2_000, 3, 100, 101),
-        Made::new(2_001, 1, b"tells nothing new"),
+        Made::new(2_001, 1, b"names nothing new"),
         sample(2_010, 101),
     ]);
     let (slice, _) = cut(&file, |r, _| r.hook() == Some(0x0f2e), true);
@@ -265,8 +265,8 @@ proptest! {
                 prop_assert!(kept.contains(timestamp));
             }
         }
-        let (bare, _) = cut(&file, within, false);
-        prop_assert!(timestamps(&bare).iter().all(|timestamp| kept.contains(timestamp)));
+        let (stateless, _) = cut(&file, within, false);
+        prop_assert!(timestamps(&stateless).iter().all(|timestamp| kept.contains(timestamp)));
         let (again, _) = cut(&slice, within, true);
         prop_assert_eq!(timestamps(&again), kept);
     }
