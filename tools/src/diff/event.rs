@@ -13,6 +13,7 @@ use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
+use super::change::Change;
 use super::ignore::Ignore;
 
 /// The identity that two versions of an event share.
@@ -43,17 +44,6 @@ impl Key {
             name: schema.map(|s| s.name.clone()),
         }
     }
-}
-
-/// A part of a header or an event that differs; `None` where one side does not have it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Name of a header field, a property of the event, or a payload field.
-    pub name: String,
-    /// In the first trace.
-    pub before: Option<String>,
-    /// In the second trace.
-    pub after: Option<String>,
 }
 
 /// A record with the context that is needed to compare it.

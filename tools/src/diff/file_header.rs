@@ -3,7 +3,7 @@
 use etl_format::clock::iso_utc;
 use etl_format::read::FileHeader;
 
-use super::event::Change;
+use super::change::Change;
 
 /// Names of the compared fields, in the order of the report.
 pub(super) const NAMES: [&str; 23] = [

@@ -35,13 +35,15 @@
 //! ```
 
 mod align;
+mod change;
 mod event;
 mod file_header;
 mod ignore;
 mod reader;
 mod report;
 
-pub use event::{Change, Event, Part};
+pub use change::Change;
+pub use event::{Event, Part};
 pub use ignore::{Ignore, UnknownIgnore};
 pub use reader::MAX_IDENTITIES;
 pub use report::{CountDifference, Difference, Summary};

@@ -3,7 +3,8 @@
 use etl_format::Guid;
 use etl_format::read::Damage;
 
-use super::event::{Change, Event};
+use super::change::Change;
+use super::event::Event;
 
 /// One difference between the events of two traces.
 #[derive(Clone, Copy, Debug)]

@@ -19,7 +19,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("synth::scenario::step", "steps contain blocks of steps"),
     ("verify::rules", "to be opened"),
     ("verify::checks::payload", "to be opened"),
-    ("tools::diff::event", "to be opened"),
 ];
 
 type ModulePath = Vec<String>;
