@@ -1,7 +1,7 @@
-//! Activities: what starts stops, and what an activity comes from was there (rule A1).
+//! Activities: starts, stops and parents (A1 in docs/protocol.md).
 //!
-//! Providers keep the convention loosely. So starts and stops are matched by activity and task, and only
-//! tasks of which any start was matched by a stop are judged.
+//! Providers follow the convention loosely. So starts and stops are matched by activity and task,
+//! and only tasks with a matched pair are checked.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const STOP: u8 = 2;
 /// A task of a provider.
 pub type Task = (Guid, u16);
 
-/// How starts and stops of a task went.
+/// Matched and unmatched starts and stops of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     /// Starts that were matched by a stop.
@@ -38,18 +38,18 @@ pub struct Activities {
     parents: HashMap<Guid, i64>,
     /// The activity of the last event that has one.
     last: Guid,
-    /// Whether there were more activities than are kept, so that nothing can be said of parents.
-    pub overflowed: bool,
+    /// Whether there were more activities than are kept, so that parents cannot be checked.
+    overflowed: bool,
 }
 
 impl Activities {
-    /// Most activities that are remembered, of each kind.
-    const KEPT: usize = 1 << 20;
+    /// Activities that are kept, of each kind.
+    const MAX_KEPT: usize = 1 << 20;
 
-    /// Takes in an event.
+    /// Adds an event.
     #[inline]
     pub fn event(&mut self, header: &EventHeader, related: Option<Guid>, timestamp: i64) {
-        // Most events have nothing to do with any.
+        // Most events have no activity.
         if header.activity != Guid::ZERO || related.is_some() {
             let task = (header.provider, header.descriptor.task);
             self.active(header.activity, related, task, header.descriptor.opcode, timestamp);
@@ -64,7 +64,7 @@ impl Activities {
         opcode: u8,
         timestamp: i64,
     ) {
-        if self.seen.len() >= Self::KEPT || self.parents.len() >= Self::KEPT {
+        if self.seen.len() >= Self::MAX_KEPT || self.parents.len() >= Self::MAX_KEPT {
             self.overflowed = true;
             (self.seen, self.parents) = (HashSet::default(), HashMap::default());
         }
@@ -78,13 +78,13 @@ impl Activities {
             self.seen.insert(activity);
             self.last = activity;
         }
-        // Task 0 is what a provider gives that has none: its starts and stops belong to anything.
+        // Providers without tasks use task 0: its starts and stops cannot be matched.
         if task.1 == 0 {
             return;
         }
         let key = (activity, task);
         match opcode {
-            START if self.open.len() < Self::KEPT => {
+            START if self.open.len() < Self::MAX_KEPT => {
                 self.open.entry(key).or_insert((0, timestamp)).0 += 1;
             }
             STOP => {
@@ -104,7 +104,7 @@ impl Activities {
         }
     }
 
-    /// How starts and stops went, of tasks that keep the convention at all.
+    /// The tasks with a matched pair.
     #[must_use]
     pub fn balances(&self) -> BTreeMap<Task, Balance> {
         let mut out = self.balances.clone();
@@ -119,7 +119,7 @@ impl Activities {
         out
     }
 
-    /// Activities that others come from and that no event belongs to.
+    /// Parents of activities that have no events.
     #[must_use]
     pub fn unknown_parents(&self) -> Counted {
         let mut unknown = Counted::default();

@@ -1,5 +1,5 @@
-//! What the sessions were enabled with: as the user tells it, as the trace records it, or as it can be
-//! inferred from what was seen.
+//! What the sessions were enabled with: declared by the user, recorded in the trace, or inferred
+//! from the events.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use foldhash::HashMap;
 
 use etl_analysis::machine::Counted;
 
-/// The event by which an `EventSource` tells its manifest: it is given to every session.
+/// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
 
 /// How an enablement is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Knowledge {
-    /// The user told it: it is all there was for this provider.
+    /// The user declared it: there is no other enablement of the provider.
     Declared,
-    /// The trace records it; another one may have gone unrecorded.
+    /// The trace records it; there may be others that are not recorded.
     Recorded,
-    /// It is the smallest that explains what was seen.
+    /// It is the smallest that explains the events.
     Inferred,
 }
 
@@ -51,9 +51,9 @@ pub struct Enabled {
     pub(crate) knowledge: Knowledge,
     /// Since when, as a timestamp of the trace, where it is known.
     pub(crate) at: Option<i64>,
-    /// Since when, as FILETIME, where somebody told it: a scenario's truth.
+    /// Since when, as FILETIME, if a scenario's truth states it.
     pub(crate) since: Option<i64>,
-    /// Whether it holds for some processes or some ids only: silence proves nothing then.
+    /// Whether it holds for some processes or ids only: a missing event proves nothing then.
     pub(crate) limited: bool,
     /// The session, where it is recorded.
     pub(crate) session: Option<String>,
@@ -72,12 +72,12 @@ impl Enabled {
         self.session.as_deref()
     }
 
-    /// What a user told: `GUID-or-name:mask:level`, mask and level as in the command lines of xperf,
-    /// both of which may be left out; several joined by `+`; or a whole command line of `xperf`,
-    /// `logman` or `tracelog`. For the CLR's providers `runtime` and `rundown` are enough.
+    /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
+    /// `logman` or `tracelog`. A provider is a GUID, a name, `runtime` or `rundown`. Mask and level
+    /// are optional and written as in command lines of xperf.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the text has another form, or the provider's name is unknown.
     pub fn parse(text: &str) -> crate::Result<Vec<Self>> {
         Self::parse_text(text)
             .map_err(|reason| crate::Error::Enable { text: text.to_owned(), reason })
@@ -105,7 +105,7 @@ impl Enabled {
             for spec in providers {
                 let registry = Registry::builtin();
                 let provider = spec.provider.guid(registry).ok_or_else(|| {
-                    format!("the GUID of {:?} is not known: write it instead", spec.provider)
+                    format!("the GUID of {:?} is unknown: use the GUID instead", spec.provider)
                 })?;
                 let with = Some(spec.enablement(registry)?);
                 let (knowledge, session) = (Knowledge::Declared, Some(session.clone()));
@@ -121,7 +121,7 @@ impl Enabled {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default().trim();
         let provider = provider(name).ok_or_else(|| {
-            format!("{name:?} is neither a GUID nor a provider of the tables (see `etlkit spec`)")
+            format!("{name:?} is neither a GUID nor a known provider (see `etlkit spec`)")
         })?;
         let any = match parts.next().map(str::trim) {
             None | Some("" | "*") => 0,
@@ -133,7 +133,7 @@ impl Enabled {
                 .and_then(|n| u8::try_from(n).ok())
                 .ok_or_else(|| format!("{level:?} is not a level from 0 to 255"))?,
         };
-        // xperf allows for stack options behind the level; they filter nothing.
+        // xperf allows stack options after the level; they filter nothing.
         if let Some(rest) = parts.next().filter(|rest| !rest.contains("stack")) {
             return Err(format!("{rest:?} is one part too many"));
         }
@@ -165,7 +165,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// What the enable rule looks at of an event, and its provider.
+/// A kind of event as the enable rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     provider: Guid,
@@ -174,76 +174,72 @@ struct Key {
     level: u8,
 }
 
-/// Events that were seen, by what the enable rule looks at; and enablements that the trace records.
+/// Counts of events by kind, and the known enablements.
 #[derive(Clone, Debug)]
 pub struct Admission {
     seen: Vec<(Key, Counted)>,
-    /// Where each kind stands in `seen`.
-    places: HashMap<Key, usize>,
-    /// Whether some kinds of events were not kept, since there were too many.
-    pub overflowed: bool,
-    /// Enablements, told ones first, in the order in which they appeared.
+    /// The index of each kind in `seen`.
+    indexes: HashMap<Key, usize>,
+    /// Enablements, declared ones first, in the order in which they appeared.
     pub enabled: Vec<Enabled>,
-    /// Whether PerfView's rundown has begun: what it turns on then is the rundown provider.
+    /// Whether PerfView's rundown has begun: then it enables the rundown provider.
     rundown: bool,
     /// Names of sessions, as the trace records them.
     pub sessions: Vec<(i64, String)>,
 }
 
 impl Admission {
-    /// Nothing seen yet, with what the user told.
+    /// No events yet, with what the user declared.
     #[must_use]
-    pub fn new(told: &[Enabled], clock: &etl_format::Clock) -> Self {
-        let mut enabled = told.to_vec();
-        for told in &mut enabled {
-            told.at = told.since.map(|since| clock.timestamp_at(since)).or(told.at);
+    pub fn new(declared: &[Enabled], clock: &etl_format::Clock) -> Self {
+        let mut enabled = declared.to_vec();
+        for e in &mut enabled {
+            e.at = e.since.map(|since| clock.timestamp_at(since)).or(e.at);
         }
         Admission {
             seen: Vec::new(),
-            places: HashMap::default(),
-            overflowed: false,
+            indexes: HashMap::default(),
             enabled,
             rundown: false,
             sessions: Vec::new(),
         }
     }
 
-    /// Most kinds of events that are kept.
-    const KINDS: usize = 1 << 16;
-    /// Most enablements that are kept.
-    const ENABLED: usize = 1 << 12;
+    /// Kinds of events that are kept.
+    const MAX_KINDS: usize = 1 << 16;
+    /// Enablements that are kept.
+    const MAX_ENABLED: usize = 1 << 12;
 
-    /// Where the kind of an event is counted; `None` when there is no room for one more.
-    pub(super) fn place(&mut self, header: &EventHeader) -> Option<usize> {
+    /// The index of an event's kind; `None` if too many kinds are kept.
+    pub(super) fn index(&mut self, header: &EventHeader) -> Option<usize> {
         let (provider, d) = (header.provider, header.descriptor);
         let key = Key { provider, keyword: d.keyword, id: d.id, level: d.level };
-        if let Some(&place) = self.places.get(&key) {
-            return Some(place);
+        if let Some(&index) = self.indexes.get(&key) {
+            return Some(index);
         }
-        if self.seen.len() >= Self::KINDS {
+        if self.seen.len() >= Self::MAX_KINDS {
             return None;
         }
         self.seen.push((key, Counted::default()));
-        self.places.insert(key, self.seen.len() - 1);
+        self.indexes.insert(key, self.seen.len() - 1);
         Some(self.seen.len() - 1)
     }
 
-    /// Counts an event of the kind at a place.
+    /// Counts an event of the kind with an index.
     #[inline]
-    pub(super) fn count(&mut self, place: Option<u32>, timestamp: i64) {
-        match place.and_then(|place| self.seen.get_mut(place as usize)) {
-            Some((_, counted)) => counted.add(timestamp),
-            None => self.overflowed = true,
+    pub(super) fn count(&mut self, index: Option<u32>, timestamp: i64) {
+        if let Some((_, counted)) = index.and_then(|index| self.seen.get_mut(index as usize)) {
+            counted.add(timestamp);
         }
     }
 
-    /// Whether an event is of those that tell what sessions were enabled with.
-    pub(super) fn is_telling(header: &EventHeader) -> bool {
+    /// Whether an event records what sessions were enabled with.
+    pub(super) fn is_enablement(header: &EventHeader) -> bool {
         let provider = header.provider;
         provider == PERFVIEW || provider == KERNEL_EVENT_TRACING && header.descriptor.id == 14
     }
 
-    /// Takes in an event of those that tell what sessions were enabled with.
+    /// Adds an event that [`Admission::is_enablement`].
     #[cold]
     pub(super) fn learn(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
         if header.provider == PERFVIEW {
@@ -260,7 +256,7 @@ impl Admission {
         timestamp: i64,
         session: Option<String>,
     ) {
-        if self.enabled.len() < Self::ENABLED {
+        if self.enabled.len() < Self::MAX_ENABLED {
             let with = with.map(|(level, any)| Enablement::new(level, any));
             let (knowledge, at) = (Knowledge::Recorded, Some(timestamp));
             let (since, limited) = (None, false);
@@ -268,15 +264,15 @@ impl Admission {
         }
     }
 
-    /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 what it turns the
-    /// CLR on with, 14 what it turns another provider on with.
+    /// PerfView's events: 4 is the beginning of its rundown, 11 a session's name, 13 how it enables
+    /// the CLR, 14 how it enables another provider.
     fn perfview(&mut self, id: u16, payload: &[u8], timestamp: i64) {
         let mut c = Cursor::new(payload);
         match id {
             4 => self.rundown = true,
             11 => {
                 if let Some(name) = c.utf16z()
-                    && self.sessions.len() < Self::ENABLED
+                    && self.sessions.len() < Self::MAX_ENABLED
                 {
                     self.sessions.push((timestamp, text(name)));
                 }
@@ -307,7 +303,7 @@ impl Admission {
         }
     }
 
-    /// A provider was enabled: its GUID and the session's name. Masks are not told.
+    /// A provider was enabled: the event has its GUID and the session's name, but no mask.
     fn event_tracing(&mut self, payload: &[u8], timestamp: i64) {
         let mut c = Cursor::new(payload);
         let Some(provider) = payload.guid_at(0) else { return };
@@ -316,7 +312,7 @@ impl Admission {
         self.push(provider, None, timestamp, session);
     }
 
-    /// Providers that were seen, in the order of their GUIDs, with their events' kinds.
+    /// Providers with events, by GUID, with the kinds of their events.
     #[must_use]
     pub fn providers(&self) -> BTreeMap<Guid, Vec<(EventKey, Counted)>> {
         let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -329,14 +325,14 @@ impl Admission {
         out
     }
 
-    /// The known enablements of a provider whose masks are known.
+    /// The enablements of a provider with known masks.
     pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> {
         let own = self.enabled.iter().filter(move |e| e.provider == provider);
         own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
     }
 
-    /// Kinds of events that none of the known enablements of their provider admits; nothing for
-    /// providers of which none is known.
+    /// Kinds of events that no known enablement of their provider admits; none for providers
+    /// without a known enablement.
     #[must_use]
     pub fn not_admitted(&self) -> Vec<(Guid, EventKey, Counted, Knowledge)> {
         let mut out = Vec::new();
@@ -353,8 +349,8 @@ impl Admission {
         out
     }
 
-    /// Since when a keyword is known to have been on for a provider: `i64::MIN` when the user told it,
-    /// the time of the record, or of the first event that only this keyword admits.
+    /// Since when a keyword is known to have been enabled for a provider: `i64::MIN` if the user
+    /// declared it, the time of the record, or of the first event that only this keyword admits.
     #[must_use]
     pub fn on_since(&self, provider: Guid, keyword: u64) -> Option<i64> {
         let admits = |with: &Enablement| with.any == 0 || with.any & keyword != 0;
@@ -377,29 +373,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_user_tells() {
-        let told = |text: &str| Enabled::parse(text).unwrap().remove(0);
-        let rundown = told("a669021c-c450-4609-a035-5af59af4df18:0x138:5");
+    fn parse_reads_provider_mask_and_level() {
+        let parsed = |text: &str| Enabled::parse(text).unwrap().remove(0);
+        let rundown = parsed("a669021c-c450-4609-a035-5af59af4df18:0x138:5");
         assert_eq!(rundown.provider, CLR_RUNDOWN);
         assert_eq!(rundown.with, Some(Enablement::new(5, 0x138)));
-        let runtime = told("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'");
+        let runtime = parsed("Microsoft-Windows-DotNETRuntime:0x1CCBD:0x5:'stack'");
         assert_eq!(
             (runtime.provider, runtime.with),
             (CLR_RUNTIME, Some(Enablement::new(5, 0x1ccbd)))
         );
-        assert_eq!(told("runtime").with, Some(Enablement::new(0, 0)));
+        assert_eq!(parsed("runtime").with, Some(Enablement::new(0, 0)));
         assert_eq!(Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(), 2);
-        for wrong in ["", "nobody:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
+        for wrong in ["", "unknown:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
             assert!(Enabled::parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn a_whole_command_line_tells_as_much() {
+    fn parse_reads_command_lines() {
         let line =
             "xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl";
-        let told = Enabled::parse(line).unwrap();
-        let [runtime] = told.as_slice() else { panic!("one provider") };
+        let enabled = Enabled::parse(line).unwrap();
+        let [runtime] = enabled.as_slice() else { panic!("one provider") };
         assert_eq!(runtime.provider, CLR_RUNTIME);
         assert_eq!(runtime.with, Some(Enablement::new(5, 0x1ccbd)));
         assert_eq!(runtime.session.as_deref(), Some("clr"));

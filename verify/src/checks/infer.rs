@@ -8,12 +8,12 @@ use etl_analysis::machine::Process;
 use etl_format::Guid;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-/// What keywords alone cannot say, since events do not carry them: which enumerations a mask asked for.
+/// Bits and level that events prove although they do not carry them: enumerations, verbosity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Demands {
     /// Bits that must be on.
     bits: u64,
-    /// Least level of the session.
+    /// Minimum level of the session.
     level: u8,
 }
 
@@ -42,8 +42,8 @@ impl Demands {
 
 /// The smallest level and mask that admit all the events and, for the CLR, have them raised.
 ///
-/// Fewest bits; of several choices the lowest bits. Where nothing that was seen has a keyword, the mask
-/// is one that admits none with any: a mask of zero would admit all, so that the top bit stands for it.
+/// Fewest bits, and of several choices the lowest ones. If no event has a keyword, the mask is the
+/// top bit, since a mask of zero would admit all keywords.
 #[must_use]
 pub fn smallest(provider: Guid, events: &[EventKey], processes: &[Process]) -> Enablement {
     let demands = Demands::of(provider, processes);
@@ -86,7 +86,7 @@ fn hitting(sets: &[u64]) -> u64 {
     let mut rest = sets.to_vec();
     while !rest.is_empty() {
         let met = |bit: &u64| rest.iter().filter(|&set| set & bit != 0).count();
-        // The first of the best: `max_by_key` would give the last.
+        // The first of the best: `max_by_key` returns the last.
         let Some(&best) = candidates.iter().rev().max_by_key(|bit| met(bit)) else { break };
         mask |= best;
         rest.retain(|set| set & best == 0);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bit_is_enough_where_one_bit_is() {
+    fn smallest_uses_one_bit_where_one_is_enough() {
         let explained = |keys: &[(u8, u64)]| {
             let e = smallest(Guid::ZERO, &seen(keys), &[]);
             (e.level, e.any)
@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_seen_is_explained(
+        fn smallest_admits_every_event(
             keys in proptest::collection::vec((0u8..7, any::<u16>().prop_map(u64::from)), 1..20),
         ) {
             let keys = seen(&keys);
@@ -129,7 +129,7 @@ mod tests {
         }
 
         #[test]
-        fn no_smaller_mask_would_do(
+        fn hitting_uses_the_fewest_bits(
             sets in proptest::collection::vec(1u64..256, 1..6),
         ) {
             let found = hitting(&sets);

@@ -1,8 +1,8 @@
-//! Events of the CLR whose stack did not come although stacks are asked for (rule E9).
+//! Events of the CLR without their stack, although stacks are enabled (E9 in docs/protocol.md).
 //!
-//! Events do not say that StackKeyword is on; stacks do. An event without its stack is one too few where
-//! stacks came before on its thread (some threads have none yet when the CLR begins to tell of them),
-//! and where they still come later in its process, so that the keyword was not turned off.
+//! Only stacks show that StackKeyword is enabled. A stack is missing if its thread had stacks
+//! before (some threads have none yet when the CLR first logs events of them) and its process has
+//! stacks later, so that the keyword was not disabled.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,13 +13,13 @@ use etl_schema::tables::Registry;
 
 use etl_analysis::machine::Counted;
 
-/// ThreadCreated: its thread is not always one yet whose stack the CLR can take.
+/// ThreadCreated: the CLR cannot always walk the stack of a new thread.
 const THREAD_CREATED: u16 = 85;
 
-/// Ids of the CLR's providers are below.
-const IDS: usize = 512;
+/// Ids of the CLR's events are below this.
+const MAX_IDS: usize = 512;
 
-/// Which kind of event: the provider, and its id.
+/// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// Whether it is the rundown provider's.
@@ -29,7 +29,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The kind, if the tables say that a stack follows the event where StackKeyword is on.
+    /// The kind, if a stack follows the event according to the tables.
     #[must_use]
     pub fn with_stack(rundown: bool, id: u16, version: u8) -> Option<Self> {
         static VERSIONS: OnceLock<[Vec<u32>; 2]> = OnceLock::new();
@@ -39,7 +39,7 @@ impl Kind {
         (versions & bit != 0).then_some(Kind { rundown, id })
     }
 
-    /// What people call it.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> String {
         let provider = if self.rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
@@ -53,7 +53,7 @@ impl Kind {
 
 /// Versions of events that a stack follows, as bits, by id.
 fn table(provider: etl_format::Guid) -> Vec<u32> {
-    let mut out = vec![0; IDS];
+    let mut out = vec![0; MAX_IDS];
     let events = Registry::builtin().provider(provider).map_or(&[][..], |p| &p.events);
     for event in events.iter().filter(|e| e.stack) {
         let Identity::Modern { id, version } = event.schema.identity else { continue };
@@ -67,10 +67,10 @@ fn table(provider: etl_format::Guid) -> Vec<u32> {
     out
 }
 
-/// An event that waits for its stack.
+/// An event whose stack has not come yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Waits {
-    /// Of which kind it is.
+pub struct PendingStack {
+    /// Its kind.
     pub kind: Kind,
     /// Its timestamp.
     pub timestamp: i64,
@@ -78,9 +78,9 @@ pub struct Waits {
     pub proven: bool,
 }
 
-/// What is known of the stacks of a process.
+/// The stacks of a process.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct ProcessStacks {
     /// Timestamp of the last one.
     last: Option<i64>,
     /// Whether events without one came since.
@@ -90,11 +90,11 @@ struct Asked {
 /// Counts of events by process and kind.
 pub type ByKind = BTreeMap<(usize, Kind), Counted>;
 
-/// Events whose stack did not come.
+/// Events without their stack.
 #[derive(Clone, Debug, Default)]
-pub struct Bare {
+pub struct MissingStacks {
     /// By process and provider.
-    asked: Vec<Asked>,
+    processes: Vec<ProcessStacks>,
     /// Whether stacks came, by provider and id of their events.
     stacked: [Vec<bool>; 2],
     /// Before another stack of the process.
@@ -103,19 +103,25 @@ pub struct Bare {
     late: ByKind,
 }
 
-impl Bare {
-    fn asked(&mut self, process: usize, rundown: bool) -> Option<&mut Asked> {
+impl MissingStacks {
+    fn stacks_of(&mut self, process: usize, rundown: bool) -> Option<&mut ProcessStacks> {
         let at = process.checked_mul(2)?.checked_add(usize::from(rundown))?;
-        if self.asked.len() <= at {
-            self.asked.resize(at + 1, Asked::default());
+        if self.processes.len() <= at {
+            self.processes.resize(at + 1, ProcessStacks::default());
         }
-        self.asked.get_mut(at)
+        self.processes.get_mut(at)
     }
 
-    /// The stack of an event, or of none.
+    /// Adds a stack, with the event that it belongs to.
     #[inline]
-    pub fn stack(&mut self, process: usize, rundown: bool, of: Option<Waits>, timestamp: i64) {
-        if let Some(Waits { kind, .. }) = of
+    pub fn stack(
+        &mut self,
+        process: usize,
+        rundown: bool,
+        of: Option<PendingStack>,
+        timestamp: i64,
+    ) {
+        if let Some(PendingStack { kind, .. }) = of
             && let Some(stacked) = self.stacked.get_mut(usize::from(kind.rundown))
         {
             let id = usize::from(kind.id);
@@ -126,9 +132,9 @@ impl Bare {
                 *stacked = true;
             }
         }
-        let Some(asked) = self.asked(process, rundown) else { return };
-        asked.last = Some(timestamp);
-        if std::mem::take(&mut asked.late) {
+        let Some(stacks) = self.stacks_of(process, rundown) else { return };
+        stacks.last = Some(timestamp);
+        if std::mem::take(&mut stacks.late) {
             let whole = |id| (process, Kind { rundown, id });
             let proven: Vec<_> =
                 self.late.range(whole(0)..=whole(u16::MAX)).map(|(k, c)| (*k, *c)).collect();
@@ -139,27 +145,27 @@ impl Bare {
         }
     }
 
-    /// An event whose thread went on without a stack.
+    /// Adds an event whose thread logged another event instead of a stack.
     #[cold]
-    pub fn none(&mut self, process: usize, of: Waits) {
+    pub fn without_stack(&mut self, process: usize, of: PendingStack) {
         if !of.proven {
             return;
         }
-        if let Some(asked) = self.asked(process, of.kind.rundown) {
-            asked.late = true;
+        if let Some(stacks) = self.stacks_of(process, of.kind.rundown) {
+            stacks.late = true;
             let counted = Counted { count: 1, first: Some(of.timestamp) };
             add(&mut self.late, (process, of.kind), counted);
         }
     }
 
-    /// Events without a stack, by process and kind: those before another stack of their process, and,
-    /// where `all` says of a provider that it was asked for stacks all the time, those behind the last.
-    /// `waiting` are the last events of threads; a stack comes within `soon` ticks, if it comes before
-    /// the `end` of its provider's events.
+    /// Events without a stack, by process and kind: those before another stack of their process,
+    /// and those after the last one if `all` has the end of their provider's events, because stacks
+    /// were enabled all the time. `waiting` are the last events of threads; a stack comes within
+    /// `soon` ticks.
     #[must_use]
     pub fn found(
         &self,
-        waiting: impl Iterator<Item = (usize, Waits)>,
+        waiting: impl Iterator<Item = (usize, PendingStack)>,
         soon: i64,
         all: [Option<i64>; 2],
     ) -> ByKind {
@@ -172,13 +178,13 @@ impl Bare {
         }
         for (process, of) in waiting.filter(|(_, of)| of.proven) {
             let at = process * 2 + usize::from(of.kind.rundown);
-            let last = self.asked.get(at).and_then(|asked| asked.last);
+            let last = self.processes.get(at).and_then(|stacks| stacks.last);
             let last = last.into_iter().chain(end(of.kind.rundown)).max();
             if last.is_some_and(|last| of.timestamp.saturating_add(soon) < last) {
                 add(&mut out, (process, of.kind), Counted { count: 1, first: Some(of.timestamp) });
             }
         }
-        // A kind that is never seen with a stack has none in this runtime, whatever the tables say.
+        // Some runtimes have no stack for a kind, unlike the tables.
         let mut sums: BTreeMap<Kind, u64> = BTreeMap::new();
         for ((_, kind), counted) in &out {
             *sums.entry(*kind).or_default() += counted.count;
@@ -202,12 +208,12 @@ fn add(to: &mut ByKind, kind: (usize, Kind), counted: Counted) {
 mod tests {
     use super::*;
 
-    fn waits(id: u16, timestamp: i64) -> Waits {
-        Waits { kind: Kind { rundown: false, id }, timestamp, proven: true }
+    fn waits(id: u16, timestamp: i64) -> PendingStack {
+        PendingStack { kind: Kind { rundown: false, id }, timestamp, proven: true }
     }
 
     #[test]
-    fn the_tables_say_which_events_have_a_stack() {
+    fn with_stack_follows_the_tables() {
         assert!(Kind::with_stack(false, 145, 1).is_some(), "a jit");
         assert!(Kind::with_stack(false, 143, 1).is_none(), "a load");
         assert!(Kind::with_stack(false, 85, 0).is_none(), "a thread");
@@ -219,22 +225,24 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_stack_is_missing_once_another_one_proves_it() {
-        let mut bare = Bare::default();
-        bare.stack(0, false, Some(waits(145, 10)), 11);
-        bare.none(0, waits(145, 20));
-        bare.none(1, waits(145, 21));
-        let count = |bare: &Bare, all| {
-            bare.found(std::iter::empty(), 5, [all, None]).values().map(|c| c.count).sum::<u64>()
+    fn found_counts_events_before_another_stack() {
+        let mut missing = MissingStacks::default();
+        missing.stack(0, false, Some(waits(145, 10)), 11);
+        missing.without_stack(0, waits(145, 20));
+        missing.without_stack(1, waits(145, 21));
+        let count = |missing: &MissingStacks, all| {
+            missing.found(std::iter::empty(), 5, [all, None]).values().map(|c| c.count).sum::<u64>()
         };
-        assert_eq!((count(&bare, None), count(&bare, Some(30))), (0, 2));
-        bare.stack(0, false, Some(waits(145, 30)), 31);
-        assert_eq!((count(&bare, None), count(&bare, Some(30))), (1, 2));
-        // The last event of a thread has its time.
-        let last =
-            |timestamp| bare.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2]).len();
+        assert_eq!((count(&missing, None), count(&missing, Some(30))), (0, 2));
+        missing.stack(0, false, Some(waits(145, 30)), 31);
+        assert_eq!((count(&missing, None), count(&missing, Some(30))), (1, 2));
+        // The stack of a thread's last event may still come.
+        let last = |timestamp| {
+            missing.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2]).len()
+        };
         let sum = |timestamp| {
-            bare.found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2])
+            missing
+                .found(std::iter::once((0, waits(145, timestamp))), 5, [None; 2])
                 .values()
                 .map(|c| c.count)
                 .sum::<u64>()
@@ -243,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_never_has_a_stack_needs_none() {
-        let mut bare = Bare::default();
-        bare.none(0, waits(80, 20));
-        bare.stack(0, false, None, 31);
-        let found = |bare: &Bare| bare.found(std::iter::empty(), 5, [None; 2]).len();
-        assert_eq!(found(&bare), 1);
-        bare.none(0, waits(80, 40));
-        bare.stack(0, false, None, 51);
-        assert_eq!(found(&bare), 0);
+    fn found_ignores_kinds_that_never_have_a_stack() {
+        let mut missing = MissingStacks::default();
+        missing.without_stack(0, waits(80, 20));
+        missing.stack(0, false, None, 31);
+        let found = |missing: &MissingStacks| missing.found(std::iter::empty(), 5, [None; 2]).len();
+        assert_eq!(found(&missing), 1);
+        missing.without_stack(0, waits(80, 40));
+        missing.stack(0, false, None, 51);
+        assert_eq!(found(&missing), 0);
     }
 }

@@ -1,5 +1,5 @@
-//! What is gathered of a trace besides its machine, for rules alone: enablements, payload sizes, stacks
-//! and their events, activities.
+//! What rules need of a trace besides its machine: enablements, payload sizes, stacks and their
+//! events, activities.
 
 mod activity;
 pub(crate) mod enablement;
@@ -25,13 +25,13 @@ use kinds::Kinds;
 use missing_stacks::Kind;
 use payload::Payloads;
 use sizes::Sizes;
-use stack_pairs::{StackPairs, Whose};
+use stack_pairs::{EventOwner, StackPairs};
 
-/// What rules look at: the machine, and what only they ask for.
+/// What rules look at.
 #[derive(Debug)]
 pub(crate) struct Facts {
     machine: Machine,
-    /// What the sessions were enabled with, and what was seen.
+    /// Enablements, and counts of events.
     pub admission: Admission,
     /// How the CLR's stacks match their events.
     pub stacks: StackPairs,
@@ -50,9 +50,8 @@ impl Deref for Facts {
 }
 
 impl Facts {
-    /// What a pass found.
-    pub fn new(machine: Machine, records: RecordChecks<'_>, stacks: StackChecks) -> Self {
-        let mut records = records;
+    /// The results of a pass.
+    pub fn new(machine: Machine, mut records: RecordChecks<'_>, stacks: StackChecks) -> Self {
         records.progress.flush();
         let mut payloads = records.payloads;
         payloads.add(stacks.sizes);
@@ -105,7 +104,7 @@ impl Progress<'_> {
     }
 }
 
-/// What needs no state of the machine: kinds of events, enablements, activities, payloads.
+/// Checks that need no state of the machine: kinds of events, enablements, activities, payloads.
 pub(crate) struct RecordChecks<'a> {
     kinds: Kinds,
     admission: Admission,
@@ -120,17 +119,17 @@ pub(crate) struct RecordChecks<'a> {
 impl<'a> RecordChecks<'a> {
     /// Nothing seen yet. `progress` is called with the bytes that were read since the last call.
     pub fn new(
-        told: &[Enabled],
+        declared: &[Enabled],
         clock: &etl_format::Clock,
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,
     ) -> Self {
         RecordChecks {
             kinds: Kinds::default(),
-            admission: Admission::new(told, clock),
+            admission: Admission::new(declared, clock),
             activities: Activities::default(),
             payloads: Payloads::new(tables),
-            enabled: Admission::new(told, clock),
+            enabled: Admission::new(declared, clock),
             tables,
             progress: Progress { unreported: 0, report: progress },
         }
@@ -145,14 +144,12 @@ impl RecordObserver for RecordChecks<'_> {
         let plain = sizes::is_plain(header);
         activities.event(header, if plain { None } else { related(record) }, time);
         let Some(kind) = kinds.of(record, header, admission, payloads) else { return };
-        admission.count(kind.place, time);
-        if kind.tells {
+        admission.count(kind.index, time);
+        if kind.records_enablement {
             admission.learn(record, header, time);
         }
         let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
-        if plain && kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
-            payloads.checked += 1;
-        } else {
+        if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
             payloads.event(record, header, kind, time);
         }
     }
@@ -173,7 +170,7 @@ impl RecordObserver for RecordChecks<'_> {
     }
 }
 
-/// The activity that an event's comes from.
+/// The parent of an event's activity.
 #[inline(never)]
 fn related(record: &Record<'_>) -> Option<Guid> {
     let items = record.extended().filter_map(|item| match item {
@@ -183,7 +180,7 @@ fn related(record: &Record<'_>) -> Option<Guid> {
     items.last()
 }
 
-/// What needs the processes of events: stacks and their events, and payloads that decoding measures.
+/// Checks that need the processes of events: stacks and their events, payloads of variable size.
 #[derive(Debug)]
 pub(crate) struct StackChecks {
     sizes: Sizes,
@@ -205,13 +202,13 @@ impl StateObserver for StackChecks {
             self.sizes.event(event, payload);
         }
         let ClrSeen { tid, rundown, time, .. } = *event;
-        let whose = Whose { tid, rundown, process: event.process.unwrap_or(usize::MAX) };
+        let owner = EventOwner { tid, rundown, process: event.process.unwrap_or(usize::MAX) };
         match event.stack {
-            Some(counts) => self.pairs.stack(whose, counts, time, event.begun),
+            Some(counts) => self.pairs.stack(owner, counts, time, event.begun),
             None => {
                 let kind =
                     event.process.and_then(|_| Kind::with_stack(rundown, event.id, event.version));
-                self.pairs.event(whose, kind, time);
+                self.pairs.event(owner, kind, time);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Payloads against what is known of their events' layouts.
+//! Checks payloads against the layouts of their events.
 
 use std::collections::BTreeMap;
 
@@ -23,21 +23,19 @@ pub type EventId = (Guid, u16, u8);
 pub struct Payloads {
     /// Payloads that end before their last field.
     pub short: BTreeMap<EventId, Counted>,
-    /// Payloads that go on behind their last field.
+    /// Payloads with bytes after their last field.
     pub long: BTreeMap<EventId, Counted>,
-    /// Versions of events that the tables have other versions of.
+    /// Events of which the tables have only other versions.
     pub unknown_version: BTreeMap<EventId, Counted>,
     /// Events of the CLR whose level and keywords are not those of the tables.
     pub descriptor: BTreeMap<EventId, Counted>,
-    /// Payloads that were compared.
-    pub checked: u64,
     store: SchemaStore,
     tables: TableSet,
 }
 
 impl Payloads {
-    /// Most kinds of events that are told of each.
-    const KINDS: usize = 1 << 12;
+    /// Kinds of events that are kept in each list.
+    const MAX_KINDS: usize = 1 << 12;
 
     /// Compares with these tables.
     #[must_use]
@@ -46,13 +44,13 @@ impl Payloads {
         Payloads { store, tables, ..Payloads::default() }
     }
 
-    /// Takes from a record what it says about layouts.
+    /// Adds the schemas that a record holds.
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
         self.store.learn(record);
     }
 
-    /// Takes in an event of a kind.
+    /// Adds an event of a kind.
     pub(super) fn event(
         &mut self,
         record: &Record<'_>,
@@ -63,10 +61,10 @@ impl Payloads {
         self.store.learn_event(header, record);
         let (provider, d) = (header.provider, header.descriptor);
         let id = (provider, d.id, d.version);
-        let (decoder, misfit) = match kind.decoder.filter(|_| sizes::is_plain(header)) {
-            Some(decoder) => (decoder, kind.misfit),
+        let (decoder, wrong_descriptor) = match kind.decoder.filter(|_| sizes::is_plain(header)) {
+            Some(decoder) => (decoder, kind.wrong_descriptor),
             None => match self.store.decoder(record) {
-                Some(decoder) => (decoder, self.is_misfit(provider, d, decoder)),
+                Some(decoder) => (decoder, self.is_wrong_descriptor(provider, d, decoder)),
                 None => {
                     if kind.other_version {
                         count(&mut self.unknown_version, id, timestamp);
@@ -75,11 +73,10 @@ impl Payloads {
                 }
             },
         };
-        self.checked += 1;
-        if misfit {
+        if wrong_descriptor {
             count(&mut self.descriptor, id, timestamp);
         }
-        if kind.elsewhere && sizes::is_plain(header) {
+        if kind.sized_elsewhere && sizes::is_plain(header) {
             return;
         }
         let (payload, pointers) =
@@ -103,21 +100,26 @@ impl Payloads {
         self.tables == TableSet::Shipped
     }
 
-    /// What the tables have for an event.
+    /// The layout of an event in the tables.
     pub(super) fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
         self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
     }
 
-    /// Whether an event is one of the CLR's whose level and keywords are neither those of its schema nor those
-    /// that an older runtime gave it.
-    pub(super) fn is_misfit(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
+    /// Whether an event is one of the CLR's with a level or keywords that neither its schema nor an
+    /// older runtime has.
+    pub(super) fn is_wrong_descriptor(
+        &self,
+        provider: Guid,
+        d: EventDescriptor,
+        decoder: &Decoder,
+    ) -> bool {
         let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
         let schema = decoder.schema();
         clr && (schema.level.value, schema.keywords) != (d.level, keyword(d))
-            && !self.was(provider, d)
+            && !self.is_of_older_runtime(provider, d)
     }
 
-    /// Whether the tables have other versions of an event, should they not have this one.
+    /// Whether the tables have any version of an event.
     pub(super) fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
         let provider = Registry::of(self.tables).provider(provider);
         provider.is_some_and(|p| {
@@ -127,33 +129,33 @@ impl Payloads {
         })
     }
 
-    /// Whether an older runtime gave the event this level and these keywords.
-    fn was(&self, provider: Guid, d: EventDescriptor) -> bool {
+    /// Whether an older runtime has this level and these keywords for the event.
+    fn is_of_older_runtime(&self, provider: Guid, d: EventDescriptor) -> bool {
         let key = Identity::Modern { id: d.id, version: d.version };
         let event = Registry::of(self.tables).event(provider, key);
         event.is_some_and(|e| e.older == Some((d.level, keyword(d))))
     }
 
-    /// Takes in what was found elsewhere.
+    /// Adds the payloads that [`sizes`] checked.
     pub(super) fn add(&mut self, mut sizes: sizes::Sizes) {
         self.short.append(&mut sizes.short);
         self.long.append(&mut sizes.long);
     }
 
-    /// What is known of names.
+    /// The schemas.
     #[must_use]
     pub fn store(&self) -> &SchemaStore {
         &self.store
     }
 }
 
-/// The keywords of the provider's own; the upper 16 bits are for channels and the like.
+/// The provider's own keywords; the upper 16 bits are Windows' (channels).
 fn keyword(d: EventDescriptor) -> u64 {
     d.keyword & 0x0000_ffff_ffff_ffff
 }
 
 fn count(list: &mut BTreeMap<EventId, Counted>, id: EventId, timestamp: i64) {
-    if list.len() < Payloads::KINDS || list.contains_key(&id) {
+    if list.len() < Payloads::MAX_KINDS || list.contains_key(&id) {
         list.entry(id).or_default().add(timestamp);
     }
 }

@@ -1,7 +1,8 @@
-//! Payloads of the CLR whose size their values decide, against the tables.
+//! Checks the size of the CLR's payloads of variable size.
 //!
-//! That takes a walk over the fields, which for most of these events the search for their CLR's instance has just
-//! made. So they are looked at where the CLR's events are taken apart, and not with [`Payloads`](super::payload::Payloads).
+//! That takes a walk over the fields, which decoding has just made for most of these events. So
+//! they are checked where the CLR's events are decoded, and not with
+//! [`Payloads`](super::payload::Payloads).
 
 use std::collections::BTreeMap;
 
@@ -18,15 +19,14 @@ use etl_schema::tables::{Registry, TableSet};
 
 use super::payload::EventId;
 
-/// Whether an event is one that is looked at here, `decoder` being what the tables have for it.
-pub(super) fn is_one(provider: Guid, id: u16, decoder: &Decoder) -> bool {
-    let taken_apart = clr::rundown_of(provider)
+/// Whether an event with this decoder of the tables is checked here.
+pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> bool {
+    let is_decoded = clr::rundown_of(provider)
         .is_some_and(|rundown| clr::min_size_without_fields(rundown, id).is_none());
-    taken_apart && decoder.fixed_size(PointerSize::P8).is_none()
+    is_decoded && decoder.fixed_size(PointerSize::P8).is_none()
 }
 
-/// Whether the payload of an event is laid out as the tables say: what has extended data may bring a schema of its
-/// own.
+/// Whether the layout of a payload is that of the tables: extended data may hold another schema.
 pub(super) fn is_plain(header: &EventHeader) -> bool {
     !header.flags.has(EventFlags::EXTENDED_INFO) && !header.flags.has(EventFlags::STRING_ONLY)
 }
@@ -44,23 +44,23 @@ type Key = (u16, u8, bool);
 pub(super) struct Sizes {
     /// Payloads that end before their last field.
     pub short: BTreeMap<EventId, Counted>,
-    /// Payloads that go on behind their last field.
+    /// Payloads with bytes after their last field.
     pub long: BTreeMap<EventId, Counted>,
     tables: TableSet,
-    /// Layouts of the last events, by a hash; `None` for those that are not looked at.
+    /// Layouts of recent events, by hash; `None` for events that are not checked here.
     layouts: Vec<Option<(Key, Option<&'static Decoder>)>>,
 }
 
 impl Sizes {
-    /// Places for layouts; a power of two.
-    const PLACES: usize = 256;
+    /// Entries of the cache; a power of two.
+    const ENTRIES: usize = 256;
 
     /// Compares with these tables.
     pub fn new(tables: TableSet) -> Self {
         Sizes { tables, ..Sizes::default() }
     }
 
-    /// Takes in an event of one of the CLR's providers that [`is_plain`].
+    /// Adds an event of one of the CLR's providers that [`is_plain`].
     #[inline]
     pub fn event(&mut self, head: &ClrSeen<'_>, payload: &[u8]) {
         if head.exact && self.tables == TableSet::Shipped {
@@ -68,7 +68,7 @@ impl Sizes {
         }
         let key = (head.id, head.version, head.rundown);
         let at = usize::from(key.0) ^ usize::from(key.2) << 7 ^ usize::from(key.1) << 5;
-        let at = at & (Self::PLACES - 1);
+        let at = at & (Self::ENTRIES - 1);
         let decoder = match self.layouts.get(at) {
             Some(Some((known, decoder))) if *known == key => *decoder,
             _ => self.layout(at, key),
@@ -86,10 +86,10 @@ impl Sizes {
         let identity = Identity::Modern { id: key.0, version: key.1 };
         let provider = provider(key.2);
         let decoder = Registry::of(self.tables).decoder(provider, identity);
-        let decoder = decoder.filter(|decoder| is_one(provider, key.0, decoder));
-        self.layouts.resize(Self::PLACES, None);
-        if let Some(place) = self.layouts.get_mut(at) {
-            *place = Some((key, decoder));
+        let decoder = decoder.filter(|decoder| is_checked_here(provider, key.0, decoder));
+        self.layouts.resize(Self::ENTRIES, None);
+        if let Some(entry) = self.layouts.get_mut(at) {
+            *entry = Some((key, decoder));
         }
         decoder
     }
@@ -103,7 +103,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn what_is_whole_by_the_way_is_so_by_the_tables(
+        fn decode_event_detects_whole_payloads_as_the_tables_do(
             kind in prop::sample::select(vec![
                 (false, 82), (false, 139), (false, 140), (false, 143), (false, 144), (false, 190),
                 (true, 0), (true, 143), (true, 144), (true, 149), (true, 150),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn some_are_whole() {
+    fn decode_event_detects_a_whole_payload() {
         let text = [b'm', 0, 0, 0].repeat(3);
         let method: Vec<u8> = [0; 36].into_iter().chain(text).chain([9, 0]).collect();
         let whole =

@@ -1,29 +1,29 @@
-//! The CLR's stack events: each follows the event it belongs to, on the same thread (rule E9).
+//! The CLR's stacks and the events that they belong to (E9 in docs/protocol.md).
 
 use foldhash::HashMap;
 
-use super::missing_stacks::{Bare, ByKind, Kind, Waits};
+use super::missing_stacks::{ByKind, Kind, MissingStacks, PendingStack};
 use etl_analysis::machine::Counted;
 
-/// Most threads whose last event is remembered.
-const THREADS: usize = 1 << 20;
+/// Threads owner last event is kept.
+const MAX_THREADS: usize = 1 << 20;
 
 /// The last event of a CLR provider on a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
-    /// Whether it has its stack already, or is one; `None` if there is none yet.
+    /// Whether it has its stack already, or is one; `None` if there is no event yet.
     taken: Option<bool>,
-    /// Index of the process that it is of.
+    /// Index of its process.
     process: usize,
     /// Whether a stack came on this thread.
     proven: bool,
     /// The event, if a stack should follow it.
-    waits: Option<Waits>,
+    pending: Option<PendingStack>,
 }
 
-/// Whose an event is: what has a stack is followed by it on the same thread.
+/// The thread and the process of an event.
 #[derive(Clone, Copy, Debug)]
-pub struct Whose {
+pub struct EventOwner {
     /// The thread.
     pub tid: u32,
     /// Whether the event is the rundown provider's.
@@ -32,79 +32,81 @@ pub struct Whose {
     pub process: usize,
 }
 
-/// How the CLR's stacks stand to their events.
+/// Counts of stacks, by how they match their events.
 #[derive(Clone, Debug, Default)]
 pub struct StackPairs {
     threads: HashMap<(u32, bool), Last>,
-    /// What is true of the thread of the last event, instead of what `threads` has of it: events come
-    /// in bunches.
+    /// The thread of the last event, which overrides its entry in `threads`: events come in
+    /// bunches.
     current: ((u32, bool), Last),
     /// Events without their stack.
-    bare: Bare,
+    missing: MissingStacks,
     /// Stacks that follow an event.
     pub paired: u64,
-    /// Stacks that follow another stack: their event is missing, or is another thread's.
+    /// Stacks that follow another stack: their event is missing, or has another thread.
     pub unpaired: Counted,
-    /// Stacks that are the first thing of their thread, when the session had just begun: their event may have been
-    /// before the trace.
-    pub headless: Counted,
-    /// Stacks that are the first thing of their thread, later on: they are another thread's, or their event is missing.
+    /// Stacks that are the first event of their thread just after the session began: their event
+    /// may have been before the trace.
+    pub before_trace: Counted,
+    /// Stacks that are the first event of their thread later: they belong to another thread, or
+    /// their event is missing.
     pub strayed: Counted,
-    /// Stacks that hold fewer addresses than they say.
+    /// Stacks that hold fewer addresses than they state.
     pub truncated: Counted,
-    /// Stacks that hold more addresses than they say.
+    /// Stacks that hold more addresses than they state.
     pub overlong: Counted,
     /// Kernel stacks of events that come later than the stack.
     pub early: Counted,
 }
 
 impl StackPairs {
-    /// An event of a CLR provider that is no stack; `kind` where a stack should follow it.
+    /// Adds an event of a CLR provider that is no stack; `kind` if a stack should follow it.
     #[inline]
-    pub fn event(&mut self, whose: Whose, kind: Option<Kind>, timestamp: i64) {
-        let last = self.last(whose);
-        let (before, process) = (last.waits, last.process);
-        if process != whose.process {
+    pub fn event(&mut self, owner: EventOwner, kind: Option<Kind>, timestamp: i64) {
+        let last = self.last(owner);
+        let (before, process) = (last.pending, last.process);
+        if process != owner.process {
             *last = Last::default();
         }
         let proven = last.proven;
-        let waits = kind.map(|kind| Waits { kind, timestamp, proven });
-        *last = Last { taken: Some(false), process: whose.process, proven, waits };
+        let pending = kind.map(|kind| PendingStack { kind, timestamp, proven });
+        *last = Last { taken: Some(false), process: owner.process, proven, pending };
         if let Some(before) = before {
-            self.bare.none(process, before);
+            self.missing.without_stack(process, before);
         }
     }
 
-    /// What is remembered of a thread.
+    /// The last event of a thread.
     #[inline]
-    fn last(&mut self, whose: Whose) -> &mut Last {
-        let thread = (whose.tid, whose.rundown);
+    fn last(&mut self, owner: EventOwner) -> &mut Last {
+        let thread = (owner.tid, owner.rundown);
         if self.current.0 != thread {
             let next = self.threads.get(&thread).copied().unwrap_or_default();
             let (other, before) = std::mem::replace(&mut self.current, (thread, next));
-            if before.taken.is_some() && self.threads.len() < THREADS {
+            if before.taken.is_some() && self.threads.len() < MAX_THREADS {
                 self.threads.insert(other, before);
             }
         }
         &mut self.current.1
     }
 
-    /// A stack event that says it has `stated` addresses and holds `held`; `begun` if the session has just begun.
+    /// Adds a stack that states `stated` addresses and holds `held`; `begun` if the session has
+    /// just begun.
     pub fn stack(
         &mut self,
-        whose: Whose,
+        owner: EventOwner,
         (stated, held): (u32, usize),
         timestamp: i64,
         begun: bool,
     ) {
-        let last = self.last(whose);
-        let (taken, of) = (last.taken, last.waits.filter(|_| last.process == whose.process));
-        *last = Last { taken: Some(true), process: whose.process, proven: true, waits: None };
-        self.bare.stack(whose.process, whose.rundown, of, timestamp);
+        let last = self.last(owner);
+        let (taken, of) = (last.taken, last.pending.filter(|_| last.process == owner.process));
+        *last = Last { taken: Some(true), process: owner.process, proven: true, pending: None };
+        self.missing.stack(owner.process, owner.rundown, of, timestamp);
         match taken {
             Some(false) => self.paired += 1,
             Some(true) => self.unpaired.add(timestamp),
-            None if begun => self.headless.add(timestamp),
+            None if begun => self.before_trace.add(timestamp),
             None => self.strayed.add(timestamp),
         }
         let stated = usize::try_from(stated).unwrap_or(usize::MAX);
@@ -115,14 +117,14 @@ impl StackPairs {
         }
     }
 
-    /// A stack that the kernel took of an event at `of`, and logged at `timestamp`.
+    /// Adds a stack that the kernel logged at `timestamp` for an event at `of`.
     pub fn kernel(&mut self, of: i64, timestamp: i64) {
         if of > timestamp {
             self.early.add(timestamp);
         }
     }
 
-    /// A thread has begun or ended.
+    /// Ends a thread: its id may be another thread's from now on.
     pub fn forget(&mut self, tid: u32) {
         for rundown in [false, true] {
             let thread = (tid, rundown);
@@ -130,19 +132,19 @@ impl StackPairs {
             if self.current.0 == thread {
                 last = Some(std::mem::take(&mut self.current.1));
             }
-            if let Some(Last { process, waits: Some(waits), .. }) = last {
-                self.bare.none(process, waits);
+            if let Some(Last { process, pending: Some(pending), .. }) = last {
+                self.missing.without_stack(process, pending);
             }
         }
     }
 
-    /// Events without their stack, by process and kind: see [`Bare::found`].
+    /// Events without their stack, by process and kind: see [`MissingStacks::found`].
     #[must_use]
-    pub fn bare(&self, soon: i64, all: [Option<i64>; 2]) -> ByKind {
+    pub fn missing(&self, soon: i64, all: [Option<i64>; 2]) -> ByKind {
         let (thread, last) = &self.current;
         let others = self.threads.iter().filter(|(other, _)| *other != thread).map(|(_, l)| l);
-        let waiting = others.chain([last]).filter_map(|last| Some((last.process, last.waits?)));
-        self.bare.found(waiting, soon, all)
+        let waiting = others.chain([last]).filter_map(|last| Some((last.process, last.pending?)));
+        self.missing.found(waiting, soon, all)
     }
 }
 
@@ -151,8 +153,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_belongs_to_the_event_before_it_on_its_thread() {
-        let of = |tid| Whose { tid, rundown: false, process: 0 };
+    fn stack_belongs_to_the_event_before_it_on_its_thread() {
+        let of = |tid| EventOwner { tid, rundown: false, process: 0 };
         let mut pairs = StackPairs::default();
         pairs.stack(of(1), (2, 2), 10, true);
         pairs.event(of(1), None, 10);
@@ -161,39 +163,39 @@ mod tests {
         pairs.stack(of(2), (3, 2), 12, false);
         pairs.stack(of(2), (2, 2), 13, false);
         pairs.stack(of(3), (2, 2), 14, false);
-        assert_eq!((pairs.paired, pairs.headless.count), (2, 1));
+        assert_eq!((pairs.paired, pairs.before_trace.count), (2, 1));
         assert_eq!(pairs.unpaired, Counted { count: 1, first: Some(13) });
         assert_eq!(pairs.strayed, Counted { count: 1, first: Some(14) });
         assert_eq!(pairs.truncated, Counted { count: 1, first: Some(12) });
     }
 
     #[test]
-    fn a_stack_that_does_not_come_is_missed() {
-        let of = |tid, process| Whose { tid, rundown: false, process };
+    fn missing_counts_events_without_their_stack() {
+        let of = |tid, process| EventOwner { tid, rundown: false, process };
         let jit = Kind::with_stack(false, 145, 1);
         let mut pairs = StackPairs::default();
         let found = |pairs: &StackPairs| {
             pairs
-                .bare(10, [None; 2])
+                .missing(10, [None; 2])
                 .into_iter()
                 .map(|((p, k), c)| (p, k.id, c.count))
                 .collect::<Vec<_>>()
         };
         let nothing: Vec<(usize, u16, u64)> = Vec::new();
-        // Before the first stack of its thread nothing says that it has any.
+        // Before the first stack of its thread it is unknown whether it has any.
         pairs.event(of(1, 0), jit, 100);
         pairs.event(of(1, 0), jit, 200);
         pairs.stack(of(1, 0), (1, 1), 201, false);
         assert_eq!(found(&pairs), nothing);
-        // Nothing says yet that it does not come, or that stacks are still asked for.
+        // The stack may still come, or stacks may be disabled now.
         pairs.event(of(1, 0), jit, 300);
         assert_eq!(found(&pairs), nothing);
         pairs.event(of(1, 0), None, 310);
         assert_eq!(found(&pairs), nothing);
-        // The thread's number goes to another process.
+        // The thread's id goes to another process.
         pairs.event(of(1, 1), jit, 400);
         pairs.event(of(1, 1), jit, 401);
-        // Another thread's stack does.
+        // Another thread's stack proves it.
         pairs.event(of(2, 0), jit, 500);
         pairs.stack(of(2, 0), (1, 1), 501, false);
         assert_eq!(found(&pairs), vec![(0, 145, 1)]);

@@ -4,7 +4,7 @@ use super::{EnabledReport, Report, Severity, Verdict};
 use crate::facts::enable::Knowledge;
 use crate::finding::Finding;
 
-/// The findings behind a verdict: `1 error, 2 warnings`; empty if there are none.
+/// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
 pub(super) fn counts(report: &Report) -> String {
     let of = |severity, decided| {
         let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;

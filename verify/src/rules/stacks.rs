@@ -97,7 +97,7 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
     // A stack comes microseconds after its event.
     let soon = i64::try_from(facts.clock.frequency / 100).unwrap_or(i64::MAX);
     let mut by_process: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-    for ((process, kind), counted) in facts.stacks.bare(soon, all) {
+    for ((process, kind), counted) in facts.stacks.missing(soon, all) {
         by_process.entry(process).or_default().push((kind, counted));
     }
     let mut findings = Vec::new();
