@@ -52,7 +52,7 @@ fn verify_reads_nearest_config() {
     assert_eq!(etlverify(&below, &["--no-config", file]).code, 1);
     std::fs::write(here.path().join("etlverify.toml"), "allow = [\"file\"]\n").unwrap();
     let said = etlverify(&below, &[file]);
-    assert!(said.out.contains("left out by --allow"), "{}", said.out);
+    assert!(said.out.contains("left out by the policy"), "{}", said.out);
     // A repository's root ends the search.
     std::fs::create_dir(here.path().join("a/.git")).unwrap();
     assert_eq!(etlverify(&below, &[file]).code, 1);

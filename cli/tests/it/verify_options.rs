@@ -165,7 +165,7 @@ fn enable_accepts_every_notation() {
     let bad = made("recipe", &["rundown=0xB8"]);
     let said = judge(bad.path(), &["--enable", "rundown:0xB8:5", "recipe.etl"]);
     let text = unbroken(&said.out);
-    assert!(text.contains("was enabled with 0xb8, which asks for none"), "{text}");
+    assert!(text.contains("was enabled with 0xb8, which requests none"), "{text}");
     assert!(text.contains("EndRundownKeyword (0x100) is missing"), "{text}");
     // What is none is named, and what would be one.
     for wrong in
