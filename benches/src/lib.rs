@@ -14,7 +14,7 @@ use etl_format::write::{BufferCompressor, LogFileHeader, Output, Session, Sessio
 use etl_format::{Guid, Result};
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::store::SchemaStore;
-use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::{Script, Simulation};
 use etl_verify::Verifier;
 
 /// The scenario of the inputs, by its path from this package.
@@ -70,11 +70,9 @@ impl Default for Inputs {
 
 fn simulated() -> Vec<u8> {
     let text = fs::read_to_string(SCENARIO).expect("the scenario can be read");
-    let set = [("until", "1.6s"), ("stop", "3s")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-    let include = |name: &str| Err(format!("{name} cannot be included"));
-    let settings = Settings { set: &set, seed: None, include: &include };
-    let scenario = parse_with("big", &text, settings).expect("the scenario is valid");
-    let files = etl_synth::in_memory(&scenario).expect("the scenario runs");
+    let script = Script::new("big", &text).parameters([("until", "1.6s"), ("stop", "3s")]);
+    let scenario = script.parse().expect("the scenario is valid");
+    let files = Simulation::new(&scenario).run_in_memory().expect("the scenario runs");
     files.into_iter().find(|(name, _)| name == "big.etl").expect("it writes this file").1
 }
 

@@ -1,16 +1,18 @@
-//! A scenario built in Rust, and its trace in memory: what a unit test of a decoder wants.
+//! Builds a scenario in Rust and keeps its trace and truth in memory, as a unit test of a decoder does.
 //!
 //! `cargo run -p etl-synth --example in_memory`
 
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
-use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku, Work};
-use etl_synth::truth::Gathered;
-use etl_synth::{Memory, SECOND};
+use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, EnablePlan};
+use etl_synth::model::{MethodPlan, ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan};
+use etl_synth::model::{Sku, Work};
+use etl_synth::truth::InMemoryTruth;
+use etl_synth::{SECOND, Simulation};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A process with one module of twenty methods, of which fifteen have code before anybody looks.
-    let methods = MethodPlan { ready: 15, ..MethodPlan::many(20, CodeKind::Jitted) };
+    // A process with a module of twenty methods; fifteen have code before the trace starts.
+    let mut methods = MethodPlan::many(20, CodeKind::Jitted);
+    methods.ready = 15;
     let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il).with_methods(methods);
     let assembly = AssemblyPlan::new("App").with_module(module);
     let clr = ClrPlan::new(Sku::Core, [6, 0, 100, 0])
@@ -18,18 +20,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut scenario = Scenario::new("in-memory");
     let app = scenario.process(ProcessPlan::new("App.exe").with_clr(clr));
 
-    // Attach, let it compile something, ask for the rundown, stop.
+    // Start a session, compile five methods, enable the rundown, stop.
     let session = SessionPlan::new("clr", "clr.etl").with(CLR_RUNTIME, 0x18, 5);
     scenario.at(SECOND, Action::Start(Box::new(session)));
     scenario.at(2 * SECOND, Action::Work { process: app, work: Work::Jit(5) });
-    let rundown = etl_synth::model::EnablePlan::new(CLR_RUNDOWN, 0x138, 5);
+    let rundown = EnablePlan::new(CLR_RUNDOWN, 0x138, 5);
     scenario.at(3 * SECOND, Action::Enable { session: "clr".into(), plan: rundown });
     scenario.at(4 * SECOND, Action::Stop { session: "clr".into() });
 
-    // Only the bytes: `etl_synth::in_memory(&scenario)`. With the truth beside them:
-    let (mut files, mut truth) = (Memory::default(), Gathered::default());
-    etl_synth::simulate(&scenario, &mut files, &mut truth)?;
-    for (name, bytes) in files.into_files() {
+    let mut truth = InMemoryTruth::default();
+    for (name, bytes) in Simulation::new(&scenario).observer(&mut truth).run_in_memory()? {
         println!("{name}: {} bytes", bytes.len());
     }
     for event in truth.recorded(0) {

@@ -8,23 +8,22 @@ use std::io;
 use std::time::Instant;
 
 use etl_format::write::Output;
-use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::Witness;
-use etl_synth::{BufferReport, Counted, Reading, SessionReport, Store, simulate};
+use etl_synth::truth::{BufferReport, Observer, SessionReport};
+use etl_synth::{CountingFileSystem, FileSystem, ReadSeek, Script, Simulation};
 
 /// All that is written goes into one file.
 struct One(String);
 
-impl Store for One {
+impl FileSystem for One {
     fn create(&mut self, _: &str) -> io::Result<Box<dyn Output>> {
         Ok(Box::new(etl_format::write::File::new(File::create(&self.0)?)))
     }
 
-    fn open(&mut self, _: &str) -> io::Result<Box<dyn Reading>> {
+    fn open(&mut self, _: &str) -> io::Result<Box<dyn ReadSeek>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn cut(&mut self, _: &str, _: u64) -> io::Result<()> {
+    fn truncate(&mut self, _: &str, _: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -41,15 +40,15 @@ struct Sums {
     buffers: u64,
 }
 
-impl Witness for Sums {
-    fn buffer(&mut self, _: usize, _: &BufferReport) -> etl_synth::Result<()> {
+impl Observer for Sums {
+    fn buffer_changed(&mut self, _: usize, _: &BufferReport) -> etl_synth::Result<()> {
         self.buffers += 1;
         Ok(())
     }
 
-    fn session(&mut self, session: &SessionReport) -> etl_synth::Result<()> {
-        self.recorded += session.recorded;
-        self.lost += session.lost;
+    fn session_ended(&mut self, session: &SessionReport) -> etl_synth::Result<()> {
+        self.recorded += session.events_recorded;
+        self.lost += session.events_lost;
         Ok(())
     }
 }
@@ -93,13 +92,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             None => path = Some(arg),
         }
     }
-    let include = |name: &str| Err(format!("{name}: nothing is included here"));
-    let settings = Settings { set: &set, seed: None, include: &include };
-    let scenario = parse_with(&name, &script, settings)?;
-    let mut store = path.map_or_else(Counted::default, |path| Counted::on_the_way_to(One(path)));
+    let scenario = Script::new(&name, &script).parameters(set).parse()?;
+    let mut store =
+        path.map_or_else(CountingFileSystem::default, |path| CountingFileSystem::new(One(path)));
     let mut sums = Sums::default();
     let begin = Instant::now();
-    simulate(&scenario, &mut store, &mut sums)?;
+    Simulation::new(&scenario).observer(&mut sums).run(&mut store)?;
     let wall = begin.elapsed().as_secs_f64();
     let written = store.bytes() as f64 / 1e6;
     println!(

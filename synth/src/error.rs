@@ -1,58 +1,92 @@
-//! What can go wrong while a scenario runs.
+//! Errors of a simulation.
+
+use crate::model::ScriptLocation;
+use crate::script_error::{ScriptError, ScriptErrors};
+use crate::time::{Nanos, format_duration};
 
 /// Why a scenario could not be simulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The scenario asks for what cannot be, at this moment.
-    #[error("at {}: {what}", crate::text::duration(*.at))]
-    Impossible {
-        /// Simulated nanoseconds.
-        at: u64,
-        /// What, and what would have been right.
-        what: String,
-        /// Where the script asks for it, if a script does.
-        place: Option<crate::model::Place>,
+    /// The script has errors.
+    #[error(transparent)]
+    Script(#[from] ScriptErrors),
+    /// The scenario requests something that is impossible at that time.
+    #[error("at {}: {message}", format_duration(*.at))]
+    #[non_exhaustive]
+    Scenario {
+        /// Simulated time.
+        at: Nanos,
+        /// What is impossible, and what would be right.
+        message: String,
+        /// The node of the script that requests it.
+        location: Option<ScriptLocation>,
     },
     /// A trace could not be written.
     #[error("{session}: {source}")]
+    #[non_exhaustive]
     Trace {
         /// The session.
         session: String,
-        /// Why.
+        /// The cause.
         source: etl_format::Error,
     },
-    /// A payload does not go with its event's schema: a mistake in a declared provider.
+    /// The values of an event do not fit its schema, which a scenario declared.
     #[error("event {event}: {source}")]
+    #[non_exhaustive]
     Payload {
         /// The event.
         event: String,
-        /// Why.
+        /// The cause.
         source: etl_schema::encode::EncodeError,
     },
-    /// The tables have no such event.
+    /// The event tables have no such event.
     #[error("the tables have no event {id} version {version} of {provider}")]
-    NoEvent {
+    #[non_exhaustive]
+    UnknownEvent {
         /// The provider.
         provider: etl_format::Guid,
-        /// Its id.
+        /// The id.
         id: u16,
-        /// Its version.
+        /// The version.
         version: u8,
     },
-    /// What is written beside the traces could not be written.
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
 impl Error {
-    /// The same with the place of what asks for it, where there is none yet.
-    pub(crate) fn asked_at(self, asked: Option<&crate::model::Place>) -> Self {
+    /// An impossible request at a simulated time.
+    pub(crate) fn impossible(at: Nanos, message: String) -> Self {
+        Error::Scenario { at, message, location: None }
+    }
+
+    /// Adds the location of the node that made the request, if there is none yet.
+    pub(crate) fn with_location(self, node: Option<&ScriptLocation>) -> Self {
         match self {
-            Error::Impossible { at, what, place: None } => {
-                Error::Impossible { at, what, place: asked.cloned() }
+            Error::Scenario { at, message, location: None } => {
+                Error::Scenario { at, message, location: node.cloned() }
             }
             other => other,
+        }
+    }
+
+    /// The errors with their location in the script, to be shown like errors of the script.
+    #[must_use]
+    pub fn script_errors(&self) -> Option<ScriptErrors> {
+        match self {
+            Error::Script(errors) => Some(errors.clone()),
+            Error::Scenario { at, message, location: Some(location) } => {
+                let label = format!("at {}", format_duration(*at));
+                Some(ScriptErrors::new(vec![ScriptError::new(
+                    location,
+                    message.clone(),
+                    label,
+                    None,
+                )]))
+            }
+            _ => None,
         }
     }
 }

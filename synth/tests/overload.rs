@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use etl_synth::scenario::parse;
-use etl_synth::truth::{Timeline, Witness};
-use etl_synth::{BufferReport, Fate, Outcome, Raised, Result, Store, simulate};
+use etl_synth::truth::{
+    BufferOutcome, BufferReport, EventOutcome, Observer, RaisedEvent, Timeline,
+};
+use etl_synth::{FileSystem, Result, Script, Simulation};
 
 /// Threads that are asked for thousands of times what they can do, and a disk that takes a hundredth of that.
 fn script(seconds: u32) -> String {
@@ -35,15 +36,15 @@ struct InFlight {
     told: BTreeSet<i64>,
 }
 
-impl Witness for InFlight {
-    fn event(&mut self, event: &Raised<'_>) -> Result<()> {
+impl Observer for InFlight {
+    fn event_raised(&mut self, event: &RaisedEvent<'_>) -> Result<()> {
         for (_, outcome) in event.outcomes {
             match outcome {
-                Outcome::Recorded => {
+                EventOutcome::Recorded => {
                     self.now += 1;
                     self.recorded += 1;
                 }
-                Outcome::Lost => self.lost += 1,
+                EventOutcome::Lost => self.lost += 1,
                 _ => {}
             }
         }
@@ -51,8 +52,8 @@ impl Witness for InFlight {
         Ok(())
     }
 
-    fn buffer(&mut self, _: usize, buffer: &BufferReport) -> Result<()> {
-        if buffer.fate == Fate::Written && self.told.insert(buffer.sequence) {
+    fn buffer_changed(&mut self, _: usize, buffer: &BufferReport) -> Result<()> {
+        if buffer.outcome == BufferOutcome::Written && self.told.insert(buffer.sequence) {
             self.now -= buffer.events;
         }
         Ok(())
@@ -76,16 +77,16 @@ impl etl_format::write::Output for Nowhere {
     }
 }
 
-impl Store for Nowhere {
+impl FileSystem for Nowhere {
     fn create(&mut self, _: &str) -> std::io::Result<Box<dyn etl_format::write::Output>> {
         Ok(Box::new(Nowhere))
     }
 
-    fn open(&mut self, _: &str) -> std::io::Result<Box<dyn etl_synth::Reading>> {
+    fn open(&mut self, _: &str) -> std::io::Result<Box<dyn etl_synth::ReadSeek>> {
         Err(std::io::ErrorKind::NotFound.into())
     }
 
-    fn cut(&mut self, _: &str, _: u64) -> std::io::Result<()> {
+    fn truncate(&mut self, _: &str, _: u64) -> std::io::Result<()> {
         Ok(())
     }
 
@@ -95,9 +96,9 @@ impl Store for Nowhere {
 }
 
 fn run(seconds: u32) -> InFlight {
-    let scenario = parse("overload", &script(seconds)).unwrap();
+    let scenario = Script::new("overload", &script(seconds)).parse().unwrap();
     let mut seen = InFlight::default();
-    simulate(&scenario, &mut Nowhere, &mut seen).unwrap();
+    Simulation::new(&scenario).observer(&mut seen).run(&mut Nowhere).unwrap();
     seen
 }
 
@@ -133,9 +134,9 @@ fn what_waits_is_bounded_by_the_buffers_and_the_memory_by_what_threads_take_on()
 #[test]
 fn work_that_is_turned_away_is_told_of_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let scenario = parse("overload", &script(40)).unwrap();
+    let scenario = Script::new("overload", &script(40)).parse().unwrap();
     let mut timeline = Timeline::new(Vec::new());
-    simulate(&scenario, &mut Nowhere, &mut timeline).unwrap();
+    Simulation::new(&scenario).observer(&mut timeline).run(&mut Nowhere).unwrap();
     let told = String::from_utf8(timeline.into_inner()).unwrap();
     assert_eq!(told.matches("turns work away from now on").count(), 1);
 }

@@ -21,32 +21,31 @@ pub struct Truth {
 
 /// A line; other kinds of lines are ignored.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 enum Line {
     Enable {
         session: String,
-        time: i64,
-        provider: String,
+        filetime: i64,
+        provider_guid: String,
         level: u8,
-        any: String,
-        all: String,
-        #[serde(default, alias = "ignoreKeyword0")]
+        match_any_keyword: String,
+        match_all_keyword: String,
+        #[serde(default)]
         ignore_keyword_0: bool,
         ids: Option<Vec<u16>>,
-        #[serde(alias = "notIds")]
         not_ids: Option<Vec<u16>>,
         #[serde(default)]
-        processes: Vec<u32>,
+        pids: Vec<u32>,
         #[serde(default)]
-        executables: bool,
+        executables: Vec<String>,
     },
     Session {
-        name: String,
+        session: String,
         file: Option<String>,
     },
     Merge {
         file: String,
-        of: Vec<String>,
+        inputs: Vec<String>,
     },
     #[serde(other)]
     Other,
@@ -76,42 +75,44 @@ impl Truth {
         match line {
             Line::Enable {
                 session,
-                time,
-                provider,
+                filetime,
+                provider_guid,
                 level,
-                any,
-                all,
+                match_any_keyword,
+                match_all_keyword,
                 ignore_keyword_0,
                 ids,
                 not_ids,
-                processes,
+                pids,
                 executables,
             } => {
-                let provider =
-                    provider.parse().map_err(|_| format!("{provider:?} is not a GUID"))?;
-                let mut with = Enablement::new(level, mask(&any)?);
-                with.all = mask(&all)?;
+                let provider = provider_guid
+                    .parse()
+                    .map_err(|_| format!("{provider_guid:?} is not a GUID"))?;
+                let mut with = Enablement::new(level, mask(&match_any_keyword)?);
+                with.all = mask(&match_all_keyword)?;
                 with.ignore_keyword_0 = ignore_keyword_0;
                 if let Some(ids) = ids {
                     with.ids = IdFilter::In(ids);
                 } else if let Some(ids) = not_ids {
                     with.ids = IdFilter::Out(ids);
                 }
+                let any_process = pids.is_empty() && executables.is_empty();
                 self.enabled.push(Enabled {
                     provider,
-                    limited: with.ids != IdFilter::Any || !processes.is_empty() || executables,
+                    limited: with.ids != IdFilter::Any || !any_process,
                     with: Some(with),
                     knowledge: Knowledge::Declared,
                     at: None,
-                    since: Some(time),
+                    since: Some(filetime),
                     session: Some(session),
                 });
             }
-            Line::Session { name, file: Some(file) } => {
-                self.sessions.entry(file).or_default().push(name);
+            Line::Session { session, file: Some(file) } => {
+                self.sessions.entry(file).or_default().push(session);
             }
-            Line::Merge { file, of } => {
-                self.merges.insert(file, of);
+            Line::Merge { file, inputs } => {
+                self.merges.insert(file, inputs);
             }
             Line::Session { file: None, .. } | Line::Other => {}
         }
@@ -155,13 +156,13 @@ fn mask(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    const LINES: &str = r#"{"kind":"enable","session":"clr","at":5,"time":130000000000000000,"provider":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":5,"any":"0x98","all":"0x0"}
-{"kind":"enable","session":"other","at":5,"time":130000000000000000,"provider":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":4,"any":"0x8","all":"0x0","not_ids":[1,2],"processes":[7]}
+    const LINES: &str = r#"{"kind":"enable","session":"clr","at_ns":5,"filetime":130000000000000000,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":5,"match_any_keyword":"0x98","match_all_keyword":"0x0"}
+{"kind":"enable","session":"other","at_ns":5,"filetime":130000000000000000,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4","level":4,"match_any_keyword":"0x8","match_all_keyword":"0x0","not_ids":[1,2],"pids":[7]}
 {"kind":"event","whatever":
 {"kind":"buffer","session":"clr"}
-{"kind":"session","name":"clr","file":"clr.etl","started":5}
-{"kind":"session","name":"other","file":"other.etl","started":5}
-{"kind":"merge","file":"all.etl","of":["clr.etl","other.etl"]}
+{"kind":"session","session":"clr","file":"clr.etl","started_ns":5}
+{"kind":"session","session":"other","file":"other.etl","started_ns":5}
+{"kind":"merge","file":"all.etl","inputs":["clr.etl","other.etl"]}
 "#;
 
     #[test]

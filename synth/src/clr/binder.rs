@@ -1,8 +1,9 @@
 //! How an assembly is found, and whether it may be loaded.
 
-use super::raise::{Ctx, values};
+use super::raise::OpContext;
 use super::state::Clr;
 use crate::error::Result;
+use crate::etw::values;
 
 /// The context that assemblies are loaded into where the program makes no other.
 const CONTEXT: &str = "Default";
@@ -26,7 +27,11 @@ impl Clr {
     }
 
     /// .NET Core since 5 tells how it looks for an assembly.
-    pub(super) fn tell_binding(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn tell_binding(
+        &mut self,
+        assembly: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
         }
@@ -42,7 +47,11 @@ impl Clr {
     }
 
     /// It is found, and loaded.
-    pub(super) fn tell_bound(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn tell_bound(
+        &mut self,
+        assembly: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
         }
@@ -57,7 +66,7 @@ impl Clr {
     pub(super) fn tell_verification(
         &mut self,
         assembly: usize,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let Some(found) = self.assemblies.get(assembly).filter(|_| self.is_desktop(0, 0)) else {
             return Ok(());

@@ -3,12 +3,14 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::raise::{Ctx, values};
-use super::state::{Body, Clr, Method};
-use super::{Done, keyword};
+use super::op::OpEffect;
+use super::raise::OpContext;
+use super::state::{Clr, CodeBody, Method};
 use crate::error::Result;
-use crate::machine::MICROSECOND;
+use crate::etw::values;
 use crate::model::CodeKind;
+use crate::time::MICROSECOND;
+use etl_schema::clr::keyword;
 
 /// Bytes of IL that the compiler still puts into its callers.
 const INLINED: u32 = 32;
@@ -31,7 +33,7 @@ impl Clr {
     }
 
     /// The type of a method is loaded before its first method runs (told of since .NET 5).
-    pub(super) fn load_type(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn load_type(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
         }
@@ -51,7 +53,7 @@ impl Clr {
     }
 
     /// Which type a method is of, and over which others.
-    pub(super) fn tell_details(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn tell_details(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(5) || !self.asked(ctx).raises(4, keyword::METHOD_DIAGNOSTIC) {
             return Ok(());
         }
@@ -73,8 +75,8 @@ impl Clr {
     pub(super) fn tell_memory(
         &mut self,
         index: usize,
-        body: &Body,
-        ctx: &mut Ctx<'_, '_>,
+        body: &CodeBody,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index).filter(|_| self.is_core(5)) else {
             return Ok(());
@@ -90,8 +92,8 @@ impl Clr {
     pub(super) fn tell_entry(
         &mut self,
         index: usize,
-        body: &Body,
-        ctx: &mut Ctx<'_, '_>,
+        body: &CodeBody,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         if !self.is_core(3) || !self.asked(ctx).raises(4, keyword::COMPILATION_DIAGNOSTIC) {
             return Ok(());
@@ -107,7 +109,7 @@ impl Clr {
 
     /// What became of a method's calls: the method behind it is put into it where it is small enough, and
     /// of some the call at the end becomes a jump.
-    pub(super) fn tell_calls(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn tell_calls(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.asked(ctx).raises(5, keyword::JIT_TRACING) {
             return Ok(());
         }
@@ -124,7 +126,7 @@ impl Clr {
         };
         let who: Vec<OwnedValue> =
             [names(method), names(method), names(callee)].into_iter().flatten().collect();
-        let tell = |id: u16, more: Vec<OwnedValue>, ctx: &mut Ctx<'_, '_>| {
+        let tell = |id: u16, more: Vec<OwnedValue>, ctx: &mut OpContext<'_, '_>| {
             let instance = OwnedValue::from(self.instance);
             let values: Vec<_> = who.iter().cloned().chain(more).chain([instance]).collect();
             self.raise(id, 0, &values, ctx)
@@ -146,25 +148,29 @@ impl Clr {
     }
 
     /// A method was compiled quickly: better code has to wait until nothing more of that comes.
-    pub(super) fn note_quick(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn note_quick(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let told = self.tiering_waits.is_some();
         self.tiering_waits = Some(self.tiering_waits.unwrap_or(0).saturating_add(1));
         if told { Ok(()) } else { self.raise(281, 0, &values![self.instance], ctx) }
     }
 
     /// The compiler in the background begins with methods that are called often.
-    pub(super) fn tier_begin(&mut self, count: u32, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn tier_begin(
+        &mut self,
+        count: u32,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         if let Some(new) = self.tiering_waits.take() {
             self.raise(282, 0, &values![self.instance, new], ctx)?;
         }
         self.raise(283, 0, &values![self.instance, count], ctx)?;
-        Ok(Done::after(5 * MICROSECOND))
+        Ok(OpEffect::after(5 * MICROSECOND))
     }
 
     /// It has nothing more to do.
-    pub(super) fn tier_end(&mut self, count: u32, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn tier_end(&mut self, count: u32, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let left = self.quick.len() as u32;
         self.raise(284, 0, &values![self.instance, left, count], ctx)?;
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 }

@@ -2,12 +2,13 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::Done;
-use super::raise::{Ctx, values};
+use super::op::OpEffect;
+use super::raise::OpContext;
 use super::state::Clr;
 use crate::error::Result;
-use crate::machine::MICROSECOND;
+use crate::etw::values;
 use crate::model::ThrowPlan;
+use crate::time::MICROSECOND;
 
 /// Type, message and HRESULT of exceptions that programs throw.
 const EXCEPTIONS: [(&str, &str, u32); 5] = [
@@ -43,18 +44,22 @@ enum Block {
 
 impl Clr {
     /// An exception is thrown, and caught a little further out.
-    pub(super) fn throw(&mut self, plan: &ThrowPlan, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        let at = ctx.dice.pick(EXCEPTIONS.len());
+    pub(super) fn throw(
+        &mut self,
+        plan: &ThrowPlan,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
+        let at = ctx.rng.pick(EXCEPTIONS.len());
         let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         // Without code there is nobody to throw.
-        let Some((_, body)) = self.runner(ctx.origin.at, ctx.dice) else {
-            return Ok(Done::default());
+        let Some((_, body)) = self.runner(ctx.origin.at, ctx.rng) else {
+            return Ok(OpEffect::default());
         };
-        let address = body.start + ctx.dice.below(body.size.into());
+        let address = body.start + ctx.rng.below(body.size.into());
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
-        let thrown = |again: u16, ctx: &mut Ctx<'_, '_>| {
+        let thrown = |again: u16, ctx: &mut OpContext<'_, '_>| {
             let flags = flag::CLS_COMPLIANT | inner | again;
             let address = OwnedValue::Pointer(address);
             let values = values![kind, message, address, result, flags, self.instance];
@@ -66,7 +71,7 @@ impl Clr {
                 ctx.pass(15 * MICROSECOND);
                 thrown(flag::RETHROWN, ctx)?;
             }
-            return Ok(Done::after(25 * MICROSECOND));
+            return Ok(OpEffect::after(25 * MICROSECOND));
         }
         ctx.pass(15 * MICROSECOND);
         // Who would catch it is found out first; only then is the stack taken down.
@@ -87,12 +92,12 @@ impl Clr {
         }
         self.exit(Block::Catch, ctx)?;
         self.raise(256, 0, &[], ctx)?;
-        Ok(Done::after(25 * MICROSECOND))
+        Ok(OpEffect::after(25 * MICROSECOND))
     }
 
-    fn enter(&self, block: Block, ctx: &mut Ctx<'_, '_>) -> Result<()> {
-        let Some((method, body)) = self.runner(ctx.origin.at, ctx.dice) else { return Ok(()) };
-        let entry = body.start + ctx.dice.below(body.size.into());
+    fn enter(&self, block: Block, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+        let Some((method, body)) = self.runner(ctx.origin.at, ctx.rng) else { return Ok(()) };
+        let entry = body.start + ctx.rng.below(body.size.into());
         let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
         let values = values![entry, method.id, name, self.instance];
         self.raise(block as u16, 0, &values, ctx)?;
@@ -100,7 +105,7 @@ impl Clr {
         Ok(())
     }
 
-    fn exit(&self, block: Block, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn exit(&self, block: Block, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         self.raise(block as u16 + 1, 0, &[], ctx)
     }
 }

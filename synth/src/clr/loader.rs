@@ -2,20 +2,27 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::raise::{Ctx, values};
+use super::op::{ClrOp, OpEffect};
+use super::raise::OpContext;
 use super::state::{AppDomain, Assembly, CODE_OFFSET, Clr, Method, Module};
-use super::{ClrOp, Done, keyword};
 use crate::error::Result;
-use crate::machine::{Image, MICROSECOND};
-use crate::model::{About, ModuleKind};
+use crate::etw::values;
+use crate::machine::Image;
+use crate::model::{ModuleKind, VersionInfo};
+use crate::time::MICROSECOND;
+use etl_schema::clr::keyword;
 
 /// The type of a range that holds cold code.
 const COLD_RANGE: u8 = 4;
 
 impl Clr {
-    pub(super) fn load_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn load_domain(
+        &mut self,
+        domain: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let Some(found) = self.domains.get_mut(domain).filter(|d| !d.loaded) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         found.loaded = true;
         let then = found.assemblies.clone();
@@ -23,12 +30,16 @@ impl Clr {
         self.raise(156, 1, &values, ctx)?;
         let soon = |a: &usize| self.assemblies.get(*a).is_some_and(|a| !a.late);
         let then = then.into_iter().filter(soon).map(ClrOp::LoadAssembly).collect();
-        Ok(Done { cost: 200 * MICROSECOND, then, ..Done::default() })
+        Ok(OpEffect { cost: 200 * MICROSECOND, then, ..OpEffect::default() })
     }
 
-    pub(super) fn load_assembly(&mut self, assembly: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn load_assembly(
+        &mut self,
+        assembly: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let Some(found) = self.assemblies.get_mut(assembly).filter(|a| !a.loaded) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         found.loaded = true;
         let then = found.modules.iter().copied().map(ClrOp::LoadModule).collect();
@@ -37,13 +48,17 @@ impl Clr {
         let values = self.assembly_values(assembly);
         self.raise(154, 1, &values, ctx)?;
         self.tell_bound(assembly, ctx)?;
-        Ok(Done { cost: 300 * MICROSECOND, then, ..Done::default() })
+        Ok(OpEffect { cost: 300 * MICROSECOND, then, ..OpEffect::default() })
     }
 
-    pub(super) fn load_module(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn load_module(
+        &mut self,
+        module: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         self.map_image(module, ctx);
         let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         found.loaded = true;
         let methods = found.methods.clone();
@@ -66,12 +81,12 @@ impl Clr {
                 None => {}
             }
         }
-        Ok(Done { cost: 150 * MICROSECOND, then, ..Done::default() })
+        Ok(OpEffect { cost: 150 * MICROSECOND, then, ..OpEffect::default() })
     }
 
     /// The image of a module with precompiled code comes into the address space, and its code gets
     /// its places.
-    fn map_image(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) {
+    fn map_image(&mut self, module: usize, ctx: &mut OpContext<'_, '_>) {
         let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded && m.image == 0) else {
             return;
         };
@@ -87,21 +102,21 @@ impl Clr {
         found.image = ctx.process.space.image(size);
         found.image_size = size;
         let version = self.assemblies.get(found.assembly).map(|a| a.file_version.clone());
-        let about = About { version, ..About::default() };
+        let about = VersionInfo { version, ..VersionInfo::default() };
         let pdb = if found.native_path.is_empty() { &found.pdb } else { &found.native_pdb };
         ctx.process.images.push(Image {
             path,
             base: found.image,
             size,
             checksum: size as u32 ^ 0x1_0000,
-            link_time: 0x6000_0000 + module as u32,
+            timestamp: 0x6000_0000 + module as u32,
             pdb: (pdb.age > 0).then_some((pdb.signature, pdb.age)),
             about,
         });
     }
 
     /// A module goes, with its methods' code.
-    fn unload_module(&mut self, module: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn unload_module(&mut self, module: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let Some(found) = self.modules.get(module).filter(|m| m.loaded) else {
             return Ok(());
         };
@@ -127,10 +142,10 @@ impl Clr {
     pub(super) fn unload_assembly(
         &mut self,
         assembly: usize,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let Some(found) = self.assemblies.get(assembly).filter(|a| a.loaded) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         for module in found.modules.clone() {
             self.unload_module(module, ctx)?;
@@ -140,12 +155,16 @@ impl Clr {
         if let Some(found) = self.assemblies.get_mut(assembly) {
             found.loaded = false;
         }
-        Ok(Done::after(50 * MICROSECOND))
+        Ok(OpEffect::after(50 * MICROSECOND))
     }
 
-    pub(super) fn unload_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn unload_domain(
+        &mut self,
+        domain: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         for assembly in found.assemblies.clone() {
             self.unload_assembly(assembly, ctx)?;
@@ -155,7 +174,7 @@ impl Clr {
         if let Some(found) = self.domains.get_mut(domain) {
             found.loaded = false;
         }
-        Ok(Done::after(100 * MICROSECOND))
+        Ok(OpEffect::after(100 * MICROSECOND))
     }
 
     /// Fields of app domain events.
@@ -182,7 +201,7 @@ impl Clr {
         if self.is_core(10) { 3 } else { 2 }
     }
 
-    /// Where the code of a native image lies: hot code first, cold code behind.
+    /// TargetThread the code of a native image lies: hot code first, cold code behind.
     pub(super) fn range_values(&self, module: usize) -> Vec<[OwnedValue; 5]> {
         let Some(found) = self.modules.get(module).filter(|m| m.kind == ModuleKind::NGen) else {
             return Vec::new();

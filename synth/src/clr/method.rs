@@ -3,12 +3,14 @@
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
-use super::raise::{Ctx, values};
-use super::state::{Body, CODE_OFFSET, Clr, Method};
-use super::{Done, keyword};
+use super::op::OpEffect;
+use super::raise::OpContext;
+use super::state::{CODE_OFFSET, Clr, CodeBody, Method};
 use crate::error::Result;
-use crate::machine::{MICROSECOND, Nanos};
+use crate::etw::values;
 use crate::model::CodeKind;
+use crate::time::{MICROSECOND, Nanos};
+use etl_schema::clr::keyword;
 
 /// Bits of the flags of method events.
 mod flag {
@@ -29,13 +31,13 @@ const READY_TO_RUN: u32 = 5;
 
 /// Which events tell of a method: plain and verbose id, by what happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ids {
+pub(super) struct MethodEventIds {
     pub plain: u16,
     pub verbose: u16,
 }
 
-pub(super) const LOAD: Ids = Ids { plain: 141, verbose: 143 };
-const UNLOAD: Ids = Ids { plain: 142, verbose: 144 };
+pub(super) const LOAD: MethodEventIds = MethodEventIds { plain: 141, verbose: 143 };
+const UNLOAD: MethodEventIds = MethodEventIds { plain: 142, verbose: 144 };
 
 /// Whether precompiled methods are told of (rule E3), given the keyword that NGen needs beside it.
 pub(super) fn tells_precompiled(asked: &CombinedEnablement, beside: u64) -> bool {
@@ -51,20 +53,24 @@ pub(super) fn is_verbose(asked: &CombinedEnablement) -> bool {
 
 impl Clr {
     /// A method runs for the first time: it is compiled, or its precompiled code is prepared.
-    pub(super) fn prepare(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn prepare(
+        &mut self,
+        index: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let Some(method) = self.methods.get(index).filter(|m| m.bodies.is_empty()) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         if !self.modules.get(method.module).is_some_and(|m| m.loaded) {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         }
         let precompiled = method.is_precompiled();
         self.load_type(index, ctx)?;
-        let Some(method) = self.methods.get(index) else { return Ok(Done::default()) };
+        let Some(method) = self.methods.get(index) else { return Ok(OpEffect::default()) };
         let cost = if precompiled {
             let body = self.precompiled(index, ctx.origin.at.saturating_add(1));
             self.gain(index, body);
-            self.tell_code(index, &body, true, ctx)?;
+            self.report_code(index, &body, true, ctx)?;
             let asked = self.asked(ctx);
             if tells_precompiled(&asked, keyword::START_ENUMERATION) {
                 self.tell_details(index, ctx)?;
@@ -85,31 +91,31 @@ impl Clr {
             self.quick.push_back(index);
         }
         self.live.push(index);
-        Ok(Done::after(cost))
+        Ok(OpEffect::after(cost))
     }
 
     /// A method is compiled once more, optimised; the older code stays.
-    pub(super) fn tier(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn tier(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         }
         // The program is the same: only a profiler's changes have ids of their own.
         let cost = self.compile(index, OPTIMISED, 0, ctx)?;
-        Ok(Done::after(2 * cost))
+        Ok(OpEffect::after(2 * cost))
     }
 
     /// A profiler has a method compiled once more; the older code stays. Runtimes before .NET
     /// Framework 4.5 know nothing of it.
-    pub(super) fn rejit(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn rejit(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let [major, minor, ..] = self.version;
         let able = self.sku == crate::model::Sku::Core || (major, minor) >= (4, 5);
         if !able || self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         }
         let rejit = self.next_rejit;
         self.next_rejit += 1;
         let cost = self.compile(index, 0, rejit, ctx)?;
-        Ok(Done::after(cost))
+        Ok(OpEffect::after(cost))
     }
 
     /// Compiles a method and tells of it.
@@ -118,7 +124,7 @@ impl Clr {
         index: usize,
         tier: u32,
         rejit: u64,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<Nanos> {
         let Some(method) = self.methods.get(index) else { return Ok(0) };
         let (size, has_cold, kind) = (method.size, method.has_cold, method.kind);
@@ -150,11 +156,11 @@ impl Clr {
             });
             (start, cold)
         };
-        let map_entries = ctx.dice.between(2, 12) as u16;
+        let map_entries = ctx.rng.between(2, 12) as u16;
         let since = Nanos::MAX;
-        let mut body = Body { start, size, cold, rejit, tier, map_entries, since };
+        let mut body = CodeBody { start, size, cold, rejit, tier, map_entries, since };
         self.gain(index, body);
-        self.tell_code(index, &body, true, ctx)?;
+        self.report_code(index, &body, true, ctx)?;
         if kind != CodeKind::Helper {
             self.tell_memory(index, &body, ctx)?;
         }
@@ -178,14 +184,14 @@ impl Clr {
         Ok(time / 4)
     }
 
-    fn gain(&mut self, index: usize, body: Body) {
+    fn gain(&mut self, index: usize, body: CodeBody) {
         if let Some(method) = self.methods.get_mut(index) {
             method.bodies.push(body);
         }
     }
 
     /// Room for a helper in the image of the runtime.
-    fn place_helper(&mut self, size: u32, ctx: &mut Ctx<'_, '_>) -> u64 {
+    fn place_helper(&mut self, size: u32, ctx: &mut OpContext<'_, '_>) -> u64 {
         let image = ctx.process.images.iter().find(|i| i.path == self.dll);
         let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
             return self.code.allocate(size, ctx.origin.at, &mut ctx.process.space);
@@ -195,11 +201,11 @@ impl Clr {
         base + whole / 4 + at
     }
 
-    /// Where the precompiled code of a method lies in its image.
-    fn precompiled(&mut self, index: usize, since: Nanos) -> Body {
+    /// TargetThread the precompiled code of a method lies in its image.
+    fn precompiled(&mut self, index: usize, since: Nanos) -> CodeBody {
         let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
         let mut place =
-            Body { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3, since };
+            CodeBody { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3, since };
         let Some(method) = self.methods.get_mut(index) else { return place };
         let Some(module) = self.modules.get_mut(method.module) else { return place };
         place.size = method.size;
@@ -216,15 +222,15 @@ impl Clr {
     }
 
     /// A dynamic method is collected: its code is free.
-    pub(super) fn forget(&mut self, index: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn forget(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         }
         self.unload_method(index, true, ctx)?;
         self.live.retain(|m| *m != index);
         // It can be emitted again.
         self.waiting.push_back(index);
-        Ok(Done::after(5 * MICROSECOND))
+        Ok(OpEffect::after(5 * MICROSECOND))
     }
 
     /// A method loses its code: it is `destroyed` by itself, or goes with its module.
@@ -232,13 +238,13 @@ impl Clr {
         &mut self,
         index: usize,
         destroyed: bool,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get_mut(index) else { return Ok(()) };
         let bodies = std::mem::take(&mut method.bodies);
         let (kind, place) = (method.kind, method.precompiled);
         let asked = self.asked(ctx);
-        let precompiled = |body: &Body| place.is_some_and(|p| p.start == body.start);
+        let precompiled = |body: &CodeBody| place.is_some_and(|p| p.start == body.start);
         for body in &bodies {
             let told = if precompiled(body) {
                 tells_precompiled(&asked, keyword::END_ENUMERATION)
@@ -250,7 +256,7 @@ impl Clr {
             if told {
                 self.tell_method(index, body, UNLOAD, false, ctx)?;
             }
-            self.tell_code(index, body, false, ctx)?;
+            self.report_code(index, body, false, ctx)?;
             if !precompiled(body) && kind != CodeKind::Helper {
                 // Others get the place when it was told that this one has left it.
                 let free = ctx.origin.at.saturating_add(1);
@@ -271,10 +277,10 @@ impl Clr {
     pub(super) fn tell_method(
         &self,
         index: usize,
-        body: &Body,
-        ids: Ids,
+        body: &CodeBody,
+        ids: MethodEventIds,
         rundown: bool,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
         let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
@@ -315,7 +321,7 @@ impl Clr {
         Ok(())
     }
 
-    fn flags(&self, method: &Method, body: &Body) -> u32 {
+    fn flags(&self, method: &Method, body: &CodeBody) -> u32 {
         let compiled = if method.precompiled.is_some_and(|p| p.start == body.start) {
             0
         } else {
@@ -332,7 +338,7 @@ impl Clr {
     }
 
     /// Fields of a map from IL to native code.
-    pub(super) fn map_values(&self, index: usize, body: &Body) -> Vec<OwnedValue> {
+    pub(super) fn map_values(&self, index: usize, body: &CodeBody) -> Vec<OwnedValue> {
         let Some(method) = self.methods.get(index) else { return Vec::new() };
         let count = u32::from(body.map_entries).max(2);
         let scale = |size: u32| {

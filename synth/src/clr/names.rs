@@ -1,7 +1,7 @@
 //! Names as programmers give them, drawn.
 
-use crate::machine::Dice;
 use crate::model::CodeKind;
+use crate::rng::Rng;
 
 const NOUNS: [&str; 24] = [
     "Order", "Invoice", "Cache", "Session", "Token", "Stream", "Buffer", "Parser", "Queue",
@@ -23,13 +23,13 @@ const SIGNATURES: [&str; 8] = [
     "bool  (int64,value class System.DateTime&)",
 ];
 
-fn pick<'a>(words: &[&'a str], dice: &mut Dice) -> &'a str {
-    words.get(dice.pick(words.len())).copied().unwrap_or_default()
+fn pick<'a>(words: &[&'a str], rng: &mut Rng) -> &'a str {
+    words.get(rng.pick(words.len())).copied().unwrap_or_default()
 }
 
 /// A signature.
-pub(super) fn signature(dice: &mut Dice) -> String {
-    pick(&SIGNATURES, dice).to_owned()
+pub(super) fn signature(rng: &mut Rng) -> String {
+    pick(&SIGNATURES, rng).to_owned()
 }
 
 /// Namespace and type, name, and signature of the `number`-th method below a root namespace.
@@ -37,9 +37,9 @@ pub(super) fn method(
     root: &str,
     kind: CodeKind,
     number: u32,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> (String, String, String) {
-    let signature = signature(dice);
+    let signature = signature(rng);
     match kind {
         CodeKind::Dynamic => {
             ("dynamicClass".to_owned(), format!("lambda_method{number}"), signature)
@@ -47,14 +47,14 @@ pub(super) fn method(
         CodeKind::Helper => (String::new(), format!("JIT_Helper{number}"), String::new()),
         _ => {
             // Types hold about a dozen methods.
-            let noun = pick(&NOUNS, dice);
-            let class = format!("{root}.{}{noun}{}", pick(&NOUNS, dice), number / 12);
+            let noun = pick(&NOUNS, rng);
+            let class = format!("{root}.{}{noun}{}", pick(&NOUNS, rng), number / 12);
             let class = if kind == CodeKind::Generic {
                 format!("{class}`1[System.__Canon]")
             } else {
                 class
             };
-            let name = format!("{}{}", pick(&VERBS, dice), pick(&NOUNS, dice));
+            let name = format!("{}{}", pick(&VERBS, rng), pick(&NOUNS, rng));
             (class, name, signature)
         }
     }

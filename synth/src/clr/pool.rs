@@ -2,49 +2,37 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::raise::{Ctx, values};
+use super::op::{ClrOp, OpEffect, TargetThread};
+use super::raise::OpContext;
 use super::state::Clr;
-use super::{ClrOp, Done, Where};
 use crate::error::Result;
-use crate::machine::{MICROSECOND, Nanos};
-
-/// What the pool has not done yet, and who does it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pool {
-    /// Threads that work.
-    pub workers: u32,
-    /// Threads that wait for input and output to end.
-    pub io: u32,
-    /// Work that waits for a thread.
-    waiting: u32,
-    /// Whether it has said how many threads it may have.
-    begun: bool,
-}
+use crate::etw::values;
+use crate::time::{MICROSECOND, Nanos};
 
 /// What a step of the pool's size changes at most.
-const MOST_STEPS: u32 = 10_000;
+const MAX_STEPS: u32 = 10_000;
 
 impl Clr {
     /// The pool says how large it may become, once (since .NET 8).
-    fn begin_pool(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn begin_pool(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if std::mem::replace(&mut self.pool.begun, true) || !self.is_core(8) {
             return Ok(());
         }
         self.raise(59, 0, &values![4u16, 32_767u16, 1u16, 1_000u16, self.instance], ctx)
     }
 
-    fn started_worker(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn started_worker(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         self.pool.workers = self.pool.workers.saturating_add(1);
         self.raise(50, 0, &values![self.pool.workers, 0u32, self.instance], ctx)
     }
 
     /// The pool gets more threads, or fewer.
-    pub(super) fn resize_pool(&mut self, by: i32, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn resize_pool(&mut self, by: i32, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         self.begin_pool(ctx)?;
         let throughput = |workers: u32| OwnedValue::Double(f64::from(workers) * 125.5);
         let before = self.pool.workers;
         self.raise(54, 0, &values![throughput(before), self.instance], ctx)?;
-        for _ in 0..by.unsigned_abs().min(MOST_STEPS) {
+        for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
             if by > 0 {
                 self.started_worker(ctx)?;
             } else if self.pool.workers > 0 {
@@ -58,11 +46,11 @@ impl Clr {
         let after = self.pool.workers;
         self.raise(55, 0, &values![throughput(after), after, reason, self.instance], ctx)?;
         self.tell_climb(before, after, ctx)?;
-        Ok(Done::after(10 * MICROSECOND))
+        Ok(OpEffect::after(10 * MICROSECOND))
     }
 
     /// What the pool has measured when it climbs.
-    fn tell_climb(&mut self, before: u32, after: u32, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_climb(&mut self, before: u32, after: u32, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let of = |n: f64| OwnedValue::Double(n);
         let (b, a) = (f64::from(before), f64::from(after));
         let values = values![
@@ -82,8 +70,12 @@ impl Clr {
     }
 
     /// The pool gets more threads that wait for input and output, or fewer.
-    pub(super) fn resize_io_pool(&mut self, by: i32, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        for _ in 0..by.unsigned_abs().min(MOST_STEPS) {
+    pub(super) fn resize_io_pool(
+        &mut self,
+        by: i32,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
+        for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
             if by < 0 && self.pool.io == 0 {
                 break;
             }
@@ -92,7 +84,7 @@ impl Clr {
             self.raise(if by > 0 { 44 } else { 45 }, 1, &values, ctx)?;
             ctx.pass(3 * MICROSECOND);
         }
-        Ok(Done::after(5 * MICROSECOND))
+        Ok(OpEffect::after(5 * MICROSECOND))
     }
 
     /// Whether the runtime tells of single pieces of work.
@@ -101,7 +93,7 @@ impl Clr {
     }
 
     /// The program has something done by the pool: another thread does it.
-    pub(super) fn enqueue(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn enqueue(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         self.begin_pool(ctx)?;
         let work = self.heap.object(0, 64);
         if self.tells_work() {
@@ -111,8 +103,8 @@ impl Clr {
             self.started_worker(ctx)?;
         }
         self.pool.waiting = self.pool.waiting.saturating_add(1);
-        let mut done = Done::after(2 * MICROSECOND);
-        done.elsewhere.push((Where::Worker, ClrOp::Dequeue(work, ctx.origin.at)));
+        let mut done = OpEffect::after(2 * MICROSECOND);
+        done.other_threads.push((TargetThread::Worker, ClrOp::Dequeue(work, ctx.origin.at)));
         Ok(done)
     }
 
@@ -121,8 +113,8 @@ impl Clr {
         &mut self,
         work: u64,
         since: Nanos,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         ctx.until(since + MICROSECOND);
         if self.tells_work() {
             self.raise(62, 0, &values![OwnedValue::Pointer(work), self.instance], ctx)?;
@@ -131,18 +123,18 @@ impl Clr {
         if self.is_desktop(4, 5) {
             self.raise(60, 0, &values![workers, self.instance], ctx)?;
         }
-        let took = 5 * MICROSECOND + ctx.dice.mostly_low(0, 200 * MICROSECOND);
+        let took = 5 * MICROSECOND + ctx.rng.mostly_low(0, 200 * MICROSECOND);
         ctx.pass(took);
         self.pool.waiting = self.pool.waiting.saturating_sub(1);
         if self.pool.waiting == 0 {
             // Nothing to do: it waits.
             self.raise(57, 0, &values![workers, 0u32, self.instance], ctx)?;
         }
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// The program begins to read or write; another thread of the pool hears when it is done.
-    pub(super) fn enqueue_io(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn enqueue_io(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let native = ctx.process.space.heap(0x80);
         let object = self.heap.object(0, 128);
         if self.tells_work() {
@@ -150,11 +142,12 @@ impl Clr {
             self.raise(65, 0, &values![n.clone(), o.clone(), self.instance], ctx)?;
             self.raise(63, 0, &values![n, o, false, self.instance], ctx)?;
         }
-        let mut done = Done::after(3 * MICROSECOND);
+        let mut done = OpEffect::after(3 * MICROSECOND);
         if self.pool.io == 0 {
             done.then.push(ClrOp::IoPool(1));
         }
-        done.elsewhere.push((Where::Worker, ClrOp::IoDequeue(native, object, ctx.origin.at)));
+        done.other_threads
+            .push((TargetThread::Worker, ClrOp::IoDequeue(native, object, ctx.origin.at)));
         Ok(done)
     }
 
@@ -164,13 +157,13 @@ impl Clr {
         native: u64,
         object: u64,
         since: Nanos,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         ctx.until(since + 100 * MICROSECOND);
         if self.tells_work() {
             let (n, o) = (OwnedValue::Pointer(native), OwnedValue::Pointer(object));
             self.raise(64, 0, &values![n, o, self.instance], ctx)?;
         }
-        Ok(Done::after(10 * MICROSECOND))
+        Ok(OpEffect::after(10 * MICROSECOND))
     }
 }

@@ -4,27 +4,29 @@ use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Registry, TableEvent};
 
-use super::keyword;
 use super::state::Clr;
 use crate::error::{Error, Result};
-use crate::etw::{Etw, Event, Origin};
-use crate::machine::{Dice, Nanos, Process};
+use crate::etw::{Etw, Event, Origin, values};
+use crate::machine::Process;
 use crate::model::Sku;
+use crate::rng::Rng;
+use crate::time::Nanos;
+use etl_schema::clr::keyword;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// What an operation of a thread has to do with: the thread, its process, and ETW.
-pub(crate) struct Ctx<'a, 's> {
+pub(crate) struct OpContext<'a, 's> {
     pub etw: &'a mut Etw<'s>,
     pub process: &'a mut Process,
     pub origin: Origin,
-    pub dice: &'a mut Dice,
+    pub rng: &'a mut Rng,
     /// Threads of the process: index, id.
     pub threads: &'a [(usize, u32)],
 }
 
-impl Ctx<'_, '_> {
+impl OpContext<'_, '_> {
     /// It is this moment at least: what happens here follows from what another thread did.
     pub fn until(&mut self, moment: Nanos) {
         self.origin.at = self.origin.at.max(moment);
@@ -36,33 +38,25 @@ impl Ctx<'_, '_> {
     }
 }
 
-/// Values of fields, in the order of the schema.
-macro_rules! values {
-    ($($value:expr),* $(,)?) => { [$(etl_schema::encode::OwnedValue::from($value)),*] };
-}
-pub(crate) use values;
-
 /// Time that a thread needs to raise an event, and to take a stack.
 const RAISING: Nanos = 300;
 const STACK_TAKING: Nanos = 900;
 
 /// An event of the tables.
 pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static TableEvent> {
-    Registry::builtin().event(provider, Identity::Modern { id, version }).ok_or(Error::NoEvent {
-        provider,
-        id,
-        version,
-    })
+    Registry::builtin()
+        .event(provider, Identity::Modern { id, version })
+        .ok_or(Error::UnknownEvent { provider, id, version })
 }
 
 impl Clr {
     /// What the runtime provider sees of its sessions.
-    pub fn asked(&self, ctx: &Ctx<'_, '_>) -> CombinedEnablement {
+    pub fn asked(&self, ctx: &OpContext<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.runtime, ctx.process.pid)
     }
 
     /// What the rundown provider sees of its sessions.
-    pub fn asked_rundown(&self, ctx: &Ctx<'_, '_>) -> CombinedEnablement {
+    pub fn asked_rundown(&self, ctx: &OpContext<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.rundown, ctx.process.pid)
     }
 
@@ -72,7 +66,7 @@ impl Clr {
         id: u16,
         version: u8,
         values: &[OwnedValue],
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         self.raise_from(false, id, version, values, ctx)
     }
@@ -83,7 +77,7 @@ impl Clr {
         id: u16,
         version: u8,
         values: &[OwnedValue],
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         self.raise_from(true, id, version, values, ctx)
     }
@@ -94,7 +88,7 @@ impl Clr {
         id: u16,
         version: u8,
         values: &[OwnedValue],
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let (guid, provider) =
             if rundown { (CLR_RUNDOWN, self.rundown) } else { (CLR_RUNTIME, self.runtime) };
@@ -115,8 +109,8 @@ impl Clr {
             return Ok(());
         }
         let frames = if ctx.etw.wants_stacks(provider) {
-            let runtime = ctx.dice.between(1, 4);
-            self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.dice)
+            let runtime = ctx.rng.between(1, 4);
+            self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.rng)
         } else {
             Vec::new()
         };
@@ -129,10 +123,10 @@ impl Clr {
         Ok(())
     }
 
-    /// Where the thread is, told right after its event.
-    fn raise_stack(&self, rundown: bool, ctx: &mut Ctx<'_, '_>) -> Result<()> {
-        let runtime = ctx.dice.between(1, 4);
-        let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.dice);
+    /// TargetThread the thread is, told right after its event.
+    fn raise_stack(&self, rundown: bool, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+        let runtime = ctx.rng.between(1, 4);
+        let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.rng);
         let (guid, id, provider) =
             if rundown { (CLR_RUNDOWN, 0, self.rundown) } else { (CLR_RUNTIME, 82, self.runtime) };
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();

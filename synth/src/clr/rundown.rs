@@ -4,46 +4,20 @@
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
-use super::method::{Ids, LOAD, tells_precompiled};
-use super::raise::{Ctx, values};
+use super::method::{LOAD, MethodEventIds, tells_precompiled};
+use super::op::{ClrOp, Enumeration, Item, OpEffect};
+use super::raise::OpContext;
 use super::state::Clr;
-use super::{ClrOp, Done, keyword};
 use crate::error::Result;
+use crate::etw::values;
 use crate::model::CodeKind;
-
-/// Which enumeration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Enumeration {
-    /// What was there before: DCStart.
-    Start,
-    /// What is there now: DCEnd.
-    End,
-}
-
-/// What an enumeration tells of, one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
-    /// Who the runtime is.
-    Runtime,
-    /// How it compiles.
-    Tiering,
-    Init,
-    Domain(usize),
-    Assembly(usize),
-    DomainModule(usize),
-    Module(usize),
-    Method(usize),
-    Threads,
-    /// How the collector is set up.
-    Collector,
-    Complete,
-}
+use etl_schema::clr::keyword;
 
 /// Bytes from which an object is large.
 const LARGE_OBJECT: u64 = 85_000;
 
-const DC_START: Ids = Ids { plain: 141, verbose: 143 };
-const DC_END: Ids = Ids { plain: 142, verbose: 144 };
+const DC_START: MethodEventIds = MethodEventIds { plain: 141, verbose: 143 };
+const DC_END: MethodEventIds = MethodEventIds { plain: 142, verbose: 144 };
 
 /// Whether a mask makes the rundown provider enumerate anything at all.
 fn enumerates(asked: &CombinedEnablement) -> bool {
@@ -172,8 +146,8 @@ impl Clr {
         &self,
         enumeration: Enumeration,
         item: &Item,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let end = enumeration == Enumeration::End;
         let either = |start: u16, of_end: u16| if end { of_end } else { start };
         match *item {
@@ -226,16 +200,16 @@ impl Clr {
             Item::Threads => self.tell_threads(ctx)?,
             Item::Collector => self.tell_collector(ctx)?,
         }
-        Ok(Done::after(self.enumeration_cost))
+        Ok(OpEffect::after(self.enumeration_cost))
     }
 
     /// All code of a method; precompiled code and compiled code have keywords of their own.
     fn tell_enumerated(
         &self,
         index: usize,
-        ids: Ids,
+        ids: MethodEventIds,
         end: bool,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
         // Helpers are the runtime's own: nobody enumerates them.
@@ -266,7 +240,7 @@ impl Clr {
         Ok(())
     }
 
-    fn tell_threads(&self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_threads(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         // The event has the keyword of app domain resources as well, which enumerates nothing.
         if !self.asked_rundown(ctx).raises(4, keyword::THREADING) {
             return Ok(());
@@ -289,7 +263,7 @@ impl Clr {
     }
 
     /// How the collector is set up (told of since .NET 8, where the rundown is asked for collections).
-    fn tell_collector(&self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_collector(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(8) || !self.asked_rundown(ctx).raises(4, keyword::GC) {
             return Ok(());
         }
@@ -305,7 +279,7 @@ impl Clr {
     }
 
     /// Tells of one item under the runtime provider, as if it had just been loaded.
-    pub(super) fn tell_state(&self, item: &Item, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn tell_state(&self, item: &Item, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         match *item {
             Item::Runtime => {
                 let values = self.information(ctx);
@@ -330,7 +304,7 @@ impl Clr {
             }
             Item::Method(method) => {
                 let asked = self.asked(ctx);
-                let Some(found) = self.methods.get(method) else { return Ok(Done::default()) };
+                let Some(found) = self.methods.get(method) else { return Ok(OpEffect::default()) };
                 let here = ctx.origin.at;
                 for body in found.bodies.iter().filter(|body| body.since <= here) {
                     let precompiled = found.precompiled.is_some_and(|p| p.start == body.start);
@@ -346,6 +320,6 @@ impl Clr {
             }
             Item::Tiering | Item::Init | Item::Threads | Item::Collector | Item::Complete => {}
         }
-        Ok(Done::after(self.enumeration_cost))
+        Ok(OpEffect::after(self.enumeration_cost))
     }
 }

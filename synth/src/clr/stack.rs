@@ -1,17 +1,19 @@
-//! Where a thread of a managed process is.
+//! TargetThread a thread of a managed process is.
 
-use super::state::{Body, Clr, Method};
-use crate::machine::{Dice, Nanos, Process};
+use super::state::{Clr, CodeBody, Method};
+use crate::machine::Process;
 use crate::model::Sku;
+use crate::rng::Rng;
+use crate::time::Nanos;
 
 /// How often somebody else is looked for who has code at the moment.
 const TRIES: usize = 16;
 
 impl Clr {
     /// A method that may be running at a moment, with the code that it runs.
-    pub(super) fn runner(&self, at: Nanos, dice: &mut Dice) -> Option<(&Method, &Body)> {
+    pub(super) fn runner(&self, at: Nanos, rng: &mut Rng) -> Option<(&Method, &CodeBody)> {
         (0..TRIES).find_map(|_| {
-            let method = self.methods.get(*self.live.get(dice.pick(self.live.len()))?)?;
+            let method = self.methods.get(*self.live.get(rng.pick(self.live.len()))?)?;
             method.body_at(at).map(|body| (method, body))
         })
     }
@@ -23,39 +25,39 @@ impl Clr {
         runtime: u64,
         at: Nanos,
         process: &Process,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Vec<u64> {
         let mut frames = Vec::with_capacity(24);
         let own = if self.sku == Sku::Desktop { "\\clr.dll" } else { "\\coreclr.dll" };
-        native(own, runtime, process, dice, &mut frames);
+        native(own, runtime, process, rng, &mut frames);
         let (fewest, most, spread) = self.stack_depth;
-        let depth = spread.between(fewest.into(), most.into(), dice);
+        let depth = spread.between(fewest.into(), most.into(), rng);
         for _ in 0..depth {
-            let Some((_, body)) = self.runner(at, dice) else { break };
-            frames.push(body.start + dice.below(body.size.into()));
+            let Some((_, body)) = self.runner(at, rng) else { break };
+            frames.push(body.start + rng.below(body.size.into()));
         }
-        native("\\kernel32.dll", 1, process, dice, &mut frames);
-        native("\\ntdll.dll", 1, process, dice, &mut frames);
+        native("\\kernel32.dll", 1, process, rng, &mut frames);
+        native("\\ntdll.dll", 1, process, rng, &mut frames);
         frames
     }
 }
 
 /// Addresses in an image of a process, if it has that image.
-fn native(name: &str, many: u64, process: &Process, dice: &mut Dice, frames: &mut Vec<u64>) {
+fn native(name: &str, many: u64, process: &Process, rng: &mut Rng, frames: &mut Vec<u64>) {
     let image = process.images.iter().find(|i| i.path.ends_with(name));
     let Some((base, size)) = image.map(|i| (i.base, i.size)) else { return };
     for _ in 0..many {
-        frames.push(base + 0x1000 + dice.below(size.saturating_sub(0x1000)));
+        frames.push(base + 0x1000 + rng.below(size.saturating_sub(0x1000)));
     }
 }
 
 /// A stack of a thread of a process without managed code.
-pub(crate) fn native_stack(process: &Process, dice: &mut Dice) -> Vec<u64> {
+pub(crate) fn native_stack(process: &Process, rng: &mut Rng) -> Vec<u64> {
     let mut frames = Vec::new();
     let exe = process.images.first().map(|i| i.path.clone()).unwrap_or_default();
-    let depth = dice.between(1, 6);
-    native(&exe, depth, process, dice, &mut frames);
-    native("\\kernel32.dll", 1, process, dice, &mut frames);
-    native("\\ntdll.dll", 1, process, dice, &mut frames);
+    let depth = rng.between(1, 6);
+    native(&exe, depth, process, rng, &mut frames);
+    native("\\kernel32.dll", 1, process, rng, &mut frames);
+    native("\\ntdll.dll", 1, process, rng, &mut frames);
     frames
 }

@@ -1,14 +1,16 @@
 //! A CLR comes up, and goes.
 
 use etl_format::Guid;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use super::raise::{Ctx, values};
+use super::op::{ClrOp, OpEffect};
+use super::raise::OpContext;
 use super::state::Clr;
-use super::{ClrOp, Done, keyword};
 use crate::error::Result;
-use crate::machine::MILLISECOND;
+use crate::etw::values;
 use crate::model::Sku;
+use crate::time::MILLISECOND;
+use etl_schema::clr::keyword;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Startup flags: collections in the background, and the collector of servers.
 const CONCURRENT: u32 = 0x1;
@@ -16,7 +18,7 @@ const SERVER: u32 = 0x1000;
 
 impl Clr {
     /// The providers register, the runtime says who it is, and the first domains are made.
-    pub(super) fn start(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn start(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let pid = ctx.process.pid;
         let (runtime, _) = ctx.etw.register(CLR_RUNTIME, false, pid);
         let (rundown, notice) = ctx.etw.register(CLR_RUNDOWN, false, pid);
@@ -38,11 +40,14 @@ impl Clr {
                 then.push(ClrOp::LoadDomain(index));
             }
         }
-        Ok(Done { cost: 5 * MILLISECOND, then, ..Done::default() })
+        Ok(OpEffect { cost: 5 * MILLISECOND, then, ..OpEffect::default() })
     }
 
     /// The fields of the event in which a runtime says who it is.
-    pub(super) fn information(&self, ctx: &Ctx<'_, '_>) -> [etl_schema::encode::OwnedValue; 15] {
+    pub(super) fn information(
+        &self,
+        ctx: &OpContext<'_, '_>,
+    ) -> [etl_schema::encode::OwnedValue; 15] {
         let [major, minor, build, revision] = self.version;
         let (sku, flags) = match self.sku {
             Sku::Desktop => (1u16, CONCURRENT),
@@ -69,7 +74,7 @@ impl Clr {
     }
 
     /// The process ends: what is still loaded is told of as unloaded, where anybody asks.
-    pub(super) fn stop(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn stop(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let mut then = Vec::new();
         for (index, domain) in self.domains.iter().enumerate() {
             if domain.loaded {
@@ -82,6 +87,6 @@ impl Clr {
             self.raise(12, 1, &values![self.instance], ctx)?;
         }
         ctx.pass(1000);
-        Ok(Done { cost: MILLISECOND, then, ..Done::default() })
+        Ok(OpEffect { cost: MILLISECOND, then, ..OpEffect::default() })
     }
 }

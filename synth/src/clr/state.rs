@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use etl_format::Guid;
 
 use super::names;
+use crate::distribution::Distribution;
 use crate::etw::ProviderIndex;
-use crate::machine::{CodeHeap, Dice, Distribution, Nanos, Space};
+use crate::machine::{CodeHeap, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
+use crate::rng::Rng;
+use crate::time::Nanos;
 
 /// The token of the key that signed assemblies of the programs here are signed with.
 const KEY_TOKEN: &str = "31bf3856ad364e35";
-/// Where code begins in an image.
+/// TargetThread code begins in an image.
 pub(super) const CODE_OFFSET: u64 = 0x1000;
 
 /// An app domain.
@@ -80,7 +83,7 @@ pub(crate) struct Module {
 
 /// Code of a method: compiled once, and perhaps again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Body {
+pub(crate) struct CodeBody {
     pub start: u64,
     pub size: u32,
     /// The cold part, far from the hot one.
@@ -110,9 +113,9 @@ pub(crate) struct Method {
     pub has_cold: bool,
     pub ready: bool,
     /// Its code, oldest first; none before it ran, and none when its module is gone.
-    pub bodies: Vec<Body>,
-    /// Where its precompiled code lies in the image.
-    pub precompiled: Option<Body>,
+    pub bodies: Vec<CodeBody>,
+    /// TargetThread its precompiled code lies in the image.
+    pub precompiled: Option<CodeBody>,
 }
 
 impl Method {
@@ -123,7 +126,7 @@ impl Method {
 
     /// The code that it runs with at a moment: what other processors compile at the same time is
     /// not there yet.
-    pub fn body_at(&self, at: Nanos) -> Option<&Body> {
+    pub fn body_at(&self, at: Nanos) -> Option<&CodeBody> {
         self.bodies.iter().rfind(|body| body.since <= at)
     }
 
@@ -137,6 +140,19 @@ impl Method {
 pub(crate) struct Lock {
     pub id: u64,
     pub object: u64,
+}
+
+/// What the pool has not done yet, and who does it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    /// Threads that work.
+    pub workers: u32,
+    /// Threads that wait for input and output to end.
+    pub io: u32,
+    /// Work that waits for a thread.
+    pub waiting: u32,
+    /// Whether it has said how many threads it may have.
+    pub begun: bool,
 }
 
 /// A CLR.
@@ -161,15 +177,15 @@ pub(crate) struct Clr {
     pub waiting: VecDeque<usize>,
     /// Methods that were compiled quickly and may be compiled again.
     pub quick: VecDeque<usize>,
-    /// Where a first module's methods have code: for stacks.
+    /// TargetThread a first module's methods have code: for stacks.
     pub live: Vec<usize>,
     pub code: CodeHeap,
     /// Bytes of the runtime's image that helpers have taken.
     pub helpers_used: u64,
     pub dll: String,
     pub next_rejit: u64,
-    pub heap: super::gc::Heap,
-    pub pool: super::pool::Pool,
+    pub heap: super::heap::Heap,
+    pub pool: Pool,
     /// Managed threads told of, by index of the thread.
     pub threads: Vec<usize>,
     /// Their ids for the system.
@@ -177,7 +193,7 @@ pub(crate) struct Clr {
     /// Stubs between managed and native code, by the method that they are for.
     pub stubs: BTreeMap<u64, u64>,
     pub locks: Vec<Lock>,
-    /// Where handles are.
+    /// TargetThread handles are.
     pub handle_table: u64,
     /// Types that are loaded, by a hash of their names.
     pub types: BTreeSet<u64>,
@@ -192,7 +208,7 @@ impl Clr {
         instance: u16,
         process: usize,
         space: &mut Space,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Self {
         let mut clr = Clr {
             sku: plan.sku,
@@ -215,8 +231,8 @@ impl Clr {
             helpers_used: 0,
             dll: String::new(),
             next_rejit: 1,
-            heap: super::gc::Heap::new(plan.heaps, false),
-            pool: super::pool::Pool::default(),
+            heap: super::heap::Heap::new(plan.heaps, false),
+            pool: Pool::default(),
             threads: Vec::new(),
             thread_ids: BTreeMap::new(),
             stubs: BTreeMap::new(),
@@ -237,11 +253,11 @@ impl Clr {
                 )
             }
         };
-        clr.fill(plan, space, dice);
+        clr.fill(plan, space, rng);
         clr
     }
 
-    fn fill(&mut self, plan: &ClrPlan, space: &mut Space, dice: &mut Dice) {
+    fn fill(&mut self, plan: &ClrPlan, space: &mut Space, rng: &mut Rng) {
         let mut first = true;
         for domain_plan in &plan.domains {
             let domain = self.domains.len();
@@ -289,12 +305,12 @@ impl Clr {
                 for (position, plan) in assembly_plan.modules.iter().enumerate() {
                     let module = self.modules.len();
                     let neutral = domain_plan.shared;
-                    self.add_module(plan, assembly, position == 0, neutral, space, dice);
+                    self.add_module(plan, assembly, position == 0, neutral, space, rng);
                     if let Some(owner) = self.assemblies.get_mut(assembly) {
                         owner.modules.push(module);
                     }
                     for methods in &plan.methods {
-                        self.add_methods(methods, module, &assembly_plan.name, space, dice);
+                        self.add_methods(methods, module, &assembly_plan.name, space, rng);
                     }
                 }
                 if let Some(owner) = self.domains.get_mut(domain) {
@@ -311,7 +327,7 @@ impl Clr {
         manifest: bool,
         neutral: bool,
         space: &mut Space,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) {
         let stem = plan.path.rsplit(['\\', '/']).next().unwrap_or_default();
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
@@ -319,7 +335,7 @@ impl Clr {
             ModuleKind::NGen => {
                 format!(
                     "C:\\Windows\\assembly\\NativeImages_v4.0.30319_64\\{stem}\\{:032x}\\{stem}.ni.dll",
-                    u128::from(dice.bits()) << 64 | u128::from(dice.bits())
+                    u128::from(rng.bits()) << 64 | u128::from(rng.bits())
                 )
             }
             _ => String::new(),
@@ -333,7 +349,7 @@ impl Clr {
                 ModuleKind::Dynamic => 4,
             };
         let pdb = plan.pdb.as_ref().filter(|_| plan.kind != ModuleKind::Dynamic).map(|pdb| Pdb {
-            signature: if pdb.signature.is_zero() { dice.guid() } else { pdb.signature },
+            signature: if pdb.signature.is_zero() { rng.guid() } else { pdb.signature },
             age: pdb.age.max(1),
             path: if pdb.path.is_empty() {
                 format!("C:\\build\\obj\\{stem}.pdb")
@@ -342,7 +358,7 @@ impl Clr {
             },
         });
         let native_pdb = if plan.kind == ModuleKind::NGen {
-            Pdb { signature: dice.guid(), age: 1, path: format!("{stem}.ni.pdb") }
+            Pdb { signature: rng.guid(), age: 1, path: format!("{stem}.ni.pdb") }
         } else {
             Pdb::default()
         };
@@ -371,7 +387,7 @@ impl Clr {
         module: usize,
         assembly: &str,
         space: &mut Space,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) {
         let table = space.region(u64::from(plan.count) * 0x20);
         let named = plan.name.split_once("::").filter(|_| plan.count == 1);
@@ -379,11 +395,11 @@ impl Clr {
         for number in 0..plan.count {
             let (namespace, name, signature) = match named {
                 Some((namespace, name)) => {
-                    (namespace.to_owned(), name.to_owned(), names::signature(dice))
+                    (namespace.to_owned(), name.to_owned(), names::signature(rng))
                 }
-                None => names::method(root, plan.kind, number, dice),
+                None => names::method(root, plan.kind, number, rng),
             };
-            let size = plan.spread.between(plan.size.0.into(), plan.size.1.into(), dice) as u32;
+            let size = plan.spread.between(plan.size.0.into(), plan.size.1.into(), rng) as u32;
             let index = self.methods.len();
             let Some(owner) = self.modules.get_mut(module) else { return };
             let token = match plan.kind {

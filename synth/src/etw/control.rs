@@ -1,30 +1,31 @@
 //! What controllers do: sessions start, stop, flush, enable and disable, or are refused.
 
 use etl_control::controller::{GroupMasks, KERNEL_SESSION};
-use etl_control::enable::MAX_SESSIONS;
+use etl_control::enable::MAX_SESSIONS as MAX_SESSIONS_OF_PROVIDER;
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 
-use super::refusal::{Code, Refusal};
-use super::{Etw, Notice, Session, impossible, logfile, session};
-use crate::error::Result;
-use crate::machine::Nanos;
-use crate::model::{EnablePlan, Fault, KernelChange, SessionPlan};
+use super::{EnableCallback, Etw, Session, logfile, session};
+use crate::error::{Error, Result};
+use crate::file_faults;
+use crate::model::{EnablePlan, Fault, KernelChange, SessionPlan, number_range, numbered_file};
+use crate::time::Nanos;
+use crate::truth::{Refusal, RefusalCode};
 
-/// What stands for the moment of the start in the name of a file: month, day, hour and minute.
-const MOMENT: &str = "{mmddhhmm}";
+/// Placeholder in a file name for month, day, hour and minute of the start.
+const START_TIME: &str = "{mmddhhmm}";
 
 /// Sessions that the system has room for.
-const MOST_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 /// Sessions among them that may log what the kernel does, and before Windows 8.
-const MOST_KERNEL_SESSIONS: (usize, usize) = (8, 1);
+const MAX_KERNEL_SESSIONS: (usize, usize) = (8, 1);
 /// Private sessions of a process.
-const MOST_PRIVATE_SESSIONS: usize = 4;
+const MAX_PRIVATE_SESSIONS: usize = 4;
 
 /// A session that was started, and who is to be told.
 pub(crate) struct Started {
     pub index: usize,
-    pub notices: Vec<Notice>,
+    pub callbacks: Vec<EnableCallback>,
 }
 
 impl Etw<'_> {
@@ -36,28 +37,28 @@ impl Etw<'_> {
 
     /// The running sessions that something is asked of. That there are none is a mistake of the
     /// script, unless they were refused.
-    pub fn asked_of(&mut self, name: &str, what: &'static str, at: Nanos) -> Result<Vec<usize>> {
+    pub fn request(&mut self, name: &str, request: &'static str, at: Nanos) -> Result<Vec<usize>> {
         let found = self.running(name);
         if !found.is_empty() {
             return Ok(found);
         }
         if !self.refused.iter().any(|n| n.eq_ignore_ascii_case(name)) {
-            return Err(impossible(at, format!("no session \"{name}\" is running")));
+            return Err(Error::impossible(at, format!("no session \"{name}\" is running")));
         }
-        self.refuse(name, what, Code::NotFound, "it does not run".to_owned(), at)?;
+        self.refuse(name, request, RefusalCode::NotFound, "it does not run".to_owned(), at)?;
         Ok(Vec::new())
     }
 
     fn refuse(
         &mut self,
         session: &str,
-        what: &'static str,
-        code: Code,
-        why: String,
+        request: &'static str,
+        code: RefusalCode,
+        message: String,
         at: Nanos,
     ) -> Result<()> {
         let session = session.to_owned();
-        self.witness.refused(&Refusal { at, session, what, code, why })
+        self.observer.request_refused(&Refusal { at, session, request, code, message })
     }
 
     /// Starts a session, in a process where it is private; `None` when it is refused.
@@ -72,12 +73,12 @@ impl Etw<'_> {
         let named = self.faults.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&plan.name));
         plan.faults.extend(named.map(|(_, fault)| *fault));
         for fault in plan.faults.clone() {
-            Self::spoil_plan(fault, &mut plan);
+            Self::apply_to_plan(fault, &mut plan);
         }
-        if let Some(file) = plan.file.as_mut().filter(|f| f.contains(MOMENT)) {
-            *file = file.replace(MOMENT, &self.clock.month_to_minute(at));
+        if let Some(file) = plan.file.as_mut().filter(|f| f.contains(START_TIME)) {
+            *file = file.replace(START_TIME, &self.clock.month_to_minute(at));
         }
-        if let Some((code, why)) = self.objection(&plan, process, at, controller)? {
+        if let Some((code, why)) = self.refusal_reason(&plan, process, at, controller)? {
             self.refused.push(plan.name.clone());
             self.refuse(&plan.name, "start", code, why, at)?;
             return Ok(None);
@@ -85,26 +86,27 @@ impl Etw<'_> {
         let index = self.sessions.len();
         let id = self.free_id();
         let mut session =
-            Session::start(&plan, id, at, controller, &self.machine, &self.clock, self.store)?;
+            Session::start(&plan, id, at, controller, &self.machine, &self.clock, self.files)?;
         session.process = process;
         if plan.flush_timer > 0 {
-            self.duties.push((at.saturating_add(plan.flush_timer), super::Duty::Timer(index)));
+            self.tasks
+                .push((at.saturating_add(plan.flush_timer), super::EtwTask::FlushTimer(index)));
         }
         self.sessions.push(session);
-        self.look_at_kernel();
-        self.witness.session_started(index, &plan.name, plan.file.as_deref())?;
+        self.update_kernel_summary();
+        self.observer.session_started(index, &plan.name, plan.file.as_deref())?;
         if !plan.kernel.is_empty() {
-            self.witness.kernel(index, &plan.kernel, at)?;
+            self.observer.kernel_flags_set(index, &plan.kernel, at)?;
         }
-        let mut notices = Vec::new();
+        let mut callbacks = Vec::new();
         for enable in &plan.providers {
-            notices.extend(self.enable_in(index, enable, at)?);
+            callbacks.extend(self.enable_in(index, enable, at)?);
         }
-        Ok(Some(Started { index, notices }))
+        Ok(Some(Started { index, callbacks }))
     }
 
-    /// Faults that a session is started with.
-    fn spoil_plan(fault: Fault, plan: &mut SessionPlan) {
+    /// Changes the settings of a session as a fault requires.
+    fn apply_to_plan(fault: Fault, plan: &mut SessionPlan) {
         if let Fault::CircularWrap(kb) = fault {
             let rest = LogFileMode(plan.mode.0 & !LogFileMode::SEQUENTIAL.0);
             plan.mode = rest | LogFileMode::CIRCULAR | LogFileMode::USE_KBYTES_FOR_SIZE;
@@ -113,42 +115,45 @@ impl Etw<'_> {
     }
 
     /// Why a session cannot be started.
-    fn objection(
+    fn refusal_reason(
         &mut self,
         plan: &SessionPlan,
         process: Option<u32>,
         at: Nanos,
         controller: (u32, u32),
-    ) -> Result<Option<(Code, String)>> {
+    ) -> Result<Option<(RefusalCode, String)>> {
         let mode = plan.mode;
         let same = |s: &&Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(&plan.name);
         if self.sessions.iter().filter(same).any(|s| s.process == process) {
             let why = "a session of this name runs already".to_owned();
-            return Ok(Some((Code::AlreadyExists, why)));
+            return Ok(Some((RefusalCode::AlreadyExists, why)));
         }
         let running = |of: Option<u32>| {
             self.sessions.iter().filter(|s| s.is_running() && s.process == of).count()
         };
         let for_kernel = !plan.kernel.is_empty();
         let too_many = match process {
-            Some(pid) if running(process) >= MOST_PRIVATE_SESSIONS => {
-                Some(format!("process {pid} has {MOST_PRIVATE_SESSIONS} private sessions already"))
+            Some(pid) if running(process) >= MAX_PRIVATE_SESSIONS => {
+                Some(format!("process {pid} has {MAX_PRIVATE_SESSIONS} private sessions already"))
             }
-            None if running(None) >= MOST_SESSIONS => {
-                Some(format!("{MOST_SESSIONS} sessions run already"))
+            None if running(None) >= MAX_SESSIONS => {
+                Some(format!("{MAX_SESSIONS} sessions run already"))
             }
             None if for_kernel => self.kernel_is_full(),
             _ => None,
         };
         if let Some(why) = too_many {
-            return Ok(Some((Code::NoSystemResources, why)));
+            return Ok(Some((RefusalCode::NoSystemResources, why)));
         }
         let has = |bit| mode.has(bit);
         let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
         let wrong = if has(LogFileMode::NEWFILE)
-            && plan.file.as_deref().and_then(logfile::place_of_number).is_none()
+            && plan.file.as_deref().and_then(number_range).is_none()
         {
-            Some((Code::InvalidName, "the file of mode NEWFILE needs %d in its name".to_owned()))
+            Some((
+                RefusalCode::InvalidName,
+                "the file of mode NEWFILE needs %d in its name".to_owned(),
+            ))
         } else if filling.into_iter().filter(|bit| has(*bit)).count() > 1 {
             Some(invalid(
                 "a file is circular, appended to, or followed by the next one, only one of them",
@@ -170,11 +175,10 @@ impl Etw<'_> {
         let Some(file) = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING)) else {
             return Ok(None);
         };
-        let first =
-            if has(LogFileMode::NEWFILE) { logfile::numbered(file, 1) } else { file.clone() };
+        let first = if has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
         if self.sessions.iter().any(|s| s.is_running() && s.writes(&first)) {
             let why = format!("another session writes {first}");
-            return Ok(Some((Code::AlreadyExists, why)));
+            return Ok(Some((RefusalCode::AlreadyExists, why)));
         }
         let config = session::config(plan, 0, at, controller, &self.machine, &self.clock);
         let Ok(config) = config else { return Ok(None) };
@@ -191,18 +195,18 @@ impl Etw<'_> {
             _ => {}
         }
         if has(LogFileMode::APPEND)
-            && let Some(old) = logfile::bytes_of(&first, self.store)
+            && let Some(old) = logfile::bytes_of(&first, self.files)
             && let Some(why) = logfile::mismatch(&old, header)
         {
             let why = format!("{first} cannot be appended to: {why}");
-            return Ok(Some((Code::InvalidParameter, why)));
+            return Ok(Some((RefusalCode::InvalidParameter, why)));
         }
         Ok(None)
     }
 
     /// Why no more sessions may log what the kernel does, if that is so.
     fn kernel_is_full(&self) -> Option<String> {
-        let (new, old) = MOST_KERNEL_SESSIONS;
+        let (new, old) = MAX_KERNEL_SESSIONS;
         let (major, minor, _) = self.machine.os;
         let most = if (major, minor) >= (6, 2) { new } else { old };
         let has = self.sessions.iter().filter(|s| s.is_running() && s.of_kernel).count();
@@ -216,21 +220,31 @@ impl Etw<'_> {
     }
 
     /// Enables a provider in a session, or replaces what the session asked of it.
-    pub fn enable(&mut self, name: &str, plan: &EnablePlan, at: Nanos) -> Result<Vec<Notice>> {
-        let mut notices = Vec::new();
-        for session in self.asked_of(name, "enable", at)? {
-            notices.extend(self.enable_in(session, plan, at)?);
+    pub fn enable(
+        &mut self,
+        name: &str,
+        plan: &EnablePlan,
+        at: Nanos,
+    ) -> Result<Vec<EnableCallback>> {
+        let mut callbacks = Vec::new();
+        for session in self.request(name, "enable", at)? {
+            callbacks.extend(self.enable_in(session, plan, at)?);
         }
-        Ok(notices)
+        Ok(callbacks)
     }
 
-    fn enable_in(&mut self, session: usize, plan: &EnablePlan, at: Nanos) -> Result<Vec<Notice>> {
+    fn enable_in(
+        &mut self,
+        session: usize,
+        plan: &EnablePlan,
+        at: Nanos,
+    ) -> Result<Vec<EnableCallback>> {
         let index = self.provider(plan.provider, false);
         let Some(found) = self.sessions.get(session) else { return Ok(Vec::new()) };
         let (process, name) = (found.process, found.plan.name.clone());
         let mut plan = plan.clone();
         if found.plan.faults.contains(&Fault::WrongKeyword) {
-            plan.rule.any = mistaken(plan.rule.any);
+            plan.rule.any = wrong_keyword(plan.rule.any);
         }
         // A private session knows its own process only.
         plan.processes = process.map_or(plan.processes, |pid| vec![pid]);
@@ -242,61 +256,71 @@ impl Etw<'_> {
             provider.former.extend(others);
         } else {
             let others = provider.enables.iter().filter(|(s, _)| *s != session && !is_private(*s));
-            if process.is_none() && others.count() >= MAX_SESSIONS {
-                let why =
-                    format!("{} is enabled by {MAX_SESSIONS} sessions already", plan.provider);
-                self.refuse(&name, "enable", Code::NoSystemResources, why, at)?;
+            if process.is_none() && others.count() >= MAX_SESSIONS_OF_PROVIDER {
+                let why = format!(
+                    "{} is enabled by {MAX_SESSIONS_OF_PROVIDER} sessions already",
+                    plan.provider
+                );
+                self.refuse(&name, "enable", RefusalCode::NoSystemResources, why, at)?;
                 return Ok(Vec::new());
             }
             provider.enables.retain(|(s, _)| *s != session);
         }
         provider.former.retain(|s| *s != session);
         provider.enables.push((session, plan.clone()));
-        provider.changed_union();
-        let notices = provider.changed(&self.names);
-        self.witness.enabled(session, &plan, at, self.clock.filetime(at))?;
-        Ok(notices)
+        provider.update_union();
+        let callbacks = provider.callbacks(&self.names);
+        self.observer.provider_enabled(session, &plan, at, self.clock.filetime(at))?;
+        Ok(callbacks)
     }
 
     /// Disables a provider in a session.
-    pub fn disable(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<Notice>> {
-        let mut notices = Vec::new();
-        for session in self.asked_of(name, "disable", at)? {
-            notices.extend(self.disable_in(session, guid));
+    pub fn disable(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<EnableCallback>> {
+        let mut callbacks = Vec::new();
+        for session in self.request(name, "disable", at)? {
+            callbacks.extend(self.disable_in(session, guid));
         }
-        Ok(notices)
+        Ok(callbacks)
     }
 
-    pub(super) fn disable_in(&mut self, session: usize, guid: Guid) -> Vec<Notice> {
+    pub(super) fn disable_in(&mut self, session: usize, guid: Guid) -> Vec<EnableCallback> {
         let found = self.providers.iter_mut().find(|p| p.guid == guid);
         found.map(|p| p.drop_session(session, &self.names)).unwrap_or_default()
     }
 
     /// A session asks a provider to log its state.
-    pub fn capture_state(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<Notice>> {
-        let sessions = self.asked_of(name, "capture-state", at)?;
+    pub fn capture_state(
+        &mut self,
+        name: &str,
+        guid: Guid,
+        at: Nanos,
+    ) -> Result<Vec<EnableCallback>> {
+        let sessions = self.request(name, "capture-state", at)?;
         if sessions.is_empty() {
             return Ok(Vec::new());
         }
         let found = self.providers.iter().find(|p| p.guid == guid);
         let asked = found.filter(|p| p.enables.iter().any(|(s, _)| sessions.contains(s)));
         let Some(provider) = asked else {
-            return Err(impossible(at, format!("session \"{name}\" does not enable {guid}")));
+            return Err(Error::impossible(
+                at,
+                format!("session \"{name}\" does not enable {guid}"),
+            ));
         };
-        let notices = provider.changed(&self.names);
-        Ok(notices.into_iter().map(|n| Notice { capture_state: true, ..n }).collect())
+        let callbacks = provider.callbacks(&self.names);
+        Ok(callbacks.into_iter().map(|c| EnableCallback { capture_state: true, ..c }).collect())
     }
 
     /// Stops sessions: their providers are told, and what they have is written.
-    pub fn stop(&mut self, sessions: &[usize], at: Nanos) -> Result<Vec<Notice>> {
-        let mut notices = Vec::new();
+    pub fn stop(&mut self, sessions: &[usize], at: Nanos) -> Result<Vec<EnableCallback>> {
+        let mut callbacks = Vec::new();
         for &session in sessions {
             for provider in &mut self.providers {
-                notices.extend(provider.drop_session(session, &self.names));
+                callbacks.extend(provider.drop_session(session, &self.names));
             }
             self.close(session, at, false)?;
         }
-        Ok(notices)
+        Ok(callbacks)
     }
 
     /// Private sessions end with their process.
@@ -307,7 +331,7 @@ impl Etw<'_> {
         self.stop(&ending, at).map(drop)
     }
 
-    /// Leaves the sessions that still run as the loss of power would.
+    /// LeaveReason the sessions that still run as the loss of power would.
     pub fn lose_power(&mut self, at: Nanos) -> Result<()> {
         for session in 0..self.sessions.len() {
             self.close(session, at, true)?;
@@ -320,45 +344,44 @@ impl Etw<'_> {
             return Ok(());
         };
         let abandon = abandon || session.plan.faults.contains(&Fault::NotClosed);
-        session.close(at, abandon, &self.clock, self.store)?;
+        session.close(at, abandon, &self.clock, self.files)?;
         let report = session.report(index);
         for file in &report.all_files {
             for fault in report.plan.faults.iter().filter(|f| f.is_of_the_file()) {
-                let hit =
-                    crate::faults::apply(fault, file, &report.plan, &mut self.dice, self.store)?;
+                let hit = file_faults::apply(fault, file, &report.plan, &mut self.rng, self.files)?;
                 for bytes in hit {
-                    self.witness.fault(index, fault, file, &bytes)?;
-                    let gone = matches!(fault, Fault::Truncated(_));
-                    session.damaged(file, &bytes, gone);
+                    self.observer.fault_applied(index, fault, file, &bytes)?;
+                    let removed = matches!(fault, Fault::Truncated(_));
+                    session.damaged(file, &bytes, removed);
                 }
             }
         }
-        self.look_at_kernel();
-        self.tell_buffers(index)?;
-        self.witness.session(&report)
+        self.update_kernel_summary();
+        self.report_buffers(index)?;
+        self.observer.session_ended(&report)
     }
 
     /// Writes what a session has; what it has in memory goes into a file.
     pub fn flush(&mut self, name: &str, file: Option<&str>, at: Nanos) -> Result<()> {
         let filetime = self.clock.filetime(at);
-        for index in self.asked_of(name, "flush", at)? {
+        for index in self.request(name, "flush", at)? {
             let timestamp = self.timestamp(index, at);
             let Some(session) = self.sessions.get_mut(index) else { continue };
-            if !session.flush_now(timestamp, filetime, file, self.store)? {
+            if !session.flush_now(timestamp, filetime, file, self.files)? {
                 let why = "what is in memory needs a file to be written to".to_owned();
-                self.refuse(name, "flush", Code::InvalidParameter, why, at)?;
+                self.refuse(name, "flush", RefusalCode::InvalidParameter, why, at)?;
             }
             self.keep_writing(index, at);
-            self.tell_buffers(index)?;
+            self.report_buffers(index)?;
         }
         Ok(())
     }
 
     /// Running sessions that may ask the kernel for something else now; the others are refused.
-    pub fn asking_kernel(&mut self, name: &str, at: Nanos) -> Result<Vec<usize>> {
-        const WHAT: &str = "change the kernel's flags";
+    pub fn kernel_sessions(&mut self, name: &str, at: Nanos) -> Result<Vec<usize>> {
+        const REQUEST: &str = "change the kernel's flags";
         let mut found = Vec::new();
-        for index in self.asked_of(name, WHAT, at)? {
+        for index in self.request(name, REQUEST, at)? {
             let Some(session) = self.sessions.get(index) else { continue };
             let may = session.plan.mode.has(LogFileMode::SYSTEM_LOGGER)
                 || session.plan.name.eq_ignore_ascii_case(KERNEL_SESSION);
@@ -366,9 +389,9 @@ impl Etw<'_> {
                 found.push(index);
             } else if !may || session.process.is_some() {
                 let why = "it is no session of the kernel's".to_owned();
-                self.refuse(name, WHAT, Code::InvalidParameter, why, at)?;
+                self.refuse(name, REQUEST, RefusalCode::InvalidParameter, why, at)?;
             } else if let Some(why) = self.kernel_is_full() {
-                self.refuse(name, WHAT, Code::NoSystemResources, why, at)?;
+                self.refuse(name, REQUEST, RefusalCode::NoSystemResources, why, at)?;
             } else {
                 found.push(index);
             }
@@ -377,16 +400,16 @@ impl Etw<'_> {
     }
 
     /// The kernel logs other things for a session from now on: the groups of before, and those of now.
-    pub fn ask_kernel(
+    pub fn change_kernel(
         &mut self,
         index: usize,
         change: &KernelChange,
         at: Nanos,
     ) -> Result<(GroupMasks, GroupMasks)> {
         let Some(session) = self.sessions.get_mut(index) else { return Ok(Default::default()) };
-        let groups = session.ask_kernel(change);
-        self.witness.kernel(index, &session.kernel, at)?;
-        self.look_at_kernel();
+        let groups = session.change_kernel(change);
+        self.observer.kernel_flags_set(index, &session.kernel, at)?;
+        self.update_kernel_summary();
         Ok(groups)
     }
 
@@ -398,13 +421,13 @@ impl Etw<'_> {
         flush_timer: Option<Nanos>,
         at: Nanos,
     ) -> Result<()> {
-        for index in self.asked_of(name, "update", at)? {
+        for index in self.request(name, "update", at)? {
             let Some(session) = self.sessions.get_mut(index) else { continue };
             session.set_buffers(buffers.unwrap_or(session.plan.buffers));
             if let Some(time) = flush_timer {
                 // A timer that runs goes on by the new time; one that never ran begins now.
                 if session.plan.flush_timer == 0 && time > 0 {
-                    self.duties.push((at.saturating_add(time), super::Duty::Timer(index)));
+                    self.tasks.push((at.saturating_add(time), super::EtwTask::FlushTimer(index)));
                 }
                 session.plan.flush_timer = time;
             }
@@ -414,11 +437,11 @@ impl Etw<'_> {
 
     /// Somebody reads a session in real time from now on.
     pub fn consume(&mut self, name: &str, speed: u64, file: Option<&str>, at: Nanos) -> Result<()> {
-        for index in self.asked_of(name, "consume", at)? {
+        for index in self.request(name, "consume", at)? {
             let Some(session) = self.sessions.get_mut(index) else { continue };
-            if !session.consume(speed, file, self.store)? {
+            if !session.consume(speed, file, self.files)? {
                 let why = "it is not in real time, or has a consumer already".to_owned();
-                self.refuse(name, "consume", Code::InvalidParameter, why, at)?;
+                self.refuse(name, "consume", RefusalCode::InvalidParameter, why, at)?;
             }
             self.keep_writing(index, at);
         }
@@ -428,22 +451,23 @@ impl Etw<'_> {
     /// The consumer of a session reads no more.
     pub fn leave(&mut self, name: &str, at: Nanos) -> Result<()> {
         let filetime = self.clock.filetime(at);
-        for index in self.asked_of(name, "leave", at)? {
+        for index in self.request(name, "leave", at)? {
             if let Some(session) = self.sessions.get_mut(index) {
                 session.leave(filetime)?;
             }
-            self.tell_buffers(index)?;
+            self.report_buffers(index)?;
         }
         Ok(())
     }
 }
 
-fn invalid(why: &str) -> (Code, String) {
-    (Code::InvalidParameter, why.to_owned())
+fn invalid(why: &str) -> (RefusalCode, String) {
+    (RefusalCode::InvalidParameter, why.to_owned())
 }
 
-/// The slip of the documents: a bit that means nothing in the place of EndRundown.
-fn mistaken(mask: u64) -> u64 {
+/// A mask with a bit that means nothing to the rundown provider in place of EndRundown, as some
+/// documents print it.
+fn wrong_keyword(mask: u64) -> u64 {
     use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN};
     if mask & END_RUNDOWN == 0 { mask } else { mask & !END_RUNDOWN | END_ENUMERATION }
 }

@@ -14,9 +14,10 @@ use etl_schema::providers::IMAGE_ID;
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::Registry;
 
-use crate::clr::values;
+use super::values;
 use crate::machine::Image;
 use crate::model::FileVersion;
+use crate::truth::{ImageIdentity, PdbIdentity};
 
 /// Hooks of the events that tell of images: load, unload, and both rundowns.
 const IMAGES: [u16; 4] = [0x030a, 0x1402, 0x1403, 0x1404];
@@ -25,7 +26,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// What is on the machine's disk of images: one entry for each file, whoever loads it.
 #[derive(Clone, Debug)]
-pub(crate) struct Files {
+pub(crate) struct ImageFiles {
     /// Windows' version.
     os: (u8, u8, u32),
     known: BTreeMap<Key, OnDisk>,
@@ -38,31 +39,12 @@ struct OnDisk {
     version: Option<FileVersion>,
 }
 
-/// A file by its path, in lower case, and what its header says: link time and size.
+/// A file by its path, in lower case, and what its header says: time timestamp and size.
 type Key = (String, u32, u64);
 
-/// An image of which a merge has told what it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageIdentity {
-    /// Its process.
-    pub pid: u32,
-    /// First address.
-    pub base: u64,
-    /// Bytes.
-    pub size: u64,
-    /// When it was linked, as its header says.
-    pub link_time: u32,
-    /// Path, as the kernel tells it.
-    pub path: String,
-    /// Signature and age of its PDB; `None` where it has none.
-    pub pdb: Option<(Guid, u32)>,
-    /// What its file says of itself, if it does.
-    pub version: Option<FileVersion>,
-}
-
-impl Files {
+impl ImageFiles {
     pub fn new(os: (u8, u8, u32)) -> Self {
-        Files { os, known: BTreeMap::new() }
+        ImageFiles { os, known: BTreeMap::new() }
     }
 
     /// There is the file of an image.
@@ -70,26 +52,26 @@ impl Files {
         let path = image.kernel_path().to_lowercase();
         let version = image.about.of(&image.path, self.os);
         let file = OnDisk { pdb: image.pdb, version };
-        self.known.insert((path, image.link_time, image.size), file);
+        self.known.insert((path, image.timestamp, image.size), file);
     }
 }
 
 /// Adds identities to a merge.
-pub(super) struct Identifier<'f> {
-    files: &'f Files,
+pub(super) struct ImageIdentifier<'f> {
+    files: &'f ImageFiles,
     schemas: SchemaStore,
     /// Processes and addresses of images that were told of before.
     told: BTreeSet<(u32, u64)>,
-    /// Files whose version was told before.
+    /// ImageFiles whose version was told before.
     versions: BTreeSet<Key>,
     /// Images in the order in which they were told of.
     pub images: Vec<ImageIdentity>,
 }
 
-impl<'f> Identifier<'f> {
-    pub fn new(files: &'f Files) -> Self {
+impl<'f> ImageIdentifier<'f> {
+    pub fn new(files: &'f ImageFiles) -> Self {
         let schemas = SchemaStore::default();
-        Identifier {
+        ImageIdentifier {
             files,
             schemas,
             told: BTreeSet::new(),
@@ -143,7 +125,7 @@ impl<'f> Identifier<'f> {
         let (at, bytes) = (OwnedValue::Pointer(base), OwnedValue::Pointer(size));
         push(0, 2, &values![at.clone(), bytes, pid, link_time, file.as_str()])?;
         match image.pdb {
-            Some((signature, age)) => {
+            Some(PdbIdentity { signature, age }) => {
                 let pdb = OwnedValue::Text(pdb_name(&file));
                 push(36, 2, &values![at, pid, signature, age, pdb])?;
             }
@@ -171,16 +153,16 @@ impl<'f> Identifier<'f> {
             }
         }
         let file = self.files.known.get(&(path.to_lowercase(), time, size))?;
-        let (pdb, version) = (file.pdb, file.version.clone());
+        let (pdb, version) = (file.pdb.map(PdbIdentity::from), file.version.clone());
         Some(ImageIdentity { pid, base, size, link_time: time, path, pdb, version })
     }
 }
 
 /// What a file says of itself, as its record has it.
-fn version_of(v: &FileVersion, file: &str, size: u64, link_time: u32) -> [OwnedValue; 12] {
+fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedValue; 12] {
     values![
         u32::try_from(size).unwrap_or(u32::MAX),
-        link_time,
+        timestamp,
         file,
         v.description.as_str(),
         v.version.as_str(),

@@ -7,76 +7,57 @@ use etl_format::read::{Options, Trace};
 use etl_format::write::record::Record;
 use etl_format::write::{LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
 
-use super::disk::Disk;
-use super::ledger::Ledger;
-use super::store::Store;
-
-/// Where the number of a file stands in the name that a NEWFILE session is given, `%d` or `%06d`,
-/// and how many digits it has at least.
-pub(super) fn place_of_number(name: &str) -> Option<(core::ops::Range<usize>, usize)> {
-    name.match_indices('%').find_map(|(at, _)| {
-        let rest = name.get(at + 1..)?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|n| *n <= 2)?;
-        let width = rest.get(..digits)?;
-        rest.get(digits..)?.starts_with('d').then_some(())?;
-        let width = if width.is_empty() { 0 } else { width.parse().ok()? };
-        Some((at..at + 1 + digits + 1, width))
-    })
-}
-
-/// The name of the n-th file.
-pub(crate) fn numbered(name: &str, number: u32) -> String {
-    let mut out = name.to_owned();
-    if let Some((place, width)) = place_of_number(name) {
-        out.replace_range(place, &format!("{number:0width$}"));
-    }
-    out
-}
+use super::buffer_tracker::BufferTracker;
+use super::file_sequence::FileSequence;
+use crate::file_system::FileSystem;
+use crate::model::numbered_file;
 
 pub(super) struct LogFile {
-    writer: Writer<Disk>,
-    disk: Disk,
+    writer: Writer<FileSequence>,
+    disk: FileSequence,
     /// The name that the session was given.
     name: String,
     mode: LogFileMode,
     /// Names of the files so far, the current one last.
     pub files: Vec<String>,
     /// What becomes of its buffers.
-    pub ledger: Ledger,
+    pub tracker: BufferTracker,
 }
 
 impl LogFile {
-    /// Begins a file; the ledger remembers buffers in files where something may still happen to them.
+    /// Begins a file; the tracker remembers buffers in files where something may still happen to them.
     pub fn create(
         name: &str,
         config: SessionConfig,
         remembers: bool,
-        store: &mut dyn Store,
+        store: &mut dyn FileSystem,
     ) -> etl_format::Result<Self> {
         let mode = config.header.mode;
         let news = mode.has(LogFileMode::NEWFILE);
-        let first = if news { numbered(name, 1) } else { name.to_owned() };
+        let first = if news { numbered_file(name, 1) } else { name.to_owned() };
         let old = if mode.has(LogFileMode::APPEND) { bytes_of(&first, store) } else { None };
-        let mut ledger = Ledger::new(remembers);
+        let mut tracker = BufferTracker::new(remembers);
         let (mut writer, disk) = match old {
             Some(old) => {
-                let disk = Disk::new(Box::new(ledger.watch(&first, store.reopen(&first)?)));
+                let disk =
+                    FileSequence::new(Box::new(tracker.watch(&first, store.reopen(&first)?)));
                 let (config, resume) = resuming(&old, config)?;
-                ledger.begin_at(resume.next_sequence);
+                tracker.begin_at(resume.next_sequence);
                 (Writer::append(disk.clone(), config, resume)?, disk)
             }
             None => {
-                let disk = Disk::new(Box::new(ledger.watch(&first, store.create(&first)?)));
+                let disk =
+                    FileSequence::new(Box::new(tracker.watch(&first, store.create(&first)?)));
                 (Writer::create(disk.clone(), config)?, disk)
             }
         };
         if news {
-            writer.set_next_file(Box::new(|disk: &mut Disk, _| {
+            writer.set_next_file(Box::new(|disk: &mut FileSequence, _| {
                 disk.next();
                 Ok(())
             }));
         }
-        Ok(LogFile { writer, disk, name: name.to_owned(), mode, files: vec![first], ledger })
+        Ok(LogFile { writer, disk, name: name.to_owned(), mode, files: vec![first], tracker })
     }
 
     fn lane(&self, processor: u16) -> u16 {
@@ -112,48 +93,52 @@ impl LogFile {
         let full = len > self.writer.free_bytes(processor);
         if full && lose() {
             self.writer.lose_buffer(processor)?;
-            self.ledger.lose(lane);
+            self.tracker.lose_buffer(lane);
         } else if full {
-            self.ledger.seal(lane);
+            self.tracker.seal(lane);
         }
         self.writer.write(processor, record)?;
-        self.ledger.event(lane, number);
+        self.tracker.add_event(lane, number);
         Ok(full)
     }
 
-    pub fn lose_event(&mut self, processor: u16) -> etl_format::Result<()> {
+    pub fn drop_event(&mut self, processor: u16) -> etl_format::Result<()> {
         self.writer.lose_events(processor, 1)
     }
 
     pub fn seal_all(&mut self) {
         self.writer.seal_all();
-        self.ledger.seal_all();
+        self.tracker.seal_all();
     }
 
     /// The disk has taken the buffer that was sealed first; `false` when there is none.
-    pub fn flush_one(&mut self, timestamp: i64, store: &mut dyn Store) -> etl_format::Result<bool> {
+    pub fn flush_one(
+        &mut self,
+        timestamp: i64,
+        store: &mut dyn FileSystem,
+    ) -> etl_format::Result<bool> {
         let lost = self.writer.summary().buffers_lost;
         let any = self.writer.flush_one(timestamp)?;
         if any {
-            self.catch_up(store)?;
-            self.ledger.flushed(self.writer.summary().buffers_lost == lost);
+            self.create_pending(store)?;
+            self.tracker.flushed(self.writer.summary().buffers_lost == lost);
         }
         Ok(any)
     }
 
-    fn catch_up(&mut self, store: &mut dyn Store) -> io::Result<()> {
-        let LogFile { disk, files, name, ledger, .. } = self;
-        disk.catch_up(|| {
+    fn create_pending(&mut self, store: &mut dyn FileSystem) -> io::Result<()> {
+        let LogFile { disk, files, name, tracker, .. } = self;
+        disk.create_pending(|| {
             let number = u32::try_from(files.len()).unwrap_or(u32::MAX).saturating_add(1);
-            let file = numbered(name, number);
-            let medium = Box::new(ledger.watch(&file, store.create(&file)?));
+            let file = numbered_file(name, number);
+            let medium = Box::new(tracker.watch(&file, store.create(&file)?));
             files.push(file);
             Ok(medium)
         })
     }
 
     /// Writes all that is there.
-    pub fn flush(&mut self, timestamp: i64, store: &mut dyn Store) -> etl_format::Result<()> {
+    pub fn flush(&mut self, timestamp: i64, store: &mut dyn FileSystem) -> etl_format::Result<()> {
         self.seal_all();
         while self.flush_one(timestamp, store)? {}
         Ok(())
@@ -164,8 +149,8 @@ impl LogFile {
     pub fn close(
         mut self,
         end: Option<(i64, i64)>,
-        store: &mut dyn Store,
-    ) -> etl_format::Result<(SessionSummary, Vec<String>, Ledger)> {
+        store: &mut dyn FileSystem,
+    ) -> etl_format::Result<(SessionSummary, Vec<String>, BufferTracker)> {
         let (_, summary) = match end {
             Some((timestamp, filetime)) => {
                 self.flush(timestamp, store)?;
@@ -173,13 +158,13 @@ impl LogFile {
             }
             None => self.writer.abandon()?,
         };
-        self.ledger.end();
-        Ok((summary, self.files, self.ledger))
+        self.tracker.end();
+        Ok((summary, self.files, self.tracker))
     }
 }
 
 /// The bytes of a file, if it is there.
-pub(super) fn bytes_of(name: &str, store: &mut dyn Store) -> Option<Vec<u8>> {
+pub(super) fn bytes_of(name: &str, store: &mut dyn FileSystem) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     store.open(name).ok()?.read_to_end(&mut bytes).ok()?;
     Some(bytes)

@@ -1,31 +1,23 @@
-//! A small, deterministic ETW: providers register and are told what is asked of them, events are
-//! routed to the buffers of every session that admits them, and lost where no buffer is free.
+//! A small, deterministic ETW: providers register and are called back when their enablement changes;
+//! events are written into the buffers of every session that admits them, and lost if no buffer is
+//! free.
 
+mod buffer_tracker;
 mod control;
-mod disk;
-mod event;
+mod file_sequence;
 mod identity;
-mod ledger;
 mod logfile;
 mod merge;
+mod origin;
 mod pool;
-mod refusal;
 mod route;
 mod session;
-mod store;
 
-pub(crate) use event::Origin;
-pub use event::{Form, Outcome, Raised};
-pub(crate) use identity::Files;
-pub use identity::ImageIdentity;
-pub use ledger::{BufferReport, Fate};
-pub(crate) use logfile::numbered;
-pub use refusal::{Code, Refusal};
+pub(crate) use identity::ImageFiles;
+pub(crate) use origin::{Origin, values};
 pub(crate) use route::Event;
 use session::BUFFER_HEADER;
 pub(crate) use session::Session;
-pub use session::SessionReport;
-pub use store::{Counted, Memory, Reading, Store};
 
 use std::collections::BTreeMap;
 
@@ -33,76 +25,79 @@ use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 
-use crate::error::{Error, Result};
-use crate::machine::{Clock, Dice, Nanos};
+use crate::error::Result;
+use crate::file_system::FileSystem;
+use crate::machine::Clock;
 use crate::model::{EnablePlan, Fault, KernelEvent, MachinePlan};
-use crate::truth::Witness;
+use crate::rng::Rng;
+use crate::time::Nanos;
+use crate::truth::{EventOutcome, Observer};
 
-/// A provider, by its place.
+/// The index of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProviderIndex(pub usize);
 
-/// A provider: who registered it, and who asks for its events.
+/// A provider: the processes that registered it and the sessions that enable it.
 #[derive(Debug)]
 struct Provider {
     guid: Guid,
-    /// Classic providers have one session, the last one to enable them.
+    /// A classic provider has one session, the last one that enabled it.
     classic: bool,
     /// Processes that registered it.
     instances: Vec<u32>,
-    /// Sessions that enable it, with what they ask for.
+    /// Sessions that enable it, with their settings.
     enables: Vec<(usize, EnablePlan)>,
-    /// Sessions that have done so once, and do no more.
+    /// Sessions that enabled it before.
     former: Vec<usize>,
-    /// What it sees of its sessions.
+    /// The combined enablement of its sessions.
     union: CombinedEnablement,
-    /// Whether any of them leaves out processes.
+    /// Whether any of them filters by process.
     scoped: bool,
 }
 
-/// A provider has to be told that something is asked of it, or no more.
+/// A call of the enable callback of a provider in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
+pub(crate) struct EnableCallback {
     pub provider: Guid,
     pub pid: u32,
-    /// What it sees of its sessions now.
+    /// The combined enablement of its sessions.
     pub union: CombinedEnablement,
-    /// Whether this is a request to log its state, and not a change.
+    /// Whether a session requests the state of the provider.
     pub capture_state: bool,
 }
 
-/// What ETW itself does later.
+/// A task of ETW at a later time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
-    /// A session's flush timer has run down.
-    Timer(usize),
-    /// The disk has taken a buffer of a session.
+pub(crate) enum EtwTask {
+    /// The flush timer of a session expires.
+    FlushTimer(usize),
+    /// The disk has written a buffer of a session.
     Written(usize),
-    /// The consumer of a session in real time has taken a buffer.
+    /// The consumer of a real-time session has received a buffer.
     Delivered(usize),
 }
 
-/// All of ETW.
+/// The state of ETW.
 pub(crate) struct Etw<'s> {
     clock: Clock,
     machine: MachinePlan,
     providers: Vec<Provider>,
     pub sessions: Vec<Session>,
-    store: &'s mut dyn Store,
-    witness: &'s mut dyn Witness,
-    /// What is to be planned: the calendar takes it from here.
-    pub duties: Vec<(Nanos, Duty)>,
+    pub files: &'s mut dyn FileSystem,
+    pub observer: &'s mut dyn Observer,
+    /// New tasks, which the event loop takes over.
+    pub tasks: Vec<(Nanos, EtwTask)>,
     raised: u64,
     payload: Vec<u8>,
-    outcomes: Vec<(usize, Outcome)>,
-    dice: Dice,
-    /// Faults that the script names beside its sessions: the session's name, and the fault.
+    outcomes: Vec<(usize, EventOutcome)>,
+    rng: Rng,
+    /// Faults that the script defines outside of sessions: name of the session and fault.
     faults: Vec<(String, Fault)>,
     /// Names of processes by id.
     pub names: BTreeMap<u32, String>,
-    /// Sessions that were refused: what is asked of them later is refused as well.
+    /// Names of sessions that were refused: later requests for them are refused as well.
     refused: Vec<String>,
-    /// Events of the kernel's that any session logs, or did so while it ran, and those that one takes stacks with, a bit for each.
+    /// Kernel events that any session logs or has logged, and those with stacks: a bit each.
     kernel: (u16, u16),
 }
 
@@ -110,23 +105,23 @@ impl<'s> Etw<'s> {
     pub fn new(
         machine: &MachinePlan,
         clock: Clock,
-        dice: Dice,
+        rng: Rng,
         faults: Vec<(String, Fault)>,
-        store: &'s mut dyn Store,
-        witness: &'s mut dyn Witness,
+        files: &'s mut dyn FileSystem,
+        observer: &'s mut dyn Observer,
     ) -> Self {
         Etw {
             clock,
             machine: machine.clone(),
             providers: Vec::new(),
             sessions: Vec::new(),
-            store,
-            witness,
-            duties: Vec::new(),
+            files,
+            observer,
+            tasks: Vec::new(),
             raised: 0,
             payload: Vec::new(),
             outcomes: Vec::new(),
-            dice,
+            rng,
             faults,
             names: BTreeMap::new(),
             refused: Vec::new(),
@@ -139,31 +134,36 @@ impl<'s> Etw<'s> {
         self.machine.os
     }
 
+    /// The version of the kernel's events.
+    pub fn kernel_event_version(&self) -> u32 {
+        self.machine.kernel_event_version()
+    }
+
     /// Width of the kernel's pointers.
     pub fn pointer_size(&self) -> PointerSize {
         self.machine.pointer_size
     }
 
-    /// Whether any session logs events of the kernel's of a kind, or did so before its flags were changed.
+    /// Whether any session logs this kind of kernel event, or did before its flags changed.
     pub fn logs(&self, event: KernelEvent) -> bool {
         self.kernel.0 & event.bit() != 0
     }
 
-    /// Whether any session takes stacks with events of the kernel's of a kind.
+    /// Whether any session takes stacks with this kind of kernel event.
     pub fn takes_stack(&self, event: KernelEvent) -> bool {
         self.kernel.1 & event.bit() != 0
     }
 
-    /// Looks what the sessions that run ask of the kernel.
-    fn look_at_kernel(&mut self) {
+    /// Updates the summary of the kernel flags of all sessions.
+    fn update_kernel_summary(&mut self) {
         let running = self.sessions.iter().filter(|s| s.is_running());
-        // What a session asked for once is still told of: it does without it.
+        // Events that a session logged before are reported with the outcome "disabled".
         self.kernel = running
             .map(|s| (s.kernel.bits().0 | s.logged_before, s.kernel.bits().1))
             .fold((0, 0), |(all, stacks), (a, s)| (all | a, stacks | s));
     }
 
-    /// The place of a provider, known or not so far.
+    /// The index of a provider, which is added if it is new.
     pub fn provider(&mut self, guid: Guid, classic: bool) -> ProviderIndex {
         let known = self.providers.iter().position(|p| p.guid == guid);
         ProviderIndex(known.unwrap_or_else(|| {
@@ -180,24 +180,24 @@ impl<'s> Etw<'s> {
         }))
     }
 
-    /// A process registers a provider; it is told at once what is asked of it, if anything is.
+    /// A process registers a provider, which is called back at once if it is enabled.
     pub fn register(
         &mut self,
         guid: Guid,
         classic: bool,
         pid: u32,
-    ) -> (ProviderIndex, Option<Notice>) {
+    ) -> (ProviderIndex, Option<EnableCallback>) {
         let index = self.provider(guid, classic);
         let Some(provider) = self.providers.get_mut(index.0) else { return (index, None) };
         provider.classic = classic;
         provider.instances.push(pid);
         let name = self.names.get(&pid).map_or("", String::as_str);
         let union = provider.seen(pid, || name);
-        let notice = Notice { provider: guid, pid, union, capture_state: false };
-        (index, union.enabled.then_some(notice))
+        let callback = EnableCallback { provider: guid, pid, union, capture_state: false };
+        (index, union.enabled.then_some(callback))
     }
 
-    /// Processes that have registered any of some providers, in the order of their ids.
+    /// Ids of the processes that registered any of these providers, sorted.
     pub fn registered(&self, guids: impl Iterator<Item = Guid>) -> Vec<u32> {
         let guids: Vec<Guid> = guids.collect();
         let asked = self.providers.iter().filter(|p| guids.contains(&p.guid));
@@ -207,14 +207,14 @@ impl<'s> Etw<'s> {
         pids
     }
 
-    /// All providers of a process are gone.
+    /// Removes all registrations of a process.
     pub fn unregister(&mut self, pid: u32) {
         for provider in &mut self.providers {
             provider.instances.retain(|p| *p != pid);
         }
     }
 
-    /// What a provider sees of its sessions in a process.
+    /// The combined enablement of a provider in a process.
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> CombinedEnablement {
         let name = || self.names.get(&pid).map_or("", String::as_str);
         self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
@@ -225,75 +225,72 @@ impl<'s> Etw<'s> {
         self.providers.get(provider.0).is_some_and(|p| p.enables.iter().any(|(_, e)| e.stacks))
     }
 
-    /// Does what was due.
-    pub fn attend(&mut self, duty: Duty, at: Nanos) -> Result<()> {
-        match duty {
-            Duty::Timer(index) => {
+    /// Performs a task.
+    pub fn perform(&mut self, task: EtwTask, at: Nanos) -> Result<()> {
+        match task {
+            EtwTask::FlushTimer(index) => {
                 let Some(session) = self.sessions.get_mut(index).filter(|s| s.is_running()) else {
                     return Ok(());
                 };
                 session.seal_all();
                 if session.plan.flush_timer > 0 {
                     let next = at.saturating_add(session.plan.flush_timer);
-                    self.duties.push((next, duty));
+                    self.tasks.push((next, task));
                 }
                 self.keep_writing(index, at);
             }
-            Duty::Written(index) => {
+            EtwTask::Written(index) => {
                 let timestamp = self.timestamp(index, at);
                 if let Some(session) = self.sessions.get_mut(index) {
-                    session.written(timestamp, self.store)?;
+                    session.written(timestamp, self.files)?;
                 }
                 self.keep_writing(index, at);
             }
-            Duty::Delivered(index) => {
+            EtwTask::Delivered(index) => {
                 let timestamp = self.timestamp(index, at);
                 if let Some(session) = self.sessions.get_mut(index) {
                     session.delivered(timestamp)?;
                 }
-                self.tell_buffers(index)?;
+                self.report_buffers(index)?;
                 self.keep_writing(index, at);
             }
         }
-        let (Duty::Timer(index) | Duty::Written(index) | Duty::Delivered(index)) = duty;
-        self.tell_buffers(index)
+        let (EtwTask::FlushTimer(index) | EtwTask::Written(index) | EtwTask::Delivered(index)) =
+            task;
+        self.report_buffers(index)
     }
 
-    /// Tells what became of buffers of a session.
-    fn tell_buffers(&mut self, index: usize) -> Result<()> {
-        let told = self.sessions.get_mut(index).map(Session::told).unwrap_or_default();
-        told.iter().try_for_each(|buffer| self.witness.buffer(index, buffer))
+    /// Reports the buffers of a session whose outcome is new.
+    fn report_buffers(&mut self, index: usize) -> Result<()> {
+        let session = self.sessions.get_mut(index);
+        let reports = session.map(Session::take_buffer_reports).unwrap_or_default();
+        reports.iter().try_for_each(|buffer| self.observer.buffer_changed(index, buffer))
     }
 
-    /// Gives the disk the next sealed buffer of a session, when it is not busy with one.
+    /// Starts to write, and to deliver, the next sealed buffer of a session.
     fn keep_writing(&mut self, index: usize, at: Nanos) {
         let Some(session) = self.sessions.get_mut(index) else { return };
         if let Some(bytes) = session.next_write() {
             let time =
                 u128::from(bytes) * 1_000_000_000 / u128::from(self.machine.disk_speed.max(1));
             let done = at.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).max(1));
-            self.duties.push((done, Duty::Written(index)));
+            self.tasks.push((done, EtwTask::Written(index)));
         }
         if let Some((bytes, speed)) = session.next_delivery() {
             let time = u128::from(bytes) * 1_000_000_000 / u128::from(speed.max(1));
             let done = at.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).max(1));
-            self.duties.push((done, Duty::Delivered(index)));
+            self.tasks.push((done, EtwTask::Delivered(index)));
         }
     }
 
-    /// The raw timestamp of a moment in a session.
+    /// The raw timestamp of a session at a simulated time.
     pub fn timestamp(&self, session: usize, at: Nanos) -> i64 {
         self.sessions.get(session).map_or(0, |s| s.timestamp(&self.clock, at))
-    }
-
-    /// Who watches.
-    pub fn witness(&mut self) -> &mut dyn Witness {
-        self.witness
     }
 }
 
 impl Provider {
-    /// Its sessions as one process sees them: those that leave the process out do not count.
+    /// The combined enablement in one process, without the sessions that exclude the process.
     fn seen<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> CombinedEnablement {
         if !self.scoped {
             return self.union;
@@ -304,36 +301,37 @@ impl Provider {
         CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
-    /// Its sessions have changed: everyone who registered it is told.
-    fn changed_union(&mut self) {
+    /// Updates the combined enablement.
+    fn update_union(&mut self) {
         self.union = CombinedEnablement::of(self.enables.iter().map(|(_, e)| &e.rule));
         let scoped = |e: &EnablePlan| !e.processes.is_empty() || !e.executables.is_empty();
         self.scoped = self.enables.iter().any(|(_, e)| scoped(e));
     }
 
-    fn changed(&self, names: &BTreeMap<u32, String>) -> Vec<Notice> {
+    /// The calls of its enable callbacks after a change.
+    fn callbacks(&self, names: &BTreeMap<u32, String>) -> Vec<EnableCallback> {
         let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
-        let notice = |pid: &u32| Notice {
+        let callback = |pid: &u32| EnableCallback {
             provider: self.guid,
             pid: *pid,
             union: self.seen(*pid, || name(*pid)),
             capture_state: false,
         };
-        self.instances.iter().map(notice).collect()
+        self.instances.iter().map(callback).collect()
     }
 
-    fn drop_session(&mut self, session: usize, names: &BTreeMap<u32, String>) -> Vec<Notice> {
+    fn drop_session(
+        &mut self,
+        session: usize,
+        names: &BTreeMap<u32, String>,
+    ) -> Vec<EnableCallback> {
         let before = self.enables.len();
         self.enables.retain(|(s, _)| *s != session);
         if self.enables.len() == before {
             return Vec::new();
         }
         self.former.push(session);
-        self.changed_union();
-        self.changed(names)
+        self.update_union();
+        self.callbacks(names)
     }
-}
-
-pub(crate) fn impossible(at: Nanos, what: String) -> Error {
-    Error::Impossible { at, what, place: None }
 }

@@ -6,21 +6,22 @@ use etl_format::write::record::{Raw, Record};
 use etl_format::write::{Session as Writer, SessionConfig};
 
 use super::BUFFER_HEADER;
-use super::disk::Disk;
-use super::ledger::{Fate, Ledger};
+use super::buffer_tracker::BufferTracker;
+use super::file_sequence::FileSequence;
+use crate::truth::BufferOutcome;
 
 /// A buffer with its records.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct MemoryBuffer {
     processor: u16,
     bytes: Vec<u8>,
     /// End and timestamp of each record.
     marks: Vec<(usize, Option<i64>)>,
 }
 
-impl Held {
+impl MemoryBuffer {
     /// Puts its records into a trace, as a buffer of their own.
-    pub fn put(&self, writer: &mut Writer<Disk>, timestamp: i64) -> etl_format::Result<()> {
+    pub fn put(&self, writer: &mut Writer<FileSequence>, timestamp: i64) -> etl_format::Result<()> {
         let mut from = 0;
         for &(end, timestamp) in &self.marks {
             let bytes = self.bytes.get(from..end).unwrap_or_default();
@@ -37,13 +38,13 @@ pub(super) struct Consumer {
     /// Bytes that it takes in a second.
     pub speed: u64,
     /// What it keeps of what it was given.
-    pub copy: Option<Writer<Disk>>,
+    pub copy: Option<Writer<FileSequence>>,
 }
 
 /// Buffers in memory.
-pub(super) struct Pool {
-    lanes: Vec<Held>,
-    sealed: VecDeque<Held>,
+pub(super) struct BufferPool {
+    lanes: Vec<MemoryBuffer>,
+    sealed: VecDeque<MemoryBuffer>,
     size: usize,
     pub most: usize,
     one: bool,
@@ -54,14 +55,14 @@ pub(super) struct Pool {
     /// Of those that were delivered, the ones that the consumer kept.
     pub kept: u64,
     /// What becomes of its buffers.
-    pub ledger: Ledger,
+    pub tracker: BufferTracker,
 }
 
-impl Pool {
+impl BufferPool {
     pub fn new(config: &SessionConfig, most: u32, one: bool, wraps: bool, remembers: bool) -> Self {
         let mut lanes = Vec::new();
-        lanes.resize_with(config.header.processors as usize, Held::default);
-        Pool {
+        lanes.resize_with(config.header.processors as usize, MemoryBuffer::default);
+        BufferPool {
             lanes,
             sealed: VecDeque::new(),
             size: config.header.buffer_size as usize,
@@ -71,7 +72,7 @@ impl Pool {
             consumer: None,
             delivered: 0,
             kept: 0,
-            ledger: Ledger::new(remembers),
+            tracker: BufferTracker::new(remembers),
         }
     }
 
@@ -121,21 +122,21 @@ impl Pool {
         lane.marks.push((lane.bytes.len(), record.timestamp()));
         let aligned = lane.bytes.len().next_multiple_of(8);
         lane.bytes.resize(aligned, 0);
-        self.ledger.event(u16::try_from(index).unwrap_or(u16::MAX), number);
+        self.tracker.add_event(u16::try_from(index).unwrap_or(u16::MAX), number);
         Ok(full)
     }
 
     /// The oldest buffer makes room.
     fn overwrite(&mut self) {
         if self.sealed.pop_front().is_some() {
-            self.ledger.let_go(Fate::Forgotten);
+            self.tracker.remove_oldest(BufferOutcome::Discarded);
         }
     }
 
     fn seal(&mut self, index: usize) {
         if let Some(lane) = self.lanes.get_mut(index).filter(|lane| !lane.marks.is_empty()) {
             self.sealed.push_back(std::mem::take(lane));
-            self.ledger.seal(u16::try_from(index).unwrap_or(u16::MAX));
+            self.tracker.seal(u16::try_from(index).unwrap_or(u16::MAX));
         }
     }
 
@@ -146,7 +147,7 @@ impl Pool {
     /// Writes everything into a trace, oldest first: how many events that were.
     pub fn write_all(
         &mut self,
-        into: &mut Writer<Disk>,
+        into: &mut Writer<FileSequence>,
         timestamp: i64,
     ) -> etl_format::Result<u64> {
         self.seal_all();
@@ -154,7 +155,7 @@ impl Pool {
         while let Some(held) = self.sealed.pop_front() {
             events += held.marks.len() as u64;
             held.put(into, timestamp)?;
-            self.ledger.flushed(true);
+            self.tracker.flushed(true);
         }
         Ok(events)
     }
@@ -166,10 +167,10 @@ impl Pool {
         match &mut consumer.copy {
             Some(copy) => {
                 held.put(copy, timestamp)?;
-                self.ledger.flushed(true);
+                self.tracker.flushed(true);
                 self.kept += held.marks.len() as u64;
             }
-            None => self.ledger.let_go(Fate::Delivered),
+            None => self.tracker.remove_oldest(BufferOutcome::Delivered),
         }
         self.delivered += held.marks.len() as u64;
         Ok(())
@@ -183,7 +184,7 @@ impl Pool {
         }
         self.leave(filetime)?;
         self.sealed.clear();
-        self.ledger.end();
+        self.tracker.end();
         Ok(())
     }
 
@@ -191,7 +192,7 @@ impl Pool {
     pub fn leave(&mut self, filetime: i64) -> etl_format::Result<()> {
         if let Some(copy) = self.consumer.take().and_then(|consumer| consumer.copy) {
             copy.close(Some(filetime))?;
-            self.ledger.look();
+            self.tracker.note_written();
         }
         Ok(())
     }

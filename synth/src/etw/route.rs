@@ -2,36 +2,37 @@
 
 use etl_control::enable::{Enablement, EventKey, IdFilter};
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, MessageFlags, PointerSize};
+use etl_format::constants::{ClockType, EventFlags, EventProperties, MessageFlags, PointerSize};
 use etl_format::write::record::{
     Descriptor, Event as EventRecord, Extended, Full, Message, MessageMarker, PerfInfo, Record,
     System,
 };
 use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
-use etl_schema::providers::CLR_RUNDOWN;
 
-use super::event::{Form, Origin, Outcome, Raised};
-use super::{Etw, ProviderIndex};
+use super::origin::Origin;
+use super::{Etw, ProviderIndex, Session};
 use crate::error::{Error, Result};
 use crate::model::{EnablePlan, Fault, KernelEvent};
+use crate::truth::{EventOutcome, RaisedEvent, RecordFormat};
+use etl_schema::providers::CLR_RUNDOWN;
 
-/// DCStartComplete and DCEndComplete.
-const COMPLETE: [u16; 2] = [145, 146];
+/// Ids of DCStartComplete and DCEndComplete.
+const COMPLETE_IDS: [u16; 2] = [145, 146];
 
-/// What a provider raises.
+/// An event as a provider raises it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event<'a> {
     pub schema: &'a EventSchema,
     pub descriptor: Descriptor,
-    pub form: Form,
+    pub format: RecordFormat,
     pub values: &'a [OwnedValue],
-    /// The activity that this event's was started from.
+    /// The activity from which the one of this event was started.
     pub related: Option<Guid>,
-    /// TraceLogging metadata, or the provider's traits.
+    /// Provider traits and TraceLogging metadata, for extended data items.
     pub traits: &'a [u8],
     pub metadata: &'a [u8],
-    /// The stack at this moment, innermost first.
+    /// The stack of the thread, innermost frame first.
     pub stack: &'a [u64],
 }
 
@@ -41,7 +42,7 @@ impl<'a> Event<'a> {
         Event {
             schema,
             descriptor: schema.descriptor().into(),
-            form: Form::Event,
+            format: RecordFormat::Event,
             values,
             related: None,
             traits: &[],
@@ -67,40 +68,41 @@ impl Etw<'_> {
             keyword: event.descriptor.keyword,
         };
         let sessions = &self.sessions;
-        let elsewhere = |session: usize| {
+        let other_process = |session: usize| {
             let process = sessions.get(session).and_then(|s| s.process);
             process.is_some_and(|pid| pid != origin.pid)
         };
         for (session, plan) in &from.enables {
-            if elsewhere(*session) {
+            if other_process(*session) {
                 continue;
             }
-            // Classic providers filter themselves: ETW only routes.
+            // Classic providers filter their events themselves.
             let outcome = if from.classic {
-                Outcome::Recorded
+                EventOutcome::Recorded
             } else {
                 let name = || self.names.get(&origin.pid).map_or("", String::as_str);
-                judge(plan, &key, origin.pid, name)
+                apply_rule(plan, &key, origin.pid, name)
             };
             self.outcomes.push((*session, outcome));
         }
-        let off = if from.classic { Outcome::Taken } else { Outcome::Off };
-        let former = from.former.iter().filter(|session| !elsewhere(**session));
-        self.outcomes.extend(former.map(|session| (*session, off)));
+        let excluded =
+            if from.classic { EventOutcome::ClaimedByOtherSession } else { EventOutcome::Disabled };
+        let former = from.former.iter().filter(|session| !other_process(**session));
+        self.outcomes.extend(former.map(|session| (*session, excluded)));
         let guid = from.guid;
-        self.spoil(guid, &key);
-        // Messages are told by their source file, not by who controls them.
-        let of_message = matches!(event.form, Form::Message(_));
+        self.inject_loss(guid, &key);
+        // The GUID of a message is that of its source file, not of its provider.
+        let of_message = matches!(event.format, RecordFormat::Message(_));
         let guid = if of_message { event.schema.provider } else { guid };
         self.deliver(guid, origin, event)
     }
 
-    /// Faults that keep events of providers from their sessions.
-    fn spoil(&mut self, provider: Guid, key: &EventKey) {
+    /// Applies the faults that remove events of providers from sessions.
+    fn inject_loss(&mut self, provider: Guid, key: &EventKey) {
         let rundown = provider == CLR_RUNDOWN;
         for (session, outcome) in &mut self.outcomes {
             let Some(target) = self.sessions.get_mut(*session) else { continue };
-            if target.plan.faults.is_empty() || *outcome != Outcome::Recorded {
+            if target.plan.faults.is_empty() || *outcome != EventOutcome::Recorded {
                 continue;
             }
             target.seen += 1;
@@ -108,13 +110,13 @@ impl Etw<'_> {
             for fault in &target.plan.faults {
                 match *fault {
                     Fault::LostEvents(n) if target.seen.is_multiple_of(u64::from(n.max(1))) => {
-                        *outcome = Outcome::Lost;
+                        *outcome = EventOutcome::Lost;
                     }
                     Fault::CutRundown(after) if rundown && target.enumerated > after => {
-                        *outcome = Outcome::Off;
+                        *outcome = EventOutcome::Disabled;
                     }
-                    Fault::CompleteMissing if rundown && COMPLETE.contains(&key.id) => {
-                        *outcome = Outcome::Missing;
+                    Fault::CompleteMissing if rundown && COMPLETE_IDS.contains(&key.id) => {
+                        *outcome = EventOutcome::Missing;
                     }
                     _ => {}
                 }
@@ -122,8 +124,7 @@ impl Etw<'_> {
         }
     }
 
-    /// The kernel logs an event: to every session that asks for its kind. Those that run and ask for it no
-    /// more do without it.
+    /// The kernel logs an event to every session whose flags include its kind.
     pub fn log(&mut self, origin: &Origin, event: &Event<'_>, kind: KernelEvent) -> Result<()> {
         self.outcomes.clear();
         for (index, session) in self.sessions.iter().enumerate() {
@@ -131,22 +132,22 @@ impl Etw<'_> {
                 continue;
             }
             if session.kernel.logs(kind) {
-                self.outcomes.push((index, Outcome::Recorded));
+                self.outcomes.push((index, EventOutcome::Recorded));
             } else if session.logged_before & kind.bit() != 0 {
-                self.outcomes.push((index, Outcome::Off));
+                self.outcomes.push((index, EventOutcome::Disabled));
             }
         }
         self.deliver(event.schema.provider, origin, event)
     }
 
-    /// The kernel logs an event for one session: its rundown.
+    /// The kernel logs an event to one session, as in its rundown.
     pub fn log_to(&mut self, session: usize, origin: &Origin, event: &Event<'_>) -> Result<()> {
         self.outcomes.clear();
-        self.outcomes.push((session, Outcome::Recorded));
+        self.outcomes.push((session, EventOutcome::Recorded));
         self.deliver(event.schema.provider, origin, event)
     }
 
-    /// Puts an event into the buffers of those sessions whose outcome says so.
+    /// Writes an event into the buffers of the sessions that admit it, and reports it.
     fn deliver(&mut self, provider: Guid, origin: &Origin, event: &Event<'_>) -> Result<()> {
         if self.outcomes.is_empty() {
             return Ok(());
@@ -154,146 +155,213 @@ impl Etw<'_> {
         self.payload.clear();
         encode_into(&event.schema.fields, event.values, origin.pointer_size, &mut self.payload)
             .map_err(|source| Error::Payload { event: event.schema.name.to_string(), source })?;
-        let wide = origin.pointer_size == PointerSize::P8;
-        let narrow: Vec<u32> =
-            if wide { Vec::new() } else { event.stack.iter().map(|a| *a as u32).collect() };
-        let stack = match (event.stack, wide) {
-            ([], _) => None,
-            (addresses, true) => Some(Extended::Stack64 { match_id: 0, addresses }),
-            (_, false) => Some(Extended::Stack32 { match_id: 0, addresses: &narrow }),
+        let narrow: Vec<u32> = match origin.pointer_size {
+            PointerSize::P8 => Vec::new(),
+            PointerSize::P4 => event.stack.iter().map(|address| *address as u32).collect(),
         };
-        let mut items = [Extended::QpcDelta(0); 4];
-        let mut count = 0;
-        let mut add = |item| {
-            if let Some(slot) = items.get_mut(count) {
-                *slot = item;
-                count += 1;
-            }
+        let mut stack_sessions = self.stack_sessions(provider, event);
+        let delivery = Delivery {
+            origin,
+            event,
+            provider,
+            items: ExtendedItems::new(event, &narrow),
+            stack_sessions: &stack_sessions,
         };
-        if let Some(related) = event.related {
-            add(Extended::RelatedActivity(related));
+        self.claim_buffers(&delivery);
+        let sealed = self.write_records(&delivery)?;
+        stack_sessions.retain(|s| self.outcomes.contains(&(*s, EventOutcome::Recorded)));
+        self.report_event(provider, origin, event, &stack_sessions)?;
+        for session in sealed {
+            self.keep_writing(session, origin.at);
         }
-        if !event.traits.is_empty() {
-            add(Extended::ProviderTraits(event.traits));
-        }
-        if !event.metadata.is_empty() {
-            add(Extended::Schema(event.metadata));
-        }
-        let plain = count;
-        if let (Some(slot), Some(stack)) = (items.get_mut(count), stack) {
-            *slot = stack;
-            count += 1;
-        }
-        let full = items.get(..count).unwrap_or_default();
-        let bare = items.get(..plain).unwrap_or_default();
+        Ok(())
+    }
 
-        let len = |items: &[Extended<'_>]| length(event.form, items, self.payload.len());
+    /// Sessions that take a stack with this event of a provider.
+    fn stack_sessions(&self, provider: Guid, event: &Event<'_>) -> Vec<usize> {
         // Most events have no stack, and there may be many providers.
-        let with_stack = if event.stack.is_empty() { None } else { Some(provider) };
-        let asking = with_stack.and_then(|guid| self.providers.iter().find(|p| p.guid == guid));
-        let mut asking: Vec<usize> = asking.map_or_else(Vec::new, |p| {
-            let id = event.descriptor.id;
-            let takes = |e: &EnablePlan| e.stacks && e.stack_ids.admits(id);
-            p.enables.iter().filter(|(_, e)| takes(e)).map(|(s, _)| *s).collect()
-        });
-        let pick = |index: usize| if asking.contains(&index) { full } else { bare };
-        // All or nothing: where one session has no room, none of those that stand together gets it.
-        let mut together = true;
+        if event.stack.is_empty() {
+            return Vec::new();
+        }
+        let Some(provider) = self.providers.iter().find(|p| p.guid == provider) else {
+            return Vec::new();
+        };
+        let takes = |plan: &EnablePlan| plan.stacks && plan.stack_ids.admits(event.descriptor.id);
+        provider.enables.iter().filter(|(_, plan)| takes(plan)).map(|(s, _)| *s).collect()
+    }
+
+    /// Marks the event as lost in the sessions without a free buffer. If one of them is not
+    /// independent, all sessions that are not independent lose the event.
+    fn claim_buffers(&mut self, delivery: &Delivery<'_>) {
+        let mut lost_together = false;
         for (session, outcome) in &mut self.outcomes {
-            if *outcome != Outcome::Recorded {
-                continue;
-            }
-            let items = pick(*session);
             let Some(target) = self.sessions.get(*session) else { continue };
-            if !target.has_room(origin.processor, len(items)) {
-                if target.is_independent() {
-                    *outcome = Outcome::Lost;
-                } else {
-                    together = false;
-                }
+            let len = delivery.record_len(*session, self.payload.len());
+            if *outcome == EventOutcome::Recorded
+                && !target.has_room(delivery.origin.processor, len)
+            {
+                *outcome = EventOutcome::Lost;
+                lost_together |= !target.is_independent();
             }
         }
-        let mut to_write = Vec::new();
-        for at in 0..self.outcomes.len() {
-            let Some(&(session, outcome)) = self.outcomes.get(at) else { continue };
-            let items = pick(session);
+        for (session, outcome) in self.outcomes.iter_mut().filter(|_| lost_together) {
+            let independent = self.sessions.get(*session).is_some_and(Session::is_independent);
+            if *outcome == EventOutcome::Recorded && !independent {
+                *outcome = EventOutcome::Lost;
+            }
+        }
+    }
+
+    /// Writes the record of an event into each session that records it and counts it in those that
+    /// lose it. Returns the sessions in which a buffer was sealed.
+    fn write_records(&mut self, delivery: &Delivery<'_>) -> Result<Vec<usize>> {
+        let (origin, event) = (delivery.origin, delivery.event);
+        let mut sealed = Vec::new();
+        for &(session, outcome) in &self.outcomes {
             let Some(target) = self.sessions.get_mut(session) else { continue };
             match outcome {
-                Outcome::Recorded if together || target.is_independent() => {
-                    let timestamp = target.timestamp(&self.clock, origin.at);
-                    let size = len(items);
-                    let payload = &self.payload;
-                    let private = target.process.is_some();
-                    let record =
-                        RecordOf { origin, event, provider, private, timestamp, items, payload };
-                    if target.write(origin.processor, self.raised, &record, size)? {
-                        to_write.push(session);
+                EventOutcome::Recorded => {
+                    let record = SessionRecord {
+                        origin,
+                        event,
+                        provider: delivery.provider,
+                        private: target.process.is_some(),
+                        timestamp: target.timestamp(&self.clock, origin.at),
+                        items: delivery.items(session),
+                        payload: &self.payload,
+                    };
+                    let len = delivery.record_len(session, self.payload.len());
+                    if target.write(origin.processor, self.raised, &record, len)? {
+                        sealed.push(session);
                     }
                 }
-                Outcome::Recorded | Outcome::Lost => {
-                    target.lose(origin.processor)?;
-                    if let Some((_, outcome)) = self.outcomes.get_mut(at) {
-                        *outcome = Outcome::Lost;
-                    }
-                }
+                EventOutcome::Lost => target.drop_event(origin.processor)?,
                 _ => {}
             }
         }
-        asking.retain(|session| self.outcomes.contains(&(*session, Outcome::Recorded)));
-        let raised = Raised {
+        Ok(sealed)
+    }
+
+    /// Reports an event with its outcomes to the observer.
+    fn report_event(
+        &mut self,
+        provider: Guid,
+        origin: &Origin,
+        event: &Event<'_>,
+        stack_sessions: &[usize],
+    ) -> Result<()> {
+        self.observer.event_raised(&RaisedEvent {
             number: self.raised,
             at: origin.at,
-            timestamp: self.clock.timestamp(etl_format::constants::ClockType::QPC, origin.at),
+            timestamp: self.clock.timestamp(ClockType::QPC, origin.at),
             processor: origin.processor,
             pid: origin.pid,
             tid: origin.tid,
             pointer_size: origin.pointer_size,
             activity: origin.activity,
-            related: event.related,
-            form: event.form,
+            related_activity: event.related,
+            format: event.format,
             provider,
             descriptor: event.descriptor,
             schema: event.schema,
             values: event.values,
             stack: event.stack,
-            stacked: &asking,
+            stack_sessions,
             outcomes: &self.outcomes,
-        };
-        self.witness.event(&raised)?;
+        })?;
         self.raised += 1;
-        for session in to_write {
-            self.keep_writing(session, origin.at);
-        }
         Ok(())
     }
 }
 
-/// The rule, and which part of it kept an event out.
-fn judge<'n>(plan: &EnablePlan, key: &EventKey, pid: u32, name: impl Fn() -> &'n str) -> Outcome {
-    let Enablement { ids, .. } = &plan.rule;
-    if !plan.rule.admits_level(key.level) {
-        Outcome::Level
-    } else if !plan.rule.admits_keyword(key.keyword) {
-        Outcome::Keyword
-    } else if *ids != IdFilter::Any && !plan.rule.admits(key) {
-        Outcome::Id
-    } else if !plan.processes.is_empty() && !plan.processes.contains(&pid)
-        || !plan.executables.is_empty() && !plan.is_of(name())
-    {
-        Outcome::Process
-    } else {
-        Outcome::Recorded
+/// The extended data items of an event; the stack comes last.
+struct ExtendedItems<'a> {
+    items: [Extended<'a>; 4],
+    len: usize,
+    has_stack: bool,
+}
+
+impl<'a> ExtendedItems<'a> {
+    /// `narrow` is the stack with 32-bit addresses, empty in a 64-bit process.
+    fn new(event: &Event<'a>, narrow: &'a [u32]) -> Self {
+        let stack = match (event.stack, narrow) {
+            ([], _) => None,
+            (addresses, []) => Some(Extended::Stack64 { match_id: 0, addresses }),
+            (_, addresses) => Some(Extended::Stack32 { match_id: 0, addresses }),
+        };
+        let all = [
+            event.related.map(Extended::RelatedActivity),
+            (!event.traits.is_empty()).then_some(Extended::ProviderTraits(event.traits)),
+            (!event.metadata.is_empty()).then_some(Extended::Schema(event.metadata)),
+            stack,
+        ];
+        let mut items = [Extended::QpcDelta(0); 4];
+        let mut len = 0;
+        for (slot, item) in items.iter_mut().zip(all.into_iter().flatten()) {
+            *slot = item;
+            len += 1;
+        }
+        ExtendedItems { items, len, has_stack: stack.is_some() }
+    }
+
+    fn get(&self, with_stack: bool) -> &[Extended<'a>] {
+        let len = self.len - usize::from(self.has_stack && !with_stack);
+        self.items.get(..len).unwrap_or_default()
     }
 }
 
-/// Bytes that a record takes in a buffer.
-fn length(form: Form, items: &[Extended<'_>], payload: usize) -> usize {
-    let header = match form {
-        Form::Event => 0x50,
-        Form::Full => 0x30,
-        Form::System(_) => 0x20,
-        Form::PerfInfo(_) => 0x10,
-        Form::Message(_) => 0x28,
+/// An event on its way to the sessions.
+struct Delivery<'a> {
+    origin: &'a Origin,
+    event: &'a Event<'a>,
+    provider: Guid,
+    items: ExtendedItems<'a>,
+    stack_sessions: &'a [usize],
+}
+
+impl<'a> Delivery<'a> {
+    /// The extended data items in the record of a session.
+    fn items(&self, session: usize) -> &[Extended<'a>] {
+        self.items.get(self.stack_sessions.contains(&session))
+    }
+
+    /// Bytes of the record of a session in a buffer.
+    fn record_len(&self, session: usize, payload: usize) -> usize {
+        record_len(self.event.format, self.items(session), payload)
+    }
+}
+
+/// The outcome of an event under the enablement of a session.
+fn apply_rule<'n>(
+    plan: &EnablePlan,
+    key: &EventKey,
+    pid: u32,
+    name: impl Fn() -> &'n str,
+) -> EventOutcome {
+    let Enablement { ids, .. } = &plan.rule;
+    if !plan.rule.admits_level(key.level) {
+        EventOutcome::Level
+    } else if !plan.rule.admits_keyword(key.keyword) {
+        EventOutcome::Keyword
+    } else if *ids != IdFilter::Any && !plan.rule.admits(key) {
+        EventOutcome::Id
+    } else if !plan.processes.is_empty() && !plan.processes.contains(&pid)
+        || !plan.executables.is_empty() && !plan.is_of(name())
+    {
+        EventOutcome::Process
+    } else {
+        EventOutcome::Recorded
+    }
+}
+
+/// Bytes of a record in a buffer, including its alignment.
+fn record_len(format: RecordFormat, items: &[Extended<'_>], payload: usize) -> usize {
+    let header = match format {
+        RecordFormat::Event => 0x50,
+        RecordFormat::Full => 0x30,
+        RecordFormat::System(_) => 0x20,
+        RecordFormat::PerfInfo(_) => 0x10,
+        RecordFormat::Message(_) => 0x28,
     };
     let item = |item: &Extended<'_>| {
         let data = match item {
@@ -309,7 +377,7 @@ fn length(form: Form, items: &[Extended<'_>], payload: usize) -> usize {
 }
 
 /// The record of an event in one session.
-struct RecordOf<'a> {
+struct SessionRecord<'a> {
     origin: &'a Origin,
     event: &'a Event<'a>,
     provider: Guid,
@@ -319,15 +387,15 @@ struct RecordOf<'a> {
     payload: &'a [u8],
 }
 
-impl Record for RecordOf<'_> {
+impl Record for SessionRecord<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
         let (origin, event) = (self.origin, self.event);
         let (pointer_size, timestamp) = (origin.pointer_size, self.timestamp);
         let (process_id, thread_id) = (origin.pid, origin.tid);
         let d = event.descriptor;
         let payload = self.payload;
-        match event.form {
-            Form::Event => EventRecord {
+        match event.format {
+            RecordFormat::Event => EventRecord {
                 pointer_size,
                 flags: if self.private { EventFlags::PRIVATE_SESSION } else { EventFlags(0) },
                 properties: EventProperties(0),
@@ -343,7 +411,7 @@ impl Record for RecordOf<'_> {
                 payload,
             }
             .encode(out),
-            Form::Full => Full {
+            RecordFormat::Full => Full {
                 pointer_size,
                 opcode: d.opcode,
                 level: d.level,
@@ -357,7 +425,7 @@ impl Record for RecordOf<'_> {
                 payload,
             }
             .encode(out),
-            Form::System(hook) => System {
+            RecordFormat::System(hook) => System {
                 pointer_size,
                 version: d.version.into(),
                 hook,
@@ -369,7 +437,7 @@ impl Record for RecordOf<'_> {
                 payload,
             }
             .encode(out),
-            Form::Message(number) => Message {
+            RecordFormat::Message(number) => Message {
                 marker: MessageMarker::Wpp,
                 number,
                 flags: MessageFlags::GUID | MessageFlags::TIMESTAMP | MessageFlags::SYSTEMINFO,
@@ -382,7 +450,7 @@ impl Record for RecordOf<'_> {
                 payload,
             }
             .encode(out),
-            Form::PerfInfo(hook) => PerfInfo {
+            RecordFormat::PerfInfo(hook) => PerfInfo {
                 pointer_size,
                 version: d.version,
                 hook,

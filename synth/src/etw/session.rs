@@ -3,20 +3,22 @@
 use core::fmt;
 
 use etl_control::controller::GroupMasks;
-use etl_format::constants::{ClockType, LogFileMode};
+use etl_format::constants::LogFileMode;
 use etl_format::write::record::Record;
 use etl_format::write::{
     HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
 };
 
-use super::disk::Disk;
-use super::ledger::{BufferReport, Ledger};
+use super::buffer_tracker::BufferTracker;
+use super::file_sequence::FileSequence;
 use super::logfile::LogFile;
-use super::pool::{Consumer, Pool};
-use super::store::Store;
+use super::pool::{BufferPool, Consumer};
 use crate::error::{Error, Result};
-use crate::machine::{Clock, Nanos};
+use crate::file_system::FileSystem;
+use crate::machine::Clock;
 use crate::model::{Fault, KernelChange, KernelFlags, MachinePlan, SessionPlan};
+use crate::time::Nanos;
+use crate::truth::{BufferReport, SessionReport};
 
 /// Bytes of a buffer that hold no record.
 pub(super) const BUFFER_HEADER: usize = 0x48;
@@ -40,13 +42,13 @@ pub(crate) struct Session {
     pub stopped: Option<Nanos>,
     running: bool,
     file: Option<LogFile>,
-    pool: Option<Pool>,
+    pool: Option<BufferPool>,
     config: SessionConfig,
     summary: SessionSummary,
     /// The files that it wrote.
     pub files: Vec<String>,
     /// What became of the buffers of the file, when the session is over.
-    closed: Option<Ledger>,
+    closed: Option<BufferTracker>,
     /// Events put into its buffers, and events lost before.
     pub recorded: u64,
     pub lost: u64,
@@ -63,48 +65,6 @@ pub(crate) struct Session {
     consumer_busy: bool,
 }
 
-/// How a session ended.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct SessionReport {
-    /// Its index: what [`super::Raised::outcomes`] names it by.
-    pub index: usize,
-    /// Its name.
-    pub name: String,
-    /// What it was started with, faults that the script names beside it included.
-    pub plan: SessionPlan,
-    /// Its file; the first one, where it wrote several.
-    pub file: Option<String>,
-    /// All files that it wrote, those of flushes from memory included.
-    pub all_files: Vec<String>,
-    /// The process of a private session.
-    pub process: Option<u32>,
-    /// When it started.
-    pub started: Nanos,
-    /// When it was stopped; `None` when nobody did.
-    pub stopped: Option<Nanos>,
-    /// The clock of its timestamps.
-    pub clock: ClockType,
-    /// Ticks by which its timestamps run ahead of that clock.
-    pub skew: i64,
-    /// Events put into its buffers.
-    pub recorded: u64,
-    /// Events lost because no buffer was free.
-    pub lost: u64,
-    /// Events in buffers that were lost.
-    pub lost_with_buffers: u64,
-    /// Buffers lost.
-    pub buffers_lost: u64,
-    /// Events in buffers that were written, those overwritten later included.
-    pub written: u64,
-    /// Events handed to a consumer in real time.
-    pub delivered: u64,
-    /// Buffers written, each file's buffer 0 included.
-    pub buffers_written: u64,
-    /// Files written.
-    pub files: u32,
-}
-
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("plan", &self.plan).finish_non_exhaustive()
@@ -119,7 +79,7 @@ impl Session {
         controller: (u32, u32),
         machine: &MachinePlan,
         clock: &Clock,
-        store: &mut dyn Store,
+        store: &mut dyn FileSystem,
     ) -> Result<Self> {
         let config = config(plan, id, at, controller, machine, clock)
             .map_err(|source| failed(plan, source))?;
@@ -137,7 +97,7 @@ impl Session {
         let wraps = buffering || file.is_some();
         let in_memory = file.is_none() || real_time;
         let pool =
-            in_memory.then(|| Pool::new(&config, plan.buffers, one, wraps, may_change(plan)));
+            in_memory.then(|| BufferPool::new(&config, plan.buffers, one, wraps, may_change(plan)));
         Ok(Session {
             plan: plan.clone(),
             id,
@@ -174,7 +134,7 @@ impl Session {
     }
 
     /// The kernel logs other things for it from now on: the groups of before, and those of now.
-    pub fn ask_kernel(&mut self, change: &KernelChange) -> (GroupMasks, GroupMasks) {
+    pub fn change_kernel(&mut self, change: &KernelChange) -> (GroupMasks, GroupMasks) {
         let old = self.kernel.groups;
         self.logged_before |= self.kernel.bits().0;
         self.kernel = change.of(&self.kernel);
@@ -251,11 +211,11 @@ impl Session {
         Ok(sealed)
     }
 
-    /// An event did not get in.
-    pub fn lose(&mut self, processor: u16) -> Result<()> {
+    /// Counts an event that was lost.
+    pub fn drop_event(&mut self, processor: u16) -> Result<()> {
         self.lost += 1;
         if let Some(file) = &mut self.file {
-            file.lose_event(processor).map_err(|source| failed(&self.plan, source))?;
+            file.drop_event(processor).map_err(|source| failed(&self.plan, source))?;
         }
         Ok(())
     }
@@ -293,7 +253,7 @@ impl Session {
     }
 
     /// The disk has taken a buffer.
-    pub fn written(&mut self, timestamp: i64, store: &mut dyn Store) -> Result<()> {
+    pub fn written(&mut self, timestamp: i64, store: &mut dyn FileSystem) -> Result<()> {
         self.disk_busy = false;
         let Some(file) = &mut self.file else { return Ok(()) };
         file.flush_one(timestamp, store).map_err(|source| failed(&self.plan, source))?;
@@ -312,7 +272,7 @@ impl Session {
         &mut self,
         speed: u64,
         file: Option<&str>,
-        store: &mut dyn Store,
+        store: &mut dyn FileSystem,
     ) -> Result<bool> {
         let Some(pool) = self.pool.as_mut().filter(|pool| pool.consumer.is_none()) else {
             return Ok(false);
@@ -322,7 +282,7 @@ impl Session {
         }
         let copy = match file {
             Some(file) => {
-                let made = copy(&self.config, file, self.lost, &pool.ledger, store);
+                let made = copy(&self.config, file, self.lost, &pool.tracker, store);
                 self.files.push(file.to_owned());
                 Some(made.map_err(|source| failed(&self.plan, source))?)
             }
@@ -345,7 +305,7 @@ impl Session {
         timestamp: i64,
         filetime: i64,
         to: Option<&str>,
-        store: &mut dyn Store,
+        store: &mut dyn FileSystem,
     ) -> Result<bool> {
         if let Some(file) = &mut self.file {
             file.flush(timestamp, store).map_err(|source| failed(&self.plan, source))?;
@@ -362,10 +322,10 @@ impl Session {
         let Some(pool) = &mut self.pool else { return Ok(false) };
         let mut run = || {
             pool.seal_all();
-            let mut copy = copy(&self.config, &name, self.lost, &pool.ledger, store)?;
+            let mut copy = copy(&self.config, &name, self.lost, &pool.tracker, store)?;
             self.flushed += pool.write_all(&mut copy, timestamp)?;
             let (_, summary) = copy.close(Some(filetime))?;
-            pool.ledger.look();
+            pool.tracker.note_written();
             self.summary.buffers_written += summary.buffers_written;
             self.summary.files += 1;
             Ok(())
@@ -375,22 +335,22 @@ impl Session {
         Ok(true)
     }
 
-    /// What is to be told of its buffers.
-    pub fn told(&mut self) -> Vec<BufferReport> {
-        // Beside a file what was handed on in real time is a copy of what is in the file.
-        let memory = self.pool.as_mut().map(|pool| pool.ledger.take()).unwrap_or_default();
+    /// Takes the reports of its buffers since the last call.
+    pub fn take_buffer_reports(&mut self) -> Vec<BufferReport> {
+        // The buffers of a real-time session with a file are copies of those in the file.
+        let memory = self.pool.as_mut().map(|pool| pool.tracker.take_reports()).unwrap_or_default();
         match (&mut self.file, &mut self.closed) {
-            (Some(file), _) => file.ledger.take(),
-            (None, Some(ledger)) => ledger.take(),
+            (Some(file), _) => file.tracker.take_reports(),
+            (None, Some(tracker)) => tracker.take_reports(),
             (None, None) => memory,
         }
     }
 
     /// Bytes of one of its files are no longer what was written.
-    pub fn damaged(&mut self, file: &str, bytes: &core::ops::Range<u64>, gone: bool) {
-        let memory = self.pool.as_mut().map(|pool| &mut pool.ledger);
-        if let Some(ledger) = self.closed.as_mut().or(memory) {
-            ledger.damaged(file, bytes, gone);
+    pub fn damaged(&mut self, file: &str, bytes: &core::ops::Range<u64>, removed: bool) {
+        let memory = self.pool.as_mut().map(|pool| &mut pool.tracker);
+        if let Some(tracker) = self.closed.as_mut().or(memory) {
+            tracker.damaged(file, bytes, removed);
         }
     }
 
@@ -399,7 +359,7 @@ impl Session {
         at: Nanos,
         abandon: bool,
         clock: &Clock,
-        store: &mut dyn Store,
+        store: &mut dyn FileSystem,
     ) -> Result<()> {
         if !std::mem::take(&mut self.running) {
             return Ok(());
@@ -412,11 +372,11 @@ impl Session {
             }
             if let Some(file) = self.file.take() {
                 let end = (!abandon).then_some((timestamp, filetime));
-                let (summary, files, ledger) = file.close(end, store)?;
+                let (summary, files, tracker) = file.close(end, store)?;
                 self.summary = summary;
                 let copies = std::mem::replace(&mut self.files, files);
                 self.files.extend(copies);
-                self.closed = Some(ledger);
+                self.closed = Some(tracker);
             }
             Ok(())
         };
@@ -436,18 +396,18 @@ impl Session {
             started: self.started,
             stopped: self.stopped,
             clock: self.plan.clock,
-            skew: skew(&self.plan),
-            recorded: self.recorded,
-            lost: self.lost,
-            lost_with_buffers: self.summary.events_in_lost_buffers,
+            skew_ticks: skew(&self.plan),
+            events_recorded: self.recorded,
+            events_lost: self.lost,
+            events_in_lost_buffers: self.summary.events_in_lost_buffers,
             buffers_lost: self.summary.buffers_lost,
-            written: self
+            events_written: self
                 .summary
                 .events_written
                 .saturating_add(self.flushed + if self.closed.is_some() { 0 } else { self.kept }),
-            delivered: self.delivered,
+            events_delivered: self.delivered,
             buffers_written: self.summary.buffers_written,
-            files: self.summary.files,
+            files_written: self.summary.files,
         }
     }
 }
@@ -457,9 +417,9 @@ fn copy(
     config: &SessionConfig,
     name: &str,
     lost: u64,
-    ledger: &Ledger,
-    store: &mut dyn Store,
-) -> etl_format::Result<Writer<Disk>> {
+    tracker: &BufferTracker,
+    store: &mut dyn FileSystem,
+) -> etl_format::Result<Writer<FileSequence>> {
     let mut config = config.clone();
     let header = &mut config.header;
     header.maximum_file_size = 0;
@@ -469,11 +429,11 @@ fn copy(
     let resume = Resume {
         at: size.into(),
         buffers: 1,
-        next_sequence: ledger.oldest(),
+        next_sequence: tracker.oldest(),
         last_flush: timestamp,
     };
-    let medium = ledger.watch(name, store.create(name)?);
-    Writer::append(Disk::new(Box::new(medium)), config, resume)
+    let medium = tracker.watch(name, store.create(name)?);
+    Writer::append(FileSequence::new(Box::new(medium)), config, resume)
 }
 
 /// Ticks by which the timestamps of a session run ahead.
@@ -558,7 +518,7 @@ pub(super) fn config(
     }
     // The kernel's own sessions say that nothing is asked for yet.
     if !plan.kernel.is_empty() {
-        let kernel_event_version = crate::kernel::event_version(build);
+        let kernel_event_version = machine.kernel_event_version();
         let extension = HeaderGroup::Extension { masks: [0; 8], kernel_event_version };
         let mut payload = Vec::new();
         extension.encode(&mut payload);

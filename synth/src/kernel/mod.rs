@@ -13,18 +13,20 @@ use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};
 use etl_schema::tables::{Registry, TableEvent};
 
-use crate::clr::values;
 use crate::error::{Error, Result};
-use crate::etw::{Etw, Event, Form, Origin};
+use crate::etw::{Etw, Event, Origin, values};
 use crate::machine::{Image, Machine, Process, Thread};
 use crate::model::KernelEvent;
+use crate::truth::RecordFormat;
 
-pub(crate) use schedule::{Party, Switched, context_switch, interval, ready_thread, sample, stack};
-pub(crate) use system::{Masks, configuration, event_version, masks, rundown_complete};
+pub(crate) use schedule::{
+    ContextSwitch, SwitchThread, context_switch, interval, ready_thread, sample, stack,
+};
+pub(crate) use system::{Masks, configuration, masks, rundown_complete};
 
 /// What happens to a thing that the kernel tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum Lifecycle {
     Start,
     End,
     /// It was there when the session began.
@@ -33,23 +35,23 @@ pub(crate) enum Change {
     AtEnd,
 }
 
-impl Change {
+impl Lifecycle {
     /// The type ("opcode") of process and thread events.
     const fn opcode(self) -> u8 {
         match self {
-            Change::Start => 1,
-            Change::End => 2,
-            Change::AtStart => 3,
-            Change::AtEnd => 4,
+            Lifecycle::Start => 1,
+            Lifecycle::End => 2,
+            Lifecycle::AtStart => 3,
+            Lifecycle::AtEnd => 4,
         }
     }
 
     /// The record of an event of a process or an image. What happens names the thread that it happens in;
     /// rundowns do so for the kernel's own images only, as a real trace of Windows 8 has it.
-    const fn form(self, hook: u16, of_kernel: bool) -> Form {
+    const fn format(self, hook: u16, of_kernel: bool) -> RecordFormat {
         match self {
-            Change::AtStart | Change::AtEnd if !of_kernel => Form::PerfInfo(hook),
-            _ => Form::System(hook),
+            Lifecycle::AtStart | Lifecycle::AtEnd if !of_kernel => RecordFormat::PerfInfo(hook),
+            _ => RecordFormat::System(hook),
         }
     }
 }
@@ -60,45 +62,43 @@ const KERNEL_SPACE_32: u64 = 0x8000_0000;
 
 /// To whom something is told: to everybody who asked, or to the one session whose rundown it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum Recipients {
     All,
-    One(usize),
+    Session(usize),
 }
 
 /// The layout of a classic event.
 fn layout(class: Guid, opcode: u8, version: u16) -> Result<&'static TableEvent> {
-    Registry::classic().event(class, Identity::Classic { opcode, version }).ok_or(Error::NoEvent {
-        provider: class,
-        id: opcode.into(),
-        version: version as u8,
-    })
+    Registry::classic()
+        .event(class, Identity::Classic { opcode, version })
+        .ok_or(Error::UnknownEvent { provider: class, id: opcode.into(), version: version as u8 })
 }
 
 /// A classic event of the kernel.
 fn classic<'a>(
     table: &'a TableEvent,
-    form: Form,
+    format: RecordFormat,
     opcode: u8,
     version: u8,
     values: &'a [OwnedValue],
 ) -> Event<'a> {
     let descriptor = Descriptor { opcode, version, ..Descriptor::default() };
-    Event { descriptor, form, ..Event::new(&table.schema, values) }
+    Event { descriptor, format, ..Event::new(&table.schema, values) }
 }
 
 fn tell(
     etw: &mut Etw<'_>,
-    to: To,
+    to: Recipients,
     origin: &Origin,
     event: &Event<'_>,
     kind: KernelEvent,
 ) -> Result<()> {
     match to {
-        To::All => {
+        Recipients::All => {
             let own = own(etw, origin);
             etw.log(&own, event, kind)
         }
-        To::One(session) => tell_one(etw, session, origin, event),
+        Recipients::Session(session) => tell_one(etw, session, origin, event),
     }
 }
 
@@ -123,8 +123,8 @@ pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
 /// Tells of a process.
 pub(crate) fn process(
     etw: &mut Etw<'_>,
-    to: To,
-    change: Change,
+    to: Recipients,
+    change: Lifecycle,
     process: &Process,
     origin: &Origin,
 ) -> Result<()> {
@@ -138,7 +138,7 @@ pub(crate) fn process(
         PointerSize::P4 => process.directory & u64::from(u32::MAX),
     };
     // Ended processes tell how; the others are still active (STATUS_PENDING).
-    let status = if change == Change::End { 0i32 } else { 259 };
+    let status = if change == Lifecycle::End { 0i32 } else { 259 };
     let sid = match &process.user[..] {
         _ if process.pid < 8 => Vec::new(),
         [] => user_sid(),
@@ -158,8 +158,8 @@ pub(crate) fn process(
         "".into(),
         "".into(),
     ];
-    let form = change.form(0x0300 | u16::from(opcode), false);
-    tell(etw, to, origin, &classic(table, form, opcode, 4, &values), KernelEvent::ProcessStart)
+    let format = change.format(0x0300 | u16::from(opcode), false);
+    tell(etw, to, origin, &classic(table, format, opcode, 4, &values), KernelEvent::ProcessStart)
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
@@ -174,8 +174,8 @@ fn user_sid() -> Vec<u8> {
 /// Tells of a thread.
 pub(crate) fn thread(
     etw: &mut Etw<'_>,
-    to: To,
-    change: Change,
+    to: Recipients,
+    change: Lifecycle,
     pid: u32,
     thread: &Thread,
     origin: &Origin,
@@ -200,25 +200,25 @@ pub(crate) fn thread(
         0u8.into(),
         OwnedValue::Utf16(vec![0]),
     ];
-    let form = Form::System(0x0500 | u16::from(opcode));
-    tell(etw, to, origin, &classic(table, form, opcode, 3, &values), KernelEvent::ThreadStart)
+    let format = RecordFormat::System(0x0500 | u16::from(opcode));
+    tell(etw, to, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
 }
 
 /// Tells of an image.
 pub(crate) fn image(
     etw: &mut Etw<'_>,
-    to: To,
-    change: Change,
+    to: Recipients,
+    change: Lifecycle,
     pid: u32,
     image: &Image,
     origin: &Origin,
 ) -> Result<()> {
     // Loads stand in the group of processes.
     let (hook, opcode) = match change {
-        Change::Start => (0x030a, 10),
-        Change::End => (0x1402, 2),
-        Change::AtStart => (0x1403, 3),
-        Change::AtEnd => (0x1404, 4),
+        Lifecycle::Start => (0x030a, 10),
+        Lifecycle::End => (0x1402, 2),
+        Lifecycle::AtStart => (0x1403, 3),
+        Lifecycle::AtEnd => (0x1404, 4),
     };
     let table = layout(IMAGE, opcode, 3)?;
     let values = values![
@@ -226,7 +226,7 @@ pub(crate) fn image(
         OwnedValue::Pointer(image.size),
         pid,
         image.checksum,
-        image.link_time,
+        image.timestamp,
         0u8,
         1u8,
         0u16,
@@ -241,7 +241,7 @@ pub(crate) fn image(
         PointerSize::P8 => image.base >= KERNEL_SPACE,
         PointerSize::P4 => image.base >= KERNEL_SPACE_32,
     };
-    let event = classic(table, change.form(hook, of_kernel), opcode, 3, &values);
+    let event = classic(table, change.format(hook, of_kernel), opcode, 3, &values);
     tell(etw, to, origin, &event, KernelEvent::ImageLoad)
 }
 
@@ -249,7 +249,7 @@ pub(crate) fn image(
 pub(crate) fn rundown(
     etw: &mut Etw<'_>,
     session: usize,
-    change: Change,
+    change: Lifecycle,
     groups: GroupMasks,
     machine: &Machine,
     origin: &Origin,
@@ -259,7 +259,7 @@ pub(crate) fn rundown(
         groups.has(KernelEvent::ThreadStart.group()),
         groups.has(KernelEvent::ImageLoad.group()),
     );
-    let to = To::One(session);
+    let to = Recipients::Session(session);
     for p in machine.processes.iter().filter(|p| p.is_alive()) {
         if processes {
             process(etw, to, change, p, origin)?;

@@ -4,16 +4,16 @@ use etl_schema::encode::OwnedValue;
 
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
-use super::{To, classic, layout, tell, tell_one};
-use crate::clr::values;
+use super::{Recipients, classic, layout, tell, tell_one};
 use crate::error::Result;
-use crate::etw::{Etw, Form, Origin};
-use crate::machine::Leaves;
+use crate::etw::{Etw, Origin, values};
+use crate::machine::LeaveReason;
 use crate::model::KernelEvent;
+use crate::truth::RecordFormat;
 
 /// A thread as a switch tells of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Party {
+pub(crate) struct SwitchThread {
     pub tid: u32,
     /// Its priority; 0 is the idle thread's.
     pub priority: u8,
@@ -23,31 +23,31 @@ pub(crate) struct Party {
 
 /// What a switch tells.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Switched {
-    pub old: Party,
-    pub new: Party,
+pub(crate) struct ContextSwitch {
+    pub old: SwitchThread,
+    pub new: SwitchThread,
     /// Why the old thread leaves; `None` of the idle thread.
-    pub why: Option<Leaves>,
+    pub why: Option<LeaveReason>,
     /// How long the new one has been away, in ticks of the timer.
     pub waited: u32,
 }
 
 /// Reason, mode and state of a thread that leaves its processor, as the kernel numbers them.
-const fn left(why: Option<Leaves>) -> (u8, i8, u8) {
+const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
     match why {
         // The idle thread stays what it is: running, in the kernel.
         None => (0, 0, 2),
         // WrPreempted, and ready.
-        Some(Leaves::Preempted) => (32, 0, 1),
+        Some(LeaveReason::Preempted) => (32, 0, 1),
         // UserRequest: it waits, in user mode.
-        Some(Leaves::Waits) => (6, 1, 5),
+        Some(LeaveReason::Waits) => (6, 1, 5),
         // WrTerminated, and terminated.
-        Some(Leaves::Ended) => (22, 0, 4),
+        Some(LeaveReason::Ended) => (22, 0, 4),
     }
 }
 
 /// Tells of a switch.
-pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &Switched, origin: &Origin) -> Result<()> {
+pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &ContextSwitch, origin: &Origin) -> Result<()> {
     let version = match etw.os() {
         (..=6, ..=1, _) => 2,
         (..=6, ..) => 3,
@@ -56,7 +56,7 @@ pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &Switched, origin: &Origin) -
     // The layout has stayed as it was.
     let table = layout(THREAD, 36, 2)?;
     let (reason, mode, state) = left(s.why);
-    let priority = |p: Party| i8::try_from(p.priority).unwrap_or(i8::MAX);
+    let priority = |p: SwitchThread| i8::try_from(p.priority).unwrap_or(i8::MAX);
     let values = values![
         s.new.tid,
         s.old.tid,
@@ -72,8 +72,8 @@ pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &Switched, origin: &Origin) -
         0i32
     ];
     let event = KernelEvent::ContextSwitch;
-    let form = Form::PerfInfo(event.hook());
-    tell(etw, To::All, origin, &classic(table, form, 36, version, &values), event)
+    let format = RecordFormat::PerfInfo(event.hook());
+    tell(etw, Recipients::All, origin, &classic(table, format, 36, version, &values), event)
 }
 
 /// Tells that a thread that waited is ready, because a timer has run down.
@@ -82,8 +82,8 @@ pub(crate) fn ready_thread(etw: &mut Etw<'_>, tid: u32, origin: &Origin) -> Resu
     // Its wait is over, without a boost; a deferred procedure of the timer says so.
     let values = values![tid, 1u8, 0i8, 1u8, 0u8];
     let event = KernelEvent::ReadyThread;
-    let form = Form::PerfInfo(event.hook());
-    tell(etw, To::All, origin, &classic(table, form, 50, 2, &values), event)
+    let format = RecordFormat::PerfInfo(event.hook());
+    tell(etw, Recipients::All, origin, &classic(table, format, 50, 2, &values), event)
 }
 
 /// The stack that goes with the event of a moment, for each session that takes one.
@@ -114,7 +114,7 @@ fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) 
     let timestamp = etw.timestamp(session, origin.at);
     let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
     let values = values![timestamp.cast_unsigned(), origin.pid, origin.tid, addresses];
-    let event = classic(table, Form::PerfInfo(0x1820), 32, 2, &values);
+    let event = classic(table, RecordFormat::PerfInfo(0x1820), 32, 2, &values);
     tell_one(etw, session, origin, &event)
 }
 
@@ -128,8 +128,8 @@ pub(crate) fn sample(
     let Some(&address) = frames.first() else { return Ok(()) };
     let table = layout(PERF_INFO, 46, 2)?;
     let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
-    let form = Form::PerfInfo(KernelEvent::Sample.hook());
-    tell_one(etw, session, origin, &classic(table, form, 46, 2, &values))?;
+    let format = RecordFormat::PerfInfo(KernelEvent::Sample.hook());
+    tell_one(etw, session, origin, &classic(table, format, 46, 2, &values))?;
     let takes =
         etw.sessions.get(session).is_some_and(|s| s.kernel.takes_stack(KernelEvent::Sample));
     if takes { stack_in(etw, session, frames, origin) } else { Ok(()) }
@@ -148,6 +148,6 @@ pub(crate) fn interval(
     let table = layout(PERF_INFO, opcode, 3)?;
     let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
     let values = values![0u32, units, units, "Timer"];
-    let form = Form::PerfInfo(0x0f00 | u16::from(opcode));
-    tell_one(etw, session, origin, &classic(table, form, opcode, 3, &values))
+    let format = RecordFormat::PerfInfo(0x0f00 | u16::from(opcode));
+    tell_one(etw, session, origin, &classic(table, format, opcode, 3, &values))
 }

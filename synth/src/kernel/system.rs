@@ -11,11 +11,11 @@ use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
 use super::{classic, layout, tell_one};
-use crate::clr::values;
 use crate::error::Result;
-use crate::etw::{Etw, Form, Origin};
+use crate::etw::{Etw, Origin, values};
 use crate::machine::Machine;
 use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
+use crate::truth::RecordFormat;
 
 /// Which record of group masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,6 @@ pub(crate) enum Masks {
     Extension = 5,
     /// The masks up to here.
     EndExtension = 32,
-}
-
-/// Builds of Windows, and the version of the kernel's events that they state.
-const KERNEL_EVENT_VERSIONS: [(u32, u32); 3] = [(9_200, 0x2a), (18_362, 0x46), (26_100, 0x55)];
-
-/// The version of its events that the kernel of a build states; 0 before the first that is known.
-pub(crate) fn event_version(build: u32) -> u32 {
-    let known = KERNEL_EVENT_VERSIONS.iter().rev().find(|(first, _)| build >= *first);
-    known.map_or(0, |(_, version)| *version)
 }
 
 /// Tells a session its group masks.
@@ -46,15 +37,15 @@ pub(crate) fn masks(
     let opcode = which as u8;
     let table = layout(EVENT_TRACE, opcode, 0)?;
     let mut values: Vec<OwnedValue> = masks.0.iter().map(|word| (*word).into()).collect();
-    values.push(event_version(etw.os().2).into());
-    let form = Form::PerfInfo(opcode.into());
-    tell_one(etw, session, origin, &classic(table, form, opcode, 2, &values))
+    values.push(etw.kernel_event_version().into());
+    let format = RecordFormat::PerfInfo(opcode.into());
+    tell_one(etw, session, origin, &classic(table, format, opcode, 2, &values))
 }
 
 /// Tells a session that its rundown is complete.
 pub(crate) fn rundown_complete(etw: &mut Etw<'_>, session: usize, origin: &Origin) -> Result<()> {
     let table = layout(EVENT_TRACE, 8, 0)?;
-    let event = classic(table, Form::PerfInfo(8), 8, 2, &[]);
+    let event = classic(table, RecordFormat::PerfInfo(8), 8, 2, &[]);
     tell_one(etw, session, origin, &event)
 }
 
@@ -70,8 +61,8 @@ pub(crate) fn configuration(
         // Of displays there is one layout, the oldest.
         let described = if opcode == 14 { 0 } else { version };
         let table = layout(SYSTEM_CONFIG, opcode, described)?;
-        let form = Form::System(0x0b00 | u16::from(opcode));
-        let event = classic(table, form, opcode, version as u8, values);
+        let format = RecordFormat::System(0x0b00 | u16::from(opcode));
+        let event = classic(table, format, opcode, version as u8, values);
         tell_one(etw, session, origin, &event)
     };
     let (major, minor, _) = plan.os;

@@ -2,24 +2,14 @@
 
 use etl_format::constants::ClockType;
 
-/// Nanoseconds since the scenario began.
-pub type Nanos = u64;
-
-/// One second of simulated time.
-pub const SECOND: Nanos = 1_000_000_000;
-
-/// One millisecond of simulated time.
-pub const MILLISECOND: Nanos = 1_000_000;
-
-/// One microsecond of simulated time.
-pub const MICROSECOND: Nanos = 1_000;
+use crate::time::{Nanos, SECOND};
 
 /// Ticks of the performance counter in a second on Windows 10 and later.
 const COMMON_FREQUENCY: u64 = 10_000_000;
 
 /// What the machine's clocks show at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// Ticks of the performance counter in a second.
     pub frequency: u64,
     /// Speed of the processors, for sessions that count their cycles.
@@ -32,7 +22,6 @@ pub struct Clock {
 
 impl Clock {
     /// The raw timestamp of a session whose clock is of this type.
-    #[must_use]
     pub fn timestamp(&self, kind: ClockType, at: Nanos) -> i64 {
         let ticks = |frequency: u64| {
             // What most machines have: a division by a number that is known when this is compiled.
@@ -60,13 +49,11 @@ impl Clock {
     }
 
     /// Wall-clock time at a moment, FILETIME.
-    #[must_use]
     pub fn filetime(&self, at: Nanos) -> i64 {
         self.start.saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
     }
 
     /// Month, day, hour and minute of the wall clock at a moment, as `mmddhhmm`.
-    #[must_use]
     pub fn month_to_minute(&self, at: Nanos) -> String {
         let since = self.filetime(at).saturating_sub(etl_format::constants::FILETIME_UNIX_EPOCH);
         let time = jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default();
@@ -74,7 +61,6 @@ impl Clock {
     }
 
     /// When the machine was started, FILETIME.
-    #[must_use]
     pub fn boot(&self) -> i64 {
         self.start.saturating_sub(i64::try_from(self.uptime / 100).unwrap_or(i64::MAX))
     }

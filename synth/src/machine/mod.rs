@@ -1,8 +1,6 @@
 //! The simulated computer: clock, processors, processes, threads, images, address spaces.
 
 mod clock;
-mod dice;
-mod distribution;
 mod process;
 mod processor;
 mod queue;
@@ -11,11 +9,9 @@ mod thread;
 
 use std::collections::BTreeSet;
 
-pub use clock::{Clock, MICROSECOND, MILLISECOND, Nanos, SECOND};
-pub use dice::Dice;
-pub use distribution::Distribution;
+pub(crate) use clock::Clock;
 pub(crate) use process::{Image, Process};
-pub(crate) use processor::{Leaves, Processor, Switch};
+pub(crate) use processor::{LeaveReason, Processor, Switch};
 pub(crate) use queue::Queue;
 pub(crate) use space::{CodeHeap, Space};
 pub(crate) use thread::Thread;
@@ -56,8 +52,8 @@ impl Machine {
         }
     }
 
-    /// A process or thread id that nobody has had: a multiple of 4, as Windows gives them.
-    pub fn fresh_id(&mut self) -> u32 {
+    /// A new process or thread id: a multiple of 4, as in Windows.
+    pub fn new_id(&mut self) -> u32 {
         loop {
             self.next_id = self.next_id.wrapping_add(4);
             if self.ids.insert(self.next_id) {
@@ -66,14 +62,14 @@ impl Machine {
         }
     }
 
-    /// Gives an id away that is not drawn; whether nobody has it.
-    pub fn give_id(&mut self, id: u32) -> bool {
+    /// Reserves an id. Returns `false` if it is already used.
+    pub fn reserve_id(&mut self, id: u32) -> bool {
         self.ids.insert(id)
     }
 
     /// Adds a thread to a process, at home on the next processor in turn.
     pub fn add_thread(&mut self, process: usize) -> usize {
-        let tid = self.fresh_id();
+        let tid = self.new_id();
         let processor = self.next_processor;
         self.next_processor = (processor + 1) % self.processors.len().max(1);
         let index = self.threads.len();

@@ -4,8 +4,9 @@ use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_schema::sources::provider_guid;
 
-use super::{Nanos, Space};
-use crate::model::About;
+use super::Space;
+use crate::model::VersionInfo;
+use crate::time::Nanos;
 
 /// A native image in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,10 +16,10 @@ pub(crate) struct Image {
     pub base: u64,
     pub size: u64,
     pub checksum: u32,
-    pub link_time: u32,
+    pub timestamp: u32,
     pub pdb: Option<(Guid, u32)>,
     /// What its file says of itself.
-    pub about: About,
+    pub about: VersionInfo,
 }
 
 impl Image {
@@ -59,12 +60,12 @@ pub(crate) struct Process {
     pub space: Space,
     /// Its CLRs by index.
     pub clrs: Vec<usize>,
-    /// The thread whose turn it is.
-    pub turn: usize,
-    /// Whether it has turned work away.
+    /// Index of the worker thread that worked last.
+    turn: usize,
+    /// Whether rejected work was reported.
     pub overloaded: bool,
-    /// Whether it was told that it was asked for something too early.
-    pub told_early: bool,
+    /// Whether work that came before its start was reported.
+    pub warned_early: bool,
 }
 
 impl Process {
@@ -86,8 +87,15 @@ impl Process {
             clrs: Vec::new(),
             turn: 0,
             overloaded: false,
-            told_early: false,
+            warned_early: false,
         }
+    }
+
+    /// The worker thread whose turn it is. The last thread runs callbacks and is not a worker.
+    pub fn next_worker(&mut self) -> Option<usize> {
+        let workers = self.threads.len().saturating_sub(1).max(1);
+        self.turn = (self.turn + 1) % workers;
+        self.threads.get(self.turn).copied()
     }
 
     pub fn is_alive(&self) -> bool {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::Nanos;
+use crate::time::Nanos;
 
 /// A thread on a processor, and when it is through there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ struct Slice {
 
 /// Why a thread leaves its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaves {
+pub(crate) enum LeaveReason {
     /// It has nothing more to do, and waits.
     Waits,
     /// Another thread takes the processor: it is ready to go on.
@@ -29,7 +29,7 @@ pub(crate) enum Leaves {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
     pub at: Nanos,
-    pub old: Option<(usize, Leaves)>,
+    pub old: Option<(usize, LeaveReason)>,
     pub new: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Processor {
     /// do and stays.
     pub fn settle(&mut self, at: Nanos, busy: impl Fn(usize) -> bool) -> Option<Switch> {
         let slice = self.current.filter(|slice| slice.until <= at && !busy(slice.thread))?;
-        Some(self.leave(slice.until, Leaves::Waits, slice.thread))
+        Some(self.leave(slice.until, LeaveReason::Waits, slice.thread))
     }
 
     /// A thread takes the processor; what it has still to compute from before, it will.
@@ -81,7 +81,7 @@ impl Processor {
         let left = waiting.and_then(|place| self.ready.remove(place)).map_or(0, |(_, left)| left);
         let old = self.current.map(|slice| {
             self.ready.push_back((slice.thread, slice.until.saturating_sub(at)));
-            (slice.thread, Leaves::Preempted)
+            (slice.thread, LeaveReason::Preempted)
         });
         self.current = Some(Slice { thread, until: at.saturating_add(left) });
         Some(Switch { at, old, new: Some(thread) })
@@ -98,10 +98,10 @@ impl Processor {
     pub fn end(&mut self, thread: usize, at: Nanos) -> Option<Switch> {
         self.ready.retain(|(t, _)| *t != thread);
         self.current.filter(|slice| slice.thread == thread)?;
-        Some(self.leave(at, Leaves::Ended, thread))
+        Some(self.leave(at, LeaveReason::Ended, thread))
     }
 
-    fn leave(&mut self, at: Nanos, why: Leaves, thread: usize) -> Switch {
+    fn leave(&mut self, at: Nanos, why: LeaveReason, thread: usize) -> Switch {
         let at = at.max(self.horizon);
         let next = self.ready.pop_front();
         self.current = next.map(|(thread, left)| Slice { thread, until: at.saturating_add(left) });
@@ -123,17 +123,20 @@ mod tests {
         let taken = p.enter(2, 120);
         assert_eq!(
             taken,
-            Some(Switch { at: 120, old: Some((1, Leaves::Preempted)), new: Some(2) })
+            Some(Switch { at: 120, old: Some((1, LeaveReason::Preempted)), new: Some(2) })
         );
         p.compute(2, 10);
         assert!(p.has(1) && p.has(2) && !p.has(3));
         assert_eq!(p.settle(129, idle), None);
         assert_eq!(p.settle(130, |t| t == 2), None, "it has more to do");
         let back = p.settle(400, idle);
-        assert_eq!(back, Some(Switch { at: 130, old: Some((2, Leaves::Waits)), new: Some(1) }));
+        assert_eq!(
+            back,
+            Some(Switch { at: 130, old: Some((2, LeaveReason::Waits)), new: Some(1) })
+        );
         assert_eq!((p.running(169), p.running(170)), (Some(1), None));
         let out = p.settle(400, idle);
-        assert_eq!(out, Some(Switch { at: 170, old: Some((1, Leaves::Waits)), new: None }));
+        assert_eq!(out, Some(Switch { at: 170, old: Some((1, LeaveReason::Waits)), new: None }));
         assert_eq!(p.settle(400, idle), None);
     }
 
@@ -145,6 +148,9 @@ mod tests {
         p.enter(2, 10);
         p.compute(2, 100);
         assert_eq!(p.end(1, 20), None, "it waited");
-        assert_eq!(p.end(2, 30), Some(Switch { at: 30, old: Some((2, Leaves::Ended)), new: None }));
+        assert_eq!(
+            p.end(2, 30),
+            Some(Switch { at: 30, old: Some((2, LeaveReason::Ended)), new: None })
+        );
     }
 }

@@ -4,11 +4,11 @@
 use core::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::clock::Nanos;
+use crate::time::Nanos;
 
 /// The calendar of the simulation.
 #[derive(Debug)]
-pub struct Queue<T> {
+pub(crate) struct Queue<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
     planned: u64,
 }

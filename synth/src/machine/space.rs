@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use etl_format::constants::PointerSize;
 
-use super::Nanos;
+use crate::time::Nanos;
 
 /// The address space of a process: regions that grow upwards, one for each kind of thing.
 #[derive(Clone, Debug)]

@@ -1,8 +1,6 @@
 //! Threads.
 
-use crate::run::Ops;
-
-use super::Nanos;
+use crate::time::Nanos;
 
 /// A thread: operations one after the other, each with its duration.
 #[derive(Debug)]
@@ -15,8 +13,6 @@ pub(crate) struct Thread {
     pub kernel_stack: u64,
     pub teb: u64,
     pub start_address: u64,
-    /// What it still has to do.
-    pub ops: Ops,
     /// Whether it is at something, or has an appointment with the calendar.
     pub busy: bool,
     pub started: bool,
@@ -39,7 +35,6 @@ impl Thread {
             kernel_stack: 0xffff_f800_0100_0000 + u64::from(tid) * 0x8000,
             teb,
             start_address: 0,
-            ops: Ops::default(),
             busy: false,
             started: false,
             ended: false,

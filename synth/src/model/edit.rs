@@ -7,8 +7,8 @@ pub struct EditPlan {
     pub file: String,
     /// The changes, one after the other.
     pub edits: Vec<Edit>,
-    /// Where a script says so.
-    pub place: Option<super::Place>,
+    /// The node of the script.
+    pub location: Option<super::ScriptLocation>,
 }
 
 /// A change.
@@ -28,14 +28,14 @@ pub enum Edit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordEdit {
     /// Which.
-    pub select: Select,
+    pub select: RecordSelector,
     /// What.
     pub action: RecordAction,
 }
 
 /// Which records.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Select {
+pub struct RecordSelector {
     /// Name of the event as the schema has it, without the `_V1` of a version; `*` for all.
     pub event: String,
     /// Only those of a process.
@@ -45,7 +45,7 @@ pub struct Select {
     /// Only the one at this place, from 1 on; from -1 on counted from the last one. Without it all.
     pub nth: Option<i64>,
     /// Only those with a field of this value.
-    pub with: Option<(String, Given)>,
+    pub with: Option<(String, FieldValue)>,
 }
 
 /// What is done to a record.
@@ -58,7 +58,7 @@ pub enum RecordAction {
     /// It changes.
     Alter(Box<Changes>),
     /// It is put before the first, or behind the last, of these; it takes over its moment.
-    Move(Select, Side),
+    Move(RecordSelector, Side),
     /// It changes places with the next event of its thread, timestamps in order.
     Swap,
     /// It changes places with the record before it in its buffer, timestamps out of order.
@@ -70,8 +70,8 @@ pub enum RecordAction {
 pub enum Side {
     /// Before.
     Before,
-    /// Behind.
-    Behind,
+    /// After.
+    After,
 }
 
 /// What changes of a record. What is not given stays.
@@ -96,7 +96,7 @@ pub struct Changes {
     /// Ticks that its timestamp is moved by.
     pub shift: i64,
     /// Fields by name, with the values they get; of an array its first element.
-    pub fields: Vec<(String, Given)>,
+    pub fields: Vec<(String, FieldValue)>,
     /// Bytes that the payload loses at its end.
     pub cut: usize,
     /// Bytes of the payload that are kept, if it has more.
@@ -109,13 +109,13 @@ pub struct Changes {
 
 /// A value for a field.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum FieldValue {
     /// A number, or the number by which another field's value is raised.
     Number(u64),
     /// A text.
     Text(String),
     /// What a field of another record holds, and what is added to it.
-    Of(Box<Select>, String, u64),
+    Of(Box<RecordSelector>, String, u64),
 }
 
 /// A number in a header.

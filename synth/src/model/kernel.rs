@@ -2,7 +2,7 @@
 
 use etl_control::controller::GroupMasks;
 
-use crate::machine::Nanos;
+use crate::time::Nanos;
 
 /// A kind of event that the simulated kernel raises of itself, and that a stack can be taken with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

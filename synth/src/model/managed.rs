@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 
-use crate::machine::Distribution;
+use crate::distribution::Distribution;
 
 /// Which product a CLR belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,36 +4,37 @@
 //! for the rest. Nothing here moves; [`crate::simulate`] makes it run.
 
 mod computer;
-mod covers;
 mod edit;
 mod kernel;
+mod location;
 mod managed;
-mod place;
 mod process;
 mod provider;
 mod session;
 mod step;
+mod tags;
 
 pub use computer::{DiskPlan, DisplayPlan, NetworkCardPlan, ServicePlan, VolumePlan};
 pub use edit::{
-    Amount, BufferField, Changes, Edit, EditPlan, Given, HeaderField, RecordAction, RecordEdit,
-    Select, Side,
+    Amount, BufferField, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction,
+    RecordEdit, RecordSelector, Side,
 };
 pub(crate) use kernel::WORDS as KERNEL_WORDS;
 pub use kernel::{KernelChange, KernelEvent, KernelFlags, group};
+pub use location::ScriptLocation;
 pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
 };
-pub use place::Place;
-pub use process::{About, FileVersion, ImagePlan, ProcessPlan};
+pub use process::{FileVersion, ImagePlan, ProcessPlan, VersionInfo};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
+pub(crate) use session::{number_range, numbered_file};
 pub use step::{Action, GcPlan, HandleKind, Repeat, Step, ThrowPlan, Work};
 
 use etl_format::constants::PointerSize;
 
-use crate::machine::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND};
 
 /// The computer that is traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +99,17 @@ impl Default for MachinePlan {
     }
 }
 
+/// Builds of Windows and the version of the kernel's events that they state.
+const KERNEL_EVENT_VERSIONS: [(u32, u32); 3] = [(9_200, 0x2a), (18_362, 0x46), (26_100, 0x55)];
+
+impl MachinePlan {
+    /// The version of the kernel's events; 0 for builds before the first known one.
+    pub(crate) fn kernel_event_version(&self) -> u32 {
+        let known = KERNEL_EVENT_VERSIONS.iter().rev().find(|(build, _)| self.os.2 >= *build);
+        known.map_or(0, |(_, version)| *version)
+    }
+}
+
 /// A scenario: a machine, what runs on it, and what happens when.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
@@ -139,7 +151,7 @@ impl Scenario {
 
     /// Has something happen once, at a moment.
     pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
-        self.steps.push(Step { at, repeat: None, action, place: None });
+        self.steps.push(Step { at, repeat: None, action, location: None });
         self
     }
 
@@ -149,7 +161,7 @@ impl Scenario {
             at: from,
             repeat: Some(Repeat { period, until, spread: None }),
             action,
-            place: None,
+            location: None,
         });
         self
     }

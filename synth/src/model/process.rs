@@ -3,8 +3,10 @@
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 
+use serde::Serialize;
+
 use super::ClrPlan;
-use crate::machine::Nanos;
+use crate::time::Nanos;
 
 /// A process: when it lives, and what is in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,12 +75,12 @@ pub struct ImagePlan {
     /// Whether it has no PDB.
     pub bare: bool,
     /// What its file says of itself.
-    pub about: About,
+    pub about: VersionInfo,
 }
 
 /// What the file of an image says of itself in its version resource; the usual where nothing is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct VersionInfo {
     /// Whether it has no such resource.
     pub nothing: bool,
     /// Its version: four numbers, and words behind them.
@@ -93,10 +95,11 @@ pub struct About {
     pub language: Option<u16>,
 }
 
-/// What a file says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The version information of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileVersion {
-    /// Its version, as its maker writes it.
+    /// Its version: four numbers, and perhaps text after them.
+    #[serde(rename = "file_version")]
     pub version: String,
     /// What it is.
     pub description: String,
@@ -108,7 +111,7 @@ pub struct FileVersion {
     pub language: u16,
 }
 
-impl About {
+impl VersionInfo {
     /// What the file of a path says on a machine of an OS: of what lies in Windows' directory, that it is part of
     /// it, of others that they are version 1.0 of themselves.
     #[must_use]
@@ -172,7 +175,7 @@ impl ImagePlan {
             size: 0x8_0000,
             pdb: None,
             bare: false,
-            about: About::default(),
+            about: VersionInfo::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
 use super::KernelFlags;
-use crate::machine::{Nanos, SECOND};
+use crate::time::{Nanos, SECOND};
 
 /// What a session asks of a provider.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,4 +165,26 @@ impl SessionPlan {
         self.providers.push(EnablePlan::new(provider, mask, level));
         self
     }
+}
+
+/// Range of the file number in the file name of a NEWFILE session (`%d` or `%06d`), and its minimum
+/// number of digits.
+pub(crate) fn number_range(name: &str) -> Option<(core::ops::Range<usize>, usize)> {
+    name.match_indices('%').find_map(|(at, _)| {
+        let rest = name.get(at + 1..)?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|n| *n <= 2)?;
+        let width = rest.get(..digits)?;
+        rest.get(digits..)?.starts_with('d').then_some(())?;
+        let width = if width.is_empty() { 0 } else { width.parse().ok()? };
+        Some((at..at + 1 + digits + 1, width))
+    })
+}
+
+/// The name of a file of a NEWFILE session.
+pub(crate) fn numbered_file(name: &str, number: u32) -> String {
+    let mut out = name.to_owned();
+    if let Some((range, width)) = number_range(name) {
+        out.replace_range(range, &format!("{number:0width$}"));
+    }
+    out
 }

@@ -2,8 +2,9 @@
 
 use etl_format::Guid;
 
-use super::{EnablePlan, KernelChange, Place, SessionPlan};
-use crate::machine::{Distribution, Nanos};
+use super::{EnablePlan, KernelChange, ScriptLocation, SessionPlan};
+use crate::distribution::Distribution;
+use crate::time::Nanos;
 
 /// Something that happens once or again and again.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +15,8 @@ pub struct Step {
     pub repeat: Option<Repeat>,
     /// What.
     pub action: Action,
-    /// Where a script says so.
-    pub place: Option<Place>,
+    /// The node of the script.
+    pub location: Option<ScriptLocation>,
 }
 
 /// Again and again.

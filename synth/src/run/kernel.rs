@@ -8,16 +8,16 @@
 
 use etl_control::controller::GroupMasks;
 
-use super::{Simulation, Task};
+use super::{Simulator, Task};
 use crate::error::Result;
 use crate::etw::Origin;
-use crate::kernel::{self, Change, Masks};
+use crate::kernel::{self, Lifecycle, Masks};
 use crate::model::{KernelChange, KernelEvent, group};
 
 /// Samples begin, and end: events of the profiler's interval.
 const SAMPLES: (u8, u8) = (73, 74);
 
-impl Simulation<'_> {
+impl Simulator<'_> {
     /// What a session of the kernel's begins with.
     pub(super) fn kernel_begins(&mut self, index: usize) -> Result<()> {
         let Some(groups) = self.groups(index) else { return Ok(()) };
@@ -30,17 +30,17 @@ impl Simulation<'_> {
 
     /// A session asks the kernel for something else from now on.
     pub(super) fn change_kernel(&mut self, name: &str, change: &KernelChange) -> Result<()> {
-        for index in self.etw.asking_kernel(name, self.now)? {
+        for index in self.etw.kernel_sessions(name, self.now)? {
             // Nothing of what was before is logged by the new flags, nor the other way round.
             self.settle_all(self.now)?;
             self.controller_enters()?;
             let origin = self.controller_origin();
-            let (old, new) = self.etw.ask_kernel(index, change, origin.at)?;
+            let (old, new) = self.etw.change_kernel(index, change, origin.at)?;
             let logged = self.etw.sessions.get(index).map(|s| s.kernel.in_words().0);
             let logged = logged.filter(|words| !words.is_empty());
             let logged = logged.unwrap_or_else(|| "nothing".to_owned());
             let what = format!("session \"{name}\" logs of the kernel from now on {logged}");
-            self.etw.witness().happened(origin.at, &what)?;
+            self.etw.observer.action(origin.at, &what)?;
             self.turn(index, old, new, &origin)?;
             self.passed(&origin);
             self.watch(index);
@@ -73,7 +73,7 @@ impl Simulation<'_> {
         self.controller_enters()?;
         let origin = self.controller_origin();
         let (etw, machine) = (&mut self.etw, &self.machine);
-        kernel::rundown(etw, index, Change::AtStart, groups, machine, &origin)?;
+        kernel::rundown(etw, index, Lifecycle::AtStart, groups, machine, &origin)?;
         kernel::rundown_complete(etw, index, &origin)?;
         self.passed(&origin);
         self.controller_leaves()
@@ -98,9 +98,9 @@ impl Simulation<'_> {
             kernel::interval(etw, index, SAMPLES.1, origin)?;
         }
         kernel::masks(etw, index, Masks::EndExtension, old, origin)?;
-        kernel::rundown(etw, index, Change::AtEnd, gone, machine, origin)?;
+        kernel::rundown(etw, index, Lifecycle::AtEnd, gone, machine, origin)?;
         kernel::masks(etw, index, Masks::Extension, new, origin)?;
-        kernel::rundown(etw, index, Change::AtStart, come, machine, origin)?;
+        kernel::rundown(etw, index, Lifecycle::AtStart, come, machine, origin)?;
         if come.has(KernelEvent::Sample.group()) {
             kernel::interval(etw, index, SAMPLES.0, origin)?;
         }

@@ -1,149 +1,148 @@
-//! The loop in which everything happens.
+//! The event loop.
 //!
-//! The calendar holds what is to come: the scenario's steps, the appointments of threads that have
-//! something to do, and what ETW does later. A thread does one operation after the other; an
-//! operation is not interrupted, takes time, and raises its events on the thread's processor, whose
-//! own time never goes back.
+//! The queue contains future tasks: steps of the scenario, operations of threads, and tasks of ETW. A
+//! thread performs one operation after the other. An operation is not interrupted, takes time, and
+//! raises its events on the processor of the thread, whose time never goes back.
 
-mod ending;
+mod actions;
+mod inventory;
 mod kernel;
-mod ops;
+mod op_queue;
 mod process;
 mod provider;
 mod sample;
 mod schedule;
-mod steps;
 mod work;
 
 use etl_format::Guid;
+
+use crate::clr::{Clr, ClrOp, Item, OpContext, TargetThread};
+use crate::error::{Error, Result};
+use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin};
+use crate::file_faults;
+use crate::file_system::FileSystem;
+use crate::machine::{Image, Machine, Queue, Thread};
+use crate::model::{ProviderKind, Scenario, SessionPlan};
+use crate::provider_text::tmf;
+use crate::rng::Rng;
+use crate::time::Nanos;
+use crate::truth::Observer;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::clr::{Clr, ClrOp, Ctx, Where};
-use crate::error::Result;
-use crate::etw::{Duty, Etw, Files, Notice, Origin, Store};
-use crate::machine::{Dice, Machine, Nanos, Queue};
-use crate::model::{ProviderKind, Scenario};
-use crate::truth::Witness;
+use op_queue::{Op, OpQueue};
 
-pub(crate) use ops::Ops;
-pub(crate) use process::Op;
-pub(crate) use provider::item;
-
-/// What the calendar holds.
+/// A task in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     /// A step of the scenario.
     Step(usize),
-    /// A process begins.
-    Begin(usize),
-    /// A process is to exit.
-    Exit(usize),
-    /// A thread does its next operation.
-    Thread(usize),
-    /// The profiler looks what the processors do, for a session.
+    /// A process starts.
+    StartProcess(usize),
+    /// A process exits.
+    ExitProcess(usize),
+    /// A thread performs its next operation.
+    RunThread(usize),
+    /// The profiler samples the processors for a session.
     Sample(usize),
-    /// The thread that has a processor may be through.
+    /// The current thread of a processor may have finished.
     Switch(usize),
-    /// ETW does what is due.
-    Etw(Duty),
-    /// A session has run for its time.
-    Ending(usize),
-    /// A session goes on in its next file.
-    Roll(usize),
+    /// A task of ETW.
+    Etw(EtwTask),
+    /// A session has reached its time limit.
+    EndSession(usize),
+    /// A session continues in its next file.
+    RollFile(usize),
 }
 
 impl Task {
-    /// Whether it comes again and again by itself, so that it keeps nothing alive.
-    fn is_service(self) -> bool {
-        matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Switch(_) | Task::Roll(_))
+    /// Whether it repeats by itself, so that it does not keep the simulation running.
+    fn is_periodic(self) -> bool {
+        matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Switch(_) | Task::RollFile(_))
     }
 }
 
-/// A simulation.
-pub(crate) struct Simulation<'s> {
+/// The state of a simulation.
+struct Simulator<'s> {
     scenario: &'s Scenario,
     now: Nanos,
     queue: Queue<Task>,
     machine: Machine,
+    /// The operations of each thread of the machine.
+    ops: Vec<OpQueue>,
     clrs: Vec<Clr>,
     etw: Etw<'s>,
-    dice: Dice,
-    /// Files of images that were ever loaded.
-    files: Files,
-    /// Chance of the stacks that the kernel takes: who takes them changes nothing else.
-    stacks: Dice,
-    /// The process of the scenario, by place, to that of the machine.
-    places: Vec<usize>,
-    /// Tasks that are not ETW's own: when none is left, nothing will happen any more.
-    alive: usize,
-    /// Sessions that go on in another file after a time: the session, its plan, the time, and the
-    /// number of its file.
-    rolls: Vec<(usize, crate::model::SessionPlan, Nanos, u32)>,
-    /// Providers of the scenario's own, by place.
+    rng: Rng,
+    /// The files of all images that were loaded so far.
+    image_files: ImageFiles,
+    /// For the stacks that the kernel takes, so that they change no other random number.
+    stack_rng: Rng,
+    /// The index in the machine of each process of the scenario.
+    processes: Vec<usize>,
+    /// Tasks that are not periodic. Without them the simulation ends.
+    pending: usize,
+    /// Sessions that continue in another file after a time: session, plan, time, number of the file.
+    rolls: Vec<(usize, SessionPlan, Nanos, u32)>,
+    /// The providers of the scenario.
     sources: Vec<provider::Source>,
 }
 
-/// Lets a scenario happen: files go to `store`, `witness` is told of every event.
-///
-/// # Errors
-/// When the scenario asks for what cannot be (a session that does not run is stopped, say), and
-/// when a file cannot be written.
-pub fn simulate(
+/// Runs a scenario: writes its files to `files` and reports to `observer`.
+pub(crate) fn run(
     scenario: &Scenario,
-    store: &mut dyn Store,
-    witness: &mut dyn Witness,
+    files: &mut dyn FileSystem,
+    observer: &mut dyn Observer,
 ) -> Result<()> {
-    witness.begins(scenario)?;
+    observer.scenario_started(scenario)?;
     for plan in scenario.providers.iter().filter(|p| p.kind == ProviderKind::Wpp) {
-        let mut file = store.create(&format!("{}.tmf", plan.name))?;
-        file.write_at(0, provider::tmf(plan).as_bytes()).map_err(std::io::Error::other)?;
+        let mut file = files.create(&format!("{}.tmf", plan.name))?;
+        file.write_at(0, tmf(plan).as_bytes()).map_err(std::io::Error::other)?;
         file.flush().map_err(std::io::Error::other)?;
     }
-    Simulation::new(scenario, store, witness)?.run()
+    Simulator::new(scenario, files, observer)?.run()
 }
 
-impl<'s> Simulation<'s> {
+impl<'s> Simulator<'s> {
     fn new(
         scenario: &'s Scenario,
-        store: &'s mut dyn Store,
-        witness: &'s mut dyn Witness,
+        files: &'s mut dyn FileSystem,
+        observer: &'s mut dyn Observer,
     ) -> Result<Self> {
         let machine = Machine::new(&scenario.machine);
-        let dice = Dice::new(scenario.seed, 1);
         let etw = Etw::new(
             &scenario.machine,
             machine.clock,
-            Dice::new(scenario.seed, 2),
+            Rng::new(scenario.seed, 2),
             scenario.faults.clone(),
-            store,
-            witness,
+            files,
+            observer,
         );
-        let mut simulation = Simulation {
+        let mut simulator = Simulator {
             scenario,
             now: 0,
             queue: Queue::default(),
             machine,
+            ops: Vec::new(),
             clrs: Vec::new(),
             etw,
-            dice,
-            files: Files::new(scenario.machine.os),
-            stacks: Dice::new(scenario.seed, 3),
-            places: Vec::new(),
-            alive: 0,
+            rng: Rng::new(scenario.seed, 1),
+            image_files: ImageFiles::new(scenario.machine.os),
+            stack_rng: Rng::new(scenario.seed, 3),
+            processes: Vec::new(),
+            pending: 0,
             rolls: Vec::new(),
             sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
         };
-        simulation.system();
-        simulation.populate()?;
+        simulator.add_system_processes();
+        simulator.add_processes()?;
         for (index, step) in scenario.steps.iter().enumerate() {
-            simulation.plan(step.at, Task::Step(index));
+            simulator.plan(step.at, Task::Step(index));
         }
-        Ok(simulation)
+        Ok(simulator)
     }
 
     fn plan(&mut self, at: Nanos, task: Task) {
-        if !task.is_service() {
-            self.alive += 1;
+        if !task.is_periodic() {
+            self.pending += 1;
         }
         self.queue.push(at.max(self.now), task);
     }
@@ -154,130 +153,149 @@ impl<'s> Simulation<'s> {
                 break;
             }
             self.now = at;
-            match task {
-                Task::Step(index) => {
-                    let place = self.scenario.steps.get(index).and_then(|s| s.place.as_ref());
-                    self.step(index).map_err(|error| error.asked_at(place))?;
-                }
-                Task::Begin(process) => self.begin(process)?,
-                Task::Exit(process) => self.exit(process)?,
-                Task::Thread(thread) => self.thread(thread)?,
-                Task::Sample(session) => self.sample(session)?,
-                Task::Switch(processor) => self.settle(processor, at)?,
-                Task::Etw(duty) => self.etw.attend(duty, at)?,
-                Task::Ending(session) => self.end_session(session)?,
-                Task::Roll(roll) => self.roll(roll)?,
+            self.perform(task)?;
+            if !task.is_periodic() {
+                self.pending -= 1;
             }
-            if !task.is_service() {
-                self.alive -= 1;
+            for (at, task) in std::mem::take(&mut self.etw.tasks) {
+                self.plan(at, Task::Etw(task));
             }
-            for (at, duty) in std::mem::take(&mut self.etw.duties) {
-                self.plan(at, Task::Etw(duty));
-            }
-            // A flush timer comes again and again; by itself it keeps nothing alive.
-            if self.alive == 0 && self.scenario.end.is_none() {
+            if self.pending == 0 && self.scenario.end.is_none() {
                 break;
             }
         }
         self.etw.lose_power(self.now)?;
-        self.tell_present()?;
+        self.report_inventory()?;
         let schemas: Vec<_> =
             self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
         for plan in &self.scenario.edits {
-            let edited = self.etw.edit(plan, &schemas, self.now);
-            edited.map_err(|error| error.asked_at(plan.place.as_ref()))?;
+            file_faults::edit(plan, &schemas, self.etw.files).map_err(|message| {
+                Error::impossible(self.now, message).with_location(plan.location.as_ref())
+            })?;
         }
         Ok(())
     }
 
-    /// Gives a thread something to do, behind what it has.
-    fn give(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) -> Result<()> {
-        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
-        ops.into_iter().for_each(|op| found.ops.push(op, 1));
-        if found.busy || found.ops.is_empty() {
+    fn perform(&mut self, task: Task) -> Result<()> {
+        match task {
+            Task::Step(index) => {
+                let step = self.scenario.steps.get(index);
+                let location = step.and_then(|step| step.location.as_ref());
+                self.step(index).map_err(|error| error.with_location(location))
+            }
+            Task::StartProcess(process) => self.start_process(process),
+            Task::ExitProcess(process) => self.exit_process(process),
+            Task::RunThread(thread) => self.run_thread(thread),
+            Task::Sample(session) => self.sample(session),
+            Task::Switch(processor) => self.settle(processor, self.now),
+            Task::Etw(task) => self.etw.perform(task, self.now),
+            Task::EndSession(session) => self.end_session(session),
+            Task::RollFile(roll) => self.roll_file(roll),
+        }
+    }
+
+    /// Adds a thread to a process of the machine.
+    fn add_thread(&mut self, process: usize) -> usize {
+        let thread = self.machine.add_thread(process);
+        self.ops.resize_with(self.machine.threads.len(), OpQueue::default);
+        thread
+    }
+
+    /// Adds operations to a thread, after those that it has.
+    fn enqueue(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) -> Result<()> {
+        self.enqueue_repeated(thread, ops.into_iter().map(|op| (op, 1)))
+    }
+
+    /// Adds operations to a thread, each the given number of times.
+    fn enqueue_repeated(
+        &mut self,
+        thread: usize,
+        ops: impl IntoIterator<Item = (Op, u32)>,
+    ) -> Result<()> {
+        let Some(queue) = self.ops.get_mut(thread) else { return Ok(()) };
+        ops.into_iter().for_each(|(op, times)| queue.push(op, times));
+        let busy = self.machine.threads.get(thread).is_none_or(|t| t.busy);
+        if busy || queue.is_empty() {
             return Ok(());
         }
-        self.awake(thread)?;
+        self.wake(thread)?;
         if let Some(found) = self.machine.threads.get_mut(thread) {
             found.busy = true;
-            self.plan(self.now, Task::Thread(thread));
         }
+        self.plan(self.now, Task::RunThread(thread));
         Ok(())
     }
 
-    /// Gives a thread work that the scenario asks for, so often each.
-    fn order(&mut self, thread: usize, ops: Vec<(Op, u32)>) -> Result<()> {
-        if let Some(found) = self.machine.threads.get_mut(thread) {
-            ops.into_iter().for_each(|(op, times)| found.ops.push(op, times));
+    /// Whether a thread has too many operations to take more. Reports it once per process.
+    fn rejects_work(&mut self, thread: usize) -> Result<bool> {
+        if !self.ops.get(thread).is_some_and(OpQueue::is_full) {
+            return Ok(false);
         }
-        self.give(thread, [])
-    }
-
-    /// Whether a thread takes on no more work, having more to do already than it will get done.
-    fn turns_away(&mut self, thread: usize) -> Result<bool> {
-        let found = self.machine.threads.get(thread).filter(|t| t.ops.is_full());
-        let Some(found) = found else { return Ok(false) };
-        let process = self.machine.processes.get_mut(found.process);
+        let process = self.machine.threads.get(thread).map(|t| t.process);
+        let process = process.and_then(|process| self.machine.processes.get_mut(process));
         if let Some(process) = process.filter(|p| !p.overloaded) {
             process.overloaded = true;
-            let (pid, name) = (process.pid, process.name.clone());
-            let what = format!(
-                "process {pid} \"{name}\" has more to do than its threads can, and turns work away from now on"
+            let description = format!(
+                "process {} \"{}\" has more work than its threads can do; it rejects work from now on",
+                process.pid, process.name
             );
-            self.etw.witness().happened(self.now, &what)?;
+            self.etw.observer.action(self.now, &description)?;
         }
         Ok(true)
     }
 
-    /// A thread does its next operation.
-    fn thread(&mut self, index: usize) -> Result<()> {
+    /// A thread performs its next operation.
+    fn run_thread(&mut self, index: usize) -> Result<()> {
         let now = self.now;
         let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
         let processor = usize::from(thread.processor);
-        let Some(op) = thread.ops.pop() else {
+        let Some(op) = self.ops.get_mut(index).and_then(OpQueue::pop) else {
             thread.busy = false;
             return self.settle(processor, now);
         };
         let started = thread.started;
-        // Another thread may have had the processor until later than now.
+        // Another thread may have used the processor until later than now.
         let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
         let from = now.max(horizon);
-        // A thread runs when it has been told of.
+        // The start of a thread is logged before it takes the processor.
         if started {
             self.enter(processor, index, from)?;
         }
-        let (until, cost, then) = self.perform(index, op, from)?;
+        let (until, cost, then) = self.perform_op(index, op, from)?;
         if !started {
             self.enter(processor, index, from)?;
         }
+        let used = until.saturating_sub(from).saturating_add(cost);
         let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
-        thread.used = thread.used.saturating_add(until.saturating_sub(from)).saturating_add(cost);
-        thread.ops.put_first(then);
-        let idle = thread.ops.is_empty();
-        thread.busy = !idle;
+        let Some(queue) = self.ops.get_mut(index) else { return Ok(()) };
+        thread.used = thread.used.saturating_add(used);
+        queue.push_front(then);
+        let busy = !queue.is_empty();
+        thread.busy = busy;
         if let Some(processor) = self.machine.processors.get_mut(processor) {
             processor.horizon = processor.horizon.max(until);
         }
-        self.compute(processor, index, until.saturating_sub(from).saturating_add(cost));
-        if !idle {
-            self.plan(until.saturating_add(cost), Task::Thread(index));
+        self.compute(processor, index, used);
+        if busy {
+            self.plan(until.saturating_add(cost), Task::RunThread(index));
         }
         Ok(())
     }
 
-    /// Does an operation: when its last event was, what it costs behind it, and what comes next.
-    fn perform(&mut self, index: usize, op: Op, from: Nanos) -> Result<(Nanos, Nanos, Vec<Op>)> {
+    /// Performs an operation. Returns the time of its last event, its cost after that, and the
+    /// operations that follow.
+    fn perform_op(&mut self, index: usize, op: Op, from: Nanos) -> Result<(Nanos, Nanos, Vec<Op>)> {
         match op {
-            Op::Clr(clr, op) => self.in_clr(index, clr, &op, from),
+            Op::Clr(clr, op) => self.perform_clr_op(index, clr, &op, from),
             other => {
                 let origin = self.origin(index, from);
-                let (cost, then) = self.in_process(index, other, &origin)?;
-                Ok((from, cost, then))
+                let cost = self.perform_process_op(index, other, &origin)?;
+                Ok((from, cost, Vec::new()))
             }
         }
     }
 
-    fn in_clr(
+    fn perform_clr_op(
         &mut self,
         index: usize,
         clr: usize,
@@ -287,64 +305,65 @@ impl<'s> Simulation<'s> {
         let origin = self.origin(index, from);
         let nothing = (from, 0, Vec::new());
         let Some(runtime) = self.clrs.get_mut(clr) else { return Ok(nothing) };
-        let Some(process) = self.machine.processes.get_mut(runtime.process) else {
+        let process_index = runtime.process;
+        let Some(process) = self.machine.processes.get_mut(process_index) else {
             return Ok(nothing);
         };
-        // What one thread left to another does not happen behind the end of the process.
+        // Operations that other threads left do not run after the exit of the process.
         if process.exited.is_some() {
             return Ok(nothing);
         }
         let threads: Vec<(usize, u32)> = match op {
-            ClrOp::Rundown(_, crate::clr::Item::Threads) => {
+            ClrOp::Rundown(_, Item::Threads) => {
                 let of = |t: &usize| self.machine.threads.get(*t).map(|found| (*t, found.tid));
                 process.threads.iter().filter_map(of).collect()
             }
             _ => Vec::new(),
         };
-        let loads = op.moves_images();
-        let images = if loads { process.images.clone() } else { Vec::new() };
-        let mut ctx =
-            Ctx { etw: &mut self.etw, process, origin, dice: &mut self.dice, threads: &threads };
-        let place = runtime.process;
-        let done = runtime.perform(op, &mut ctx)?;
+        let changes_images = op.changes_images();
+        let images_before = if changes_images { process.images.clone() } else { Vec::new() };
+        let mut ctx = OpContext {
+            etw: &mut self.etw,
+            process,
+            origin,
+            rng: &mut self.rng,
+            threads: &threads,
+        };
+        let effect = runtime.perform(op, &mut ctx)?;
         let until = ctx.origin.at;
         let pid = ctx.process.pid;
-        // Images come and go with modules.
+        // Images are loaded and unloaded with their modules.
         let origin = Origin { at: until, ..origin };
-        if loads {
-            let there = process.images.clone();
-            for image in there.iter().filter(|i| !had(&images, i.base)) {
-                self.image_comes(index, pid, image, &origin)?;
+        if changes_images {
+            let images = process.images.clone();
+            for image in images.iter().filter(|i| !has_image(&images_before, i.base)) {
+                self.image_loaded(index, pid, image, &origin)?;
             }
-            for image in images.iter().filter(|i| !had(&there, i.base)) {
-                self.image_goes(index, pid, image, &origin)?;
-            }
-        }
-        for (thread, op) in done.elsewhere {
-            if let Some(thread) = self.somebody(place, thread) {
-                self.give(thread, [Op::Clr(clr, op)])?;
+            for image in images_before.iter().filter(|i| !has_image(&images, i.base)) {
+                self.image_unloaded(index, pid, image, &origin)?;
             }
         }
-        let then = done.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
-        Ok((until, done.cost, then))
+        for (target, op) in effect.other_threads {
+            if let Some(thread) = self.pick_thread(process_index, target) {
+                self.enqueue(thread, [Op::Clr(clr, op)])?;
+            }
+        }
+        let then = effect.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
+        Ok((until, effect.cost, then))
     }
 
     /// A thread of a process.
-    fn somebody(&mut self, process: usize, which: Where) -> Option<usize> {
+    fn pick_thread(&mut self, process: usize, target: TargetThread) -> Option<usize> {
         let process = self.machine.processes.get_mut(process)?;
-        match which {
-            // The last thread is the one that the system calls providers back on: nobody else has it.
-            Where::Runtime => process.threads.last().copied(),
-            Where::Worker => {
-                let workers = process.threads.len().saturating_sub(1).max(1);
-                process.turn = (process.turn + 1) % workers;
-                process.threads.get(process.turn).copied()
-            }
-            Where::Thread(thread) => Some(thread),
+        match target {
+            // The last thread runs the callbacks of providers and does no other work.
+            TargetThread::Runtime => process.threads.last().copied(),
+            TargetThread::Worker => process.next_worker(),
+            TargetThread::Thread(thread) => Some(thread),
         }
     }
 
-    /// Where a thread is at a moment.
+    /// The origin of an event of a thread.
     fn origin(&self, thread: usize, at: Nanos) -> Origin {
         let found = self.machine.threads.get(thread);
         let process = found.and_then(|t| self.machine.processes.get(t.process));
@@ -355,45 +374,37 @@ impl<'s> Simulation<'s> {
             tid: found.map_or(0, |t| t.tid),
             pointer_size: process.map_or(self.scenario.machine.pointer_size, |p| p.pointer_size),
             activity: found.and_then(|t| t.activities.last().copied()).unwrap_or(Guid::ZERO),
-            user_time: found.map_or(0, crate::machine::Thread::user_time),
+            user_time: found.map_or(0, Thread::user_time),
         }
     }
 
-    /// Providers are told what is asked of them.
-    fn tell(&mut self, notices: Vec<Notice>) -> Result<()> {
-        for notice in notices {
+    /// Runs the enable callbacks of providers on the callback threads of their processes.
+    fn run_callbacks(&mut self, callbacks: Vec<EnableCallback>) -> Result<()> {
+        for callback in callbacks {
             let process =
-                self.machine.processes.iter().find(|p| p.pid == notice.pid && p.is_alive());
-            let Some((clrs, callback)) =
-                process.map(|p| (p.clrs.clone(), p.threads.last().copied()))
-            else {
-                continue;
-            };
-            let Some(thread) = callback else { continue };
-            if let Some(source) =
-                self.event_source(notice.provider).filter(|_| notice.union.enabled)
-            {
-                self.give(thread, [Op::TellManifest(source)])?;
+                self.machine.processes.iter().find(|p| p.pid == callback.pid && p.is_alive());
+            let Some(process) = process else { continue };
+            let Some(&thread) = process.threads.last() else { continue };
+            let clrs = process.clrs.clone();
+            let source = self.event_source(callback.provider).filter(|_| callback.union.enabled);
+            if let Some(source) = source {
+                self.enqueue(thread, [Op::EmitManifest(source)])?;
                 continue;
             }
             for clr in clrs {
                 let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
-                let ops = if notice.provider == CLR_RUNDOWN && !notice.capture_state {
-                    runtime.rundown_ops(&notice.union)
-                } else if notice.provider == CLR_RUNTIME && notice.capture_state {
-                    runtime.capture_ops()
-                } else {
-                    Vec::new()
+                let ops = match (callback.provider, callback.capture_state) {
+                    (CLR_RUNDOWN, false) => runtime.rundown_ops(&callback.union),
+                    (CLR_RUNTIME, true) => runtime.capture_ops(),
+                    _ => continue,
                 };
-                let ops: Vec<Op> = ops.into_iter().map(|op| Op::Clr(clr, op)).collect();
-                self.give(thread, ops)?;
+                self.enqueue(thread, ops.into_iter().map(|op| Op::Clr(clr, op)))?;
             }
         }
         Ok(())
     }
 }
 
-/// Whether there is an image at an address.
-fn had(images: &[crate::machine::Image], base: u64) -> bool {
+fn has_image(images: &[Image], base: u64) -> bool {
     images.iter().any(|image| image.base == base)
 }

@@ -1,87 +1,65 @@
-//! Processes begin, do what is not managed, and exit.
+//! Processes start, perform unmanaged operations, and exit.
 
 use etl_format::constants::PointerSize;
 
 use crate::clr::{Clr, ClrOp};
-use crate::error::Result;
-use crate::etw::{Origin, impossible};
-use crate::kernel::{self, Change, To};
-use crate::machine::{Dice, Image, MICROSECOND, MILLISECOND, Nanos, Process};
-use crate::model::{About, ImagePlan, KernelEvent, ProcessPlan, RaisePlan, Sku};
+use crate::error::{Error, Result};
+use crate::etw::Origin;
+use crate::kernel::{self, Lifecycle, Recipients};
+use crate::machine::{Image, Process};
+use crate::model::{ImagePlan, KernelEvent, ProcessPlan, Sku, VersionInfo};
+use crate::rng::Rng;
+use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
-use super::{Simulation, Task};
+use super::op_queue::{Op, OpQueue};
+use super::{Simulator, Task};
 
-/// What a thread does, in one go.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Op {
-    /// The process and its first thread come into being.
-    BeginProcess,
-    /// An image is loaded.
-    LoadImage(ImagePlan),
-    /// An image is unloaded, by its path.
-    UnloadImage(String),
-    /// Another thread of the process begins.
-    BeginThread(usize),
-    /// Another thread of the process ends.
-    EndThread(usize),
-    /// The processor is kept busy.
-    Compute(Nanos),
-    /// An event of a provider of the scenario's own is raised.
-    Raise(Box<RaisePlan>),
-    /// An `EventSource` writes its manifest.
-    TellManifest(usize),
-    /// The process is gone.
-    EndProcess,
-    /// Something inside a CLR.
-    Clr(usize, ClrOp),
-}
-
-/// Images of every process.
-const COMMON: [(&str, u32); 3] = [
+/// Images of every process, with their sizes.
+const COMMON_IMAGES: [(&str, u32); 3] = [
     ("C:\\Windows\\System32\\ntdll.dll", 0x1f_5000),
     ("C:\\Windows\\System32\\kernel32.dll", 0xbd_000),
     ("C:\\Windows\\System32\\KernelBase.dll", 0x2c_e000),
 ];
 
-/// Images of the kernel.
-const KERNEL: [(&str, u64, u64); 3] = [
+/// Images of the kernel: path, base, size.
+const KERNEL_IMAGES: [(&str, u64, u64); 3] = [
     ("\\SystemRoot\\system32\\ntoskrnl.exe", 0xffff_f800_1000_0000, 0x104_6000),
     ("\\SystemRoot\\system32\\hal.dll", 0xffff_f800_0fe0_0000, 0x9_4000),
     ("\\SystemRoot\\System32\\drivers\\Ntfs.sys", 0xffff_f800_1200_0000, 0x2d_8000),
 ];
 
-impl Simulation<'_> {
-    /// The processes that every machine has: Idle, System, and the shell that controllers run in.
-    pub(super) fn system(&mut self) {
+impl Simulator<'_> {
+    /// Adds the processes of every machine: Idle, System, and the shell in which controllers run.
+    pub(super) fn add_system_processes(&mut self) {
         let width = self.scenario.machine.pointer_size;
         for (pid, name) in [(0, "Idle"), (4, "System"), (1000, "cmd.exe")] {
-            self.machine.give_id(pid);
+            self.machine.reserve_id(pid);
             let mut process = Process::new(pid, name, width);
             process.parent = if pid == 1000 { 4 } else { 0 };
             process.started = true;
             if pid == 4 {
-                process.images = KERNEL
+                process.images = KERNEL_IMAGES
                     .iter()
                     .map(|(path, base, size)| Image {
                         path: (*path).to_owned(),
                         base: kernel::address(width, *base),
                         size: *size,
                         checksum: *size as u32,
-                        link_time: 0x5f00_0000,
+                        timestamp: 0x5f00_0000,
                         pdb: Some(Image::usual_pdb(path)),
-                        about: About::default(),
+                        about: VersionInfo::default(),
                     })
                     .collect();
             }
-            process.images.iter().for_each(|image| self.files.add(image));
+            process.images.iter().for_each(|image| self.image_files.add(image));
             if pid == 1000 {
                 process.command_line = "cmd.exe".to_owned();
             }
             self.machine.processes.push(process);
-            let thread = self.machine.add_thread(self.machine.processes.len() - 1);
+            let thread = self.add_thread(self.machine.processes.len() - 1);
             if let Some(thread) = self.machine.threads.get_mut(thread) {
                 thread.started = true;
-                // The idle process' thread is thread 0.
+                // The thread of the Idle process has id 0.
                 if pid == 0 {
                     thread.tid = 0;
                 }
@@ -89,70 +67,76 @@ impl Simulation<'_> {
         }
     }
 
-    /// The processes of the scenario, before any of them begins.
-    pub(super) fn populate(&mut self) -> Result<()> {
+    /// Adds the processes of the scenario, which start later.
+    pub(super) fn add_processes(&mut self) -> Result<()> {
         let scenario = self.scenario;
         for plan in &scenario.processes {
             if scenario.machine.pointer_size == PointerSize::P4
                 && plan.pointer_size == Some(PointerSize::P8)
             {
-                let what = format!("a 32-bit machine does not run \"{}\" of 64 bits", plan.name);
-                return Err(impossible(plan.start, what));
+                let message =
+                    format!("a 32-bit machine cannot run the 64-bit process \"{}\"", plan.name);
+                return Err(Error::impossible(plan.start, message));
             }
         }
         for plan in scenario.processes.iter().filter(|p| p.pid != 0) {
-            if !self.machine.give_id(plan.pid) {
-                let what = format!("process id {} is taken", plan.pid);
-                return Err(impossible(plan.start, what));
+            if !self.machine.reserve_id(plan.pid) {
+                let message = format!("process id {} is already used", plan.pid);
+                return Err(Error::impossible(plan.start, message));
             }
         }
-        for (place, plan) in scenario.processes.iter().enumerate() {
-            let pid = if plan.pid != 0 { plan.pid } else { self.machine.fresh_id() };
+        for (number, plan) in scenario.processes.iter().enumerate() {
+            let pid = if plan.pid != 0 { plan.pid } else { self.machine.new_id() };
             let index = self.machine.processes.len();
-            let process = self.make(place, plan, pid, index);
+            let process = self.new_process(number, plan, pid, index);
             self.machine.processes.push(process);
-            self.places.push(index);
-            // One thread more than work: the system calls providers back on it.
+            self.processes.push(index);
+            // One more thread than workers: it runs the callbacks of providers.
             for _ in 0..plan.threads.saturating_add(1) {
-                self.machine.add_thread(index);
+                self.add_thread(index);
             }
-            self.plan(plan.start, Task::Begin(place));
+            self.plan(plan.start, Task::StartProcess(number));
             if let Some(exit) = plan.exit {
-                self.plan(exit, Task::Exit(place));
+                self.plan(exit, Task::ExitProcess(number));
             }
         }
         Ok(())
     }
 
-    fn make(&mut self, place: usize, plan: &ProcessPlan, pid: u32, index: usize) -> Process {
+    fn new_process(
+        &mut self,
+        number: usize,
+        plan: &ProcessPlan,
+        pid: u32,
+        index: usize,
+    ) -> Process {
         let width = plan.pointer_size.unwrap_or(self.scenario.machine.pointer_size);
         let mut process = Process::new(pid, &plan.name, width);
         process.parent = if plan.parent == 0 { 1000 } else { plan.parent };
         process.command_line = plan.command_line.clone();
         process.user = plan.user.clone();
-        for (number, clr) in plan.clrs.iter().enumerate() {
-            let stream = 0x1000 + (place as u64) * 0x100 + number as u64;
-            let mut dice = Dice::new(self.scenario.seed, stream);
-            // Instance ids differ between the processes of a real machine as well.
-            let drawn = 9 + number as u16;
-            let instance = if clr.instance == 0 { drawn } else { clr.instance };
-            let built = Clr::new(clr, instance, index, &mut process.space, &mut dice);
+        for (clr_number, clr) in plan.clrs.iter().enumerate() {
+            let stream = 0x1000 + (number as u64) * 0x100 + clr_number as u64;
+            let mut rng = Rng::new(self.scenario.seed, stream);
+            let default = 9 + clr_number as u16;
+            let instance = if clr.instance == 0 { default } else { clr.instance };
+            let built = Clr::new(clr, instance, index, &mut process.space, &mut rng);
             process.clrs.push(self.clrs.len());
             self.clrs.push(built);
         }
         process
     }
 
-    /// A process begins: its first thread does what the loader does, and starts the CLRs.
-    pub(super) fn begin(&mut self, place: usize) -> Result<()> {
-        let Some(&index) = self.places.get(place) else { return Ok(()) };
-        let Some(plan) = self.scenario.processes.get(place) else { return Ok(()) };
+    /// A process starts: its first thread loads the images and starts the CLRs.
+    pub(super) fn start_process(&mut self, number: usize) -> Result<()> {
+        let Some(&index) = self.processes.get(number) else { return Ok(()) };
+        let Some(plan) = self.scenario.processes.get(number) else { return Ok(()) };
         let Some(process) = self.machine.processes.get(index) else { return Ok(()) };
         let threads = process.threads.clone();
-        let what = format!("process {} \"{}\" begins", process.pid, process.name);
-        self.etw.witness().happened(self.now, &what)?;
+        let description = format!("process {} \"{}\" starts", process.pid, process.name);
+        self.etw.observer.action(self.now, &description)?;
         self.etw.names.insert(process.pid, process.name.clone());
-        let mut ops = vec![Op::BeginProcess];
+        let mut ops = vec![Op::StartProcess];
         let exe = ImagePlan {
             size: 0x2_8000,
             ..ImagePlan::new(if plan.name.contains('\\') {
@@ -162,11 +146,11 @@ impl Simulation<'_> {
             })
         };
         ops.push(Op::LoadImage(exe));
-        for (path, size) in COMMON {
+        for (path, size) in COMMON_IMAGES {
             ops.push(Op::LoadImage(ImagePlan { size, ..ImagePlan::new(path) }));
         }
         ops.extend(plan.images.iter().cloned().map(Op::LoadImage));
-        ops.extend(threads.iter().skip(1).map(|thread| Op::BeginThread(*thread)));
+        ops.extend(threads.iter().skip(1).map(|thread| Op::StartThread(*thread)));
         for &clr in &process.clrs {
             let Some(runtime) = self.clrs.get(clr) else { continue };
             let jit = match runtime.sku {
@@ -185,53 +169,57 @@ impl Simulation<'_> {
             }
         }
         if let Some(&first) = threads.first() {
-            self.give(first, ops)?;
+            self.enqueue(first, ops)?;
         }
         Ok(())
     }
 
-    /// A process is to exit: its CLRs go first, then everything else.
-    pub(super) fn exit(&mut self, place: usize) -> Result<()> {
-        let Some(&index) = self.places.get(place) else { return Ok(()) };
+    /// A process exits: first its CLRs stop.
+    pub(super) fn exit_process(&mut self, number: usize) -> Result<()> {
+        let Some(&index) = self.processes.get(number) else { return Ok(()) };
         let Some(process) = self.machine.processes.get(index).filter(|p| p.is_alive()) else {
             return Ok(());
         };
         let Some(&first) = process.threads.first() else { return Ok(()) };
         let clrs = process.clrs.clone();
-        // What the process was about to do does not happen any more.
-        for &thread in &process.threads.clone() {
-            if let Some(thread) = self.machine.threads.get_mut(thread) {
-                thread.ops.clear();
-            }
+        // Its pending operations are not performed.
+        for thread in &process.threads {
+            self.ops.get_mut(*thread).map(OpQueue::clear);
         }
         let mut ops: Vec<Op> = clrs.into_iter().map(|clr| Op::Clr(clr, ClrOp::Stop)).collect();
         ops.push(Op::EndProcess);
-        self.give(first, ops)
+        self.enqueue(first, ops)
     }
 
-    /// An operation outside every CLR: what it costs, and what comes next.
-    pub(super) fn in_process(
+    /// Performs an operation outside of a CLR and returns its cost.
+    pub(super) fn perform_process_op(
         &mut self,
         thread: usize,
         op: Op,
         origin: &Origin,
-    ) -> Result<(Nanos, Vec<Op>)> {
+    ) -> Result<Nanos> {
         let Some(index) = self.machine.threads.get(thread).map(|t| t.process) else {
-            return Ok((0, Vec::new()));
+            return Ok(0);
         };
         let pid = origin.pid;
         let cost = match op {
-            Op::BeginProcess => {
+            Op::StartProcess => {
                 if let Some(process) = self.machine.processes.get_mut(index) {
                     process.started = true;
-                    kernel::process(&mut self.etw, To::All, Change::Start, process, origin)?;
+                    kernel::process(
+                        &mut self.etw,
+                        Recipients::All,
+                        Lifecycle::Start,
+                        process,
+                        origin,
+                    )?;
                 }
-                self.begin_thread(thread, thread, origin)?;
+                self.start_thread(thread, thread, origin)?;
                 self.register_providers(index, origin)?;
                 500 * MICROSECOND
             }
-            Op::BeginThread(other) => {
-                self.begin_thread(thread, other, origin)?;
+            Op::StartThread(other) => {
+                self.start_thread(thread, other, origin)?;
                 40 * MICROSECOND
             }
             Op::EndThread(other) => {
@@ -245,14 +233,14 @@ impl Simulation<'_> {
                         base: process.space.image(size),
                         size,
                         checksum: plan.size ^ 0x1_0000,
-                        link_time: 0x5e00_0000 | plan.size >> 4,
+                        timestamp: 0x5e00_0000 | plan.size >> 4,
                         pdb: (!plan.bare)
                             .then(|| plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path))),
                         path: plan.path,
                         about: plan.about,
                     };
                     process.images.push(image.clone());
-                    self.image_comes(thread, pid, &image, origin)?;
+                    self.image_loaded(thread, pid, &image, origin)?;
                 }
                 100 * MICROSECOND
             }
@@ -262,7 +250,7 @@ impl Simulation<'_> {
                         process.images.iter().rposition(|i| i.path.eq_ignore_ascii_case(&path));
                     if let Some(at) = at {
                         let image = process.images.remove(at);
-                        self.image_goes(thread, pid, &image, origin)?;
+                        self.image_unloaded(thread, pid, &image, origin)?;
                     }
                 }
                 50 * MICROSECOND
@@ -273,80 +261,94 @@ impl Simulation<'_> {
             }
             Op::Compute(time) => time,
             Op::Raise(plan) => self.raise(thread, &plan, origin)?,
-            Op::TellManifest(provider) => {
-                self.tell_manifest(provider, origin)?;
+            Op::EmitManifest(provider) => {
+                self.emit_manifest(provider, origin)?;
                 10 * MICROSECOND
             }
             Op::Clr(..) => 0,
         };
-        Ok((cost, Vec::new()))
+        Ok(cost)
     }
 
-    /// An image is in a process from now on.
-    pub(super) fn image_comes(
+    /// An image was loaded.
+    pub(super) fn image_loaded(
         &mut self,
         thread: usize,
         pid: u32,
         image: &Image,
         origin: &Origin,
     ) -> Result<()> {
-        self.files.add(image);
-        kernel::image(&mut self.etw, To::All, Change::Start, pid, image, origin)?;
+        self.image_files.add(image);
+        kernel::image(&mut self.etw, Recipients::All, Lifecycle::Start, pid, image, origin)?;
         self.take_stack(KernelEvent::ImageLoad, Some(thread), origin)
     }
 
-    /// An image is in a process no more.
-    pub(super) fn image_goes(
+    /// An image was unloaded.
+    pub(super) fn image_unloaded(
         &mut self,
         thread: usize,
         pid: u32,
         image: &Image,
         origin: &Origin,
     ) -> Result<()> {
-        kernel::image(&mut self.etw, To::All, Change::End, pid, image, origin)?;
+        kernel::image(&mut self.etw, Recipients::All, Lifecycle::End, pid, image, origin)?;
         self.take_stack(KernelEvent::ImageUnload, Some(thread), origin)
     }
 
-    /// A thread begins, because another one, or the process itself, starts it.
-    fn begin_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
+    /// A thread starts, started by thread `by` of its process.
+    fn start_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
         let process = self.machine.processes.get(found.process);
         let ntdll = process.and_then(|p| p.images.iter().find(|i| i.path.ends_with("ntdll.dll")));
-        // The first thread begins in the executable, before anything else is there.
+        // The first thread starts in the executable, before other images are loaded.
         let executable = match self.scenario.machine.pointer_size {
             PointerSize::P8 => 0x7ff6_0000_1000,
             PointerSize::P4 => 0x0040_1000,
         };
         found.start_address = ntdll.map_or(executable, |i| i.base + 0x5_0000);
         found.started = true;
-        kernel::thread(&mut self.etw, To::All, Change::Start, origin.pid, found, origin)?;
+        kernel::thread(
+            &mut self.etw,
+            Recipients::All,
+            Lifecycle::Start,
+            origin.pid,
+            found,
+            origin,
+        )?;
         self.take_stack(KernelEvent::ThreadStart, Some(by), origin)
     }
 
-    /// A thread ends, by itself or by another one of its process.
+    /// A thread ends, ended by thread `by` of its process.
     fn end_thread(&mut self, by: usize, thread: usize, origin: &Origin) -> Result<()> {
         let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
         if found.ended || !found.started {
             return Ok(());
         }
         found.ended = true;
-        found.ops.clear();
-        kernel::thread(&mut self.etw, To::All, Change::End, origin.pid, found, origin)?;
+        self.ops.get_mut(thread).map(OpQueue::clear);
+        kernel::thread(&mut self.etw, Recipients::All, Lifecycle::End, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadEnd, Some(by), origin)?;
-        // Who ends itself has the processor until that is done.
-        if by == thread { Ok(()) } else { self.leave_for_good(thread, origin.at) }
+        // A thread that ends itself keeps the processor until the operation is done.
+        if by == thread { Ok(()) } else { self.remove_from_processor(thread, origin.at) }
     }
 
     fn end_process(&mut self, by: usize, index: usize, origin: &Origin) -> Result<()> {
         let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
         let threads = process.threads.clone();
         for image in std::mem::take(&mut process.images) {
-            kernel::image(&mut self.etw, To::All, Change::End, origin.pid, &image, origin)?;
+            kernel::image(
+                &mut self.etw,
+                Recipients::All,
+                Lifecycle::End,
+                origin.pid,
+                &image,
+                origin,
+            )?;
         }
         process.exited = Some(origin.at);
-        let what = format!("process {} \"{}\" is gone", process.pid, process.name);
-        self.etw.witness().happened(origin.at, &what)?;
-        kernel::process(&mut self.etw, To::All, Change::End, process, origin)?;
+        let description = format!("process {} \"{}\" exits", process.pid, process.name);
+        self.etw.observer.action(origin.at, &description)?;
+        kernel::process(&mut self.etw, Recipients::All, Lifecycle::End, process, origin)?;
         for thread in threads {
             self.end_thread(by, thread, origin)?;
         }

@@ -7,12 +7,15 @@ use etl_schema::sources::eventsource::Chunk;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
 
-use crate::error::Result;
-use crate::etw::{Event, Form, Origin, impossible};
-use crate::machine::{Dice, MICROSECOND, Nanos};
+use crate::error::{Error, Result};
+use crate::etw::{Event, Origin};
 use crate::model::{Action, ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
+use crate::rng::Rng;
+use crate::time::{MICROSECOND, Nanos};
+use crate::truth::RecordFormat;
 
-use super::Simulation;
+use super::Simulator;
+use crate::provider_text::event_source_manifest;
 
 /// Channel of TraceLogging events.
 const TRACE_LOGGING_CHANNEL: u8 = 11;
@@ -46,12 +49,12 @@ impl Source {
                 source.traits = named.build();
                 for event in &plan.events {
                     let built = tracelogging::build(event);
-                    source.metadata.push(built.map_err(|e| impossible(0, e.to_string()))?);
+                    source.metadata.push(built.map_err(|e| Error::impossible(0, e.to_string()))?);
                 }
             }
             ProviderKind::EventSource => {
                 source.traits = named.build();
-                let text = manifest(plan);
+                let text = event_source_manifest(plan);
                 let pieces: Vec<&[u8]> = text.as_bytes().chunks(MANIFEST_PIECE).collect();
                 let total = u16::try_from(pieces.len()).unwrap_or(u16::MAX);
                 for (number, text) in (0u16..).zip(pieces) {
@@ -74,7 +77,7 @@ fn manifest_schema(provider: Guid) -> EventSchema {
     schema
 }
 
-impl Simulation<'_> {
+impl Simulator<'_> {
     /// Providers that the process of this place raises events of, once each.
     fn used_providers(&self, place: usize) -> Vec<usize> {
         let mut used: Vec<usize> = Vec::new();
@@ -91,20 +94,20 @@ impl Simulation<'_> {
 
     /// The process registers its providers.
     pub(super) fn register_providers(&mut self, process: usize, origin: &Origin) -> Result<()> {
-        let Some(place) = self.places.iter().position(|p| *p == process) else { return Ok(()) };
+        let Some(place) = self.processes.iter().position(|p| *p == process) else { return Ok(()) };
         for provider in self.used_providers(place) {
             let Some(plan) = self.scenario.providers.get(provider) else { continue };
             let classic = plan.kind.is_classic();
             let (_, notice) = self.etw.register(plan.guid, classic, origin.pid);
             if notice.is_some() {
-                self.tell_manifest(provider, origin)?;
+                self.emit_manifest(provider, origin)?;
             }
         }
         Ok(())
     }
 
     /// An `EventSource` writes its manifest for whoever enabled it.
-    pub(super) fn tell_manifest(&mut self, provider: usize, origin: &Origin) -> Result<()> {
+    pub(super) fn emit_manifest(&mut self, provider: usize, origin: &Origin) -> Result<()> {
         let Some(plan) = self.scenario.providers.get(provider) else { return Ok(()) };
         let index = self.etw.provider(plan.guid, false);
         let Some(source) = self.sources.get(provider) else { return Ok(()) };
@@ -139,7 +142,7 @@ impl Simulation<'_> {
             ActivityWork::None => {}
             ActivityWork::Start => {
                 related = found.activities.last().copied();
-                let activity = self.dice.guid();
+                let activity = self.rng.guid();
                 found.activities.push(activity);
                 origin.activity = activity;
             }
@@ -166,7 +169,7 @@ impl Simulation<'_> {
             .iter()
             .map(|field| {
                 let given = plan.values.iter().find(|(name, _)| *name == field.name);
-                given.map_or_else(|| drawn(field, &mut self.dice), |(_, value)| value.clone())
+                given.map_or_else(|| drawn(field, &mut self.rng), |(_, value)| value.clone())
             })
             .collect();
         let mut event = Event { related, ..Event::new(schema, &values) };
@@ -177,11 +180,11 @@ impl Simulation<'_> {
         event.metadata = metadata;
         match provider.kind {
             ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
-            ProviderKind::Classic => event.form = Form::Full,
+            ProviderKind::Classic => event.format = RecordFormat::Full,
             ProviderKind::Wpp => {
                 if let Identity::Message { number } = schema.identity {
                     event.descriptor.id = number;
-                    event.form = Form::Message(number);
+                    event.format = RecordFormat::Message(number);
                 }
             }
             ProviderKind::Manifest | ProviderKind::EventSource => {}
@@ -199,141 +202,22 @@ impl Simulation<'_> {
 }
 
 /// A value for a field that the script says nothing of.
-fn drawn(field: &Field, dice: &mut Dice) -> OwnedValue {
+fn drawn(field: &Field, rng: &mut Rng) -> OwnedValue {
     const WORDS: [&str; 6] = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
-    let word = |dice: &mut Dice| WORDS.get(dice.pick(WORDS.len())).copied().unwrap_or_default();
+    let word = |rng: &mut Rng| WORDS.get(rng.pick(WORDS.len())).copied().unwrap_or_default();
     if field.count != Count::One {
         return OwnedValue::Auto;
     }
     let FieldKind::Value(ty) = field.kind else { return OwnedValue::Auto };
     match ty {
-        InType::Utf16 | InType::Ansi => OwnedValue::Text(word(dice).to_owned()),
-        InType::Boolean => OwnedValue::Bool(dice.below(2) == 1),
-        InType::Guid => OwnedValue::Guid(dice.guid()),
-        InType::Float => OwnedValue::Float(dice.below(1000) as f32 / 8.0),
-        InType::Double => OwnedValue::Double(dice.below(1_000_000) as f64 / 64.0),
-        InType::Pointer => OwnedValue::Pointer(0x7ff0_0000 + dice.below(0x1000) * 16),
-        InType::Binary => OwnedValue::Binary(dice.bits().to_le_bytes().to_vec()),
-        ty if ty.is_integer() => OwnedValue::UInt(dice.below(100)),
+        InType::Utf16 | InType::Ansi => OwnedValue::Text(word(rng).to_owned()),
+        InType::Boolean => OwnedValue::Bool(rng.below(2) == 1),
+        InType::Guid => OwnedValue::Guid(rng.guid()),
+        InType::Float => OwnedValue::Float(rng.below(1000) as f32 / 8.0),
+        InType::Double => OwnedValue::Double(rng.below(1_000_000) as f64 / 64.0),
+        InType::Pointer => OwnedValue::Pointer(0x7ff0_0000 + rng.below(0x1000) * 16),
+        InType::Binary => OwnedValue::Binary(rng.bits().to_le_bytes().to_vec()),
+        ty if ty.is_integer() => OwnedValue::UInt(rng.below(100)),
         _ => OwnedValue::Auto,
     }
-}
-
-/// The manifest that an `EventSource` writes.
-fn manifest(plan: &ProviderPlan) -> String {
-    let escape =
-        |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-    let mut mask = plan.events.iter().fold(0, |mask, e| mask | e.keywords);
-    let mut keywords = String::new();
-    while mask != 0 {
-        let bit = mask & mask.wrapping_neg();
-        keywords.push_str(&format!("   <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>\n"));
-        mask &= !bit;
-    }
-    let (mut events, mut templates) = (String::new(), String::new());
-    for event in &plan.events {
-        let Identity::Modern { id, version } = event.identity else { continue };
-        let bits: Vec<String> = (0..64)
-            .map(|n| 1u64 << n)
-            .filter(|bit| event.keywords & bit != 0)
-            .map(|bit| format!("K{bit:x}"))
-            .collect();
-        let name = escape(&event.name);
-        events.push_str(&format!(
-            "   <event value=\"{id}\" version=\"{version}\" level=\"{}\" symbol=\"{name}\" keywords=\"{}\"{}/>\n",
-            level(event.level.value),
-            bits.join(" "),
-            if event.fields.is_empty() { String::new() } else { format!(" template=\"T{id}v{version}\"") },
-        ));
-        if event.fields.is_empty() {
-            continue;
-        }
-        templates.push_str(&format!("   <template tid=\"T{id}v{version}\">\n"));
-        for field in &event.fields {
-            let ty = field.in_type().map_or("UInt32", InType::name);
-            let name = escape(&field.name);
-            templates.push_str(&format!("    <data name=\"{name}\" inType=\"win:{ty}\"/>\n"));
-        }
-        templates.push_str("   </template>\n");
-    }
-    format!(
-        "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n \
-         <instrumentation xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\">\n  \
-         <events xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n  \
-         <provider name=\"{}\" guid=\"{{{}}}\" symbol=\"Source\">\n  \
-         <keywords>\n{keywords}  </keywords>\n  <events>\n{events}  </events>\n  \
-         <templates>\n{templates}  </templates>\n  </provider></events></instrumentation>\n\
-         </instrumentationManifest>",
-        escape(&plan.name),
-        plan.guid,
-    )
-}
-
-fn level(level: u8) -> &'static str {
-    match level {
-        1 => "win:Critical",
-        2 => "win:Error",
-        3 => "win:Warning",
-        4 => "win:Informational",
-        5 => "win:Verbose",
-        _ => "win:LogAlways",
-    }
-}
-
-/// The text of the messages of a WPP provider, as tools get it from a PDB.
-pub(super) fn tmf(plan: &ProviderPlan) -> String {
-    let name = &plan.name;
-    let mut text = format!("// PDB:  {name}.pdb\n");
-    let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
-    text.push_str(&format!("{guid} {name} // SRC={name}.c MJ= MN=\n"));
-    for (line, event) in plan.events.iter().enumerate() {
-        let Identity::Message { number } = event.identity else { continue };
-        let level = level_word(event.level.value);
-        let message = event.message.as_deref().unwrap_or_default();
-        let flags = format!("0x{:X}", event.keywords);
-        text.push_str(&format!(
-            "#typev {name}_c{} {number} \"%0{message}\" //   LEVEL={level} FLAGS={flags} FUNC={}\n{{\n",
-            line + 1,
-            event.name,
-        ));
-        for (field, n) in event.fields.iter().zip(10..) {
-            let item = field.in_type().and_then(item).unwrap_or("ItemULong");
-            text.push_str(&format!("{}, {item} -- {n}\n", field.name));
-        }
-        text.push_str("}\n");
-    }
-    text
-}
-
-fn level_word(level: u8) -> &'static str {
-    match level {
-        1 => "FATAL",
-        2 => "ERROR",
-        3 => "WARNING",
-        4 => "INFORMATION",
-        5 => "VERBOSE",
-        _ => "NONE",
-    }
-}
-
-/// How a TMF file calls a type; those that it has no word for cannot be fields of messages.
-pub(crate) fn item(ty: InType) -> Option<&'static str> {
-    Some(match ty {
-        InType::Int8 => "ItemChar",
-        InType::UInt8 => "ItemUChar",
-        InType::Int16 => "ItemShort",
-        InType::UInt16 => "ItemUShort",
-        InType::Int32 => "ItemLong",
-        InType::UInt32 => "ItemULong",
-        InType::HexInt32 => "ItemULongX",
-        InType::Int64 => "ItemLongLong",
-        InType::UInt64 => "ItemULongLong",
-        InType::HexInt64 => "ItemULongLongX",
-        InType::Double => "ItemDouble",
-        InType::Pointer => "ItemPtr",
-        InType::Ansi => "ItemString",
-        InType::Utf16 => "ItemWString",
-        InType::Guid => "ItemGuid",
-        _ => return None,
-    })
 }

@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel;
 
-use super::{Simulation, Task};
+use super::{Simulator, Task};
 
-impl Simulation<'_> {
+impl Simulator<'_> {
     pub(super) fn sample(&mut self, session: usize) -> Result<()> {
         // Samples that are no more asked for, or are asked for anew, have another next moment.
         let due = |s: &&mut crate::etw::Session| s.is_running() && s.next_sample == Some(self.now);
@@ -31,8 +31,8 @@ impl Simulation<'_> {
             };
             let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
             let frames = match runtime {
-                Some(runtime) => runtime.call_stack(0, at, process, &mut self.dice),
-                None => native_stack(process, &mut self.dice),
+                Some(runtime) => runtime.call_stack(0, at, process, &mut self.rng),
+                None => native_stack(process, &mut self.rng),
             };
             let origin = self.origin(thread, at);
             let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };

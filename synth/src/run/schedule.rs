@@ -3,18 +3,19 @@
 use crate::clr::native_stack;
 use crate::error::Result;
 use crate::etw::Origin;
-use crate::kernel::{self, Party, Switched};
-use crate::machine::{Leaves, Nanos, Switch};
+use crate::kernel::{self, ContextSwitch, SwitchThread};
+use crate::machine::{LeaveReason, Switch};
 use crate::model::KernelEvent;
+use crate::time::Nanos;
 
-use super::{Simulation, Task};
+use super::{Simulator, Task};
 
 /// The priority of threads, as their events tell it.
 const PRIORITY: u8 = 8;
 /// A tick of the timer.
 const TICK: Nanos = 15_625_000;
 
-impl Simulation<'_> {
+impl Simulator<'_> {
     /// Threads that are through by a moment leave a processor.
     pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
         loop {
@@ -50,7 +51,7 @@ impl Simulation<'_> {
     }
 
     /// A thread is gone, and leaves its processor.
-    pub(super) fn leave_for_good(&mut self, thread: usize, at: Nanos) -> Result<()> {
+    pub(super) fn remove_from_processor(&mut self, thread: usize, at: Nanos) -> Result<()> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
         let processor = usize::from(found.processor);
         self.settle(processor, at)?;
@@ -77,18 +78,25 @@ impl Simulation<'_> {
             && let Some(old) = self.machine.threads.get_mut(old)
         {
             old.left = at;
-            why = Some(if old.ended { Leaves::Ended } else { leaves });
+            why = Some(if old.ended { LeaveReason::Ended } else { leaves });
         }
         if !self.etw.logs(KernelEvent::ContextSwitch) {
             return Ok(());
         }
         let party = |thread: Option<usize>| {
             let found = thread.and_then(|t| self.machine.threads.get(t));
-            let idle = Party { ideal: u16::try_from(processor).unwrap_or(0), ..Party::default() };
-            found.map_or(idle, |t| Party { tid: t.tid, priority: PRIORITY, ideal: t.processor })
+            let idle = SwitchThread {
+                ideal: u16::try_from(processor).unwrap_or(0),
+                ..SwitchThread::default()
+            };
+            found.map_or(idle, |t| SwitchThread {
+                tid: t.tid,
+                priority: PRIORITY,
+                ideal: t.processor,
+            })
         };
         let away = switch.new.and_then(|t| self.machine.threads.get(t)).map_or(0, |t| t.left);
-        let switched = Switched {
+        let switched = ContextSwitch {
             old: party(switch.old.map(|(thread, _)| thread)),
             new: party(switch.new),
             why,
@@ -105,7 +113,7 @@ impl Simulation<'_> {
     }
 
     /// A thread that waited has something to do: the timer that wakes it does so on its processor.
-    pub(super) fn awake(&mut self, thread: usize) -> Result<()> {
+    pub(super) fn wake(&mut self, thread: usize) -> Result<()> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
         let (tid, processor) = (found.tid, usize::from(found.processor));
         let lives = found.started && !found.ended;
@@ -137,13 +145,13 @@ impl Simulation<'_> {
         let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
         let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
         let frames = match runtime {
-            Some(runtime) => runtime.call_stack(0, origin.at, process, &mut self.stacks),
-            None => native_stack(process, &mut self.stacks),
+            Some(runtime) => runtime.call_stack(0, origin.at, process, &mut self.stack_rng),
+            None => native_stack(process, &mut self.stack_rng),
         };
         kernel::stack(&mut self.etw, event, &frames, origin)
     }
 
-    /// Where a processor is: with a thread, or with the idle one.
+    /// TargetThread a processor is: with a thread, or with the idle one.
     fn origin_on(&self, processor: usize, thread: Option<usize>, at: Nanos) -> Origin {
         // No thread has this number: it is the idle one.
         let origin = self.origin(thread.unwrap_or(usize::MAX), at);

@@ -1,21 +1,21 @@
 //! What processes are told to do becomes operations of their threads.
 
 use crate::clr::ClrOp;
-use crate::error::Result;
-use crate::etw::impossible;
+use crate::error::{Error, Result};
 use crate::model::{CodeKind, Work};
 
-use super::{Op, Simulation};
+use super::Simulator;
+use super::op_queue::Op;
 
 /// So many operations may come of one step.
-const MOST: u32 = 1_000_000;
+const MAX_OPS_PER_STEP: u32 = 1_000_000;
 
 /// An operation, so many times.
 fn times(op: ClrOp, count: u32) -> Vec<(ClrOp, u32)> {
-    vec![(op, count.min(MOST))]
+    vec![(op, count.min(MAX_OPS_PER_STEP))]
 }
 
-impl Simulation<'_> {
+impl Simulator<'_> {
     /// Tells once of a process that it cannot do yet what it is asked for: it has not begun, or none of its CLRs has.
     fn too_early(&mut self, index: usize, clrs: &[usize]) -> Result<()> {
         let begun = |clr: &usize| self.clrs.get(*clr).is_some_and(|c| c.started);
@@ -28,46 +28,45 @@ impl Simulation<'_> {
         } else {
             return Ok(());
         };
-        if process.exited.is_some() || std::mem::replace(&mut process.told_early, true) {
+        if process.exited.is_some() || std::mem::replace(&mut process.warned_early, true) {
             return Ok(());
         }
         let what = format!(
             "process {} \"{}\" {what} yet: it does not do what it is asked for now",
             process.pid, process.name
         );
-        self.etw.witness().happened(self.now, &what)
+        self.etw.observer.action(self.now, &what)
     }
 
     /// A process does something: the next of its threads in turn, in each of its CLRs.
-    pub(super) fn work(&mut self, place: usize, work: &Work) -> Result<()> {
-        let Some(&index) = self.places.get(place) else {
-            return Err(impossible(self.now, format!("there is no process {place}")));
+    pub(super) fn work(&mut self, number: usize, work: &Work) -> Result<()> {
+        let Some(&index) = self.processes.get(number) else {
+            return Err(Error::impossible(self.now, format!("there is no process {number}")));
         };
         let Some(process) = self.machine.processes.get_mut(index).filter(|p| p.is_alive()) else {
             // A process that has not begun, or has exited, does nothing.
             return self.too_early(index, &[]);
         };
         let workers = process.threads.len().saturating_sub(1).max(1);
-        process.turn = (process.turn + 1) % workers;
-        let Some(&thread) = process.threads.get(process.turn) else { return Ok(()) };
+        let Some(thread) = process.next_worker() else { return Ok(()) };
         let clrs = process.clrs.clone();
         let manages = matches!(work, Work::Exit | Work::StartThread | Work::EndThread);
-        if !manages && self.turns_away(thread)? {
+        if !manages && self.rejects_work(thread)? {
             return Ok(());
         }
         match work {
             Work::Exit => {
-                return self.exit(place);
+                return self.exit_process(number);
             }
-            Work::Run(time) => self.give(thread, [Op::Compute(*time)])?,
+            Work::Run(time) => self.enqueue(thread, [Op::Compute(*time)])?,
             Work::Raise(plan) => {
                 let threads = self.machine.processes.get(index).map(|p| &p.threads);
                 let thread = threads.and_then(|t| t.get(plan.thread % workers)).copied();
-                self.give(thread.unwrap_or_default(), [Op::Raise(plan.clone())])?;
+                self.enqueue(thread.unwrap_or_default(), [Op::Raise(plan.clone())])?;
             }
-            Work::LoadImage(plan) => self.give(thread, [Op::LoadImage(plan.clone())])?,
+            Work::LoadImage(plan) => self.enqueue(thread, [Op::LoadImage(plan.clone())])?,
             Work::StartThread => {
-                let new = self.machine.add_thread(index);
+                let new = self.add_thread(index);
                 // The last thread is the one that providers are called back on: it stays last.
                 if let Some(process) = self.machine.processes.get_mut(index) {
                     let last = process.threads.len().saturating_sub(1);
@@ -76,8 +75,8 @@ impl Simulation<'_> {
                 let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
                 let creating = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreating(new)));
                 let told = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
-                let ops: Vec<Op> = creating.chain([Op::BeginThread(new)]).chain(told).collect();
-                self.give(thread, ops)?;
+                let ops: Vec<Op> = creating.chain([Op::StartThread(new)]).chain(told).collect();
+                self.enqueue(thread, ops)?;
             }
             Work::EndThread => {
                 // Not the first, whose end is the process's, and not the callback thread.
@@ -92,9 +91,9 @@ impl Simulation<'_> {
                 };
                 let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
                 let ops: Vec<Op> = told.chain([Op::EndThread(old)]).collect();
-                self.give(first, ops)?;
+                self.enqueue(first, ops)?;
             }
-            Work::UnloadImage(path) => self.give(thread, [Op::UnloadImage(path.clone())])?,
+            Work::UnloadImage(path) => self.enqueue(thread, [Op::UnloadImage(path.clone())])?,
             _ => {
                 self.too_early(index, &clrs)?;
                 let (mut done, mut missed) = (false, None);
@@ -102,7 +101,7 @@ impl Simulation<'_> {
                     match self.clr_work(clr, work) {
                         Ok(ops) => {
                             done = true;
-                            self.order(thread, ops)?;
+                            self.enqueue_repeated(thread, ops)?;
                         }
                         // Of several CLRs one may have what is named.
                         Err(error) => missed = Some(error),
@@ -121,8 +120,9 @@ impl Simulation<'_> {
         let Some(runtime) = self.clrs.get_mut(clr).filter(|c| c.started) else {
             return Ok(Vec::new());
         };
-        let named =
-            |what: &str, name: &str| impossible(now, format!("there is no {what} \"{name}\""));
+        let named = |what: &str, name: &str| {
+            Error::impossible(now, format!("there is no {what} \"{name}\""))
+        };
         let once = |ops: Vec<ClrOp>| ops.into_iter().map(|op| (op, 1)).collect();
         let ops: Vec<(ClrOp, u32)> = match work {
             Work::Jit(count) => {
@@ -176,7 +176,7 @@ impl Simulation<'_> {
                 if runtime.assemblies.get(found).is_some_and(|a| !a.collectible) {
                     let what =
                         format!("assembly \"{name}\" is not collectible: its domain unloads it");
-                    return Err(impossible(now, what));
+                    return Err(Error::impossible(now, what));
                 }
                 times(ClrOp::UnloadAssembly(found), 1)
             }

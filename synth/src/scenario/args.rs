@@ -7,9 +7,9 @@ use kdl::{KdlEntry, KdlNode, KdlValue};
 use miette::SourceSpan;
 
 use super::reader::Reader;
-use crate::machine::{Distribution, Nanos};
-use crate::model::Given;
-use crate::text::parse_duration;
+use crate::distribution::Distribution;
+use crate::model::FieldValue;
+use crate::time::{Nanos, parse_duration};
 
 /// The arguments and properties of a node, as they are taken.
 pub(super) struct Args<'k> {
@@ -69,7 +69,7 @@ impl<'k> Args<'k> {
 
     fn missing(&self, reader: &mut Reader<'_>, what: &str) {
         let name = self.name();
-        reader.wrong(
+        reader.error(
             self.span(),
             format!("{name} needs {what}"),
             format!("{what} is missing"),
@@ -137,7 +137,7 @@ impl<'k> Args<'k> {
             let bits = 8 * size_of::<T>() as u32;
             let most = u64::MAX.checked_shr(64_u32.saturating_sub(bits)).unwrap_or(u64::MAX);
             let help = Some(format!("at most {most}"));
-            reader.wrong(entry.span(), format!("{name} is too large"), value.to_string(), help);
+            reader.error(entry.span(), format!("{name} is too large"), value.to_string(), help);
         }
         small
     }
@@ -159,15 +159,15 @@ impl<'k> Args<'k> {
     }
 
     /// The next argument as a value for a field: a number, or a text.
-    pub fn given(&mut self, reader: &mut Reader<'_>) -> Option<Given> {
+    pub fn given(&mut self, reader: &mut Reader<'_>) -> Option<FieldValue> {
         let Some(entry) = self.next() else {
             self.missing(reader, "a value");
             return None;
         };
         if let KdlValue::Integer(_) = entry.value() {
-            return as_number(entry, reader, "a value").map(Given::Number);
+            return as_number(entry, reader, "a value").map(FieldValue::Number);
         }
-        Some(Given::Text(as_text(entry, reader)))
+        Some(FieldValue::Text(as_text(entry, reader)))
     }
 
     /// A property that is a provider, as [`Args::provider`].
@@ -188,7 +188,7 @@ impl<'k> Args<'k> {
         };
         if value.is_none() {
             let help = Some("#true or #false".to_owned());
-            reader.wrong(entry.span(), format!("{name} is yes or no"), "neither", help);
+            reader.error(entry.span(), format!("{name} is yes or no"), "neither", help);
         }
         value
     }
@@ -232,7 +232,7 @@ impl<'k> Args<'k> {
         let parts: Vec<Option<u32>> = text.split('.').map(|p| p.parse().ok()).collect();
         if parts.len() > N || parts.iter().any(Option::is_none) {
             let help = Some(format!("up to {N} numbers with dots between them"));
-            reader.wrong(entry.span(), format!("{name} is no version"), "here", help);
+            reader.error(entry.span(), format!("{name} is no version"), "here", help);
             return None;
         }
         for (slot, part) in version.iter_mut().zip(parts.into_iter().flatten()) {
@@ -264,7 +264,7 @@ impl<'k> Args<'k> {
         let fine = parsed.filter(|(low, high)| low <= high);
         if fine.is_none() {
             let help = "a number, or the least and the largest: \"32..2048\", \"uniform 32..2048\"";
-            reader.wrong(entry.span(), format!("{name} is no range"), "here", Some(help.into()));
+            reader.error(entry.span(), format!("{name} is no range"), "here", Some(help.into()));
         }
         fine.map(|range| (spread, range))
     }
@@ -307,7 +307,7 @@ impl<'k> Args<'k> {
                         t.keywords.iter().map(|(_, n)| n.as_str()).collect::<Vec<_>>().join(", ")
                     });
                     let message = format!("the provider has no keyword \"{word}\"");
-                    reader.wrong(entry.span(), message, "unknown", names);
+                    reader.error(entry.span(), message, "unknown", names);
                 }
             }
         }
@@ -332,11 +332,11 @@ impl<'k> Args<'k> {
                         names => format!("{} has {}", self.name(), names.join(", ")),
                     };
                     let message = format!("{} has no property {}", self.name(), name.value());
-                    reader.wrong(entry.span(), message, "unknown", Some(help));
+                    reader.error(entry.span(), message, "unknown", Some(help));
                 }
                 None => {
                     let message = format!("too many arguments for {}", self.name());
-                    reader.wrong(entry.span(), message, "one too many", None);
+                    reader.error(entry.span(), message, "one too many", None);
                 }
             }
         }
@@ -345,7 +345,7 @@ impl<'k> Args<'k> {
             && let Some(first) = children.nodes().first()
         {
             let message = format!("{} holds nothing", self.name());
-            reader.wrong(first.name().span(), message, "not expected here", None);
+            reader.error(first.name().span(), message, "not expected here", None);
         }
     }
 }
@@ -354,7 +354,7 @@ impl<'k> Args<'k> {
 pub(super) fn unknown(reader: &mut Reader<'_>, node: &KdlNode, place: &str, known: &str) {
     let name = node.name().value();
     let message = format!("{place} has no {name}");
-    reader.wrong(
+    reader.error(
         node.name().span(),
         message,
         "unknown",
@@ -390,7 +390,7 @@ fn as_number(entry: &KdlEntry, reader: &mut Reader<'_>, what: &str) -> Option<u6
     };
     if value.is_none() {
         let help = Some("a whole number from 0 on, decimal or 0x".to_owned());
-        reader.wrong(entry.span(), format!("{what}: not a number"), "here", help);
+        reader.error(entry.span(), format!("{what}: not a number"), "here", help);
     }
     value
 }
@@ -404,7 +404,7 @@ fn as_provider(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Guid> {
     if guid.is_none() {
         let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
         let message = format!("no provider is called \"{text}\"");
-        reader.wrong(entry.span(), message, "unknown", Some(help.to_owned()));
+        reader.error(entry.span(), message, "unknown", Some(help.to_owned()));
     }
     guid
 }
@@ -423,7 +423,7 @@ fn as_time(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Nanos> {
     let time = parse_duration(&text);
     if time.is_none() {
         let help = "a number with ns, us, ms, s, min or h: \"20ms\"; seconds without a unit";
-        reader.wrong(entry.span(), "not a time", "here", Some(help.to_owned()));
+        reader.error(entry.span(), "not a time", "here", Some(help.to_owned()));
     }
     time
 }
@@ -439,7 +439,7 @@ fn choose<T: Copy>(
     if found.is_none() {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let help = Some(format!("one of {}", words.join(", ")));
-        reader.wrong(at, format!("{what} cannot be \"{text}\""), "unknown", help);
+        reader.error(at, format!("{what} cannot be \"{text}\""), "unknown", help);
     }
     found
 }

@@ -5,33 +5,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::constants::{LogFileMode, PointerSize};
 
 use super::reader::Reader;
-use crate::model::{Action, Place, ProcessPlan, Scenario, Step, Work};
-use crate::text::no_file_name;
+use crate::file_system::file_name_problem;
+use crate::model::{Action, ProcessPlan, Scenario, ScriptLocation, Step, Work};
 
 /// Names that a mistake offers at most.
-const MOST_NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 
 /// A fault of a session that the script may start further down.
-pub(super) struct Mention {
+pub(super) struct FaultedSession {
     pub session: String,
-    pub place: Place,
+    pub location: ScriptLocation,
 }
 
 /// Notes what is named and is nowhere.
 pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
-    let there = There::of(scenario);
+    let there = ScriptSymbols::of(scenario);
     let mut spelled = BTreeMap::new();
     for mention in std::mem::take(&mut reader.mentions) {
-        there.session(reader, &mention.place, &mention.session);
+        there.session(reader, &mention.location, &mention.session);
     }
     for place in std::mem::take(&mut reader.wide) {
         if scenario.machine.pointer_size == PointerSize::P4 {
             let help = Some("machine bits=64, or leave it out: it is 32 bits wide then".to_owned());
-            reader.wrong_at(&place, "a 32-bit machine runs no 64-bit process", "bits=64", help);
+            reader.error_at(&place, "a 32-bit machine runs no 64-bit process", "bits=64", help);
         }
     }
     for step in &scenario.steps {
-        if let Some(place) = &step.place {
+        if let Some(place) = &step.location {
             there.step(reader, place, step, scenario);
             if let Action::Start(plan) = &step.action
                 && let Some(file) = &plan.file
@@ -39,13 +39,13 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
                 let before = spelled.entry(file.to_lowercase()).or_insert(file);
                 if *before != file {
                     let message = format!("\"{before}\" and \"{file}\" are one file on Windows");
-                    reader.wrong_at(place, message, "the second", None);
+                    reader.error_at(place, message, "the second", None);
                 }
             }
         }
     }
     for edit in &scenario.edits {
-        if let Some(place) = &edit.place {
+        if let Some(place) = &edit.location {
             there.file(reader, place, &edit.file);
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
 
 /// What a scenario makes, so that looking for one thing does not mean going through all.
 #[derive(Default)]
-struct There<'s> {
+struct ScriptSymbols<'s> {
     /// Names of sessions, in lower case.
     sessions: BTreeSet<String>,
     files: BTreeSet<&'s str>,
@@ -66,9 +66,9 @@ struct There<'s> {
     processes: BTreeSet<String>,
 }
 
-impl<'s> There<'s> {
+impl<'s> ScriptSymbols<'s> {
     fn of(scenario: &'s Scenario) -> Self {
-        let mut there = There::default();
+        let mut there = ScriptSymbols::default();
         for (index, plan) in scenario.processes.iter().enumerate() {
             there.processes.insert(plan.name.clone());
             there.processes.extend((plan.pid != 0).then(|| plan.pid.to_string()));
@@ -111,7 +111,13 @@ impl<'s> There<'s> {
         };
     }
 
-    fn step(&self, reader: &mut Reader<'_>, place: &Place, step: &Step, scenario: &Scenario) {
+    fn step(
+        &self,
+        reader: &mut Reader<'_>,
+        place: &ScriptLocation,
+        step: &Step,
+        scenario: &Scenario,
+    ) {
         match &step.action {
             Action::Start(plan) => {
                 if let Some(file) = &plan.file {
@@ -150,7 +156,7 @@ impl<'s> There<'s> {
         }
     }
 
-    fn session(&self, reader: &mut Reader<'_>, place: &Place, name: &str) {
+    fn session(&self, reader: &mut Reader<'_>, place: &ScriptLocation, name: &str) {
         if !self.sessions.contains(&name.to_ascii_lowercase()) {
             let message = format!("no session is called \"{name}\"");
             let names = self.sessions.iter().map(String::as_str);
@@ -158,7 +164,7 @@ impl<'s> There<'s> {
         }
     }
 
-    fn file(&self, reader: &mut Reader<'_>, place: &Place, name: &str) {
+    fn file(&self, reader: &mut Reader<'_>, place: &ScriptLocation, name: &str) {
         if !self.files.contains(name) && !self.stems.iter().any(|stem| name.starts_with(stem)) {
             let message = format!("nothing in the script makes a file \"{name}\"");
             let names = self.files.iter().copied();
@@ -170,7 +176,7 @@ impl<'s> There<'s> {
     fn work(
         &self,
         reader: &mut Reader<'_>,
-        place: &Place,
+        place: &ScriptLocation,
         plan: &ProcessPlan,
         index: usize,
         work: &Work,
@@ -186,7 +192,7 @@ impl<'s> There<'s> {
                 if raise.thread >= threads && !self.starting.contains(&index) {
                     let message = format!("\"{}\" has no thread {}", plan.name, raise.thread);
                     let help = format!("it has {threads}, counted from 0");
-                    reader.wrong_at(place, message, "here", Some(help));
+                    reader.error_at(place, message, "here", Some(help));
                 }
             }
             Work::UnloadImage(path) => {
@@ -201,7 +207,7 @@ impl<'s> There<'s> {
             _ if plan.clrs.is_empty() => {
                 let help = "process \"App.exe\" { clr \"core\" { ... } }".to_owned();
                 let message = format!("\"{}\" has no clr", plan.name);
-                reader.wrong_at(place, message, "a clr does this", Some(help));
+                reader.error_at(place, message, "a clr does this", Some(help));
             }
             Work::EnterDomain(name) | Work::LoadDomain(name) | Work::UnloadDomain(name) => {
                 let domains = plan.clrs.iter().flat_map(|clr| &clr.domains);
@@ -223,7 +229,7 @@ impl<'s> There<'s> {
                 } else if unloads && !of_name.clone().any(|a| a.collectible) {
                     let message = format!("assembly \"{name}\" is not collectible");
                     let help = "its domain unloads it, or it has collectible=#true".to_owned();
-                    reader.wrong_at(place, message, "cannot be unloaded by itself", Some(help));
+                    reader.error_at(place, message, "cannot be unloaded by itself", Some(help));
                 }
             }
             _ => {}
@@ -233,29 +239,29 @@ impl<'s> There<'s> {
 
 fn missing<'n>(
     reader: &mut Reader<'_>,
-    place: &Place,
+    place: &ScriptLocation,
     message: String,
     what: &str,
     names: impl Iterator<Item = &'n str>,
 ) {
-    let mut names: Vec<&str> = names.take(MOST_NAMES + 1).collect();
-    if names.len() > MOST_NAMES {
-        names.truncate(MOST_NAMES);
+    let mut names: Vec<&str> = names.take(MAX_NAMES + 1).collect();
+    if names.len() > MAX_NAMES {
+        names.truncate(MAX_NAMES);
         names.push("...");
     }
     let help = match &*names {
         [] => format!("{what}: none"),
         names => format!("{what}: {}", names.join(", ")),
     };
-    reader.wrong_at(place, message, "here", Some(help));
+    reader.error_at(place, message, "here", Some(help));
 }
 
 /// A file that is made: its name must do on every system, and not be that of the truth.
-fn new_file(reader: &mut Reader<'_>, place: &Place, name: &str) {
+fn new_file(reader: &mut Reader<'_>, place: &ScriptLocation, name: &str) {
     let truth = name.eq_ignore_ascii_case("truth.jsonl");
-    let why = if truth { Some("the truth is written there") } else { no_file_name(name) };
+    let why = if truth { Some("the truth is written there") } else { file_name_problem(name) };
     if let Some(why) = why {
         let help = "a file name without a directory, that every system takes".to_owned();
-        reader.wrong_at(place, format!("\"{name}\" cannot be a file here"), why, Some(help));
+        reader.error_at(place, format!("\"{name}\" cannot be a file here"), why, Some(help));
     }
 }

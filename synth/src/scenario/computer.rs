@@ -9,7 +9,7 @@ use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServiceP
 
 const GB: u64 = 1 << 30;
 /// Things of one kind that a machine may have.
-const MOST: usize = 1024;
+const MAX_PARTS: usize = 1024;
 
 /// The nodes below `machine`. A disk of the script's own takes the place of the usual one.
 pub(super) fn parts(reader: &mut Reader<'_>, node: &KdlNode, machine: &mut MachinePlan) {
@@ -39,8 +39,13 @@ pub(super) fn parts(reader: &mut Reader<'_>, node: &KdlNode, machine: &mut Machi
                 0
             }
         };
-        if count == MOST + 1 {
-            reader.wrong(at, format!("a machine has at most {MOST} of them"), "one too many", None);
+        if count == MAX_PARTS + 1 {
+            reader.error(
+                at,
+                format!("a machine has at most {MAX_PARTS} of them"),
+                "one too many",
+                None,
+            );
         }
     });
     if !disks.is_empty() {
@@ -59,13 +64,13 @@ fn disk(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<DiskPlan> {
         let args = Args::new(node);
         match args.name() {
             "volume" if volumes.len() < 24 => volumes.extend(volume(reader, args)),
-            "volume" => reader.wrong(args.span(), "more volumes than letters", "here", None),
+            "volume" => reader.error(args.span(), "more volumes than letters", "here", None),
             _ => unknown(reader, node, "a disk", "volume"),
         }
     });
     let taken = volumes.iter().fold(0, |sum: u64, v: &VolumePlan| sum.saturating_add(v.bytes));
     if taken > bytes {
-        reader.wrong(at, "the volumes have no room on the disk", "more than it has", None);
+        reader.error(at, "the volumes have no room on the disk", "more than it has", None);
     }
     Some(DiskPlan { name, bytes, volumes })
 }
@@ -78,7 +83,7 @@ fn volume(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<VolumePlan> {
     let fine = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
     if !fine || chars.as_str() != ":" {
         let help = Some("volume \"C:\"".to_owned());
-        reader.wrong(at, "a volume has a letter and a colon", letter.as_str(), help);
+        reader.error(at, "a volume has a letter and a colon", letter.as_str(), help);
     }
     let bytes = gigabytes(args.opt_number(reader, "gb").unwrap_or(100));
     let mut plan = VolumePlan::new(letter, bytes);
@@ -86,7 +91,7 @@ fn volume(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<VolumePlan> {
         plan.free = gigabytes(free);
     }
     if plan.free > plan.bytes {
-        reader.wrong(at, "more is free than there is", "free-gb", None);
+        reader.error(at, "more is free than there is", "free-gb", None);
     }
     if let Some(system) = args.opt_text(reader, "file-system") {
         plan.file_system = fits(reader, at, system, 15);
@@ -103,7 +108,7 @@ fn network_card(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<NetworkCa
     let address = bytes(&text);
     if address.is_none() {
         let help = Some("up to eight bytes: 00-15-5D-7C-58-28".to_owned());
-        reader.wrong(at, "address: not a physical address", text, help);
+        reader.error(at, "address: not a physical address", text, help);
     }
     let ip = args.opt_text(reader, "ip").unwrap_or_default();
     let dns = args.opt_text(reader, "dns").unwrap_or_default();

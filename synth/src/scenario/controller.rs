@@ -11,8 +11,8 @@ use etl_schema::tables::Registry;
 
 use super::args::Args;
 use super::reader::Reader;
-use crate::machine::{Nanos, SECOND};
-use crate::model::{Action, EnablePlan, KernelChange, KernelFlags, SessionPlan};
+use crate::model::{Action, EnablePlan, KernelChange, KernelFlags, SessionPlan, numbered_file};
+use crate::time::{Nanos, SECOND};
 
 /// What the lines of a script leave behind for later ones.
 #[derive(Clone, Debug, Default)]
@@ -42,19 +42,19 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
         Ok(command) => command,
         Err(error) => {
             let message = format!("the command line cannot be read: {error}");
-            reader.wrong(at, message, line, error.hint.clone());
+            reader.error(at, message, line, error.hint.clone());
             return;
         }
     };
     if let Err(why) = resolve(reader, &mut command) {
-        reader.wrong(at, why, line, None);
+        reader.error(at, why, line, None);
         return;
     }
     let mut state = std::mem::take(&mut reader.controllers);
     let mut stopped = Vec::new();
     for action in &command.actions {
         if let Err(why) = state.translate(command.tool, action, &mut stopped, steps) {
-            reader.wrong(at, why, line.clone(), None);
+            reader.error(at, why, line.clone(), None);
         }
     }
     reader.controllers = state;
@@ -95,7 +95,7 @@ fn resolve_all(
             continue;
         };
         let name = bare(file);
-        let text = reader.beside(name).map_err(|why| format!("a list of providers: {why}"))?;
+        let text = reader.beside(name).map_err(|error| format!("{name}: {error}"))?;
         let listed = parse_provider_file(tool, &spec, &text)
             .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
         kernel.extend(listed.kernel);
@@ -225,7 +225,7 @@ impl Controllers {
         let name = plan.name.clone();
         if let Some(every) = every {
             let pattern = plan.clone();
-            plan.file = plan.file.as_deref().map(|file| crate::etw::numbered(file, 1));
+            plan.file = plan.file.as_deref().map(|file| numbered_file(file, 1));
             steps.push(Action::Start(Box::new(plan)));
             steps.push(Action::Roll { plan: Box::new(pattern), every, number: 1 });
         } else {

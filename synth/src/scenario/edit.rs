@@ -5,8 +5,8 @@ use kdl::KdlNode;
 use super::args::{Args, unknown};
 use super::reader::Reader;
 use crate::model::{
-    Amount, BufferField, Changes, Edit, EditPlan, Given, HeaderField, RecordAction, RecordEdit,
-    Select, Side,
+    Amount, BufferField, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction,
+    RecordEdit, RecordSelector, Side,
 };
 
 const HEADER_FIELDS: [(&str, HeaderField); 8] = [
@@ -27,11 +27,11 @@ const BUFFER_FIELDS: [(&str, BufferField); 2] =
 pub(super) fn edit(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<EditPlan> {
     let node = args.node;
     let file = args.text(reader, "a file");
-    let place = Some(reader.place(args.span()));
+    let location = Some(reader.location(args.span()));
     args.finish(reader);
     let mut edits = Vec::new();
     reader.below(node, &mut |reader, node| edits.extend(one(reader, node)));
-    Some(EditPlan { file: file?, edits, place })
+    Some(EditPlan { file: file?, edits, location })
 }
 
 fn one(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Edit> {
@@ -57,11 +57,11 @@ fn one(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Edit> {
         "move" => {
             args.leaf();
             let before = args.opt_text(reader, "before").map(|event| (event, Side::Before));
-            let behind = args.opt_text(reader, "behind").map(|event| (event, Side::Behind));
+            let behind = args.opt_text(reader, "behind").map(|event| (event, Side::After));
             let pid = args.opt_small(reader, "of-pid");
             let Some((event, side)) = before.or(behind) else {
                 let help = Some("move \"DCEndInit\" behind=\"DCEndComplete\"".to_owned());
-                reader.wrong(
+                reader.error(
                     args.span(),
                     "move needs a place",
                     "before or behind is missing",
@@ -69,7 +69,7 @@ fn one(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Edit> {
                 );
                 return None;
             };
-            RecordAction::Move(Select { event, pid, ..Select::default() }, side)
+            RecordAction::Move(RecordSelector { event, pid, ..RecordSelector::default() }, side)
         }
         "header" => {
             args.leaf();
@@ -109,28 +109,28 @@ fn amount(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Amount> {
     let amount = set.or(args.opt_signed(reader, "raise").map(Amount::Raise));
     if amount.is_none() {
         let help = Some("set=5, or raise=-1".to_owned());
-        reader.wrong(args.span(), "no amount", "set or raise is missing", help);
+        reader.error(args.span(), "no amount", "set or raise is missing", help);
     }
     amount
 }
 
 /// `"MethodLoad" pid=100 nth=-1 with="MethodID" is=5`
-fn select(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Select> {
+fn select(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<RecordSelector> {
     let event = args.text(reader, "an event")?;
     Some(narrowed(reader, args, event))
 }
 
 /// Which of an event's records: what stands behind its name.
-fn narrowed(reader: &mut Reader<'_>, args: &mut Args<'_>, event: String) -> Select {
+fn narrowed(reader: &mut Reader<'_>, args: &mut Args<'_>, event: String) -> RecordSelector {
     let (pid, nth) = (args.opt_small(reader, "pid"), args.opt_signed(reader, "nth"));
     let provider = args.opt_provider(reader, "provider");
     let (field, value) = (args.opt_text(reader, "with"), args.opt_number(reader, "is"));
     if field.is_some() != value.is_some() {
         let help = Some("with=\"MethodID\" is=5".to_owned());
-        reader.wrong(args.span(), "with and is go together", "one is missing", help);
+        reader.error(args.span(), "with and is go together", "one is missing", help);
     }
-    let with = field.zip(value).map(|(field, value)| (field, Given::Number(value)));
-    Select { event, pid, provider, nth, with }
+    let with = field.zip(value).map(|(field, value)| (field, FieldValue::Number(value)));
+    RecordSelector { event, pid, provider, nth, with }
 }
 
 fn changes(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Changes> {
@@ -159,7 +159,7 @@ fn changes(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Changes> {
             let from = narrowed(reader, &mut args, event);
             let take = args.opt_text(reader, "take").unwrap_or_else(|| field.clone());
             let plus = args.opt_number(reader, "plus").unwrap_or(0);
-            changes.fields.push((field, Given::Of(Box::new(from), take, plus)));
+            changes.fields.push((field, FieldValue::Of(Box::new(from), take, plus)));
         } else if let Some(given) = args.given(reader) {
             changes.fields.push((field, given));
         }

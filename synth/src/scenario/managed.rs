@@ -35,13 +35,13 @@ const CODE: [(&str, CodeKind); 5] = [
 fn version(reader: &mut Reader<'_>, at: SourceSpan, numbers: [u32; 4]) -> [u16; 4] {
     if let Some(large) = numbers.iter().find(|n| **n > u32::from(u16::MAX)) {
         let help = Some(format!("each of its numbers is at most {}", u16::MAX));
-        reader.wrong(at, "version is too large", large.to_string(), help);
+        reader.error(at, "version is too large", large.to_string(), help);
     }
     numbers.map(|n| u16::try_from(n).unwrap_or(u16::MAX))
 }
 
 /// Calls of a stack: the kernel takes no more with an event.
-const MOST_FRAMES: u32 = 190;
+const MAX_FRAMES: u32 = 190;
 
 /// `clr "core" version="6.0.100" { ... }`
 pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) -> Option<ClrPlan> {
@@ -57,7 +57,7 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
         };
         if plan.version.first().is_some_and(|major| !there.contains(major)) {
             let message = "no such version is simulated";
-            reader.wrong(args.span(), message, "version", Some(help.to_owned()));
+            reader.error(args.span(), message, "version", Some(help.to_owned()));
         }
     }
     if let Some(instance) = args.opt_small(reader, "instance") {
@@ -67,11 +67,11 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
         plan.enumeration_cost = cost;
     }
     if let Some((spread, (low, high))) = args.opt_range(reader, "stack-depth") {
-        if high <= MOST_FRAMES {
+        if high <= MAX_FRAMES {
             plan.stack_depth = (low, high, spread);
         } else {
-            let message = format!("a stack holds at most {MOST_FRAMES} calls here");
-            reader.wrong(args.span(), message, "stack-depth", None);
+            let message = format!("a stack holds at most {MAX_FRAMES} calls here");
+            reader.error(args.span(), message, "stack-depth", None);
         }
     }
     if let Some(heaps) = args.opt_small::<u32>(reader, "heaps") {
@@ -79,7 +79,7 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
             plan.heaps = heaps;
         } else {
             let help = Some("1, or up to 64 with the collector of servers".to_owned());
-            reader.wrong(args.span(), "a clr has 1 to 64 heaps", heaps.to_string(), help);
+            reader.error(args.span(), "a clr has 1 to 64 heaps", heaps.to_string(), help);
         }
     }
     args.finish(reader);
@@ -165,7 +165,7 @@ fn pdb(reader: &mut Reader<'_>, mut args: Args<'_>) -> PdbPlan {
     if let Some(text) = args.opt_text(reader, "signature") {
         match text.parse() {
             Ok(guid) => plan.signature = guid,
-            Err(_) => reader.wrong(args.span(), "signature: not a GUID", text, None),
+            Err(_) => reader.error(args.span(), "signature: not a GUID", text, None),
         }
     }
     if let Some(age) = args.opt_small(reader, "age") {
@@ -196,13 +196,13 @@ fn methods(reader: &mut Reader<'_>, mut args: Args<'_>, module: ModuleKind) -> O
     };
     if one && !plan.name.contains("::") {
         let help = Some("Namespace.Type::Name".to_owned());
-        reader.wrong(at, "a method needs its full name", plan.name.clone(), help);
+        reader.error(at, "a method needs its full name", plan.name.clone(), help);
     }
     if plan.count > 1_000_000 {
-        reader.wrong(at, "a module has at most 1000000 methods", plan.count.to_string(), None);
+        reader.error(at, "a module has at most 1000000 methods", plan.count.to_string(), None);
         plan.count = 0;
     }
-    if !reader.affords(at, plan.count) {
+    if !reader.charge(at, plan.count) {
         plan.count = 0;
     }
     if let Some(kind) = args.opt_choice(reader, "kind", &CODE) {
@@ -211,7 +211,7 @@ fn methods(reader: &mut Reader<'_>, mut args: Args<'_>, module: ModuleKind) -> O
     let image = matches!(module, ModuleKind::NGen | ModuleKind::ReadyToRun);
     if plan.kind == CodeKind::Precompiled && !image {
         let help = Some("a module of kind \"ngen\" or \"r2r\"".to_owned());
-        reader.wrong(at, "precompiled code is in native images only", "here", help);
+        reader.error(at, "precompiled code is in native images only", "here", help);
     }
     plan.generic |=
         args.opt_bool(reader, "generic").unwrap_or(false) || plan.kind == CodeKind::Generic;

@@ -1,7 +1,7 @@
-//! Scenario scripts: KDL text to a [`Scenario`], every mistake shown at its place.
+//! Scenario scripts: from KDL text to a [`Scenario`], with the location of every error.
 //!
-//! [`reader`](self) takes nodes apart and remembers what nobody took; each other file reads one kind
-//! of thing. The language is described in `docs/scenario.md`.
+//! `reader` goes through the nodes, `args` takes their arguments and reports those that are unknown;
+//! each other file reads one kind of node. `docs/scenario.md` describes the language.
 
 mod args;
 mod check;
@@ -13,91 +13,97 @@ mod nesting;
 mod process;
 mod provider;
 mod reader;
-mod report;
 mod session;
 mod step;
 mod system;
 mod value;
 
-use std::sync::Arc;
-
-use miette::{NamedSource, SourceSpan};
+use core::fmt;
+use std::io;
 
 use crate::model::Scenario;
+use crate::script_error::ScriptErrors;
 use reader::Reader;
 
-/// A mistake in a script: what, where, and what was expected.
-#[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
-#[error("{message}")]
-#[diagnostic()]
-pub struct Mistake {
-    /// What is wrong.
-    pub message: String,
-    /// What is at the place.
-    pub label: String,
-    /// What would be right.
-    #[help]
-    pub help: Option<String>,
-    /// The place, in bytes of the script.
-    #[label("{label}")]
-    pub at: SourceSpan,
-    /// The script.
-    #[source_code]
-    pub source_code: NamedSource<Arc<str>>,
-}
+/// Reads an included script, or another file beside the script, by its name.
+pub type Include<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
-/// Everything that is wrong with a script.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{} mistake(s) in the script; the first: {}", .0.len(), .0.first().map_or("", |m| m.message.as_str()))]
-pub struct Mistakes(pub Vec<Mistake>);
-
-/// Gives the text of an included script by the name that the script has for it.
-pub type Include<'a> = &'a dyn Fn(&str) -> Result<String, String>;
-
-/// What is given to a script from outside.
-#[derive(Clone, Copy)]
-pub struct Settings<'a> {
-    /// Values of parameters, by name.
-    pub set: &'a [(String, String)],
-    /// A seed in the place of the script's.
-    pub seed: Option<u64>,
-    /// Where included scripts come from.
-    pub include: Include<'a>,
-}
-
-impl core::fmt::Debug for Settings<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Settings").field("set", &self.set).field("seed", &self.seed).finish()
-    }
-}
-
-/// Reads a script that needs nothing from outside. `name` is what mistakes call it.
+/// A script with its settings, ready to be parsed.
 ///
-/// # Errors
-/// All mistakes of the script.
-pub fn parse(name: &str, text: &str) -> Result<Scenario, Mistakes> {
-    let include = |file: &str| Err(format!("{file} cannot be included here"));
-    parse_with(name, text, Settings { set: &[], seed: None, include: &include })
+/// ```
+/// let script = r#"param "n" 1; process "App.exe" threads="{n}""#;
+/// let scenario = etl_synth::Script::new("app.kdl", script).parameters([("n", "4")]).parse()?;
+/// assert_eq!(scenario.processes[0].threads, 4);
+/// # Ok::<(), etl_synth::ScriptErrors>(())
+/// ```
+#[derive(Clone)]
+pub struct Script<'a> {
+    name: &'a str,
+    text: &'a str,
+    parameters: Vec<(String, String)>,
+    seed: Option<u64>,
+    include: Include<'a>,
 }
 
-/// Reads a script.
-///
-/// # Errors
-/// All mistakes of the script, and of the settings.
-pub fn parse_with(name: &str, text: &str, settings: Settings<'_>) -> Result<Scenario, Mistakes> {
-    let mut reader = Reader::new(name, text, settings);
-    let mut scenario = Scenario::new(name.rsplit(['/', '\\']).next().unwrap_or(name));
-    if let Some(stem) = scenario.name.strip_suffix(".kdl") {
-        scenario.name = stem.to_owned();
+impl fmt::Debug for Script<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").field("name", &self.name).finish_non_exhaustive()
     }
-    reader.whole(text, &mut |reader, node| system::top(reader, node, &mut scenario));
-    if let Some(seed) = settings.seed {
-        scenario.seed = seed;
+}
+
+impl<'a> Script<'a> {
+    /// A script without settings. `name` is its name in error messages.
+    #[must_use]
+    pub fn new(name: &'a str, text: &'a str) -> Self {
+        Script { name, text, parameters: Vec::new(), seed: None, include: &no_include }
     }
-    reader.unknown_settings();
-    // Of a script with mistakes not all is there that it names.
-    if reader.mistakes.is_empty() {
-        check::check(&mut reader, &scenario);
+
+    /// Sets the values of parameters, by name.
+    #[must_use]
+    pub fn parameters<N: Into<String>, V: Into<String>>(
+        mut self,
+        parameters: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.parameters.extend(parameters.into_iter().map(|(n, v)| (n.into(), v.into())));
+        self
     }
-    if reader.mistakes.is_empty() { Ok(scenario) } else { Err(Mistakes(reader.mistakes)) }
+
+    /// Replaces the seed of the script.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Reads included scripts with `include`. Without it nothing can be included.
+    #[must_use]
+    pub fn include(mut self, include: Include<'a>) -> Self {
+        self.include = include;
+        self
+    }
+
+    /// Parses the script.
+    ///
+    /// # Errors
+    /// All errors of the script and of its settings.
+    pub fn parse(&self) -> Result<Scenario, ScriptErrors> {
+        let name = self.name;
+        let mut reader = Reader::new(self);
+        let mut scenario = Scenario::new(name.rsplit(['/', '\\']).next().unwrap_or(name));
+        if let Some(stem) = scenario.name.strip_suffix(".kdl") {
+            scenario.name = stem.to_owned();
+        }
+        reader.whole(self.text, &mut |reader, node| system::top(reader, node, &mut scenario));
+        scenario.seed = self.seed.unwrap_or(scenario.seed);
+        reader.unknown_settings();
+        // A script with errors lacks items that it names.
+        if reader.errors.is_empty() {
+            check::check(&mut reader, &scenario);
+        }
+        if reader.errors.is_empty() { Ok(scenario) } else { Err(ScriptErrors::new(reader.errors)) }
+    }
+}
+
+fn no_include(name: &str) -> io::Result<String> {
+    Err(io::Error::other(format!("{name} cannot be included here")))
 }

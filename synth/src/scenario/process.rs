@@ -7,7 +7,7 @@ use super::managed;
 use super::reader::Reader;
 use super::step;
 use super::system::fits;
-use crate::model::{About, ImagePlan, ProcessPlan, Scenario};
+use crate::model::{ImagePlan, ProcessPlan, Scenario, VersionInfo};
 
 /// `process "App.exe" { ... }`
 pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mut Scenario) {
@@ -21,7 +21,7 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
             _ => reader.pids.insert(pid, plan.name.clone()).map(|p| format!("\"{p}\" has it")),
         };
         if let Some(by) = taken {
-            reader.wrong(args.span(), format!("process id {pid} is taken"), by, None);
+            reader.error(args.span(), format!("process id {pid} is taken"), by, None);
         }
     }
     if let Some(parent) = args.opt_small(reader, "parent") {
@@ -35,7 +35,7 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
             Some(sid) => plan.user = sid,
             None => {
                 let help = "system, local-service, network-service, or a SID: S-1-5-21-...";
-                reader.wrong(args.span(), "user: not a SID", user, Some(help.to_owned()));
+                reader.error(args.span(), "user: not a SID", user, Some(help.to_owned()));
             }
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
     if let Some(size) = args.opt_choice(reader, "bits", &bits) {
         plan.pointer_size = Some(size);
         if size == PointerSize::P8 {
-            let place = reader.place(args.span());
+            let place = reader.location(args.span());
             reader.wide.push(place);
         }
     }
@@ -53,15 +53,15 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
     plan.exit = args.opt_time(reader, "exit");
     if plan.exit.is_some_and(|exit| exit <= plan.start) {
         let help = Some("exit is a moment of the scenario, and later than start".to_owned());
-        reader.wrong(args.span(), "the process exits before it starts", "exit", help);
+        reader.error(args.span(), "the process exits before it starts", "exit", help);
     }
     if let Some(threads) = args.opt_small(reader, "threads") {
         plan.threads = threads;
         if threads == 0 {
-            reader.wrong(args.span(), "a process has at least one thread", "threads", None);
+            reader.error(args.span(), "a process has at least one thread", "threads", None);
         }
     }
-    if !reader.affords(args.span(), plan.threads) {
+    if !reader.charge(args.span(), plan.threads) {
         plan.threads = 0;
     }
     args.finish(reader);
@@ -100,7 +100,7 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
         match text.parse() {
             Ok(guid) => image.pdb = Some((guid, 1)),
             Err(_) if text == "none" => image.bare = true,
-            Err(_) => reader.wrong(args.span(), "pdb: not a GUID, and not none", text, None),
+            Err(_) => reader.error(args.span(), "pdb: not a GUID, and not none", text, None),
         }
     }
     if let Some(age) = args.opt_small(reader, "age") {
@@ -108,7 +108,7 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
             Some(pdb) => pdb.1 = age,
             None => {
                 let help = Some("pdb=\"GUID\" age=2".to_owned());
-                reader.wrong(args.span(), "an age needs a pdb", "age", help);
+                reader.error(args.span(), "an age needs a pdb", "age", help);
             }
         }
     }
@@ -118,12 +118,12 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
 }
 
 /// `version="2.1.0.0 (build 7)" description="Takes orders" company="Example" product="Orders" language=1033`
-fn about(reader: &mut Reader<'_>, args: &mut Args<'_>) -> About {
+fn about(reader: &mut Reader<'_>, args: &mut Args<'_>) -> VersionInfo {
     let at = args.span();
     let mut text = |reader: &mut Reader<'_>, name| {
         args.opt_text(reader, name).map(|text| fits(reader, at, text, 255))
     };
-    let mut about = About {
+    let mut about = VersionInfo {
         nothing: false,
         version: text(reader, "version"),
         description: text(reader, "description"),
@@ -139,7 +139,7 @@ fn about(reader: &mut Reader<'_>, args: &mut Args<'_>) -> About {
             let numbers: Vec<Option<u16>> = numbers.map(|part| part.parse().ok()).collect();
             if numbers.len() > 4 || numbers.contains(&None) {
                 let help = Some("up to four numbers, and words behind them, or none".to_owned());
-                reader.wrong(at, "version: not a version of a file", version.clone(), help);
+                reader.error(at, "version: not a version of a file", version.clone(), help);
             }
         }
         None => {}

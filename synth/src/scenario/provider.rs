@@ -11,8 +11,9 @@ use kdl::KdlNode;
 use super::args::{Args, unknown};
 use super::reader::Reader;
 use super::value::value;
+use crate::file_system::file_name_problem;
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
-use crate::text::no_file_name;
+use crate::provider_text::tmf_item;
 
 const KINDS: [(&str, ProviderKind); 5] = [
     ("manifest", ProviderKind::Manifest),
@@ -31,20 +32,20 @@ pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Pr
     if let Some(text) = args.opt_text(reader, "guid") {
         match text.parse() {
             Ok(given) => guid = given,
-            Err(_) => reader.wrong(args.span(), "guid: not a GUID", text, None),
+            Err(_) => reader.error(args.span(), "guid: not a GUID", text, None),
         }
     }
     let at = args.span();
     if !reader.taken.insert(name.to_lowercase()) {
-        reader.wrong(at, format!("two providers are called \"{name}\""), "the second", None);
+        reader.error(at, format!("two providers are called \"{name}\""), "the second", None);
     } else if !reader.taken.insert(guid.to_string()) {
-        reader.wrong(at, "two providers have one GUID", guid.to_string(), None);
+        reader.error(at, "two providers have one GUID", guid.to_string(), None);
     }
     if kind == ProviderKind::Wpp
-        && let Some(why) = no_file_name(&format!("{name}.tmf"))
+        && let Some(why) = file_name_problem(&format!("{name}.tmf"))
     {
         let help = Some("the texts of its messages are written into NAME.tmf".to_owned());
-        reader.wrong(at, format!("\"{name}.tmf\" cannot be a file here"), why, help);
+        reader.error(at, format!("\"{name}.tmf\" cannot be a file here"), why, help);
     }
     args.finish(reader);
     reader.providers.push((name.clone(), guid));
@@ -60,7 +61,7 @@ pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Pr
                         || seen.insert(format!("{:?}", event.identity));
                     if !seen.insert(format!("\"{}\"", event.name)) {
                         let message = format!("two events are called \"{}\"", event.name);
-                        reader.wrong(at, message, "the second", None);
+                        reader.error(at, message, "the second", None);
                     } else if !told_apart {
                         let help = match plan.kind {
                             ProviderKind::Classic => "opcode and version tell classic events apart",
@@ -68,7 +69,7 @@ pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Pr
                             _ => "id and version tell events apart",
                         };
                         let message = "nothing tells it from an event before it";
-                        reader.wrong(at, message, "the second", Some(help.to_owned()));
+                        reader.error(at, message, "the second", Some(help.to_owned()));
                     }
                     plan.events.push(event);
                 }
@@ -111,7 +112,7 @@ fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Op
     schema.message = args.opt_text(reader, "message").map(Into::into);
     if plan.kind == ProviderKind::Wpp && schema.message.is_none() {
         let help = Some("message=\"read %10!d! bytes\": %10 is the first field".to_owned());
-        reader.wrong(args.span(), "a WPP event is a message", "message is missing", help);
+        reader.error(args.span(), "a WPP event is a message", "message is missing", help);
     }
     args.finish(reader);
     reader.below(node, &mut |reader, node| {
@@ -126,10 +127,10 @@ fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Op
         args.finish(reader);
         let (Some(name), Some(ty)) = (name, ty) else { return };
         match InType::from_name(&ty) {
-            Some(ty) if plan.kind == ProviderKind::Wpp && crate::run::item(ty).is_none() => {
+            Some(ty) if plan.kind == ProviderKind::Wpp && tmf_item(ty).is_none() => {
                 let help =
                     Some("integers, Double, Pointer, GUID, AnsiString, UnicodeString".into());
-                reader.wrong(
+                reader.error(
                     at,
                     format!("a message has no field of type \"{}\"", ty.name()),
                     "here",
@@ -140,7 +141,7 @@ fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Op
             None => {
                 let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();
                 let help = Some(names.join(", "));
-                reader.wrong(at, format!("there is no type \"{ty}\""), "unknown", help);
+                reader.error(at, format!("there is no type \"{ty}\""), "unknown", help);
             }
         }
     });
@@ -168,14 +169,14 @@ pub(super) fn raise(
     let Some(provider) = providers.iter().position(|p| p.name == provider_name) else {
         let names: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
         let help = Some(format!("providers declared so far: {}", names.join(", ")));
-        reader.wrong(at, format!("no provider \"{provider_name}\" is declared"), "here", help);
+        reader.error(at, format!("no provider \"{provider_name}\" is declared"), "here", help);
         return None;
     };
     let plan = providers.get(provider)?;
     let Some(event) = plan.events.iter().position(|e| e.name == event_name) else {
         let names: Vec<&str> = plan.events.iter().map(|e| &*e.name).collect();
         let help = Some(format!("its events: {}", names.join(", ")));
-        reader.wrong(at, format!("the provider has no event \"{event_name}\""), "here", help);
+        reader.error(at, format!("the provider has no event \"{event_name}\""), "here", help);
         return None;
     };
     let fields = plan.events.get(event).map(|e| e.fields.clone()).unwrap_or_default();
@@ -203,7 +204,7 @@ pub(super) fn raise(
             let of = field.in_type().map_or("a structure", InType::name);
             let help = Some(format!("{name} is of type {of}"));
             let message = format!("{name} cannot have this value");
-            reader.wrong(node.name().span(), message, error.problem.to_string(), help);
+            reader.error(node.name().span(), message, error.problem.to_string(), help);
         }
         values.push((name.to_owned(), value));
     });

@@ -9,42 +9,44 @@ use kdl::{KdlDocument, KdlNode};
 use miette::{NamedSource, SourceSpan};
 
 use super::args::Args;
-use super::check::Mention;
+use super::check::FaultedSession;
 use super::nesting::too_deep;
-use super::{Mistake, Settings};
-use crate::model::Place;
+use super::{Include, Script};
+use crate::model::ScriptLocation;
+use crate::script_error::ScriptError;
 
 /// Nodes that one script may make by `repeat` and `include`.
-const MOST_NODES: u64 = 1_000_000;
+const MAX_NODES: u64 = 1_000_000;
 /// Rounds that all `repeat` of a script make together, whatever is in them.
-const MOST_ROUNDS: u64 = 1_000_000;
+const MAX_ROUNDS: u64 = 1_000_000;
 /// Threads and methods of all processes of a script together: a number in it stands for as many of them.
-const MOST_MADE: u64 = 1 << 22;
-/// Mistakes that are told of one script.
-const MOST_MISTAKES: usize = 1000;
-/// Mistakes after which nothing is repeated any more.
-const MOST_REPEATED: usize = 50;
+const MAX_MADE: u64 = 1 << 22;
+/// ScriptErrors that are told of one script.
+const MAX_ERRORS: usize = 1000;
+/// ScriptErrors after which nothing is repeated any more.
+const MAX_ERRORS_FOR_REPEAT: usize = 50;
 /// Bytes of a script, and of all that it includes together.
-const MOST_INCLUDED: usize = 512 << 10;
+const MAX_INCLUDED: usize = 512 << 10;
 /// Parameters and loop variables that hold at one place.
-const MOST_VARIABLES: usize = 1024;
+const MAX_VARIABLES: usize = 1024;
 /// How deep scripts include each other.
-const DEEPEST_INCLUDE: usize = 8;
+const MAX_INCLUDE_DEPTH: usize = 8;
 /// How deep braces and comments may stand in each other: reading them takes stack.
-const DEEPEST_NESTING: usize = 64;
+const MAX_NESTING: usize = 64;
 /// Longest text that filling in variables may make, in bytes.
-const LONGEST_TEXT: usize = 1 << 16;
+const MAX_TEXT_LENGTH: usize = 1 << 16;
 /// Bytes that all texts with variables filled in may take together.
-const MOST_TEXT: usize = 64 << 20;
+const MAX_TEXT_TOTAL: usize = 64 << 20;
 
 /// What to do with each node of a list.
 pub(super) type Each<'e> = &'e mut dyn FnMut(&mut Reader<'_>, &KdlNode);
 
 /// The state of reading.
 pub(super) struct Reader<'s> {
-    pub mistakes: Vec<Mistake>,
+    pub errors: Vec<ScriptError>,
     source: Arc<NamedSource<Arc<str>>>,
-    settings: Settings<'s>,
+    parameters: &'s [(String, String)],
+    include: Include<'s>,
     /// Parameters and loop variables that can be used here, the latest last.
     variables: Vec<(String, String)>,
     known_settings: Vec<String>,
@@ -63,19 +65,21 @@ pub(super) struct Reader<'s> {
     /// Process ids that the script gives.
     pub pids: BTreeMap<u32, String>,
     /// Sessions that faults at the top are of.
-    pub mentions: Vec<Mention>,
+    pub mentions: Vec<FaultedSession>,
     /// Processes that say that they are 64 bits wide, whatever the machine is.
-    pub wide: Vec<Place>,
+    pub wide: Vec<ScriptLocation>,
     /// What command lines leave behind.
     pub controllers: super::controller::Controllers,
 }
 
 impl<'s> Reader<'s> {
-    pub fn new(name: &str, text: &str, settings: Settings<'s>) -> Self {
+    pub fn new(script: &'s Script<'s>) -> Self {
+        let Script { name, text, .. } = script;
         Reader {
-            mistakes: Vec::new(),
-            source: Arc::new(NamedSource::new(name, Arc::from(text))),
-            settings,
+            errors: Vec::new(),
+            source: Arc::new(NamedSource::new(name, Arc::from(*text))),
+            parameters: &script.parameters,
+            include: script.include,
             variables: Vec::new(),
             known_settings: Vec::new(),
             nodes: 0,
@@ -94,12 +98,12 @@ impl<'s> Reader<'s> {
     }
 
     /// Whether so many threads or methods more are not too many; a mistake where they are.
-    pub fn affords(&mut self, at: SourceSpan, many: u32) -> bool {
+    pub fn charge(&mut self, at: SourceSpan, many: u32) -> bool {
         self.made = self.made.saturating_add(many.into());
-        let fits = self.made <= MOST_MADE;
+        let fits = self.made <= MAX_MADE;
         if !fits {
-            let help = format!("at most {MOST_MADE} threads and methods in one script");
-            self.wrong(
+            let help = format!("at most {MAX_MADE} threads and methods in one script");
+            self.error(
                 at,
                 "too much",
                 "more threads or methods than a script may have",
@@ -110,51 +114,45 @@ impl<'s> Reader<'s> {
     }
 
     /// Notes a mistake.
-    pub fn wrong(
+    pub fn error(
         &mut self,
         at: SourceSpan,
         message: impl Into<String>,
         label: impl Into<String>,
         help: Option<String>,
     ) {
-        self.wrong_at(&self.place(at), message, label, help);
+        self.error_at(&self.location(at), message, label, help);
     }
 
     /// Notes a mistake at a place that was noted before.
-    pub fn wrong_at(
+    pub fn error_at(
         &mut self,
-        place: &Place,
+        place: &ScriptLocation,
         message: impl Into<String>,
         label: impl Into<String>,
         help: Option<String>,
     ) {
-        if self.mistakes.len() >= MOST_MISTAKES {
+        if self.errors.len() >= MAX_ERRORS {
             return;
         }
-        self.mistakes.push(Mistake {
-            message: message.into(),
-            label: label.into(),
-            help,
-            at: place.at,
-            source_code: (*place.source).clone(),
-        });
+        self.errors.push(ScriptError::new(place, message.into(), label.into(), help));
     }
 
     /// A place in the script that is read.
-    pub fn place(&self, at: SourceSpan) -> Place {
-        Place { source: Arc::clone(&self.source), at }
+    pub fn location(&self, at: SourceSpan) -> ScriptLocation {
+        ScriptLocation::new(Arc::clone(&self.source), at)
     }
 
     /// Reads a whole script.
     pub fn whole(&mut self, text: &str, each: Each<'_>) {
-        if text.len() > MOST_INCLUDED {
-            let help = format!("at most {} KiB", MOST_INCLUDED >> 10);
-            self.wrong((0, 0).into(), "the script is too long", "its beginning", Some(help));
+        if text.len() > MAX_INCLUDED {
+            let help = format!("at most {} KiB", MAX_INCLUDED >> 10);
+            self.error((0, 0).into(), "the script is too long", "its beginning", Some(help));
             return;
         }
-        if let Some(at) = too_deep(text, DEEPEST_NESTING) {
-            let help = format!("at most {DEEPEST_NESTING} braces or comments in each other");
-            self.wrong((at, 1).into(), "nested too deeply", "one too many", Some(help));
+        if let Some(at) = too_deep(text, MAX_NESTING) {
+            let help = format!("at most {MAX_NESTING} braces or comments in each other");
+            self.error((at, 1).into(), "nested too deeply", "one too many", Some(help));
             return;
         }
         match KdlDocument::parse(text) {
@@ -163,7 +161,7 @@ impl<'s> Reader<'s> {
                 for d in error.diagnostics {
                     let message = d.message.unwrap_or_else(|| "not KDL".to_owned());
                     let label = d.label.unwrap_or_else(|| "here".to_owned());
-                    self.wrong(d.span, message, label, d.help);
+                    self.error(d.span, message, label, d.help);
                 }
             }
         }
@@ -180,10 +178,10 @@ impl<'s> Reader<'s> {
         let variables = self.variables.len();
         for node in nodes {
             self.nodes += 1;
-            if self.nodes > MOST_NODES {
-                if self.nodes == MOST_NODES + 1 {
-                    let help = format!("at most {MOST_NODES} nodes come of one script");
-                    self.wrong(node.span(), "too much", "repeated too often", Some(help));
+            if self.nodes > MAX_NODES {
+                if self.nodes == MAX_NODES + 1 {
+                    let help = format!("at most {MAX_NODES} nodes come of one script");
+                    self.error(node.span(), "too much", "repeated too often", Some(help));
                 }
                 return;
             }
@@ -204,10 +202,10 @@ impl<'s> Reader<'s> {
         let name = args.text(self, "the parameter's name").unwrap_or_default();
         let value = args.text(self, "its value").unwrap_or_default();
         args.finish(self);
-        let given = self.settings.set.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
-        if self.variables.len() >= MOST_VARIABLES {
-            let help = format!("at most {MOST_VARIABLES} hold at one place");
-            self.wrong(node.span(), "too many parameters", "one too many", Some(help));
+        let given = self.parameters.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
+        if self.variables.len() >= MAX_VARIABLES {
+            let help = format!("at most {MAX_VARIABLES} hold at one place");
+            self.error(node.span(), "too many parameters", "one too many", Some(help));
             return;
         }
         if !self.known_settings.contains(&name) {
@@ -224,14 +222,14 @@ impl<'s> Reader<'s> {
         args.finish(self);
         for n in 1..=count {
             self.rounds += 1;
-            if self.rounds > MOST_ROUNDS {
-                if self.rounds == MOST_ROUNDS + 1 {
-                    let help = format!("at most {MOST_ROUNDS} rounds in one script");
-                    self.wrong(node.span(), "too much", "repeated too often", Some(help));
+            if self.rounds > MAX_ROUNDS {
+                if self.rounds == MAX_ROUNDS + 1 {
+                    let help = format!("at most {MAX_ROUNDS} rounds in one script");
+                    self.error(node.span(), "too much", "repeated too often", Some(help));
                 }
                 break;
             }
-            if self.nodes > MOST_NODES || self.mistakes.len() > MOST_REPEATED {
+            if self.nodes > MAX_NODES || self.errors.len() > MAX_ERRORS_FOR_REPEAT {
                 break;
             }
             self.variables.push((name.clone(), n.to_string()));
@@ -246,23 +244,23 @@ impl<'s> Reader<'s> {
         let name = args.text(self, "the script's name");
         args.finish(self);
         let Some(name) = name else { return };
-        if self.depth >= DEEPEST_INCLUDE {
+        if self.depth >= MAX_INCLUDE_DEPTH {
             let label = "scripts include each other too deeply";
-            self.wrong(node.span(), "too deep", label, None);
+            self.error(node.span(), "too deep", label, None);
             return;
         }
-        match (self.settings.include)(&name) {
+        match (self.include)(&name) {
             Ok(text) => {
                 self.included = self.included.saturating_add(text.len());
-                if self.included > MOST_INCLUDED {
-                    let help = format!("at most {} KiB in all", MOST_INCLUDED >> 10);
-                    self.wrong(node.span(), "too much", "included too often", Some(help));
+                if self.included > MAX_INCLUDED {
+                    let help = format!("at most {} KiB in all", MAX_INCLUDED >> 10);
+                    self.error(node.span(), "too much", "included too often", Some(help));
                     return;
                 }
                 let source = Arc::new(NamedSource::new(&name, Arc::from(text.as_str())));
                 let outer = std::mem::replace(&mut self.source, source);
                 self.depth += 1;
-                let fine = too_deep(&text, DEEPEST_NESTING).is_none();
+                let fine = too_deep(&text, MAX_NESTING).is_none();
                 match fine.then(|| KdlDocument::parse(&text)) {
                     Some(Ok(document)) => {
                         for inner in document.nodes() {
@@ -279,13 +277,15 @@ impl<'s> Reader<'s> {
                 self.depth -= 1;
                 self.source = outer;
             }
-            Err(why) => self.wrong(node.span(), why, "cannot be included", None),
+            Err(error) => {
+                self.error(node.span(), format!("{name}: {error}"), "cannot be included", None);
+            }
         }
     }
 
     /// The text of a file beside the script.
-    pub fn beside(&self, name: &str) -> Result<String, String> {
-        (self.settings.include)(name)
+    pub fn beside(&self, name: &str) -> std::io::Result<String> {
+        (self.include)(name)
     }
 
     /// The GUID of a provider that the script has declared so far.
@@ -295,14 +295,14 @@ impl<'s> Reader<'s> {
 
     /// Settings from outside that no parameter takes.
     pub fn unknown_settings(&mut self) {
-        for (name, _) in self.settings.set {
+        for (name, _) in self.parameters {
             if !self.known_settings.contains(name) {
                 let known = match &*self.known_settings {
                     [] => "the script has no parameters".to_owned(),
                     names => format!("the script has {}", names.join(", ")),
                 };
                 let message = format!("there is no parameter \"{name}\" to set");
-                self.wrong((0, 0).into(), message, "the script", Some(known));
+                self.error((0, 0).into(), message, "the script", Some(known));
             }
         }
     }
@@ -316,13 +316,13 @@ impl<'s> Reader<'s> {
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once('{') {
             // A parameter may hold another one many times, and be held as often itself.
-            if out.len() > LONGEST_TEXT || self.text > MOST_TEXT {
+            if out.len() > MAX_TEXT_LENGTH || self.text > MAX_TEXT_TOTAL {
                 let help = format!(
                     "at most {} KiB in one text, {} MiB in all",
-                    LONGEST_TEXT >> 10,
-                    MOST_TEXT >> 20
+                    MAX_TEXT_LENGTH >> 10,
+                    MAX_TEXT_TOTAL >> 20
                 );
-                self.wrong(at, "too much", "too long with its variables", Some(help));
+                self.error(at, "too much", "too long with its variables", Some(help));
                 return String::new();
             }
             out.push_str(before);
@@ -342,7 +342,7 @@ impl<'s> Reader<'s> {
                 None => {
                     let help = "a parameter, or the variable of a repeat around this".to_owned();
                     let message = format!("nothing is called {{{name}}} here");
-                    self.wrong(at, message, "unknown", Some(help));
+                    self.error(at, message, "unknown", Some(help));
                 }
             }
             rest = after;

@@ -5,13 +5,13 @@ use etl_control::enable::{Enablement, IdFilter, MAX_IDS, Variant};
 use etl_format::constants::{ClockType, LogFileMode};
 
 use super::args::{Args, unknown};
-use super::check::Mention;
+use super::check::FaultedSession;
 use super::reader::Reader;
-use crate::machine::Nanos;
 use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
+use crate::time::Nanos;
 
 /// The shortest time between two samples.
-const LEAST_INTERVAL: Nanos = 100_000;
+const MIN_INTERVAL: Nanos = 100_000;
 
 const CLOCKS: [(&str, ClockType); 3] =
     [("qpc", ClockType::QPC), ("system", ClockType::SYSTEM_TIME), ("cycle", ClockType::CPU_CYCLE)];
@@ -49,7 +49,7 @@ pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Ses
                 None => {
                     let words: Vec<&str> = MODES.iter().map(|(name, _)| *name).collect();
                     let message = format!("there is no mode \"{word}\"");
-                    reader.wrong(at, message, "mode", Some(words.join(", ")));
+                    reader.error(at, message, "mode", Some(words.join(", ")));
                 }
             }
         }
@@ -58,13 +58,13 @@ pub(super) fn session(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Ses
         if (4..=16_384).contains(&kb) {
             plan.buffer_size = kb * 1024;
         } else {
-            reader.wrong(at, "a buffer has 4 to 16384 KB", kb.to_string(), None);
+            reader.error(at, "a buffer has 4 to 16384 KB", kb.to_string(), None);
         }
     }
     if let Some(buffers) = args.opt_small(reader, "buffers") {
         plan.buffers = buffers;
         if buffers == 0 {
-            reader.wrong(at, "a session has at least one buffer", "buffers", None);
+            reader.error(at, "a session has at least one buffer", "buffers", None);
         }
     }
     if let Some(size) = args.opt_small(reader, "maximum-size") {
@@ -113,10 +113,10 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
         let ids: Option<Vec<u16>> =
             text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
         match &ids {
-            None => reader.wrong(at, "ids are numbers up to 65535", text, None),
+            None => reader.error(at, "ids are numbers up to 65535", text, None),
             Some(ids) if ids.len() > MAX_IDS => {
                 let help = Some(format!("a filter has at most {MAX_IDS}"));
-                reader.wrong(at, "too many ids", ids.len().to_string(), help);
+                reader.error(at, "too many ids", ids.len().to_string(), help);
             }
             Some(_) => {}
         }
@@ -126,7 +126,7 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
     let without = args.opt_text(reader, "not-ids");
     if only.is_some() && without.is_some() {
         let help = Some("a filter lets ids in, or keeps ids out".to_owned());
-        reader.wrong(at, "ids and not-ids exclude each other", "here", help);
+        reader.error(at, "ids and not-ids exclude each other", "here", help);
     }
     if let Some(list) = ids(only, reader) {
         rule.ids = IdFilter::In(list);
@@ -141,7 +141,7 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
             text.split([' ', ',']).filter(|w| !w.is_empty()).map(|w| w.parse().ok()).collect();
         match pids.filter(|p| p.len() <= 8) {
             Some(pids) => plan.processes = pids,
-            None => reader.wrong(at, "processes: up to eight ids", text, None),
+            None => reader.error(at, "processes: up to eight ids", text, None),
         }
     }
     if let Some(text) = args.opt_text(reader, "executables") {
@@ -177,12 +177,12 @@ pub(super) fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>) -> (KernelFlag
             let names: Vec<&str> = KERNEL_WORDS.iter().map(|(name, _)| *name).collect();
             let help = format!("{}, stacks, or a flag of xperf or logman", names.join(", "));
             let message = format!("the kernel does not log \"{word}\"");
-            reader.wrong(at, message, "here", Some(help));
+            reader.error(at, message, "here", Some(help));
         }
     }
     let interval = args.opt_time(reader, "interval");
-    if interval.is_some_and(|time| time < LEAST_INTERVAL) {
-        reader.wrong(at, "samples are at least 100us apart", "interval", None);
+    if interval.is_some_and(|time| time < MIN_INTERVAL) {
+        reader.error(at, "samples are at least 100us apart", "interval", None);
     }
     if let Some(text) = args.opt_text(reader, "stackwalk") {
         let names: Vec<String> = words(&text).map(str::to_owned).collect();
@@ -209,10 +209,11 @@ pub(super) fn named_fault(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option
     let session = args.opt_text(reader, "in");
     if session.is_none() {
         let help = Some("fault \"truncated\" in=\"clr\" percent=60".to_owned());
-        reader.wrong(args.span(), "a fault needs a session", "in is missing", help);
+        reader.error(args.span(), "a fault needs a session", "in is missing", help);
     }
-    let place = reader.place(args.span());
-    reader.mentions.extend(session.clone().map(|session| Mention { session, place }));
+    let location = reader.location(args.span());
+    let faulted = session.clone().map(|session| FaultedSession { session, location });
+    reader.mentions.extend(faulted);
     let fault = fault_of(reader, &mut args);
     args.finish(reader);
     session.zip(fault)
@@ -243,7 +244,7 @@ fn fault_of(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<Fault> {
             let help = (most < u32::MAX).then(|| format!("at most {most}"));
             let least = format!("{name} is at least 1");
             let message = if number == 0 { least } else { format!("{name} is too large") };
-            reader.wrong(at, message, number.to_string(), help);
+            reader.error(at, message, number.to_string(), help);
         }
         number.clamp(1, most)
     };

@@ -5,10 +5,10 @@ use kdl::KdlNode;
 use super::args::{Args, unknown};
 use super::reader::Reader;
 use super::{process, session};
-use crate::machine::Distribution;
+use crate::distribution::Distribution;
 use crate::model::{
-    Action, GcPlan, HandleKind, KernelChange, Place, ProcessPlan, ProviderPlan, Repeat, Scenario,
-    Step, ThrowPlan, Work,
+    Action, GcPlan, HandleKind, KernelChange, ProcessPlan, ProviderPlan, Repeat, Scenario,
+    ScriptLocation, Step, ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -37,14 +37,14 @@ pub(super) fn moment(
         let until = args.opt_time(reader, "until");
         if until.is_none() {
             let help = Some("every \"10ms\" from=\"1s\" until=\"3s\" { ... }".to_owned());
-            reader.wrong(span, "every needs an end", "until is missing", help);
+            reader.error(span, "every needs an end", "until is missing", help);
         }
         if until.is_some_and(|until| until < from) {
             let help = Some("from, or else the period, is when it happens first".to_owned());
-            reader.wrong(span, "every ends before it begins", "until", help);
+            reader.error(span, "every ends before it begins", "until", help);
         }
         if period == 0 {
-            reader.wrong(span, "the period is at least a nanosecond", "0", None);
+            reader.error(span, "the period is at least a nanosecond", "0", None);
         }
         let spread = args.opt_choice(reader, "spread", &Distribution::WORDS);
         let (period, until) = (period.max(1), until.unwrap_or(0));
@@ -61,13 +61,13 @@ pub(super) fn moment(
                 }
             }
             None if node.name().value() == "in" => {
-                let step = |(action, place)| Step { at, repeat, action, place: Some(place) };
+                let step = |(action, place)| Step { at, repeat, action, location: Some(place) };
                 made.extend(inside(reader, node, scenario).into_iter().map(step));
             }
             None => global(reader, node, &mut steps),
         }
-        let place = reader.place(node.name().span());
-        let step = |action| Step { at, repeat, action, place: Some(place.clone()) };
+        let place = reader.location(node.name().span());
+        let step = |action| Step { at, repeat, action, location: Some(place.clone()) };
         made.extend(steps.drain(..).map(step));
     });
     scenario.steps.extend(made);
@@ -116,7 +116,7 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, steps: &mut Vec<Action>) {
             if let Some(output) = args.opt_text(reader, "into") {
                 steps.push(Action::Merge { inputs, output, identities, compress });
             } else {
-                reader.wrong(args.span(), "merge needs a file to make", "into is missing", None);
+                reader.error(args.span(), "merge needs a file to make", "into is missing", None);
             }
             args.finish(reader);
         }
@@ -131,14 +131,14 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, steps: &mut Vec<Action>) {
                 None => {
                     let help =
                         Some("enable \"runtime\" in=\"clr\" keywords=0x8 level=4".to_owned());
-                    reader.wrong(args.span(), "enable needs a session", "in is missing", help);
+                    reader.error(args.span(), "enable needs a session", "in is missing", help);
                 }
             }
         }
         "kernel" => {
             let Some(session) = args.opt_text(reader, "in") else {
                 let help = Some("kernel \"processes images\" in=\"kernel\"".to_owned());
-                reader.wrong(args.span(), "kernel needs a session", "in is missing", help);
+                reader.error(args.span(), "kernel needs a session", "in is missing", help);
                 return;
             };
             let (flags, interval) = session::kernel(reader, args);
@@ -151,7 +151,7 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, steps: &mut Vec<Action>) {
             let provider = args.provider(reader);
             let session = args.opt_text(reader, "in");
             if session.is_none() {
-                reader.wrong(args.span(), "needs a session", "in is missing", None);
+                reader.error(args.span(), "needs a session", "in is missing", None);
             }
             if let (Some(provider), Some(session)) = (provider, session) {
                 steps.push(if capture {
@@ -170,7 +170,11 @@ fn global(reader: &mut Reader<'_>, node: &KdlNode, steps: &mut Vec<Action>) {
 }
 
 /// What a process does, said from outside: `in "App.exe" { jit 1 }`, by its name or its id.
-fn inside(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario) -> Vec<(Action, Place)> {
+fn inside(
+    reader: &mut Reader<'_>,
+    node: &KdlNode,
+    scenario: &Scenario,
+) -> Vec<(Action, ScriptLocation)> {
     let mut args = Args::new(node);
     let name = args.text(reader, "a process").unwrap_or_default();
     let plans = &scenario.processes;
@@ -180,14 +184,14 @@ fn inside(reader: &mut Reader<'_>, node: &KdlNode, scenario: &Scenario) -> Vec<(
     if found.is_none() {
         let names: Vec<&str> = plans.iter().map(|p| p.name.as_str()).collect();
         let help = Some(format!("processes so far: {}", names.join(", ")));
-        reader.wrong(args.span(), format!("there is no process \"{name}\""), "here", help);
+        reader.error(args.span(), format!("there is no process \"{name}\""), "here", help);
     }
     args.finish(reader);
     let mut made = Vec::new();
     reader.below(node, &mut |reader, node| {
         let work = work(reader, node, &scenario.providers);
         if let (Some(work), Some(process)) = (work, found) {
-            made.push((Action::Work { process, work }, reader.place(node.name().span())));
+            made.push((Action::Work { process, work }, reader.location(node.name().span())));
         }
     });
     made
@@ -242,7 +246,7 @@ fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> 
             if generation > 2 {
                 let help = Some("0, 1 or 2".to_owned());
                 let label = generation.to_string();
-                reader.wrong(args.span(), "there is no such generation", label, help);
+                reader.error(args.span(), "there is no such generation", label, help);
             }
             let generation = generation.min(2) as u8;
             Work::Gc(GcPlan {

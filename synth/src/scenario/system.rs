@@ -39,8 +39,8 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
             // A session at the top runs from the beginning.
             if let Some(plan) = session::session(reader, args) {
                 let action = crate::model::Action::Start(Box::new(plan));
-                let place = Some(reader.place(node.name().span()));
-                scenario.steps.push(Step { at: 0, repeat: None, action, place });
+                let location = Some(reader.location(node.name().span()));
+                scenario.steps.push(Step { at: 0, repeat: None, action, location });
             }
         }
         "fault" => scenario.faults.extend(session::named_fault(reader, args)),
@@ -65,7 +65,7 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
             (Ok(major), Ok(minor)) if build > 0 => machine.os = (major, minor, build),
             _ => {
                 let help = Some("major, minor and build: \"10.0.19045\"".to_owned());
-                reader.wrong(at, "os is no version of Windows", "os", help);
+                reader.error(at, "os is no version of Windows", "os", help);
             }
         }
     }
@@ -75,19 +75,19 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
     }
     if machine.pointer_size == PointerSize::P4 && machine.os.2 >= FIRST_WITHOUT_32_BITS {
         let help = Some("Windows 10 and older were: os=\"10.0.19045\"".to_owned());
-        reader.wrong(at, "Windows 11 is never 32 bits wide", "bits=32", help);
+        reader.error(at, "Windows 11 is never 32 bits wide", "bits=32", help);
     }
     if let Some(processors) = args.opt_small::<u16>(reader, "processors") {
         if (1..=2048).contains(&processors) {
             machine.processors = processors;
         } else {
-            reader.wrong(at, "a machine has 1 to 2048 processors", processors.to_string(), None);
+            reader.error(at, "a machine has 1 to 2048 processors", processors.to_string(), None);
         }
     }
     if let Some(mhz) = args.opt_small(reader, "mhz") {
         machine.cpu_mhz = mhz;
         if mhz == 0 {
-            reader.wrong(at, "a processor has at least 1 MHz", "mhz", None);
+            reader.error(at, "a processor has at least 1 MHz", "mhz", None);
         }
     }
     if let Some(frequency) = args.opt_number(reader, "frequency") {
@@ -95,7 +95,7 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
             machine.frequency = frequency;
         } else {
             let message = "a clock ticks 1 to 10^10 times in a second";
-            reader.wrong(at, message, frequency.to_string(), None);
+            reader.error(at, message, frequency.to_string(), None);
         }
     }
     if let Some(text) = args.opt_text(reader, "start") {
@@ -105,12 +105,12 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
                 machine.start = i64::try_from(units).unwrap_or(machine.start);
                 if units < 0 {
                     let help = Some("a FILETIME counts from there".to_owned());
-                    reader.wrong(at, "start lies before 1601", "start", help);
+                    reader.error(at, "start lies before 1601", "start", help);
                 }
             }
             Err(error) => {
                 let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"".to_owned());
-                reader.wrong(at, format!("start: {error}"), "here", help);
+                reader.error(at, format!("start: {error}"), "here", help);
             }
         }
     }
@@ -120,7 +120,7 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
     if let Some(memory) = args.opt_small(reader, "memory-mb") {
         machine.memory_mb = memory;
         if memory == 0 {
-            reader.wrong(at, "a machine has at least 1 MB", "memory-mb", None);
+            reader.error(at, "a machine has at least 1 MB", "memory-mb", None);
         }
     }
     if let Some(zone) = args.opt_text(reader, "time-zone") {
@@ -129,7 +129,7 @@ fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePla
     if let Some(bias) = args.opt_text(reader, "bias") {
         match bias.parse() {
             Ok(bias) => machine.bias = bias,
-            Err(_) => reader.wrong(at, "bias: minutes to add for UTC", bias, None),
+            Err(_) => reader.error(at, "bias: minutes to add for UTC", bias, None),
         }
     }
     if let Some(speed) = args.opt_number(reader, "disk-bytes-per-second") {
@@ -153,7 +153,7 @@ pub(super) fn fits(
     most: usize,
 ) -> String {
     if text.encode_utf16().count() > most {
-        reader.wrong(at, format!("at most {most} characters"), text, None);
+        reader.error(at, format!("at most {most} characters"), text, None);
         return String::new();
     }
     text

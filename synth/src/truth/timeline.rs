@@ -1,56 +1,53 @@
-//! What happened when, for people.
+//! A simulation as a timeline for people.
 
 use std::io::Write;
 use std::ops::Range;
 
 use etl_schema::render::escape_line;
 
-use super::{Present, Witness};
+use super::{EventOutcome, InventoryItem, Observer, RaisedEvent, Refusal, SessionReport};
 use crate::error::Result;
-use crate::etw::{Outcome, Raised, Refusal, SessionReport};
-use crate::machine::Nanos;
 use crate::model::{Fault, KernelFlags};
-use crate::text::duration;
+use crate::time::{Nanos, format_duration};
 
-/// Writes a line for each thing that happens; events of one name that follow each other in one
-/// process share a line.
+/// Writes a line for each fact. Consecutive events of one name and process share a line.
 #[derive(Debug)]
 pub struct Timeline<W> {
     out: W,
     names: Vec<String>,
     run: Option<Run>,
-    /// What faults did to the file of a session that ends.
+    /// Descriptions of the faults in the files of the session that ends.
     faults: Vec<String>,
     flipped: u64,
 }
 
-/// Events of one kind that follow each other.
+/// Consecutive events of one name, process and outcome.
 #[derive(Debug)]
 struct Run {
     pid: u32,
     name: String,
-    outcomes: Vec<(usize, Outcome)>,
+    outcomes: Vec<(usize, EventOutcome)>,
     first: Nanos,
     last: Nanos,
     count: u64,
 }
 
 impl<W: Write> Timeline<W> {
-    /// Writes to `out`, which should have a buffer of its own.
+    /// Writes to `out`, which should be buffered.
     pub fn new(out: W) -> Self {
         Timeline { out, names: Vec::new(), run: None, faults: Vec::new(), flipped: 0 }
     }
 
-    /// What was written to.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// A line: when, and what. Names come of the script: what could act on a terminal is written as
-    /// `\u{..}`, as it is wherever etlkit prints names.
-    fn line(&mut self, when: &str, what: &str) -> Result<()> {
-        let mut line = format!("{when:>16}  ").into_bytes();
-        escape_line(&mut line, what);
+    /// Writes a line. Names come from the script, so characters that control a terminal are escaped
+    /// as `\u{..}`.
+    fn line(&mut self, time: &str, text: &str) -> Result<()> {
+        let mut line = format!("{time:>16}  ").into_bytes();
+        escape_line(&mut line, text);
         line.push(b'\n');
         self.out.write_all(&line)?;
         Ok(())
@@ -64,17 +61,17 @@ impl<W: Write> Timeline<W> {
             to.push_str(&format!("  {name}: {outcome}"));
         }
         let many = if run.count > 1 {
-            format!(" x{} until {}", run.count, duration(run.last))
+            format!(" x{} until {}", run.count, format_duration(run.last))
         } else {
             String::new()
         };
         let line = format!("{:>6}  {}{many}{to}", run.pid, run.name);
-        self.line(&duration(run.first), &line)
+        self.line(&format_duration(run.first), &line)
     }
 }
 
-impl<W: Write> Witness for Timeline<W> {
-    fn event(&mut self, e: &Raised<'_>) -> Result<()> {
+impl<W: Write> Observer for Timeline<W> {
+    fn event_raised(&mut self, e: &RaisedEvent<'_>) -> Result<()> {
         if let Some(run) = &mut self.run
             && run.pid == e.pid
             && run.name == e.schema.name
@@ -96,7 +93,13 @@ impl<W: Write> Witness for Timeline<W> {
         Ok(())
     }
 
-    fn fault(&mut self, _: usize, fault: &Fault, file: &str, bytes: &Range<u64>) -> Result<()> {
+    fn fault_applied(
+        &mut self,
+        _: usize,
+        fault: &Fault,
+        file: &str,
+        bytes: &Range<u64>,
+    ) -> Result<()> {
         self.end_run()?;
         match fault {
             Fault::Flipped(_) => self.flipped += 1,
@@ -113,37 +116,41 @@ impl<W: Write> Witness for Timeline<W> {
         Ok(())
     }
 
-    fn session_started(&mut self, index: usize, name: &str, _: Option<&str>) -> Result<()> {
-        self.names.resize(self.names.len().max(index + 1), String::new());
-        if let Some(slot) = self.names.get_mut(index) {
+    fn session_started(&mut self, session: usize, name: &str, _: Option<&str>) -> Result<()> {
+        self.names.resize(self.names.len().max(session + 1), String::new());
+        if let Some(slot) = self.names.get_mut(session) {
             name.clone_into(slot);
         }
         Ok(())
     }
 
-    fn kernel(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
-        let (_, nothing) = flags.in_words();
-        if nothing.is_empty() {
+    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
+        let (_, unsimulated) = flags.in_words();
+        if unsimulated.is_empty() {
             return Ok(());
         }
         self.end_run()?;
         let name = self.names.get(session).map_or("", String::as_str);
-        let what = "is in the group masks, and no such event is simulated";
-        writeln!(self.out, "{:>16}  session \"{name}\": {nothing}: it {what}", duration(at))?;
-        Ok(())
+        let text =
+            format!("session \"{name}\": set in the group masks but not simulated: {unsimulated}");
+        self.line(&format_duration(at), &text)
     }
 
-    fn session(&mut self, s: &SessionReport) -> Result<()> {
+    fn session_ended(&mut self, s: &SessionReport) -> Result<()> {
         self.end_run()?;
-        let end = s.stopped.map_or("never stopped".to_owned(), duration);
+        let end = s.stopped.map_or("never stopped".to_owned(), format_duration);
         let line = format!(
-            "session \"{}\": {} events recorded, {} lost, {} lost with {} buffers{}{}",
+            "session \"{}\": {} events recorded, {} lost, {} lost in {} buffers{}{}",
             s.name,
-            s.recorded,
-            s.lost,
-            s.lost_with_buffers,
+            s.events_recorded,
+            s.events_lost,
+            s.events_in_lost_buffers,
             s.buffers_lost,
-            if s.delivered > 0 { format!(", {} delivered", s.delivered) } else { String::new() },
+            if s.events_delivered > 0 {
+                format!(", {} delivered", s.events_delivered)
+            } else {
+                String::new()
+            },
             if s.all_files.len() > 1 {
                 format!(", into {}", s.all_files.join(", "))
             } else {
@@ -158,21 +165,17 @@ impl<W: Write> Witness for Timeline<W> {
         Ok(())
     }
 
-    fn refused(&mut self, refusal: &Refusal) -> Result<()> {
+    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
         self.end_run()?;
-        self.line(&duration(refusal.at), &refusal.to_string())
+        self.line(&format_duration(refusal.at), &refusal.to_string())
     }
 
-    fn happened(&mut self, at: Nanos, what: &str) -> Result<()> {
+    fn action(&mut self, at: Nanos, description: &str) -> Result<()> {
         self.end_run()?;
-        self.line(&duration(at), what)
+        self.line(&format_duration(at), description)
     }
 
-    fn merged(&mut self, _: &str, _: &[String]) -> Result<()> {
-        Ok(())
-    }
-
-    fn present(&mut self, _: &Present<'_>) -> Result<()> {
+    fn inventory_item(&mut self, _: &InventoryItem<'_>) -> Result<()> {
         self.end_run()
     }
 }

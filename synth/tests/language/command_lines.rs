@@ -125,13 +125,13 @@ fn ids_that_the_script_gives_are_nobody_elses() {
 fn what_shows_late_has_its_place_too() {
     let script = "session \"s\" file=\"s.etl\"\nat \"1s\" { stop \"s\" }\nat \"2s\" { stop \"s\" }";
     let scenario = super::parse(script, &[]).unwrap();
-    let error = etl_synth::in_memory(&scenario).unwrap_err();
-    let etl_synth::Error::Impossible { at, what, place: Some(place) } = error else {
+    let error = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap_err();
+    let etl_synth::Error::Scenario { at, message, location: Some(location), .. } = error else {
         panic!("{error}")
     };
-    assert_eq!((at, what.as_str()), (2_000_000_000, "no session \"s\" is running"));
-    assert_eq!(place.at.offset(), script.rfind("stop").unwrap());
-    assert_eq!(place.source.name(), "script.kdl");
+    assert_eq!((at, message.as_str()), (2_000_000_000, "no session \"s\" is running"));
+    assert_eq!(location.span().offset(), script.rfind("stop").unwrap());
+    assert_eq!(location.source().name(), "script.kdl");
 }
 
 #[test]
@@ -140,7 +140,10 @@ fn who_is_asked_too_early_is_told_of() {
         process "Late.exe" { clr "core"; every "1ms" from="1ms" until="3ms" { throw 1 } }"#;
     let scenario = super::parse(script, &[]).unwrap();
     let mut told = etl_synth::truth::Timeline::new(Vec::new());
-    etl_synth::simulate(&scenario, &mut etl_synth::Memory::default(), &mut told).unwrap();
+    etl_synth::Simulation::new(&scenario)
+        .observer(&mut told)
+        .run(&mut etl_synth::MemoryFileSystem::default())
+        .unwrap();
     let told = String::from_utf8(told.into_inner()).unwrap();
     assert_eq!(told.matches("\"App.exe\" has not begun yet").count(), 1, "{told}");
     assert_eq!(told.matches("\"Late.exe\" has no clr that runs yet").count(), 1, "{told}");

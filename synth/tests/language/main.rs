@@ -10,24 +10,23 @@ mod values;
 use std::fmt::Write;
 
 use etl_format::read::{Options, Trace};
-use etl_synth::scenario::{Mistakes, Settings, parse_with};
-use etl_synth::truth::Lines;
-use etl_synth::{Memory, simulate};
+use etl_synth::truth::JsonlWriter;
+use etl_synth::{MemoryFileSystem, Script, ScriptErrors, Simulation};
 
 /// What a script may include here.
-fn included(file: &str) -> Result<String, String> {
+fn included(file: &str) -> std::io::Result<String> {
     match file {
         "app.kdl" => Ok("process \"App.exe\" { clr \"core\" { assembly \"App\" { module \"C:\\\\App\\\\App.dll\" { methods 20 ready=10 } } } }".to_owned()),
         "providers.txt" => Ok("Microsoft-Windows-DotNETRuntime 0x8018 5\r\n\r\n; those of the shop\r\n{a669021c-c450-4609-a035-5af59af4df18} 0x138 win:Informational CLR rundown\r\nContoso-Orders 0x2 3\r\n\"Windows Kernel Trace\" (process,thread)\r\n".to_owned()),
         "guids.txt" => Ok("11111111-2222-3333-4444-555555555555 Contoso-Orders\n#e13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n".to_owned()),
         "bad.kdl" => Ok("proces \"App.exe\"".to_owned()),
-        _ => Err(format!("{file}: there is no such file")),
+        _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "file not found")),
     }
 }
 
-fn parse(script: &str, set: &[(&str, &str)]) -> Result<etl_synth::model::Scenario, Mistakes> {
-    let set: Vec<_> = set.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    parse_with("script.kdl", script, Settings { set: &set, seed: None, include: &included })
+fn parse(script: &str, set: &[(&str, &str)]) -> Result<etl_synth::model::Scenario, ScriptErrors> {
+    let set = set.iter().copied();
+    Script::new("script.kdl", script).parameters(set).include(&included).parse()
 }
 
 /// A session that hears everything that CLRs say, and what the kernel says of processes.
@@ -53,9 +52,9 @@ fn whole(script: &str) -> String {
 /// Everything that comes out of a script, as text: the truth, and the header of each file.
 fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
     let script = whole(script);
-    let scenario = parse(&script, set).map_err(|e| format!("{:#?}", e.0))?;
-    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
-    simulate(&scenario, &mut files, &mut truth).map_err(|e| e.to_string())?;
+    let scenario = parse(&script, set).map_err(|e| format!("{:#?}", e))?;
+    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
+    Simulation::new(&scenario).observer(&mut truth).run(&mut files).map_err(|e| e.to_string())?;
     let mut out = String::from_utf8(truth.into_inner()).unwrap();
     for (name, bytes) in files.into_files() {
         writeln!(out, "file {name} of {} bytes", bytes.len()).unwrap();

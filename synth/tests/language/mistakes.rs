@@ -199,8 +199,8 @@ const MISTAKES: &[(&str, &str)] = &[
 fn report(script: &str, set: &[(&str, &str)]) -> String {
     let mistakes = parse(script, set).err().unwrap_or_else(|| panic!("no mistake: {script}"));
     let mut out = String::new();
-    for mistake in &mistakes.0 {
-        out.push_str(&mistake.report());
+    for error in mistakes.as_slice() {
+        out.push_str(&error.report());
         out.push('\n');
     }
     out
@@ -240,10 +240,11 @@ fn what_is_too_large_is_refused_with_its_limit() {
             "at most 64 KiB in one text",
         ),
     ] {
-        let mistakes = parse(&script, &[]).unwrap_err().0;
-        let says = |m: &etl_synth::scenario::Mistake| {
-            m.message == message && m.help.as_deref().is_some_and(|h| h.contains(help))
+        let mistakes = parse(&script, &[]).unwrap_err();
+        let mistakes = mistakes.as_slice();
+        let says = |m: &etl_synth::ScriptError| {
+            m.message() == message && m.hint().is_some_and(|h| h.contains(help))
         };
-        assert!(mistakes.iter().any(says), "{message}: {:?}", mistakes.first().map(|m| &m.message));
+        assert!(mistakes.iter().any(says), "{message}: {:?}", mistakes.first());
     }
 }

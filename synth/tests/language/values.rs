@@ -75,7 +75,7 @@ fn values_of_other_types_are_mistakes() {
             r#"provider "p" {{ event "E" {{ field "f" "{ty}" }} }}
             process "App.exe" {{ at "1s" {{ raise "p" "E" {{ f {value} }} }} }}"#
         );
-        let mistakes = super::parse(&script, &[]).expect_err(ty).0;
-        assert_eq!(mistakes[0].message, "f cannot have this value", "{ty} {value}");
+        let mistakes = super::parse(&script, &[]).expect_err(ty);
+        assert_eq!(mistakes.as_slice()[0].message(), "f cannot have this value", "{ty} {value}");
     }
 }

@@ -14,9 +14,8 @@ use etl_format::write::record::Raw;
 use etl_format::write::{BufferCompressor, File};
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::tables::TABLES;
-use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::Lines;
-use etl_synth::{Memory, simulate};
+use etl_synth::truth::JsonlWriter;
+use etl_synth::{MemoryFileSystem, Script, Simulation};
 
 use super::Target;
 use super::made::common::packed;
@@ -359,11 +358,10 @@ fn unnamed(bytes: Vec<u8>) -> (String, Vec<u8>) {
 
 /// What a scenario's sessions write.
 fn recorded(name: &str, script: &str, corpus: &Path) -> (Vec<(String, Vec<u8>)>, Vec<u8>) {
-    let include = |file: &str| fs::read_to_string(corpus.join(file)).map_err(|e| e.to_string());
-    let settings = Settings { set: &[], seed: None, include: &include };
-    let scenario = parse_with(name, script, settings).expect("a sound script");
-    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
-    simulate(&scenario, &mut files, &mut truth).expect("a scenario that runs");
+    let include = |file: &str| fs::read_to_string(corpus.join(file));
+    let scenario = Script::new(name, script).include(&include).parse().expect("a sound script");
+    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
+    Simulation::new(&scenario).observer(&mut truth).run(&mut files).expect("a scenario that runs");
     (files.into_files(), truth.into_inner())
 }
 

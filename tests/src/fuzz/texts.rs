@@ -6,7 +6,7 @@ use etl_control::controller::CommandLine;
 use etl_control::mask::explain;
 use etl_schema::tables::TableSet;
 use etl_schema::tables::{Provider, Registry};
-use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::Script;
 use etl_verify::Enabled;
 use etl_verify::Truth;
 
@@ -17,28 +17,24 @@ pub(super) fn scenario(data: &[u8]) {
     let script = text(data);
     let left = Cell::new(4u8);
     let include = |_: &str| match left.get().checked_sub(1) {
-        None => Err("there is no such file".to_owned()),
+        None => Err(std::io::ErrorKind::NotFound.into()),
         Some(less) => {
             left.set(less);
             Ok(script.clone().into_owned())
         }
     };
-    let set = [("n".to_owned(), "3".to_owned())];
-    let settings = Settings { set: &set, seed: Some(1), include: &include };
-    match parse_with("fuzz.kdl", &script, settings) {
-        Ok(_) => {}
-        Err(mistakes) => {
-            assert!(!mistakes.0.is_empty());
-            for mistake in mistakes.0.iter().take(10) {
-                assert!(!mistake.to_string().is_empty());
-                let _ = miette_text(mistake);
-            }
+    let script = Script::new("fuzz.kdl", &script).parameters([("n", "3")]).seed(1);
+    if let Err(errors) = script.include(&include).parse() {
+        assert!(!errors.as_slice().is_empty());
+        for error in errors.as_slice().iter().take(10) {
+            assert!(!error.to_string().is_empty());
+            let _ = miette_text(&error.terminal_safe());
         }
     }
 }
 
-fn miette_text(mistake: &etl_synth::scenario::Mistake) -> String {
-    format!("{mistake:?}")
+fn miette_text(error: &etl_synth::ScriptError) -> String {
+    format!("{error:?}")
 }
 
 pub(super) fn config(data: &[u8]) {

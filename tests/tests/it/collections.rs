@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use etl_format::read::{Options, Trace};
 use etl_schema::providers::CLR_RUNTIME;
-use etl_synth::scenario::parse;
-use etl_synth::truth::Gathered;
-use etl_synth::{Memory, simulate};
+use etl_synth::truth::InMemoryTruth;
+use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::{needs, trace};
 
 /// Ids and versions of the events of a collection, from the request to stop to the end of the restart.
@@ -53,9 +52,9 @@ process "App.exe" { clr "desktop" version="4.5.2" { assembly "A" { module "C:\\A
 at "1s" { session "s" file="s.etl" { enable "runtime" keywords="GC" level=4 } }
 at "3s" { stop "s" }
 "#;
-    let scenario = parse("gc", script).unwrap_or_else(|e| panic!("{:#?}", e.0));
-    let mut truth = Gathered::default();
-    simulate(&scenario, &mut Memory::default(), &mut truth).unwrap();
+    let scenario = Script::new("gc", script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
+    let mut truth = InMemoryTruth::default();
+    Simulation::new(&scenario).observer(&mut truth).run(&mut MemoryFileSystem::default()).unwrap();
     let mut courses = Courses::default();
     for event in truth.recorded(0) {
         courses.event(event.tid, event.descriptor.id, event.descriptor.version);

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 use etl_synth::model::Scenario;
-use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::Lines;
-use etl_synth::{Memory, simulate};
+use etl_synth::truth::JsonlWriter;
+use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::root;
 use etl_verify::{Report, Verdict};
 
@@ -29,18 +28,20 @@ fn scripts() -> Vec<(String, PathBuf)> {
 fn scenario(path: &PathBuf) -> Scenario {
     let text = std::fs::read_to_string(path).unwrap();
     let directory = path.parent().unwrap().to_owned();
-    let include = |file: &str| {
-        std::fs::read_to_string(directory.join(file)).map_err(|e| format!("{file}: {e}"))
-    };
-    let settings = Settings { set: &[], seed: None, include: &include };
+    let include = |file: &str| std::fs::read_to_string(directory.join(file));
     let name = path.display().to_string();
-    parse_with(&name, &text, settings).unwrap_or_else(|e| panic!("{name}: {:#?}", e.0))
+    Script::new(&name, &text)
+        .include(&include)
+        .parse()
+        .unwrap_or_else(|e| panic!("{name}: {:#?}", e))
 }
 
 /// Every output of a scenario: traces, and the truth.
 fn outputs(path: &PathBuf) -> Vec<(String, Vec<u8>)> {
-    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
-    simulate(&scenario(path), &mut files, &mut truth)
+    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
+    Simulation::new(&scenario(path))
+        .observer(&mut truth)
+        .run(&mut files)
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let mut files = files.into_files();
     files.push(("truth.jsonl".to_owned(), truth.into_inner()));

@@ -9,7 +9,7 @@ use etl_format::constants::CompressionFormat;
 use etl_format::read::{Options, Trace};
 use etl_format::rewrite::repack::compress;
 use etl_format::write::BufferCompressor;
-use etl_synth::scenario::{Settings, parse_with};
+use etl_synth::Script;
 use etl_test_support::{all_traces, needs, python, root};
 
 /// The reader, as it stands on the page.
@@ -89,11 +89,9 @@ fn its_reader_reads_what_no_real_trace_has() {
     ] {
         let corpus = root().join("corpus");
         let text = std::fs::read_to_string(corpus.join(format!("{name}.kdl"))).unwrap();
-        let include =
-            |file: &str| std::fs::read_to_string(corpus.join(file)).map_err(|e| e.to_string());
-        let settings = Settings { set: &[], seed: None, include: &include };
-        let scenario = parse_with(name, &text, settings).unwrap();
-        for (file, bytes) in etl_synth::in_memory(&scenario).unwrap() {
+        let include = |file: &str| std::fs::read_to_string(corpus.join(file));
+        let scenario = Script::new(name, &text).include(&include).parse().unwrap();
+        for (file, bytes) in etl_synth::Simulation::new(&scenario).run_in_memory().unwrap() {
             if !file.ends_with(".etl") {
                 continue;
             }

@@ -8,7 +8,7 @@ use etl_format::read::{FileOrder, Options};
 use etl_format::rewrite::repack::{compress, decompress};
 use etl_format::write::BufferCompressor;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_synth::scenario::parse;
+use etl_synth::Script;
 use etl_test_support::{needs, root, trace};
 
 /// Figures of a trace.
@@ -167,8 +167,8 @@ fn the_figures_of_the_real_trace_are_its_own() {
 #[test]
 fn a_generated_trace_is_near_the_real_one() {
     let text = std::fs::read_to_string(root().join("benches/scenarios/like-real.kdl")).unwrap();
-    let scenario = parse("like-real", &text).unwrap_or_else(|e| panic!("{:#?}", e.0));
-    let files = etl_synth::in_memory(&scenario).unwrap();
+    let scenario = Script::new("like-real", &text).parse().unwrap_or_else(|e| panic!("{:#?}", e));
+    let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
     let (_, bytes) = files.iter().find(|(name, _)| name == "merged.etl").unwrap();
     let found = Statistics::of(bytes).figures();
     let mut page = String::from(

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use etl_synth::Script;
 use etl_synth::model::Scenario;
-use etl_synth::scenario::{Settings, parse_with};
 use etl_test_support::root;
 use etl_verify::{Report, Verdict};
 
@@ -14,12 +14,9 @@ fn corpus() -> PathBuf {
 /// A script of the corpus, with parameters.
 fn script(name: &str, set: &[(&str, &str)]) -> Scenario {
     let text = std::fs::read_to_string(corpus().join(name)).unwrap();
-    let set: Vec<_> = set.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let include = |file: &str| {
-        std::fs::read_to_string(corpus().join(file)).map_err(|e| format!("{file}: {e}"))
-    };
-    let settings = Settings { set: &set, seed: None, include: &include };
-    parse_with(name, &text, settings).unwrap_or_else(|e| panic!("{name}: {:#?}", e.0))
+    let include = |file: &str| std::fs::read_to_string(corpus().join(file));
+    let script = Script::new(name, &text).parameters(set.iter().copied());
+    script.include(&include).parse().unwrap_or_else(|e| panic!("{name}: {:#?}", e))
 }
 
 fn judge(file: &[u8]) -> Report {
@@ -28,7 +25,7 @@ fn judge(file: &[u8]) -> Report {
 
 #[test]
 fn the_recipe_gives_a_sound_trace() {
-    let files = etl_synth::in_memory(&script("recipe.kdl", &[])).unwrap();
+    let files = etl_synth::Simulation::new(&script("recipe.kdl", &[])).run_in_memory().unwrap();
     let [(name, file)] = &files[..] else { panic!("{} files", files.len()) };
     assert_eq!(name, "recipe.etl");
     let report = judge(file);
@@ -39,7 +36,9 @@ fn the_recipe_gives_a_sound_trace() {
 
 #[test]
 fn the_documents_own_mask_gives_no_rundown_and_the_verifier_says_what_is_missing() {
-    let files = etl_synth::in_memory(&script("recipe.kdl", &[("rundown", "0xB8")])).unwrap();
+    let files = etl_synth::Simulation::new(&script("recipe.kdl", &[("rundown", "0xB8")]))
+        .run_in_memory()
+        .unwrap();
     let report = judge(&files[0].1);
     assert_eq!(report.verdict, Verdict::Broken);
     let text = report.text();
@@ -49,11 +48,12 @@ fn the_documents_own_mask_gives_no_rundown_and_the_verifier_says_what_is_missing
 #[test]
 fn same_script_same_seed_same_bytes() {
     let scenario = script("two-files.kdl", &[]);
-    let once = etl_synth::in_memory(&scenario).unwrap();
-    assert_eq!(once, etl_synth::in_memory(&scenario).unwrap());
+    let once = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
+    assert_eq!(once, etl_synth::Simulation::new(&scenario).run_in_memory().unwrap());
     let names: Vec<_> = once.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["clr1.etl", "clr2.etl"]);
-    let other = etl_synth::in_memory(&Scenario { seed: 99, ..scenario }).unwrap();
+    let other =
+        etl_synth::Simulation::new(&Scenario { seed: 99, ..scenario }).run_in_memory().unwrap();
     assert_ne!(once[1], other[1]);
 }
 
@@ -73,7 +73,7 @@ fn no_thread_runs_code_that_is_not_there() {
     ] {
         for seed in [1, 2] {
             let scenario = Scenario { seed, ..script(script_name, &[]) };
-            let files = etl_synth::in_memory(&scenario).unwrap();
+            let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
             let bytes = &files.iter().find(|(name, _)| name == file).unwrap().1;
             let text = judge(bytes).text();
             assert!(!text.contains("symbols."), "{script_name}, seed {seed}: {text}");

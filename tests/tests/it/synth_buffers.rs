@@ -8,29 +8,33 @@ use etl_format::read::{Options, Trace};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::{Fault, Scenario};
-use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::{Gathered, KnownEvent};
-use etl_synth::{BufferReport, Code, Fate, Form, Memory, Outcome};
+use etl_synth::truth::{
+    BufferOutcome, BufferReport, EventOutcome, InMemoryTruth, KnownEvent, RecordFormat, RefusalCode,
+};
+use etl_synth::{MemoryFileSystem, Script};
 use etl_test_support::root;
 
 fn script(name: &str) -> Scenario {
     let corpus = root().join("corpus");
-    let include =
-        |file: &str| std::fs::read_to_string(corpus.join(file)).map_err(|e| format!("{file}: {e}"));
+    let include = |file: &str| std::fs::read_to_string(corpus.join(file));
     let text = std::fs::read_to_string(corpus.join(format!("{name}.kdl"))).unwrap();
-    let settings = Settings { set: &[], seed: None, include: &include };
-    parse_with(name, &text, settings).unwrap_or_else(|e| panic!("{name}: {:#?}", e.0))
+    Script::new(name, &text)
+        .include(&include)
+        .parse()
+        .unwrap_or_else(|e| panic!("{name}: {:#?}", e))
 }
 
-fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, Gathered) {
-    let (mut files, mut truth) = (Memory::default(), Gathered::default());
-    etl_synth::simulate(scenario, &mut files, &mut truth)
+fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, InMemoryTruth) {
+    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
+    etl_synth::Simulation::new(scenario)
+        .observer(&mut truth)
+        .run(&mut files)
         .unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
     (files.into_files(), truth)
 }
 
 /// Timestamps of the events that the truth says are in a file, by processor, in order.
-fn told(truth: &Gathered, file: &str) -> BTreeMap<u16, Vec<i64>> {
+fn told(truth: &InMemoryTruth, file: &str) -> BTreeMap<u16, Vec<i64>> {
     // The last word on a buffer is what counts.
     let mut last: BTreeMap<(usize, i64), &BufferReport> = BTreeMap::new();
     for (session, buffer) in &truth.buffers {
@@ -38,12 +42,14 @@ fn told(truth: &Gathered, file: &str) -> BTreeMap<u16, Vec<i64>> {
     }
     let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
     for ((session, _), buffer) in last {
-        if buffer.fate != Fate::Written || buffer.file.as_deref() != Some(file) {
+        if buffer.outcome != BufferOutcome::Written || buffer.file() != Some(file) {
             continue;
         }
-        let range = usize::try_from(buffer.first).unwrap()..=usize::try_from(buffer.last).unwrap();
+        let range = usize::try_from(buffer.first_event).unwrap()
+            ..=usize::try_from(buffer.last_event).unwrap();
         let events = truth.events[range].iter().filter(|e| {
-            e.processor == buffer.processor && e.outcomes.contains(&(session, Outcome::Recorded))
+            e.processor == buffer.processor
+                && e.outcomes.contains(&(session, EventOutcome::Recorded))
         });
         let timestamps: Vec<i64> = events.map(|e| e.timestamp).collect();
         assert_eq!(timestamps.len() as u64, buffer.events, "{file}: {buffer:?}");
@@ -128,10 +134,12 @@ fn a_new_file_begins_when_one_is_full() {
 #[test]
 fn a_ring_in_memory_keeps_the_newest() {
     let (files, truth) = run(&script("in-memory"));
-    let overwritten = truth.buffers.iter().filter(|(_, b)| b.fate == Fate::Forgotten).count();
-    let dropped = truth.buffers.iter().filter(|(_, b)| b.fate == Fate::Unwritten).count();
+    let overwritten =
+        truth.buffers.iter().filter(|(_, b)| b.outcome == BufferOutcome::Discarded).count();
+    let dropped =
+        truth.buffers.iter().filter(|(_, b)| b.outcome == BufferOutcome::Unwritten).count();
     assert!(overwritten > 10 && dropped > 0, "{overwritten} {dropped}");
-    assert_eq!(truth.sessions[0].lost, 0, "nothing is lost, only overwritten");
+    assert_eq!(truth.sessions[0].events_lost, 0, "nothing is lost, only overwritten");
     let counts: Vec<usize> =
         files.iter().map(|(_, bytes)| found(bytes).values().map(Vec::len).sum()).collect();
     assert_eq!(counts.len(), 2);
@@ -142,25 +150,28 @@ fn a_ring_in_memory_keeps_the_newest() {
 fn without_a_consumer_events_are_lost() {
     let (_, truth) = run(&script("real-time-loss"));
     let [nobody, slow] = &truth.sessions[..] else { panic!("{:?}", truth.sessions) };
-    assert_eq!(nobody.delivered, 0);
-    assert!(nobody.lost > slow.lost && slow.lost > 0 && slow.delivered > 0, "{nobody:?} {slow:?}");
+    assert_eq!(nobody.events_delivered, 0);
+    assert!(
+        nobody.events_lost > slow.events_lost && slow.events_lost > 0 && slow.events_delivered > 0,
+        "{nobody:?} {slow:?}"
+    );
     let (_, truth) = run(&script("real-time"));
-    assert!(truth.sessions[0].delivered > 1000);
+    assert!(truth.sessions[0].events_delivered > 1000);
 }
 
 #[test]
 fn limits_are_kept_and_refusals_have_codes() {
     let refused = |name: &str| {
         let (_, truth) = run(&script(name));
-        let of = |r: &etl_synth::Refusal| (r.session.clone(), r.what, r.code);
+        let of = |r: &etl_synth::truth::Refusal| (r.session.clone(), r.request, r.code);
         (truth.refused.iter().map(of).collect::<Vec<_>>(), truth)
     };
     let row = |name: &str, what, code| (name.to_owned(), what, code);
-    let full = Code::NoSystemResources;
+    let full = RefusalCode::NoSystemResources;
     let (said, _) = refused("sixty-five-sessions");
     let expected = [row("s65", "start", full), row("late", "start", full)];
     assert_eq!(said[..2], expected);
-    assert_eq!(said[2], row("late", "stop", Code::NotFound));
+    assert_eq!(said[2], row("late", "stop", RefusalCode::NotFound));
     let (said, truth) = refused("nine-sessions");
     assert_eq!(said, [row("s9", "enable", full), row("s9", "enable", full)]);
     // When one of the eight is gone there is room.
@@ -175,12 +186,12 @@ fn limits_are_kept_and_refusals_have_codes() {
     }
     let (said, _) = refused("refused");
     let expected = [
-        row("clr", "start", Code::AlreadyExists),
-        row("unnumbered", "start", Code::InvalidName),
-        row("unbounded", "start", Code::InvalidParameter),
-        row("both", "start", Code::InvalidParameter),
-        row("same-file", "start", Code::AlreadyExists),
-        row("unbounded", "stop", Code::NotFound),
+        row("clr", "start", RefusalCode::AlreadyExists),
+        row("unnumbered", "start", RefusalCode::InvalidName),
+        row("unbounded", "start", RefusalCode::InvalidParameter),
+        row("both", "start", RefusalCode::InvalidParameter),
+        row("same-file", "start", RefusalCode::AlreadyExists),
+        row("unbounded", "stop", RefusalCode::NotFound),
     ];
     assert_eq!(said, expected);
 }
@@ -190,8 +201,9 @@ fn the_examples_of_the_documentation_run() {
     let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     let mut examples = 0;
     for example in text.split("```kdl\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
-        let scenario = etl_synth::scenario::parse("example", example)
-            .unwrap_or_else(|e| panic!("{example}\n{:#?}", e.0));
+        let scenario = etl_synth::Script::new("example", example)
+            .parse()
+            .unwrap_or_else(|e| panic!("{example}\n{:#?}", e));
         let (files, truth) = run(&scenario);
         assert!(!files.is_empty() && truth.events.len() > 10, "{example}");
         assert!(truth.refused.is_empty(), "{example}: {:?}", truth.refused);
@@ -227,7 +239,7 @@ fn messages_are_decoded_by_the_text_beside_the_trace() {
     // The flags of the later session leave the retries out; the earlier one got none from then on.
     assert_eq!(read, truth.recorded(1).count());
     assert!(read > 50);
-    let raised = |e: &&KnownEvent| matches!(e.form, Form::Message(_));
+    let raised = |e: &&KnownEvent| matches!(e.format, RecordFormat::Message(_));
     assert!(truth.recorded(0).filter(raised).all(|e| e.at <= 1_500_000_000));
     assert!(truth.recorded(0).filter(raised).count() > 50);
 }

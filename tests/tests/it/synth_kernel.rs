@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::read::{FileOrder, Header, Options};
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::Scenario;
-use etl_synth::scenario::{Settings, parse, parse_with};
-use etl_synth::truth::{Gathered, Timeline};
-use etl_synth::{Form, Memory};
+use etl_synth::truth::{InMemoryTruth, RecordFormat, Timeline};
+use etl_synth::{MemoryFileSystem, Script};
 use etl_test_support::{needs, root};
 use etl_tests::foreign;
 
@@ -78,20 +77,18 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
     all
 }
 
-fn files(scenario: &Scenario) -> (BTreeMap<String, Vec<u8>>, Gathered) {
-    let (mut files, mut truth) = (Memory::default(), Gathered::default());
-    etl_synth::simulate(scenario, &mut files, &mut truth).unwrap();
+fn files(scenario: &Scenario) -> (BTreeMap<String, Vec<u8>>, InMemoryTruth) {
+    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
+    etl_synth::Simulation::new(scenario).observer(&mut truth).run(&mut files).unwrap();
     (files.into_files().into_iter().collect(), truth)
 }
 
 fn corpus(name: &str, seed: Option<u64>) -> Scenario {
     let text = std::fs::read_to_string(root().join("corpus").join(name)).unwrap();
-    let include = |file: &str| {
-        std::fs::read_to_string(root().join("corpus").join(file))
-            .map_err(|e| format!("{file}: {e}"))
-    };
-    let settings = Settings { set: &[], seed, include: &include };
-    parse_with(name, &text, settings).unwrap_or_else(|e| panic!("{name}: {:#?}", e.0))
+    let include = |file: &str| std::fs::read_to_string(root().join("corpus").join(file));
+    let script = Script::new(name, &text).include(&include);
+    let script = seed.map_or(script.clone(), |seed| script.seed(seed));
+    script.parse().unwrap_or_else(|e| panic!("{name}: {e:#?}"))
 }
 
 const CSWITCH: u16 = 0x0524;
@@ -111,7 +108,7 @@ fn each_run_is_one_switch_there_and_one_back_and_takes_as_long_as_the_script_say
         at "2s" { session "k" file="k.etl" { kernel "processes switches ready" stackwalk="CSwitch" } }
         at "3s" { stop "k" }
     "#;
-    let (files, _) = files(&parse("runs", script).unwrap());
+    let (files, _) = files(&Script::new("runs", script).parse().unwrap());
     let all = decoded(&files["k.etl"]);
     let start = all[0].timestamp;
     let work: BTreeSet<u64> = all
@@ -162,7 +159,7 @@ fn a_thread_that_is_interrupted_goes_on_when_the_other_one_is_through() {
         at "2s" { session "k" file="k.etl" { kernel "processes switches ready" } }
         at "3s" { stop "k" }
     "#;
-    let (files, _) = files(&parse("interrupted", script).unwrap());
+    let (files, _) = files(&Script::new("interrupted", script).parse().unwrap());
     let all = decoded(&files["k.etl"]);
     let start = all[0].timestamp;
     // Of each process the first thread works.
@@ -272,7 +269,10 @@ fn group_masks_say_all_that_was_asked_for_and_the_timeline_says_what_is_not_simu
         assert_eq!(config, if name == "k4.etl" { 0 } else { 3 }, "{name}");
     }
     let mut timeline = Timeline::new(Vec::new());
-    etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline).unwrap();
+    etl_synth::Simulation::new(&scenario)
+        .observer(&mut timeline)
+        .run(&mut MemoryFileSystem::default())
+        .unwrap();
     let text = String::from_utf8(timeline.into_inner()).unwrap();
     for said in [
         "session \"k1\": DISK_IO, REGISTRY: it is in the group masks, and no such event is simulated",
@@ -291,8 +291,9 @@ fn a_flag_that_nobody_knows_is_a_mistake() {
         r#"run "logman start k -p \"Windows Kernel Trace\" (process,cswich) -o k.etl -ets""#,
         r#"session "k" file="k.etl" { kernel "processes cswich" }"#,
     ] {
-        let mistakes = parse("wrong", &format!("at \"1s\" {{ {line} }}")).unwrap_err();
-        let text = format!("{:?}", mistakes.0);
+        let mistakes =
+            Script::new("wrong", &format!("at \"1s\" {{ {line} }}")).parse().unwrap_err();
+        let text = format!("{:?}", mistakes);
         assert!(text.to_lowercase().contains("cswich"), "{line}: {text}");
     }
 }
@@ -384,17 +385,18 @@ fn flags_that_are_changed_hold_from_that_moment() {
     let outcome = |pid: u64, session: &str| {
         let index = truth.sessions.iter().find(|s| s.name == session).unwrap().index;
         let event = truth.events.iter().find(|e| {
-            e.form == Form::System(0x0301) && e.fields[1].1 == u32::try_from(pid).unwrap().into()
+            e.format == RecordFormat::System(0x0301)
+                && e.fields[1].1 == u32::try_from(pid).unwrap().into()
         });
         let event = event.unwrap();
         event.outcomes.iter().find(|(s, _)| *s == index).map(|(_, outcome)| *outcome)
     };
-    use etl_synth::Outcome::{Off, Recorded};
+    use etl_synth::truth::EventOutcome::{Disabled, Recorded};
     assert_eq!(outcome(2100, "k2"), Some(Recorded));
-    assert_eq!(outcome(2200, "k2"), Some(Off));
-    assert_eq!(outcome(2200, "k3"), Some(Off));
+    assert_eq!(outcome(2200, "k2"), Some(Disabled));
+    assert_eq!(outcome(2200, "k3"), Some(Disabled));
     assert_eq!(outcome(2300, "k3"), Some(Recorded));
-    assert_eq!(outcome(2300, "k4"), Some(Off));
+    assert_eq!(outcome(2300, "k4"), Some(Disabled));
 }
 
 #[test]
@@ -404,7 +406,7 @@ fn a_session_that_is_none_of_the_kernels_gets_no_flags_of_it() {
         at "2s" { kernel "processes" in="plain" }
         at "3s" { stop "plain" }
     "#;
-    let (files, truth) = files(&parse("refused", script).unwrap());
+    let (files, truth) = files(&Script::new("refused", script).parse().unwrap());
     let [refusal] = &truth.refused[..] else { panic!("{:?}", truth.refused) };
     assert_eq!((&*refusal.session, refusal.code.number()), ("plain", 87));
     assert!(decoded(&files["plain.etl"]).iter().all(|e| e.hook.is_none() || e.in_buffer_0));
@@ -499,7 +501,7 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
         .iter()
         .map(|(file, i)| {
             assert_eq!(file, "merged.etl");
-            let pdb = i.pdb.map(|(guid, age)| (guid.to_string(), u64::from(age)));
+            let pdb = i.pdb.map(|pdb| (pdb.signature.to_string(), u64::from(pdb.age)));
             ((u64::from(i.pid), i.base), (i.path.clone(), pdb))
         })
         .collect();
@@ -624,7 +626,7 @@ process "Narrow.exe" bits=32 threads=1
 process "Wide.exe" threads=1
 at "1s" { session "k" file="k.etl" { kernel "PROC_THREAD+LOADER" } }
 at "2s" { stop "k" }"#;
-    let (files, _) = self::files(&parse("wow64", text).unwrap());
+    let (files, _) = self::files(&Script::new("wow64", text).parse().unwrap());
     let kernel = decoded(&files["k.etl"]);
     let flags = |name: &str| {
         let found = kernel.iter().find(|r| {

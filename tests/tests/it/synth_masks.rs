@@ -10,9 +10,8 @@ use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::model::{Action, EnablePlan, Scenario, SessionPlan};
-use etl_synth::scenario::parse;
-use etl_synth::truth::{Gathered, KnownEvent};
-use etl_synth::{Memory, SECOND};
+use etl_synth::truth::{InMemoryTruth, KnownEvent};
+use etl_synth::{MemoryFileSystem, SECOND, Script};
 use proptest::prelude::*;
 
 /// A little of everything that a CLR does: a process that lives throughout, and one that begins and
@@ -99,7 +98,7 @@ fn recorded(product: Product, provider: Guid, mask: u64, level: u8) -> Vec<Known
     static PARSED: LazyLock<[Scenario; 3]> = LazyLock::new(|| {
         PRODUCTS.map(|product| {
             let script = product.script();
-            parse("life", &script).unwrap_or_else(|e| panic!("{product:?}: {:#?}", e.0))
+            Script::new("life", &script).parse().unwrap_or_else(|e| panic!("{product:?}: {:#?}", e))
         })
     });
     let mut scenario = PARSED[product as usize].clone();
@@ -108,8 +107,11 @@ fn recorded(product: Product, provider: Guid, mask: u64, level: u8) -> Vec<Known
     plan.providers.push(EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) });
     scenario.at(2 * SECOND, Action::Start(Box::new(plan)));
     scenario.at(3 * SECOND, Action::Stop { session: "s".to_owned() });
-    let mut truth = Gathered::default();
-    etl_synth::simulate(&scenario, &mut Memory::default(), &mut truth).unwrap();
+    let mut truth = InMemoryTruth::default();
+    etl_synth::Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut MemoryFileSystem::default())
+        .unwrap();
     truth.recorded(0).cloned().collect()
 }
 

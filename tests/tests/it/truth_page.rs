@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_synth::scenario::{Settings, parse_with};
-use etl_synth::truth::{Gathered, Lines};
-use etl_synth::{Fate, Memory, Outcome, simulate};
+use etl_synth::truth::{BufferOutcome, EventOutcome, InMemoryTruth, JsonlWriter};
+use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::root;
 use serde_json::Value;
 
@@ -19,8 +18,7 @@ struct Seen {
 
 fn corpus() -> Seen {
     let corpus = root().join("corpus");
-    let include =
-        |file: &str| std::fs::read_to_string(corpus.join(file)).map_err(|e| format!("{file}: {e}"));
+    let include = |file: &str| std::fs::read_to_string(corpus.join(file));
     let mut seen = Seen::default();
     for entry in std::fs::read_dir(&corpus).unwrap() {
         let path = entry.unwrap().path();
@@ -28,13 +26,18 @@ fn corpus() -> Seen {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        let settings = Settings { set: &[], seed: None, include: &include };
         let name = path.display().to_string();
-        let scenario = parse_with(&name, &text, settings).unwrap();
-        let mut lines = Lines::new(Vec::new());
-        simulate(&scenario, &mut Memory::default(), &mut lines).unwrap();
-        let mut gathered = Gathered::default();
-        simulate(&scenario, &mut Memory::default(), &mut gathered).unwrap();
+        let scenario = Script::new(&name, &text).include(&include).parse().unwrap();
+        let mut lines = JsonlWriter::new(Vec::new());
+        Simulation::new(&scenario)
+            .observer(&mut lines)
+            .run(&mut MemoryFileSystem::default())
+            .unwrap();
+        let mut gathered = InMemoryTruth::default();
+        Simulation::new(&scenario)
+            .observer(&mut gathered)
+            .run(&mut MemoryFileSystem::default())
+            .unwrap();
         let truth = String::from_utf8(lines.into_inner()).unwrap();
         let mut events = 0;
         for (number, line) in truth.lines().enumerate() {
@@ -48,9 +51,9 @@ fn corpus() -> Seen {
                 // The lines say what a program is told.
                 let known = &gathered.events[events];
                 events += 1;
-                assert_eq!(object["n"].as_u64(), Some(known.number), "{name}");
-                assert_eq!(object["name"].as_str(), Some(known.name.as_str()), "{name}");
-                assert_eq!(object["at"].as_u64(), Some(known.at), "{name}");
+                assert_eq!(object["number"].as_u64(), Some(known.number), "{name}");
+                assert_eq!(object["event"].as_str(), Some(known.name.as_str()), "{name}");
+                assert_eq!(object["at_ns"].as_u64(), Some(known.at), "{name}");
                 let fields = object["fields"].as_object().unwrap();
                 let names: BTreeSet<&str> = known.fields.iter().map(|(n, _)| n.as_str()).collect();
                 assert_eq!(
@@ -63,7 +66,7 @@ fn corpus() -> Seen {
                 }
             }
             if kind == "buffer" {
-                seen.fates.insert(object["fate"].as_str().unwrap().to_owned());
+                seen.outcomes.insert(object["outcome"].as_str().unwrap().to_owned());
             }
         }
         assert_eq!(events, gathered.events.len(), "{name}");
@@ -99,8 +102,8 @@ fn page() -> Seen {
         }
         match table.as_str() {
             "field" => seen.keys.entry(section.clone()).or_default().extend(quoted(first)),
-            "word" => seen.outcomes.extend(quoted(first)),
-            "fate" => seen.fates.extend(quoted(first)),
+            "event outcome" => seen.outcomes.extend(quoted(first)),
+            "buffer outcome" => seen.outcomes.extend(quoted(first)),
             "kind" => {
                 let kind = quoted(first).into_iter().next().unwrap();
                 let mut keys = quoted(second);
@@ -117,34 +120,34 @@ fn page() -> Seen {
 fn the_page_says_what_is_written_and_nothing_else() {
     let (page, mut found) = (page(), corpus());
     // Filters that no scenario has, and that the page tells of all the same.
-    let unused = ["executables", "ignoreKeyword0"].map(str::to_owned);
+    let unused = ["executables", "ignore_keyword_0"].map(str::to_owned);
     found.keys.entry("enable".to_owned()).or_default().extend(unused);
     assert_eq!(page.keys, found.keys, "docs/truth.md (left) and what the corpus writes (right)");
     let outcomes = [
-        Outcome::Recorded,
-        Outcome::Level,
-        Outcome::Keyword,
-        Outcome::Id,
-        Outcome::Process,
-        Outcome::Taken,
-        Outcome::Lost,
-        Outcome::Off,
-        Outcome::Missing,
+        EventOutcome::Recorded,
+        EventOutcome::Level,
+        EventOutcome::Keyword,
+        EventOutcome::Id,
+        EventOutcome::Process,
+        EventOutcome::ClaimedByOtherSession,
+        EventOutcome::Lost,
+        EventOutcome::Disabled,
+        EventOutcome::Missing,
     ];
     let fates = [
-        Fate::Written,
-        Fate::Lost,
-        Fate::Full,
-        Fate::Overwritten,
-        Fate::Unwritten,
-        Fate::Forgotten,
-        Fate::Delivered,
-        Fate::Damaged,
-        Fate::Gone,
+        BufferOutcome::Written,
+        BufferOutcome::Lost,
+        BufferOutcome::FileFull,
+        BufferOutcome::Overwritten,
+        BufferOutcome::Unwritten,
+        BufferOutcome::Discarded,
+        BufferOutcome::Delivered,
+        BufferOutcome::Damaged,
+        BufferOutcome::CutOff,
     ];
-    assert_eq!(page.outcomes, outcomes.iter().map(|o| o.name().to_owned()).collect());
-    assert_eq!(page.fates, fates.iter().map(|f| f.name().to_owned()).collect());
+    assert_eq!(page.outcomes, outcomes.iter().map(|o| o.to_string()).collect());
+    assert_eq!(page.outcomes, fates.iter().map(|f| f.to_string()).collect());
     // The corpus may leave a word unused, and uses no other.
     assert!(found.outcomes.is_subset(&page.outcomes), "{:?}", found.outcomes);
-    assert!(found.fates.is_subset(&page.fates), "{:?}", found.fates);
+    assert!(found.outcomes.is_subset(&page.outcomes), "{:?}", found.outcomes);
 }

@@ -1,15 +1,15 @@
 //! Scripts and command lines that ask for more than they say.
 
 use etl_control::controller::{CommandLine, MAX_LINE};
-use etl_synth::scenario::{Mistakes, Settings, parse, parse_with};
+use etl_synth::{Script, ScriptErrors};
 
 use crate::MIB;
 use crate::counting::peak;
 
 /// The mistakes of a script that has some, in little memory.
 #[track_caller]
-fn mistaken(script: &str) -> Mistakes {
-    let (done, most) = peak(|| parse("fuzz.kdl", script));
+fn mistaken(script: &str) -> ScriptErrors {
+    let (done, most) = peak(|| Script::new("fuzz.kdl", script).parse());
     assert!(most < 200 * MIB + 200 * script.len(), "{most} bytes");
     done.expect_err("it has mistakes")
 }
@@ -17,14 +17,14 @@ fn mistaken(script: &str) -> Mistakes {
 #[test]
 fn repeating_without_end() {
     let told = mistaken("repeat 18446744073709551615 { }");
-    assert!(told.0.iter().any(|m| m.message == "too much"), "{told}");
+    assert!(told.as_slice().iter().any(|e| e.message() == "too much"), "{told}");
     let told = mistaken("repeat 18446744073709551615 { param \"a\" 1 }");
-    assert!(told.0.iter().any(|m| m.message == "too much"), "{told}");
+    assert!(told.as_slice().iter().any(|e| e.message() == "too much"), "{told}");
     let mut script = "process \"a.exe\"".to_owned();
     for _ in 0..20 {
         script = format!("repeat 1000000 {{ {script} }}");
     }
-    assert!(mistaken(&script).0.iter().any(|m| m.message == "too much"));
+    assert!(mistaken(&script).as_slice().iter().any(|e| e.message() == "too much"));
 }
 
 /// A number stands for as many things, each of which takes memory when the script runs.
@@ -43,10 +43,10 @@ fn threads_and_methods_without_end() {
         managed(5),
     ] {
         let told = mistaken(&script);
-        assert!(told.0.iter().any(|m| m.label.contains("threads or methods")), "{told}");
+        assert!(told.as_slice().iter().any(|e| e.label().contains("threads or methods")), "{told}");
     }
     let told = mistaken(&(managed(4) + "\nno-such-node"));
-    assert!(!told.0.iter().any(|m| m.label.contains("threads or methods")), "{told}");
+    assert!(!told.as_slice().iter().any(|e| e.label().contains("threads or methods")), "{told}");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn texts_that_double() {
         let before = i - 1;
         script.push_str(&format!("param \"v{i}\" \"{{v{before}}}{{v{before}}}\"\n"));
     }
-    let (done, most) = peak(|| parse("fuzz.kdl", &script));
+    let (done, most) = peak(|| Script::new("fuzz.kdl", &script).parse());
     assert!(done.is_err());
     assert!(most < 100 * MIB, "{most}");
 }
@@ -69,8 +69,7 @@ fn scripts_that_include_themselves() {
         "repeat 1000000 { include \"a\" }".to_owned(),
     ] {
         let include = |_: &str| Ok(script.clone());
-        let settings = Settings { set: &[], seed: None, include: &include };
-        let (done, most) = peak(|| parse_with("a", &script, settings));
+        let (done, most) = peak(|| Script::new("a", &script).include(&include).parse());
         assert!(done.is_err(), "it never ends");
         assert!(most < 100 * MIB, "{most}");
     }
@@ -89,22 +88,21 @@ fn braces_and_comments_in_each_other() {
     ];
     for script in &deep {
         let told = mistaken(script);
-        assert!(told.0[0].message.contains("nested"), "{told}");
+        assert!(told.as_slice()[0].message().contains("nested"), "{told}");
         let include = |_: &str| Ok(script.clone());
-        let settings = Settings { set: &[], seed: None, include: &include };
-        assert!(parse_with("b", "include \"a\"", settings).is_err());
+        assert!(Script::new("b", "include \"a\"").include(&include).parse().is_err());
     }
     // What is not refused does not exhaust the stack either, which in a test has 2 MiB.
     let fine = format!("{}{}", "a { ".repeat(64), "}".repeat(64));
-    assert!(!mistaken(&fine).0[0].message.contains("nested"));
+    assert!(!mistaken(&fine).as_slice()[0].message().contains("nested"));
 }
 
 #[test]
 fn too_many_mistakes_are_not_all_told() {
     let told = mistaken(&"nothing\n".repeat(50_000));
-    assert!(told.0.len() <= 1000);
+    assert!(told.as_slice().len() <= 1000);
     let told = mistaken(&(0..3000).map(|i| format!("param \"a{i}\" 1\n")).collect::<String>());
-    assert!(told.0.iter().any(|m| m.message.contains("too many parameters")));
+    assert!(told.as_slice().iter().any(|e| e.message().contains("too many parameters")));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use etl_synth::truth::Lines;
-use etl_synth::{Memory, simulate};
+use etl_synth::truth::JsonlWriter;
+use etl_synth::{MemoryFileSystem, Simulation};
 
 use self::lock::{Lock, Outputs, Sum};
 use super::synth;
@@ -180,8 +180,11 @@ fn warn(differences: &[String]) {
 /// CRC-32 and size of every output of a scenario.
 fn outputs(name: &str, path: &Path) -> Result<Outputs, Failure> {
     let scenario = synth::parse(path, &[], None)?;
-    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
-    simulate(&scenario, &mut files, &mut truth).map_err(|e| Failure::new(name, e.to_string()))?;
+    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
+    Simulation::new(&scenario)
+        .observer(&mut truth)
+        .run(&mut files)
+        .map_err(|e| Failure::new(name, e.to_string()))?;
     let mut files = files.into_files();
     files.push(("truth.jsonl".to_owned(), truth.into_inner()));
     let sum = |(file, bytes): (String, Vec<u8>)| (format!("{name}/{file}"), Sum::of(&bytes));

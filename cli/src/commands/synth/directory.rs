@@ -5,7 +5,7 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use etl_format::write::Output;
-use etl_synth::{Reading, Store};
+use etl_synth::{FileSystem, ReadSeek};
 
 use super::TRUTH;
 use crate::error::Failure;
@@ -32,7 +32,7 @@ impl Directory {
 
     /// The temporary path of a file of the scenario. Names that leave the directory are rejected.
     fn temporary_path(&self, name: &str) -> io::Result<PathBuf> {
-        match etl_synth::text::no_file_name(name) {
+        match etl_synth::file_name_problem(name) {
             None => Ok(self.temporary.path().join(name)),
             Some(why) => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -89,7 +89,7 @@ impl Directory {
     }
 }
 
-impl Store for Directory {
+impl FileSystem for Directory {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
         let file = fs::File::create(self.temporary_path(name)?)?;
         if !self.files.iter().any(|f| f == name) {
@@ -99,11 +99,11 @@ impl Store for Directory {
         Ok(Box::new(etl_format::write::File::new(file)))
     }
 
-    fn open(&mut self, name: &str) -> io::Result<Box<dyn Reading>> {
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
         Ok(Box::new(fs::File::open(self.temporary_path(name)?)?))
     }
 
-    fn cut(&mut self, name: &str, len: u64) -> io::Result<()> {
+    fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
         fs::File::options().write(true).open(self.temporary_path(name)?)?.set_len(len)
     }
 

@@ -8,8 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use etl_synth::model::Scenario;
-use etl_synth::scenario::{self, Mistake, Mistakes, Settings};
-use etl_synth::{Memory, truth};
+use etl_synth::{MemoryFileSystem, Script, Simulation, truth};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -78,8 +77,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     if args.timeline {
         let mut timeline = truth::Timeline::new(Vec::new());
-        etl_synth::simulate(&scenario, &mut Memory::default(), &mut timeline)
-            .map_err(|error| simulation_failure(&name, error))?;
+        Simulation::new(&scenario)
+            .observer(&mut timeline)
+            .run(&mut MemoryFileSystem::default())
+            .map_err(|error| simulation_failure(&name, &error))?;
         output::print(&String::from_utf8_lossy(&timeline.into_inner()))?;
         return Ok(Outcome::Success);
     }
@@ -113,25 +114,18 @@ pub(super) fn parse(
 ) -> Result<Scenario, Failure> {
     let text = read(script)?;
     let directory = script.parent().unwrap_or(Path::new("")).to_owned();
-    let include = |name: &str| {
-        let path = directory.join(name);
-        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
-    };
-    let settings = Settings { set, seed, include: &include };
+    let include = |name: &str| fs::read_to_string(directory.join(name));
     let name = input::display(script);
-    scenario::parse_with(&name, &text, settings).map_err(|mistakes| explain(&name, &mistakes))
+    let script = Script::new(&name, &text).include(&include).parameters(set.iter().cloned());
+    let script = seed.map_or(script.clone(), |seed| script.seed(seed));
+    script.parse().map_err(|errors| explain(&name, &errors))
 }
 
 /// The failure of a simulation. An impossible action is shown at its position in the script.
-fn simulation_failure(name: &str, error: etl_synth::Error) -> Failure {
-    match error {
-        etl_synth::Error::Impossible { at, what, place: Some(place) } => {
-            let label = format!("at {}", etl_synth::text::duration(at));
-            let source_code = (*place.source).clone();
-            let mistake = Mistake { message: what, label, help: None, at: place.at, source_code };
-            explain(name, &Mistakes(vec![mistake]))
-        }
-        other => Failure::new(name, other.to_string()),
+fn simulation_failure(name: &str, error: &etl_synth::Error) -> Failure {
+    match error.script_errors() {
+        Some(errors) => explain(name, &errors),
+        None => Failure::new(name, error.to_string()),
     }
 }
 
@@ -143,14 +137,14 @@ pub(super) fn synthesize(
     with_truth: bool,
 ) -> Result<Directory, Failure> {
     let mut store = Directory::new(out)?;
-    let failure = |error| simulation_failure(name, error);
+    let failure = |error| simulation_failure(name, &error);
     if with_truth {
         let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
-        let mut lines = truth::Lines::new(file);
-        etl_synth::simulate(scenario, &mut store, &mut lines).map_err(failure)?;
+        let mut lines = truth::JsonlWriter::new(file);
+        Simulation::new(scenario).observer(&mut lines).run(&mut store).map_err(failure)?;
         lines.into_inner().flush()?;
     } else {
-        etl_synth::simulate(scenario, &mut store, &mut truth::Nobody).map_err(failure)?;
+        Simulation::new(scenario).run(&mut store).map_err(failure)?;
     }
     Ok(store)
 }

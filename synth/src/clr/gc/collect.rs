@@ -2,17 +2,19 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::heap::{PINNED_SIZE, Range};
 use super::{COMMON, TYPES};
-use crate::clr::raise::{Ctx, values};
+use crate::clr::heap::{PINNED_SIZE, Range};
+use crate::clr::op::{ClrOp, OpEffect, TargetThread};
+use crate::clr::raise::OpContext;
 use crate::clr::state::Clr;
-use crate::clr::{ClrOp, Done, Where, keyword};
 use crate::error::Result;
-use crate::machine::{MICROSECOND, MILLISECOND, Nanos};
+use crate::etw::values;
 use crate::model::GcPlan;
+use crate::time::{MICROSECOND, MILLISECOND, Nanos};
+use etl_schema::clr::keyword;
 
 /// Objects that one collection finds for the finalizer at most.
-const MOST_FINALIZED: u32 = 1000;
+const MAX_FINALIZED: u32 = 1000;
 
 /// A collection while it goes on.
 pub(super) struct Collection {
@@ -26,13 +28,17 @@ pub(super) struct Collection {
 }
 
 impl Clr {
-    pub(in crate::clr) fn collect(&mut self, plan: &GcPlan, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(in crate::clr) fn collect(
+        &mut self,
+        plan: &GcPlan,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         self.heap.collections += 1;
         let (number, instance) = (self.heap.collections, self.instance);
         // 1: for a collection; 6: to prepare one in the background.
         let why = if plan.background { 6u32 } else { 1 };
         self.raise(9, 1, &values![why, number - 1, instance], ctx)?;
-        let halting = 10 * MICROSECOND + ctx.dice.below(60 * MICROSECOND);
+        let halting = 10 * MICROSECOND + ctx.rng.below(60 * MICROSECOND);
         ctx.pass(halting);
         self.raise(8, 1, &values![instance], ctx)?;
 
@@ -79,21 +85,21 @@ impl Clr {
         self.tell_history(&collection, ctx)?;
         self.tell_ranges(ctx)?;
         self.raise(2, 1, &values![number, depth, instance], ctx)?;
-        let found = self.heap.dying.min(MOST_FINALIZED);
+        let found = self.heap.dying.min(MAX_FINALIZED);
         self.heap.dying = 0;
         self.tell_heap(&promoted, found, ctx)?;
         self.tell_domains(&collection, ctx)?;
         self.raise(7, 1, &values![instance], ctx)?;
         ctx.pass(8 * MICROSECOND);
         self.raise(3, 1, &values![instance], ctx)?;
-        let mut done = Done::after(MILLISECOND / 4);
+        let mut done = OpEffect::after(MILLISECOND / 4);
         // The finalizer has a thread of its own, which wakes up after each collection.
-        done.elsewhere.push((Where::Runtime, ClrOp::Finalize(found, ctx.origin.at)));
+        done.other_threads.push((TargetThread::Runtime, ClrOp::Finalize(found, ctx.origin.at)));
         Ok(done)
     }
 
-    /// Where each generation lies. What asks for it has changed between the products.
-    fn tell_ranges(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    /// TargetThread each generation lies. What asks for it has changed between the products.
+    fn tell_ranges(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !(self.is_core(0) || self.is_desktop(4, 5)) {
             return Ok(());
         }
@@ -114,7 +120,7 @@ impl Clr {
     }
 
     /// What was found from where: the desktop names the roots, .NET Core counts what hangs on them.
-    fn tell_marks(&mut self, collection: &Collection, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_marks(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let instance = self.instance;
         let alive: u64 = collection.promoted.iter().sum();
         let partial = collection.generation < 2;
@@ -146,7 +152,7 @@ impl Clr {
     }
 
     /// The threads of several heaps wait for each other.
-    fn tell_joins(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_joins(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if self.heap.heaps < 2 || !self.is_core(3) {
             return Ok(());
         }
@@ -168,7 +174,7 @@ impl Clr {
         &mut self,
         collection: &Collection,
         old: &[Range],
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         if !self.asked(ctx).raises(4, keyword::GC_SURVIVAL) {
             return Ok(());
@@ -206,7 +212,12 @@ impl Clr {
         Ok(())
     }
 
-    fn tell_heap(&mut self, promoted: &[u64; 4], found: u32, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_heap(
+        &mut self,
+        promoted: &[u64; 4],
+        found: u32,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<()> {
         let [gen0, gen1, gen2, large] = self.heap.sizes;
         let [p0, p1, p2, p3] = *promoted;
         let mut values: Vec<OwnedValue> = values![
@@ -235,7 +246,7 @@ impl Clr {
     }
 
     /// What survived in each domain of a full collection.
-    fn tell_domains(&mut self, collection: &Collection, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_domains(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if collection.generation < 2 || collection.background {
             return Ok(());
         }
@@ -254,8 +265,8 @@ impl Clr {
         &mut self,
         count: u32,
         since: Nanos,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         ctx.until(since + 40 * MICROSECOND);
         self.raise(14, 1, &values![self.instance], ctx)?;
         for number in 0..count {
@@ -269,6 +280,6 @@ impl Clr {
             ctx.pass(MICROSECOND);
         }
         self.raise(13, 1, &values![count, self.instance], ctx)?;
-        Ok(Done::after(5 * MICROSECOND))
+        Ok(OpEffect::after(5 * MICROSECOND))
     }
 }

@@ -4,9 +4,10 @@ use etl_schema::encode::OwnedValue;
 
 use super::BUDGET;
 use super::collect::Collection;
-use crate::clr::raise::{Ctx, values};
+use crate::clr::raise::OpContext;
 use crate::clr::state::Clr;
 use crate::error::Result;
+use crate::etw::values;
 
 /// Bits of the mechanisms of a collection.
 mod mechanism {
@@ -21,7 +22,7 @@ impl Clr {
     pub(super) fn tell_history(
         &mut self,
         collection: &Collection,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         if !self.is_core(0) {
             return Ok(());
@@ -39,7 +40,7 @@ impl Clr {
         &mut self,
         collection: &Collection,
         heap: u32,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let share = |size: &u64| self.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
@@ -111,7 +112,7 @@ impl Clr {
     fn tell_global_history(
         &mut self,
         collection: &Collection,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let depth = u32::from(collection.generation);
         let how = if collection.background {
@@ -155,7 +156,7 @@ impl Clr {
     }
 
     /// The large objects were put together.
-    fn tell_large(&mut self, collection: &Collection, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_large(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let [.., large] = collection.promoted;
         let heaps: Vec<OwnedValue> = (0..self.heap.heaps)
             .map(|heap| {

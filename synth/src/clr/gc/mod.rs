@@ -4,19 +4,19 @@
 //! `history` what newer runtimes say of it afterwards.
 
 mod collect;
-mod heap;
 mod history;
-
-pub(crate) use heap::{Heap, Kind, Segment, Sizes};
 
 use etl_schema::encode::OwnedValue;
 
-use super::raise::{Ctx, values};
+use super::heap::{Kind, Segment, Sizes};
+use super::op::{ClrOp, OpEffect};
+use super::raise::OpContext;
 use super::state::Clr;
-use super::{ClrOp, Done, keyword};
 use crate::error::Result;
-use crate::machine::MICROSECOND;
+use crate::etw::values;
 use crate::model::{GcPlan, HandleKind};
+use crate::time::MICROSECOND;
+use etl_schema::clr::keyword;
 
 /// What the runtime counts between two of its ticks.
 const TICK: u64 = 102_400;
@@ -49,22 +49,22 @@ impl Clr {
     }
 
     /// The heap that a thread allocates on: one processor, one heap.
-    fn heap_of(&self, ctx: &Ctx<'_, '_>) -> u32 {
+    fn heap_of(&self, ctx: &OpContext<'_, '_>) -> u32 {
         u32::from(ctx.origin.processor) % self.heap.heaps.max(1)
     }
 
-    fn segment_sizes(&self, ctx: &Ctx<'_, '_>) -> Sizes {
+    fn segment_sizes(&self, ctx: &OpContext<'_, '_>) -> Sizes {
         Sizes::new(self.is_core(7), ctx.process.pointer_size)
     }
 
     /// Reserves the first segments.
-    pub(super) fn start_heap(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    pub(super) fn start_heap(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         self.grow_heap(ctx)?;
         self.heap.settle();
         Ok(())
     }
 
-    fn grow_heap(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn grow_heap(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let sizes = self.segment_sizes(ctx);
         for segment in self.heap.grow(sizes, &mut ctx.process.space) {
             let Segment { address, size, kind, .. } = segment;
@@ -75,12 +75,12 @@ impl Clr {
 
     /// Allocates as much as lies between two ticks of the runtime, and collects when the budget is
     /// used up.
-    pub(super) fn allocate(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn allocate(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         ctx.pass(20 * MICROSECOND);
-        let amount = TICK + ctx.dice.below(8192);
-        let kind = ctx.dice.pick(COMMON);
-        let large = ctx.dice.below(50) == 0;
-        let object = 24 + ctx.dice.below(4096);
+        let amount = TICK + ctx.rng.below(8192);
+        let kind = ctx.rng.pick(COMMON);
+        let large = ctx.rng.below(50) == 0;
+        let object = 24 + ctx.rng.below(4096);
         let slot = if large { 3 } else { 0 };
         if let Some(size) = self.heap.sizes.get_mut(slot) {
             *size += amount;
@@ -115,7 +115,7 @@ impl Clr {
             let background = generation == 2;
             then.push(ClrOp::Collect(GcPlan { generation, background, ..GcPlan::default() }));
         }
-        Ok(Done { cost: 30 * MICROSECOND, then, ..Done::default() })
+        Ok(OpEffect { cost: 30 * MICROSECOND, then, ..OpEffect::default() })
     }
 
     #[allow(clippy::too_many_arguments, reason = "what an event has")]
@@ -127,7 +127,7 @@ impl Clr {
         address: u64,
         object: u64,
         heap: u32,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let name = TYPES.get(kind).map_or("", |(name, _)| name);
         let mut values: Vec<OwnedValue> = values![
@@ -163,7 +163,7 @@ impl Clr {
         kind: usize,
         address: u64,
         object: u64,
-        ctx: &mut Ctx<'_, '_>,
+        ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let asked = self.asked(ctx);
         let of_type = OwnedValue::Pointer(self.type_id(kind));
@@ -188,7 +188,7 @@ impl Clr {
     }
 
     /// Who a type is, once.
-    fn tell_type(&mut self, kind: usize, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_type(&mut self, kind: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let bit = 1u64 << (kind % 64);
         if self.heap.told_types & bit != 0 || !self.asked(ctx).raises(4, keyword::TYPE) {
             return Ok(());
@@ -210,7 +210,7 @@ impl Clr {
     }
 
     /// What was allocated in the domain of the program.
-    fn tell_domain(&mut self, amount: u64, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_domain(&mut self, amount: u64, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let (all, fresh) = self.heap.of_domain;
         let (all, fresh) = (all.saturating_add(amount), fresh.saturating_add(amount));
         self.heap.of_domain = (all, fresh % DOMAIN_TICK);
@@ -222,7 +222,11 @@ impl Clr {
     }
 
     /// The program takes a handle.
-    pub(super) fn take_handle(&mut self, kind: HandleKind, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn take_handle(
+        &mut self,
+        kind: HandleKind,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         if self.handle_table == 0 {
             self.handle_table = ctx.process.space.region(0x1_0000);
         }
@@ -230,23 +234,28 @@ impl Clr {
         let (id, object) = (OwnedValue::Pointer(handle.id), OwnedValue::Pointer(handle.object));
         let domain = self.own_domain();
         self.raise(30, 0, &values![id, object, handle.kind, 0u32, domain, self.instance], ctx)?;
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// The program gives its latest handle back.
-    pub(super) fn free_handle(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn free_handle(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if let Some(handle) = self.heap.handles.pop() {
             self.raise(31, 0, &values![OwnedValue::Pointer(handle.id), self.instance], ctx)?;
         }
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// Native code says how much memory stands behind objects, or that it is gone.
-    pub(super) fn press(&mut self, bytes: u64, more: bool, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn press(
+        &mut self,
+        bytes: u64,
+        more: bool,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let pressure = self.heap.pressure;
         self.heap.pressure =
             if more { pressure.saturating_add(bytes) } else { pressure.saturating_sub(bytes) };
         self.raise(if more { 200 } else { 201 }, 0, &values![bytes, self.instance], ctx)?;
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 }

@@ -1,10 +1,12 @@
 use etl_format::read::{Options, Trace};
 use etl_schema::providers::CLR_RUNDOWN;
 use etl_schema::store::SchemaStore;
-use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
-use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku};
-use etl_synth::truth::Gathered;
-use etl_synth::{Memory, SECOND};
+use etl_synth::model::{
+    Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan,
+    ProcessPlan, Scenario, SessionPlan, Sku,
+};
+use etl_synth::truth::InMemoryTruth;
+use etl_synth::{MemoryFileSystem, SECOND};
 
 /// The decoder under test: names of the events that the tables know, in time order.
 fn names(trace: &[u8]) -> Vec<String> {
@@ -21,8 +23,8 @@ fn names(trace: &[u8]) -> Vec<String> {
 
 /// A decoder must find exactly the events that the truth lists as recorded.
 fn check_decoder(scenario: &Scenario) {
-    let (mut files, mut truth) = (Memory::default(), Gathered::default());
-    etl_synth::simulate(scenario, &mut files, &mut truth).unwrap();
+    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
+    etl_synth::Simulation::new(scenario).observer(&mut truth).run(&mut files).unwrap();
     let (file, bytes) = files.into_files().remove(0);
     let recorded: Vec<&str> = truth.recorded(0).map(|event| event.name.as_str()).collect();
     assert!(!recorded.is_empty(), "{file} has events");
@@ -34,7 +36,7 @@ fn decoder_finds_events_of_every_script() {
     for case in std::fs::read_dir("cases").unwrap() {
         let path = case.unwrap().path();
         let script = std::fs::read_to_string(&path).unwrap();
-        let scenario = etl_synth::scenario::parse(&path.to_string_lossy(), &script);
+        let scenario = etl_synth::Script::new(&path.to_string_lossy(), &script).parse();
         check_decoder(&scenario.unwrap());
     }
 }

@@ -31,8 +31,8 @@ fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
 /// The trace of a scenario. A recorded trace: `std::fs::read("traces/recipe.etl")`.
 fn trace() -> Vec<u8> {
     let script = std::fs::read_to_string("cases/attach.kdl").unwrap();
-    let scenario = etl_synth::scenario::parse("attach", &script).unwrap();
-    let (_name, bytes) = etl_synth::in_memory(&scenario).unwrap().remove(0);
+    let scenario = etl_synth::Script::new("attach", &script).parse().unwrap();
+    let (_name, bytes) = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap().remove(0);
     bytes
 }
 

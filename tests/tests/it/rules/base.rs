@@ -1,6 +1,6 @@
 //! Sound traces, simulated.
 
-use etl_synth::scenario::{Settings as ScriptSettings, parse_with};
+use etl_synth::Script;
 use etl_verify::{Report, Verifier};
 
 use super::edit::{records, write};
@@ -42,10 +42,8 @@ at "5.5s" { stop "clr" }
 "#;
 
 fn files(script: &str) -> Vec<Vec<u8>> {
-    let include = |file: &str| Err(format!("{file} is not here"));
-    let settings = ScriptSettings { set: &[], seed: None, include: &include };
-    let scenario = parse_with("base", script, settings).unwrap_or_else(|e| panic!("{:#?}", e.0));
-    let files = etl_synth::in_memory(&scenario).unwrap();
+    let scenario = Script::new("base", script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
+    let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
     files.into_iter().map(|(_, bytes)| bytes).collect()
 }
 

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use etl_format::read::{FileOrder, Options};
 use etl_synth::model::Scenario;
-use etl_synth::scenario::{Settings as ScriptSettings, parse_with};
-use etl_synth::truth::Lines;
-use etl_synth::{Memory, simulate};
+use etl_synth::truth::JsonlWriter;
+use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::root;
 use etl_verify::{Outcome, Policy, RULES, Report, Rule, Truth, Verifier};
 
@@ -98,12 +97,12 @@ pub fn scripts(directory: &str) -> BTreeMap<String, PathBuf> {
 fn scenario(path: &Path) -> Scenario {
     let text = std::fs::read_to_string(path).unwrap();
     let directory = path.parent().unwrap();
-    let include = |file: &str| {
-        std::fs::read_to_string(directory.join(file)).map_err(|e| format!("{file}: {e}"))
-    };
-    let settings = ScriptSettings { set: &[], seed: None, include: &include };
+    let include = |file: &str| std::fs::read_to_string(directory.join(file));
     let name = path.file_name().unwrap().to_string_lossy();
-    parse_with(&name, &text, settings).unwrap_or_else(|e| panic!("{}: {:#?}", path.display(), e.0))
+    Script::new(&name, &text)
+        .include(&include)
+        .parse()
+        .unwrap_or_else(|e| panic!("{}: {:#?}", path.display(), e))
 }
 
 /// What the verifier says to a scenario's traces: those that were merged go by what became of them, several
@@ -149,8 +148,10 @@ fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
 type Judged = (Report, Vec<(String, Vec<u8>)>);
 
 fn judged(path: &Path) -> Result<Judged, String> {
-    let (mut files, mut truth) = (Memory::default(), Lines::new(Vec::new()));
-    simulate(&scenario(path), &mut files, &mut truth)
+    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
+    Simulation::new(&scenario(path))
+        .observer(&mut truth)
+        .run(&mut files)
         .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let truth = truth.into_inner();
     let merged: BTreeSet<String> = String::from_utf8_lossy(&truth)

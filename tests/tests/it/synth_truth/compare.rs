@@ -6,9 +6,9 @@ use etl_format::constants::{ClockType, PointerSize};
 use etl_format::read::{ExtendedItem, Record};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
+use etl_synth::SECOND;
 use etl_synth::model::MachinePlan;
-use etl_synth::truth::KnownEvent;
-use etl_synth::{Form, SECOND, SessionReport};
+use etl_synth::truth::{KnownEvent, RecordFormat, SessionReport};
 
 /// Values as they can be compared: a decoded number does not know whether it was a pointer.
 #[derive(Debug, PartialEq)]
@@ -55,7 +55,7 @@ fn plain(value: &OwnedValue) -> Plain {
 
 /// The timestamp that a session gives to a moment, in plain arithmetic.
 pub fn timestamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64 {
-    ticks(machine, session.clock, at) + session.skew
+    ticks(machine, session.clock, at) + session.skew_ticks
 }
 
 /// What a clock shows at a moment.
@@ -92,8 +92,8 @@ impl Frame<'_> {
     }
 
     fn identity(&self, place: &str, event: &KnownEvent, record: &Record<'_>) {
-        match event.form {
-            Form::Event => {
+        match event.format {
+            RecordFormat::Event => {
                 let (d, known) = (record.descriptor().unwrap(), &event.descriptor);
                 let found = (d.id, d.version, d.channel, d.level, d.opcode, d.task, d.keyword);
                 let (level, opcode) = (known.level, known.opcode);
@@ -111,13 +111,13 @@ impl Frame<'_> {
                 assert_eq!(record.event().unwrap().activity, event.activity, "{place}");
                 assert_eq!(record.pointer_size(), Some(event.pointer_size), "{place}");
             }
-            Form::System(hook) | Form::PerfInfo(hook) => {
+            RecordFormat::System(hook) | RecordFormat::PerfInfo(hook) => {
                 assert_eq!(record.hook(), Some(hook), "{place}");
             }
-            Form::Message(_) => {
+            RecordFormat::Message(_) => {
                 assert_eq!(record.provider(), Some(event.provider), "{place}");
             }
-            Form::Full => {
+            RecordFormat::Full => {
                 assert_eq!(record.provider(), Some(event.provider), "{place}");
                 assert_eq!(event.activity, Guid::ZERO, "{place}: a classic event has no activity");
             }
@@ -128,8 +128,8 @@ impl Frame<'_> {
                 related = Some(id);
             }
         }
-        assert_eq!(related, event.related, "{place}");
-        if !matches!(event.form, Form::PerfInfo(_)) {
+        assert_eq!(related, event.related_activity, "{place}");
+        if !matches!(event.format, RecordFormat::PerfInfo(_)) {
             assert_eq!(record.process_id(), Some(event.pid), "{place}");
             assert_eq!(record.thread_id(), Some(event.tid), "{place}");
         }
@@ -161,7 +161,7 @@ impl Frame<'_> {
         }
         let narrow = event.pointer_size == PointerSize::P4;
         let frame = |a: &u64| if narrow { *a & 0xffff_ffff } else { *a };
-        let taken = event.stacked.contains(&self.session.index);
+        let taken = event.stack_sessions.contains(&self.session.index);
         let known = taken.then(|| event.stack.iter().map(frame).collect::<Vec<u64>>());
         assert_eq!(found, known, "{place}");
     }

@@ -13,8 +13,8 @@ use etl_format::constants::LogFileMode;
 use etl_format::read::{FileOrder, Header, Options, Record, Trace};
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::{Fault, ProviderKind, Scenario};
-use etl_synth::truth::{Gathered, KnownEvent};
-use etl_synth::{Fate, Memory, SECOND};
+use etl_synth::truth::{BufferOutcome, InMemoryTruth, KnownEvent};
+use etl_synth::{MemoryFileSystem, SECOND};
 use etl_test_support::needs;
 use etl_tests::foreign;
 use made::{Made, corpus, make};
@@ -81,17 +81,26 @@ fn every_recorded_event_is_in_one_buffer_and_every_buffer_has_a_fate() {
             for (_, buffer) in &buffers {
                 let events = truth.events_of(session.index, buffer);
                 assert_eq!(events.len() as u64, buffer.events, "{name}: {buffer:?}");
-                assert_eq!(events.first().map(|e| e.number), Some(buffer.first), "{name}");
+                assert_eq!(events.first().map(|e| e.number), Some(buffer.first_event), "{name}");
                 told += buffer.events;
             }
-            assert_eq!(told, session.recorded, "{name}: {session:?}");
-            let sum = |fates: &[Fate]| -> u64 {
-                let of = buffers.iter().filter(|(_, b)| fates.contains(&b.fate));
+            assert_eq!(told, session.events_recorded, "{name}: {session:?}");
+            let sum = |fates: &[BufferOutcome]| -> u64 {
+                let of = buffers.iter().filter(|(_, b)| fates.contains(&b.outcome));
                 of.map(|(_, b)| b.events).sum()
             };
-            assert_eq!(sum(&[Fate::Lost, Fate::Full]), session.lost_with_buffers, "{name}");
-            let in_file = [Fate::Written, Fate::Overwritten, Fate::Damaged, Fate::Gone];
-            assert_eq!(sum(&in_file), session.written, "{name}");
+            assert_eq!(
+                sum(&[BufferOutcome::Lost, BufferOutcome::FileFull]),
+                session.events_in_lost_buffers,
+                "{name}"
+            );
+            let in_file = [
+                BufferOutcome::Written,
+                BufferOutcome::Overwritten,
+                BufferOutcome::Damaged,
+                BufferOutcome::CutOff,
+            ];
+            assert_eq!(sum(&in_file), session.events_written, "{name}");
         }
     }
 }
@@ -99,7 +108,7 @@ fn every_recorded_event_is_in_one_buffer_and_every_buffer_has_a_fate() {
 #[test]
 fn every_session_file_gives_back_the_truth_buffer_by_buffer() {
     let (mut compared, mut files) = (0, 0);
-    let mut kinds: BTreeSet<&str> = BTreeSet::new();
+    let mut kinds: BTreeSet<String> = BTreeSet::new();
     for made in corpus() {
         let merged: BTreeSet<&str> = made.truth.merges.iter().map(|(f, _)| f.as_str()).collect();
         for (file, bytes) in &made.files {
@@ -112,8 +121,10 @@ fn every_session_file_gives_back_the_truth_buffer_by_buffer() {
     }
     eprintln!("{compared} events in {files} files compared; buffers were {kinds:?}");
     assert!(compared > 30_000 && files > 50);
-    for fate in ["written", "lost", "full", "overwritten", "unwritten", "damaged", "gone"] {
-        assert!(kinds.contains(fate), "no buffer of the corpus was {fate}");
+    for outcome in
+        ["written", "lost", "file_full", "overwritten", "unwritten", "damaged", "cut_off"]
+    {
+        assert!(kinds.contains(outcome), "no buffer of the corpus was {outcome}");
     }
 }
 
@@ -124,7 +135,7 @@ fn session_file<'t>(
     made: &'t Made,
     file: &str,
     bytes: &[u8],
-    kinds: &mut BTreeSet<&'t str>,
+    kinds: &mut BTreeSet<String>,
 ) -> usize {
     let truth = &made.truth;
     let place = format!("{}/{file}", made.name);
@@ -150,9 +161,9 @@ fn session_file<'t>(
             continue;
         }
         let sequence = record.location().sequence_number;
-        let of = |s: &&etl_synth::SessionReport| {
+        let of = |s: &&etl_synth::truth::SessionReport| {
             let buffer = truth.buffers.get(&(s.index, sequence));
-            buffer.is_some_and(|b| b.file.as_deref() == Some(file))
+            buffer.is_some_and(|b| b.file() == Some(file))
         };
         let session = writers.iter().copied().find(of);
         let buffer = session.and_then(|s| truth.buffers.get(&(s.index, sequence)));
@@ -163,12 +174,16 @@ fn session_file<'t>(
             }
             continue;
         };
-        assert!(matches!(buffer.fate, Fate::Written | Fate::Damaged), "{place}: {buffer:?}");
+        assert!(
+            matches!(buffer.outcome, BufferOutcome::Written | BufferOutcome::Damaged),
+            "{place}: {buffer:?}"
+        );
         let nth = seen.entry(sequence).or_default();
         *nth += 1;
         let nth = *nth - 1;
         // Of a damaged buffer, what lies before the damage is as it was.
-        if buffer.fate == Fate::Damaged && nth >= sound(made, file, buffer, &whole_ends[&sequence])
+        if buffer.outcome == BufferOutcome::Damaged
+            && nth >= sound(made, file, buffer, &whole_ends[&sequence])
         {
             continue;
         }
@@ -182,12 +197,14 @@ fn session_file<'t>(
     let all =
         writers.iter().flat_map(|s| truth.buffers.range((s.index, i64::MIN)..=(s.index, i64::MAX)));
     for ((_, sequence), buffer) in all {
-        let here = buffer.file.as_deref() == Some(file);
-        kinds.insert(buffer.fate.name());
+        let here = buffer.file() == Some(file);
+        kinds.insert(buffer.outcome.to_string());
         let found = if here { seen.get(sequence).copied().unwrap_or(0) as u64 } else { 0 };
-        match buffer.fate {
-            Fate::Written if here => assert_eq!(found, buffer.events, "{place}: {buffer:?}"),
-            Fate::Damaged if here => {
+        match buffer.outcome {
+            BufferOutcome::Written if here => {
+                assert_eq!(found, buffer.events, "{place}: {buffer:?}")
+            }
+            BufferOutcome::Damaged if here => {
                 let sound = sound(made, file, buffer, &whole_ends[sequence]) as u64;
                 // A buffer whose own header is damaged may be known by its records alone.
                 assert!(found >= sound || strays > 0, "{place}: {found} of {sound}: {buffer:?}");
@@ -201,24 +218,23 @@ fn session_file<'t>(
         compared += found as usize;
     }
     // What is in memory has lost more by the end than a file knew that was written before.
-    let own = |s: &&&etl_synth::SessionReport| s.plan.file.is_some() && s.stopped.is_some();
+    let own = |s: &&&etl_synth::truth::SessionReport| s.plan.file.is_some() && s.stopped.is_some();
     let alone = (writers.len() == 1).then(|| writers.first().filter(own)).flatten();
     if let Some(session) = alone.filter(|s| !damaged && s.all_files.len() == 1) {
         let trace = Trace::open(bytes, &Options::default()).unwrap();
         let header = trace.header();
-        assert_eq!(u64::from(header.events_lost), session.lost, "{place}");
+        assert_eq!(u64::from(header.events_lost), session.events_lost, "{place}");
         assert_eq!(u64::from(header.buffers_lost), session.buffers_lost, "{place}");
     }
     compared
 }
 
 /// How many records of a damaged buffer end before the first byte that changed.
-fn sound(made: &Made, file: &str, buffer: &etl_synth::BufferReport, ends: &[u64]) -> usize {
+fn sound(made: &Made, file: &str, buffer: &etl_synth::truth::BufferReport, ends: &[u64]) -> usize {
     let hits = made.truth.faults.iter().filter(|(_, _, name, _)| name == file);
-    let inside =
-        hits.filter(|(_, _, _, b)| b.start < buffer.place.end && buffer.place.start < b.end);
-    let first =
-        inside.map(|(_, _, _, b)| b.start.saturating_sub(buffer.place.start)).min().unwrap();
+    let range = buffer.location.as_ref().expect("a buffer in a file");
+    let inside = hits.filter(|(_, _, _, b)| b.start < range.end && range.start < b.end);
+    let first = inside.map(|(_, _, _, b)| b.start.saturating_sub(range.start)).min().unwrap();
     // A buffer's own header, where it is hit, says nothing of its records any more.
     if first < 0x48 {
         return 0;
@@ -322,7 +338,10 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
     let of = |file: &str, until: u64| -> u64 {
         let writers = truth.writers_of(file);
         let whole = writers.iter().flat_map(|s| truth.whole_in(s.index, file));
-        whole.filter(|b| b.place.end <= until).map(|b| b.events).sum()
+        whole
+            .filter(|b| b.location.as_ref().is_some_and(|range| range.end <= until))
+            .map(|b| b.events)
+            .sum()
     };
     // The inputs' header events are gone, their partitions' come along.
     if let Some((_, inputs)) = truth.merges.iter().find(|(f, _)| f == file) {
@@ -386,15 +405,15 @@ fn what_is_lost_is_told_and_counted() {
         at "1s" { session "s" file="s.etl" buffer-kb=4 buffers=2 { enable "runtime" keywords=0x10 level=5 } }
         at "5s" { stop "s" }
     "#;
-    let scenario = etl_synth::scenario::parse("lost", text).unwrap();
-    let (mut files, mut truth) = (Memory::default(), Gathered::default());
-    etl_synth::simulate(&scenario, &mut files, &mut truth).unwrap();
+    let scenario = etl_synth::Script::new("lost", text).parse().unwrap();
+    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
+    etl_synth::Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
     let report = &truth.sessions[0];
-    assert!(report.lost > 100, "{report:?}");
-    assert!(report.recorded > 50, "{report:?}");
+    assert!(report.events_lost > 100, "{report:?}");
+    assert!(report.events_recorded > 50, "{report:?}");
     let bytes = &files.into_files()[0].1;
     let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
-    assert_eq!(u64::from(trace.header().events_lost), report.lost);
+    assert_eq!(u64::from(trace.header().events_lost), report.events_lost);
     let seen = trace.header().start_time;
     assert_eq!(seen, scenario.machine.start + i64::try_from(SECOND / 100).unwrap());
 }

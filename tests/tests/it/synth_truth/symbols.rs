@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_analysis::symbols::Symbol;
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_schema::encode::OwnedValue;
-use etl_synth::Outcome;
-use etl_synth::truth::{KnownCode, KnownEvent};
+use etl_synth::truth::{EventOutcome, KnownCode, KnownEvent};
 use etl_verify::{Report, Verdict};
 
 use super::compare::timestamp;
@@ -41,8 +40,8 @@ impl Life<'_> {
 /// All code there was.
 pub fn lives(made: &Made) -> Vec<Life<'_>> {
     let mut lives: Vec<Life<'_>> = Vec::new();
-    for code in &made.truth.codes {
-        if code.there {
+    for code in &made.truth.code {
+        if code.loaded {
             lives.push(Life { code, gone: None });
             continue;
         }
@@ -95,7 +94,7 @@ fn helpers(made: &Made, session: usize) -> BTreeSet<(u32, u64)> {
         field.and_then(|(_, value)| value.as_u64())
     };
     let events = made.truth.events.iter();
-    let recorded = events.filter(|e| e.outcomes.contains(&(session, Outcome::Recorded)));
+    let recorded = events.filter(|e| e.outcomes.contains(&(session, EventOutcome::Recorded)));
     let of_helpers = recorded.filter(|e| number(e, "ModuleID") == Some(0));
     of_helpers.filter_map(|e| Some((e.pid, number(e, "MethodStartAddress")?))).collect()
 }
@@ -130,7 +129,7 @@ impl Places<'_> {
 
 fn places<'m>(made: &'m Made, file: &'m str) -> Places<'m> {
     let mut places = Places { modules: BTreeMap::new(), images: Vec::new(), made, file };
-    for line in &made.truth.present {
+    for line in &made.truth.inventory {
         let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
         let number = |name: &str| {
             let value = &line[name];
@@ -140,8 +139,8 @@ fn places<'m>(made: &'m Made, file: &'m str) -> Places<'m> {
         let path = || line["path"].as_str().unwrap_or_default().to_owned();
         match line["kind"].as_str() {
             Some("module") => {
-                let pdb = line["pdb"].as_str().unwrap_or_default().to_owned();
-                let key = (number("pid"), number("clr"), number("id"));
+                let pdb = line["pdb_signature"].as_str().unwrap_or_default().to_owned();
+                let key = (number("pid"), number("clr_instance"), number("id"));
                 places.modules.insert(key, (path(), pdb));
             }
             Some("image") => {
@@ -166,7 +165,7 @@ fn hold(place: &str, made: &Made, file: &str, machine: &Machine, sum: &mut Compa
         for session in made.truth.writers_of(input) {
             let helpers = helpers(made, session.index);
             for event in &made.truth.events {
-                if !event.outcomes.contains(&(session.index, Outcome::Recorded)) {
+                if !event.outcomes.contains(&(session.index, EventOutcome::Recorded)) {
                     continue;
                 }
                 let at = timestamp(&made.scenario.machine, session, event.at);
@@ -178,7 +177,7 @@ fn hold(place: &str, made: &Made, file: &str, machine: &Machine, sum: &mut Compa
                     // Helpers that were made before the session are told of by no rundown: what the trace knows is
                     // the runtime's image, in which they lie.
                     let told = |l: &&Life<'_>| {
-                        l.code.module != 0 || helpers.contains(&(l.code.pid, l.code.start))
+                        l.code.module_id != 0 || helpers.contains(&(l.code.pid, l.code.start))
                     };
                     match owner.filter(told) {
                         Some(life) => is_method(&seen, found, life.code, &places, sum),
@@ -206,8 +205,8 @@ fn is_method(
     sum: &mut Compared,
 ) {
     let Some(Symbol::Method(method)) = found else { panic!("{seen}: {found:?}, not {code:?}") };
-    let (namespace, name) = &code.name;
-    assert_eq!((method.clr, method.id), (code.clr, code.method), "{seen}");
+    let (namespace, name) = (&code.namespace, &code.name);
+    assert_eq!((method.clr, method.id), (code.clr_instance, code.method_id), "{seen}");
     // A session at level 4 names only what has no metadata.
     if !method.name.is_empty() {
         assert_eq!((method.namespace, method.name), (namespace.as_str(), name.as_str()), "{seen}");
@@ -216,13 +215,13 @@ fn is_method(
         assert_ne!(method.token, 0, "{seen}: {method:?}");
     }
     assert_eq!((method.start, method.end - method.start), (code.start, code.size.into()), "{seen}");
-    if code.module == 0 {
+    if code.module_id == 0 {
         assert_eq!(method.module, None, "{seen}");
         sum.kinds.insert("helper");
     } else {
         let module = method.module.unwrap_or_else(|| panic!("{seen}: no module: {method:?}"));
-        assert_eq!(module.id, code.module, "{seen}");
-        let key = (code.pid.into(), code.clr.into(), code.module);
+        assert_eq!(module.id, code.module_id, "{seen}");
+        let key = (code.pid.into(), code.clr_instance.into(), code.module_id);
         if let Some((path, pdb)) = places.modules.get(&key) {
             assert_eq!(file_name(module.path), file_name(path), "{seen}");
             // Modules that are made at run time have none, and events of old versions do not tell it.
@@ -363,8 +362,8 @@ at "7s" { stop "all" }
 
 #[test]
 fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
-    let scenario = etl_synth::scenario::parse("everything", EVERYTHING);
-    let made = make("everything".to_owned(), scenario.unwrap_or_else(|e| panic!("{:#?}", e.0)));
+    let scenario = etl_synth::Script::new("everything", EVERYTHING).parse();
+    let made = make("everything".to_owned(), scenario.unwrap_or_else(|e| panic!("{e:#?}")));
     let machine = read(&made.files["all.etl"]);
     let mut sum = Compared::default();
     hold("everything", &made, "all.etl", &machine, &mut sum);
@@ -376,7 +375,7 @@ fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
         (machine.symbols(), places(&made, "all.etl"), &made.truth.sessions[0]);
     let (begin, end) = (2_000_000_000, 5_000_000_000);
     let (mut pieces, mut starts) = (0, BTreeMap::new());
-    for life in lives(&made).iter().filter(|l| l.code.module != 0) {
+    for life in lives(&made).iter().filter(|l| l.code.module_id != 0) {
         let (from, to) = (life.code.at.max(begin), life.gone.unwrap_or(end));
         if to <= from {
             continue;

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
-use etl_synth::SessionReport;
-use etl_synth::truth::KnownEvent;
+use etl_synth::truth::{KnownEvent, SessionReport};
 use etl_verify::{Coverage, CoverageTable, Verifier};
 
 use super::made::{Made, corpus, make};
@@ -69,7 +68,7 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
     let mut out = Vec::new();
     let provider = event.provider.to_string();
     let clr = [RUNTIME, RUNDOWN].contains(&provider.as_str());
-    if event.stacked.contains(&session.index) {
+    if event.stack_sessions.contains(&session.index) {
         out.push((event.pid, ORIGINS[1], event.stack.clone()));
     }
     if clr && event.name.starts_with("CLRStackWalk") {
@@ -203,7 +202,7 @@ fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
             sums.frames += addresses.len() as u64;
             for address in addresses {
                 let life = owner(&lives, pid, address, event.at);
-                let key = life.map(|l| (pid, l.code.method, l.code.start));
+                let key = life.map(|l| (pid, l.code.method_id, l.code.start));
                 if let Some(first) = key.and_then(|key| told.get(&key)) {
                     *late += u64::from(event.at < *first);
                     sums.managed += 1;
@@ -253,8 +252,8 @@ fn sum(a: Sums, b: Sums) -> Sums {
 fn the_figures_of_every_whole_file_are_true() {
     let (mut wrong, mut all, mut files) = (Vec::new(), Sums::default(), BTreeSet::new());
     let mut origins: BTreeMap<&str, Sums> = BTreeMap::new();
-    let scenario = etl_synth::scenario::parse("everything", EVERYTHING);
-    let everything = make("everything".into(), scenario.unwrap_or_else(|e| panic!("{:#?}", e.0)));
+    let scenario = etl_synth::Script::new("everything", EVERYTHING).parse();
+    let everything = make("everything".into(), scenario.unwrap_or_else(|e| panic!("{:#?}", e)));
     let mut late = 0;
     for made in corpus().iter().chain([&everything]) {
         for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {

@@ -3,24 +3,25 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::raise::{Ctx, values};
+use super::op::{ClrOp, OpEffect, TargetThread};
+use super::raise::OpContext;
 use super::state::{Clr, Lock};
-use super::{ClrOp, Done, Where};
 use crate::error::Result;
-use crate::machine::{MICROSECOND, Nanos};
+use crate::etw::values;
+use crate::time::{MICROSECOND, Nanos};
 
 /// Locks that threads of one process want at the same time.
 const LOCKS: usize = 8;
 
 impl Clr {
     /// A thread waits for a lock that another one has.
-    pub(super) fn contend(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn contend(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if self.is_core(8) {
             self.tell_lock(ctx)?;
         } else {
             self.raise(81, 1, &values![0u8, self.instance], ctx)?;
         }
-        let waited = 5 * MICROSECOND + ctx.dice.mostly_low(0, 2_000 * MICROSECOND);
+        let waited = 5 * MICROSECOND + ctx.rng.mostly_low(0, 2_000 * MICROSECOND);
         ctx.pass(waited);
         if self.is_core(3) {
             let duration = OwnedValue::Double(waited as f64);
@@ -28,13 +29,13 @@ impl Clr {
         } else {
             self.raise(91, 0, &values![0u8, self.instance], ctx)?;
         }
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// Newer runtimes say which lock it is, and make one for an object when it is wanted twice.
-    fn tell_lock(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<()> {
+    fn tell_lock(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let pointer = OwnedValue::Pointer;
-        let at = ctx.dice.pick(LOCKS);
+        let at = ctx.rng.pick(LOCKS);
         let lock = match self.locks.get(at) {
             Some(lock) => *lock,
             None => {
@@ -54,7 +55,7 @@ impl Clr {
     }
 
     /// A thread waits until somebody wakes it (told of since .NET 9).
-    pub(super) fn wait(&mut self, time: Nanos, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn wait(&mut self, time: Nanos, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let told = self.is_core(9);
         if told {
             let object = OwnedValue::Pointer(self.heap.object(0, 24));
@@ -64,16 +65,20 @@ impl Clr {
         if told {
             self.raise(302, 0, &values![self.instance], ctx)?;
         }
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// A thread is about to be made by the program.
-    pub(super) fn thread_creating(&mut self, thread: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn thread_creating(
+        &mut self,
+        thread: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         if self.is_core(0) || self.is_desktop(4, 5) {
             let object = OwnedValue::Pointer(self.thread_object(thread));
             self.raise(70, 0, &values![object, self.instance], ctx)?;
         }
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// A thread of the process is known to the runtime from now on; one that the `program` made says
@@ -83,8 +88,8 @@ impl Clr {
         thread: usize,
         tid: u32,
         program: bool,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         if !self.threads.contains(&thread) {
             self.threads.push(thread);
         }
@@ -94,10 +99,10 @@ impl Clr {
         let index = u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1);
         let object = self.thread_object(thread);
         self.raise(85, 0, &values![object, domain, 0u32, index, tid, self.instance], ctx)?;
-        let mut done = Done::after(2 * MICROSECOND);
+        let mut done = OpEffect::after(2 * MICROSECOND);
         if program && (self.is_core(0) || self.is_desktop(4, 5)) {
             let runs = ClrOp::ThreadRunning(thread, ctx.origin.at);
-            done.elsewhere.push((Where::Thread(thread), runs));
+            done.other_threads.push((TargetThread::Thread(thread), runs));
         }
         Ok(done)
     }
@@ -107,43 +112,47 @@ impl Clr {
         &mut self,
         thread: usize,
         since: Nanos,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         ctx.until(since + 20 * MICROSECOND);
         let object = OwnedValue::Pointer(self.thread_object(thread));
         self.raise(71, 0, &values![object, self.instance], ctx)?;
-        Ok(Done::after(MICROSECOND))
+        Ok(OpEffect::after(MICROSECOND))
     }
 
     /// A thread of the process has ended.
     pub(super) fn thread_terminated(
         &mut self,
         thread: usize,
-        ctx: &mut Ctx<'_, '_>,
-    ) -> Result<Done> {
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         self.threads.retain(|t| *t != thread);
         self.thread_ids.remove(&thread);
         let object = self.thread_object(thread);
         self.raise(86, 0, &values![object, self.own_domain(), self.instance], ctx)?;
-        Ok(Done::after(2 * MICROSECOND))
+        Ok(OpEffect::after(2 * MICROSECOND))
     }
 
     /// A thread goes into another app domain.
-    pub(super) fn enter_domain(&mut self, domain: usize, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
+    pub(super) fn enter_domain(
+        &mut self,
+        domain: usize,
+        ctx: &mut OpContext<'_, '_>,
+    ) -> Result<OpEffect> {
         let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
-            return Ok(Done::default());
+            return Ok(OpEffect::default());
         };
         let (id, here) = (found.id, ctx.origin.tid);
         let thread = self.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
         let object = self.thread_object(thread.unwrap_or_default());
         self.raise(87, 0, &values![object, id, self.instance], ctx)?;
-        Ok(Done::after(2 * MICROSECOND))
+        Ok(OpEffect::after(2 * MICROSECOND))
     }
 
     /// Managed code calls native code: through a stub that is made for the method, and used again.
-    pub(super) fn make_stub(&mut self, ctx: &mut Ctx<'_, '_>) -> Result<Done> {
-        let Some((method, _)) = self.runner(ctx.origin.at, ctx.dice) else {
-            return Ok(Done::default());
+    pub(super) fn make_stub(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+        let Some((method, _)) = self.runner(ctx.origin.at, ctx.rng) else {
+            return Ok(OpEffect::default());
         };
         let (module, token) = (self.module_id(method), method.token);
         let key = method.id;
@@ -152,7 +161,7 @@ impl Clr {
         if let Some(&stub) = self.stubs.get(&key) {
             let values = values![self.instance, module, stub, token, namespace, name, signature];
             self.raise(89, 0, &values, ctx)?;
-            return Ok(Done::after(2 * MICROSECOND));
+            return Ok(OpEffect::after(2 * MICROSECOND));
         }
         let stub = ctx.process.space.heap(0x80);
         self.stubs.insert(key, stub);
@@ -170,6 +179,6 @@ impl Clr {
             "ldarg.0\nret",
         ];
         self.raise(88, 0, &values, ctx)?;
-        Ok(Done::after(30 * MICROSECOND))
+        Ok(OpEffect::after(30 * MICROSECOND))
     }
 }

@@ -2,9 +2,6 @@
 //! changed, and a session writes them anew; headers are changed where they stand. The whole file is in memory
 //! meanwhile: such files are made small.
 
-mod patch;
-mod record;
-
 use std::io::{self, Cursor, Read};
 
 use etl_format::read::{Options, Trace};
@@ -13,22 +10,23 @@ use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::EventSchema;
 use etl_schema::store::SchemaStore;
 
-use crate::etw::Store;
-use crate::model::{Edit, EditPlan, Given, RecordAction, RecordEdit, Select, Side};
-use record::{Rec, Schemas};
+use super::patch;
+use super::record::{EditableRecord, Schemas};
+use crate::file_system::FileSystem;
+use crate::model::{Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, Side};
 
 /// Why an edit cannot be made.
 pub(crate) type Problem = String;
 
 /// Makes a plan's changes to its file. `schemas` are those of the scenario's own providers.
-pub(crate) fn apply(
+pub(crate) fn edit(
     plan: &EditPlan,
     schemas: &[EventSchema],
-    store: &mut dyn Store,
+    files: &mut dyn FileSystem,
 ) -> Result<(), Problem> {
     let failed = |e: io::Error| format!("{} cannot be edited: {e}", plan.file);
     let mut bytes = Vec::new();
-    store.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
+    files.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
     let mut records: Option<Records> = None;
     for edit in &plan.edits {
         let wrong = |what: Problem| format!("edit of {}: {what}", plan.file);
@@ -60,13 +58,13 @@ pub(crate) fn apply(
     if let Some(done) = records {
         bytes = done.write(&bytes).map_err(|e| format!("edit of {}: {e}", plan.file))?;
     }
-    store.cut(&plan.file, 0).map_err(failed)?;
-    store.overwrite(&plan.file, 0, &bytes).map_err(failed)
+    files.truncate(&plan.file, 0).map_err(failed)?;
+    files.overwrite(&plan.file, 0, &bytes).map_err(failed)
 }
 
 /// The records of a file behind those of buffer 0, in time order.
 struct Records {
-    all: Vec<Rec>,
+    all: Vec<EditableRecord>,
 }
 
 impl Records {
@@ -83,7 +81,7 @@ impl Records {
                 continue;
             }
             store.learn(&record);
-            all.push(Rec::new(&record, &store, &mut shared));
+            all.push(EditableRecord::new(&record, &store, &mut shared));
         }
         Ok(Records { all })
     }
@@ -104,7 +102,7 @@ impl Records {
     }
 
     /// Places of the records that are meant.
-    fn places(&self, select: &Select) -> Result<Vec<usize>, Problem> {
+    fn places(&self, select: &RecordSelector) -> Result<Vec<usize>, Problem> {
         let mut wanted = None;
         if let Some((field, given)) = &select.with {
             wanted = Some((field.as_str(), self.number(given)?));
@@ -128,7 +126,7 @@ impl Records {
             found = at.and_then(|at| found.get(at)).copied().into_iter().collect();
         }
         if found.is_empty() {
-            let mut names: Vec<&str> = self.all.iter().map(Rec::name).collect();
+            let mut names: Vec<&str> = self.all.iter().map(EditableRecord::name).collect();
             names.sort_unstable();
             names.dedup();
             return Err(format!(
@@ -140,17 +138,17 @@ impl Records {
         Ok(found)
     }
 
-    fn first(&self, select: &Select) -> Result<usize, Problem> {
+    fn first(&self, select: &RecordSelector) -> Result<usize, Problem> {
         let places = self.places(select)?;
         places.first().copied().ok_or_else(|| format!("there is no {}", select.event))
     }
 
     /// A given number, looked up where it is another record's.
-    fn number(&self, given: &Given) -> Result<u64, Problem> {
+    fn number(&self, given: &FieldValue) -> Result<u64, Problem> {
         match given {
-            Given::Number(n) => Ok(*n),
-            Given::Text(text) => Err(format!("{text:?} is not a number")),
-            Given::Of(select, field, plus) => {
+            FieldValue::Number(n) => Ok(*n),
+            FieldValue::Text(text) => Err(format!("{text:?} is not a number")),
+            FieldValue::Of(select, field, plus) => {
                 let record = self.all.get(self.first(select)?);
                 let value = record.and_then(|r| r.field(field));
                 let value = value.ok_or_else(|| format!("{} has no {field}", select.event))?;
@@ -187,24 +185,28 @@ impl Records {
         Ok(())
     }
 
-    fn changed(&self, at: usize, changes: &crate::model::Changes) -> Result<Rec, Problem> {
+    fn changed(
+        &self,
+        at: usize,
+        changes: &crate::model::Changes,
+    ) -> Result<EditableRecord, Problem> {
         let Some(record) = self.all.get(at) else { return Err("no such record".to_owned()) };
         let mut fields = Vec::new();
         for (field, given) in &changes.fields {
             let value = match given {
-                Given::Text(text) => Given::Text(text.clone()),
-                other => Given::Number(self.number(other)?),
+                FieldValue::Text(text) => FieldValue::Text(text.clone()),
+                other => FieldValue::Number(self.number(other)?),
             };
             fields.push((field.as_str(), value));
         }
         record.changed(changes, &fields)
     }
 
-    fn displace(&mut self, at: usize, target: &Select, side: Side) -> Result<(), Problem> {
+    fn displace(&mut self, at: usize, target: &RecordSelector, side: Side) -> Result<(), Problem> {
         let places = self.places(target)?;
         let to = match side {
             Side::Before => places.first(),
-            Side::Behind => places.last(),
+            Side::After => places.last(),
         };
         let model = to.and_then(|to| self.all.get(*to)).cloned();
         let (Some(&to), Some(model)) = (to, model) else {
@@ -214,7 +216,7 @@ impl Records {
         moved.take_moment(&model);
         // What was taken out before it makes its place one less.
         let to = to.saturating_sub(usize::from(at < to));
-        let to = to.saturating_add(usize::from(side == Side::Behind));
+        let to = to.saturating_add(usize::from(side == Side::After));
         self.all.insert(to.min(self.all.len()), moved);
         Ok(())
     }

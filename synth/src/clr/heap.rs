@@ -65,7 +65,7 @@ pub(crate) struct Heap {
     pub segments: Vec<Segment>,
     /// Reservations that were given back.
     vacant: Vec<(u64, u64)>,
-    /// Where the next object of each heap goes: the segment's index, and the address.
+    /// TargetThread the next object of each heap goes: the segment's index, and the address.
     cursors: Vec<(usize, u64)>,
     pub handles: Vec<Handle>,
     handles_made: u64,
@@ -109,7 +109,7 @@ impl Heap {
         }
     }
 
-    /// Reserves what the generations need: the segments that are new. Where the address space has no
+    /// Reserves what the generations need: the segments that are new. TargetThread the address space has no
     /// more, none are.
     pub fn grow(&mut self, sizes: Sizes, space: &mut Space) -> Vec<Segment> {
         let mut new = Vec::new();
@@ -159,7 +159,7 @@ impl Heap {
         gone
     }
 
-    /// Where the generations of a heap lie, oldest first as events tell them: what is for large
+    /// TargetThread the generations of a heap lie, oldest first as events tell them: what is for large
     /// objects, then 2, 1 and 0.
     pub fn ranges(&self, heap: u32) -> Vec<Range> {
         let [young, middle, old, large] = self.sizes.map(|size| self.share(size, heap));

@@ -11,12 +11,12 @@ use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
-use super::Problem;
-use crate::model::{Changes, Given};
+use super::edit::Problem;
+use crate::model::{Changes, FieldValue};
 
 /// Which header a record has, as far as its places differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum HeaderKind {
     Event,
     System,
     PerfInfo,
@@ -45,10 +45,10 @@ pub(super) type Schemas = HashMap<(Guid, Identity, String), Arc<EventSchema>>;
 
 /// A record: its bytes, and what its schema makes of them.
 #[derive(Clone, Debug)]
-pub(super) struct Rec {
+pub(super) struct EditableRecord {
     /// Up to the end of the payload.
     bytes: Vec<u8>,
-    form: Form,
+    form: HeaderKind,
     pub processor: u16,
     payload_at: usize,
     pointers: PointerSize,
@@ -59,16 +59,19 @@ pub(super) struct Rec {
     values: Vec<OwnedValue>,
 }
 
-impl Rec {
+impl EditableRecord {
     pub fn new(record: &Record<'_>, store: &SchemaStore, schemas: &mut Schemas) -> Self {
         let form = match record.header() {
-            Header::Event(_) => Form::Event,
-            Header::System(_) => Form::System,
-            Header::PerfInfo(_) => Form::PerfInfo,
-            _ => Form::Other,
+            Header::Event(_) => HeaderKind::Event,
+            Header::System(_) => HeaderKind::System,
+            Header::PerfInfo(_) => HeaderKind::PerfInfo,
+            _ => HeaderKind::Other,
         };
-        let size_at =
-            if matches!(form, Form::System | Form::PerfInfo) { place::KERNEL_SIZE } else { 0 };
+        let size_at = if matches!(form, HeaderKind::System | HeaderKind::PerfInfo) {
+            place::KERNEL_SIZE
+        } else {
+            0
+        };
         let size = record.bytes().u16_at(size_at).map_or(record.bytes().len(), usize::from);
         let bytes = record.bytes().get(..size).unwrap_or(record.bytes()).to_vec();
         let (schema, values) = match store.fields(record) {
@@ -79,7 +82,7 @@ impl Rec {
             }
             None => (None, Vec::new()),
         };
-        Rec {
+        EditableRecord {
             payload_at: bytes.len().saturating_sub(record.payload().len()),
             bytes,
             form,
@@ -108,7 +111,7 @@ impl Rec {
     }
 
     pub fn is_event(&self) -> bool {
-        self.form == Form::Event
+        self.form == HeaderKind::Event
     }
 
     pub fn pid(&self) -> Option<u32> {
@@ -124,7 +127,7 @@ impl Rec {
     }
 
     fn timestamp_at(&self) -> usize {
-        if self.form == Form::PerfInfo { place::PERFINFO_TIMESTAMP } else { place::TIMESTAMP }
+        if self.form == HeaderKind::PerfInfo { place::PERFINFO_TIMESTAMP } else { place::TIMESTAMP }
     }
 
     pub fn timestamp(&self) -> i64 {
@@ -138,7 +141,7 @@ impl Rec {
     }
 
     /// It happens when and where another one does.
-    pub fn take_moment(&mut self, other: &Rec) {
+    pub fn take_moment(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
         self.put(self.timestamp_at(), &timestamp.to_le_bytes());
         self.processor = other.processor;
@@ -154,21 +157,25 @@ impl Rec {
     }
 
     /// The record with changes; `fields` are those of the changes, looked up.
-    pub fn changed(&self, changes: &Changes, fields: &[(&str, Given)]) -> Result<Rec, Problem> {
+    pub fn changed(
+        &self,
+        changes: &Changes,
+        fields: &[(&str, FieldValue)],
+    ) -> Result<EditableRecord, Problem> {
         let mut new = self.clone();
         let event_only = changes.provider.is_some()
             || changes.id.is_some()
             || changes.version.is_some()
             || changes.level.is_some()
             || changes.keyword.is_some();
-        if event_only && self.form != Form::Event {
+        if event_only && self.form != HeaderKind::Event {
             return Err(format!(
                 "{} is no event of a manifest: it has no such header",
                 self.name()
             ));
         }
         let owner = changes.pid.is_some() || changes.tid.is_some();
-        if owner && self.form == Form::PerfInfo {
+        if owner && self.form == HeaderKind::PerfInfo {
             return Err(format!("{} has neither process nor thread", self.name()));
         }
         if let Some(pid) = changes.pid {
@@ -196,7 +203,7 @@ impl Rec {
             new.put(place::KEYWORD, &keyword.to_le_bytes());
         }
         if let Some(hook) = changes.hook {
-            if !matches!(self.form, Form::System | Form::PerfInfo) {
+            if !matches!(self.form, HeaderKind::System | HeaderKind::PerfInfo) {
                 return Err(format!("{} is no record of the kernel: it has no hook", self.name()));
             }
             new.put(place::HOOK, &hook.to_le_bytes());
@@ -216,7 +223,7 @@ impl Rec {
         Ok(new)
     }
 
-    fn encoded(&mut self, fields: &[(&str, Given)]) -> Result<Vec<u8>, Problem> {
+    fn encoded(&mut self, fields: &[(&str, FieldValue)]) -> Result<Vec<u8>, Problem> {
         let Some(schema) = self.schema.clone() else {
             return Err("the fields of this record are not known".to_owned());
         };
@@ -227,12 +234,12 @@ impl Rec {
                 return Err(format!("{} has no {name}, but {}", schema.name, names.join(", ")));
             };
             let value = match given {
-                Given::Number(n) => OwnedValue::UInt(*n),
-                Given::Text(text) => match text.parse::<Guid>() {
+                FieldValue::Number(n) => OwnedValue::UInt(*n),
+                FieldValue::Text(text) => match text.parse::<Guid>() {
                     Ok(guid) => OwnedValue::Guid(guid),
                     Err(_) => OwnedValue::Text(text.clone()),
                 },
-                Given::Of(..) => return Err(format!("{name} was not looked up")),
+                FieldValue::Of(..) => return Err(format!("{name} was not looked up")),
             };
             match slot {
                 OwnedValue::Array(elements) => match elements.first_mut() {
@@ -249,7 +256,7 @@ impl Rec {
         self.bytes.truncate(self.payload_at);
         self.bytes.extend_from_slice(payload);
         let size = u16::try_from(self.bytes.len()).map_err(|_| "the record grows too large")?;
-        let kernel = matches!(self.form, Form::System | Form::PerfInfo);
+        let kernel = matches!(self.form, HeaderKind::System | HeaderKind::PerfInfo);
         self.put(if kernel { place::KERNEL_SIZE } else { 0 }, &size.to_le_bytes());
         Ok(())
     }

@@ -1,12 +1,65 @@
-//! A script's error as text, with the line that it is about.
+//! Errors of a script, with their location.
 
 use core::fmt::Write as _;
+use std::sync::Arc;
 
-use unicode_width::UnicodeWidthStr;
+use etl_schema::render::is_terminal_unsafe;
+use miette::{NamedSource, SourceSpan};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::Mistake;
+use crate::model::ScriptLocation;
 
-impl Mistake {
+/// An error in a script: what is wrong, where, and what is expected. [`miette`] renders it with its
+/// location.
+#[derive(Clone, Debug, thiserror::Error, miette::Diagnostic)]
+#[error("{message}")]
+#[diagnostic()]
+pub struct ScriptError {
+    message: String,
+    label: String,
+    #[help]
+    help: Option<String>,
+    #[label("{label}")]
+    span: SourceSpan,
+    #[source_code]
+    source_code: NamedSource<Arc<str>>,
+}
+
+impl ScriptError {
+    pub(crate) fn new(
+        location: &ScriptLocation,
+        message: String,
+        label: String,
+        help: Option<String>,
+    ) -> Self {
+        let (span, source_code) = (location.span(), location.source().clone());
+        ScriptError { message, label, help, span, source_code }
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What is at the location.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What is expected.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The location: a byte range of the script.
+    #[must_use]
+    pub fn span(&self) -> SourceSpan {
+        self.span
+    }
+
     /// The error as text: the message, the line of the script with the range marked, and the help.
     ///
     /// ```text
@@ -20,8 +73,8 @@ impl Mistake {
     #[must_use]
     pub fn report(&self) -> String {
         let text: &str = self.source_code.inner();
-        let start = floor_char_boundary(text, self.at.offset());
-        let end = floor_char_boundary(text, self.at.offset().saturating_add(self.at.len()));
+        let start = floor_char_boundary(text, self.span.offset());
+        let end = floor_char_boundary(text, self.span.offset().saturating_add(self.span.len()));
         let (before, rest) = text.split_at(start);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let number = before.matches('\n').count() + 1;
@@ -54,6 +107,42 @@ impl Mistake {
         }
         out
     }
+
+    /// The error without characters that control a terminal: scripts may come from third parties. The
+    /// text of the script keeps its length in bytes, so the location stays valid.
+    #[must_use]
+    pub fn terminal_safe(&self) -> Self {
+        let is_safe = |c: char| matches!(c, '\n' | '\t' | '\r') || !is_terminal_unsafe(c);
+        let mask = |c: char| if is_safe(c) { c.to_string() } else { "?".repeat(c.len_utf8()) };
+        let escape =
+            |c: char| if is_safe(c) { c.to_string() } else { c.escape_unicode().to_string() };
+        let escaped = |text: &str| text.chars().map(escape).collect::<String>();
+        let script: String = self.source_code.inner().chars().map(mask).collect();
+        ScriptError {
+            message: escaped(&self.message),
+            label: escaped(&self.label),
+            help: self.help.as_deref().map(escaped),
+            span: self.span,
+            source_code: NamedSource::new(escaped(self.source_code.name()), Arc::from(script)),
+        }
+    }
+}
+
+/// The errors in a script; there is at least one.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{} error(s) in the script; the first: {}", .0.len(), .0.first().map_or("", |e| e.message()))]
+pub struct ScriptErrors(Vec<ScriptError>);
+
+impl ScriptErrors {
+    pub(crate) fn new(errors: Vec<ScriptError>) -> Self {
+        ScriptErrors(errors)
+    }
+
+    /// The errors, in the order in which they were found.
+    #[must_use]
+    pub fn as_slice(&self) -> &[ScriptError] {
+        &self.0
+    }
 }
 
 /// The next character boundary at or before an offset.
@@ -64,21 +153,17 @@ fn floor_char_boundary(text: &str, offset: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use miette::NamedSource;
-
     use super::*;
 
     fn report(text: &str, offset: usize, len: usize) -> String {
-        let mistake = Mistake {
+        let error = ScriptError {
             message: "no".to_owned(),
             label: "here".to_owned(),
             help: None,
-            at: (offset, len).into(),
+            span: (offset, len).into(),
             source_code: NamedSource::new("a.kdl", Arc::from(text)),
         };
-        mistake.report()
+        error.report()
     }
 
     #[test]

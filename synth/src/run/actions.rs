@@ -2,17 +2,17 @@
 
 use etl_format::constants::LogFileMode;
 
-use crate::error::Result;
-use crate::etw::{Origin, impossible};
+use crate::error::{Error, Result};
+use crate::etw::Origin;
 use crate::machine::Process;
-use crate::model::{Action, SessionPlan};
+use crate::model::{Action, SessionPlan, numbered_file};
 
-use super::{Simulation, Task};
+use super::{Simulator, Task};
 
 /// The process in which controllers run.
 const SHELL: u32 = 1000;
 
-impl Simulation<'_> {
+impl Simulator<'_> {
     /// A step is due; one that repeats is planned again.
     pub(super) fn step(&mut self, index: usize) -> Result<()> {
         let scenario = self.scenario;
@@ -22,37 +22,37 @@ impl Simulation<'_> {
                 return Ok(());
             }
             let period = match repeat.spread {
-                Some(spread) => spread.around(repeat.period, &mut self.dice),
+                Some(spread) => spread.around(repeat.period, &mut self.rng),
                 None => repeat.period.max(1),
             };
             self.plan(self.now.saturating_add(period), Task::Step(index));
         }
         let now = self.now;
         if let Some(what) = describe(&step.action) {
-            self.etw.witness().happened(now, &what)?;
+            self.etw.observer.action(now, &what)?;
         }
         match &step.action {
             Action::Start(plan) => self.start(plan),
             Action::Stop { session } => {
-                let sessions = self.etw.asked_of(session, "stop", now)?;
+                let sessions = self.etw.request(session, "stop", now)?;
                 for index in &sessions {
                     self.before_stop(*index)?;
                 }
-                let notices = self.etw.stop(&sessions, self.settled())?;
+                let callbacks = self.etw.stop(&sessions, self.settled())?;
                 self.controller_leaves()?;
-                self.tell(notices)
+                self.run_callbacks(callbacks)
             }
             Action::Enable { session, plan } => {
-                let notices = self.etw.enable(session, plan, now)?;
-                self.tell(notices)
+                let callbacks = self.etw.enable(session, plan, now)?;
+                self.run_callbacks(callbacks)
             }
             Action::Disable { session, provider } => {
-                let notices = self.etw.disable(session, *provider, now)?;
-                self.tell(notices)
+                let callbacks = self.etw.disable(session, *provider, now)?;
+                self.run_callbacks(callbacks)
             }
             Action::CaptureState { session, provider } => {
-                let notices = self.etw.capture_state(session, *provider, now)?;
-                self.tell(notices)
+                let callbacks = self.etw.capture_state(session, *provider, now)?;
+                self.run_callbacks(callbacks)
             }
             Action::Flush { session, file } => self.etw.flush(session, file.as_deref(), now),
             Action::Consume { session, speed, file } => {
@@ -66,7 +66,7 @@ impl Simulation<'_> {
                 let id = self.etw.running(session).first().copied();
                 let at = now.saturating_add(*after);
                 if let Some(index) = id {
-                    self.plan(at, Task::Ending(index));
+                    self.plan(at, Task::EndSession(index));
                 }
                 Ok(())
             }
@@ -75,16 +75,16 @@ impl Simulation<'_> {
                 if let Some(index) = index {
                     let at = now.saturating_add((*every).max(1));
                     self.rolls.push((index, (**plan).clone(), *every, *number));
-                    self.plan(at, Task::Roll(self.rolls.len() - 1));
+                    self.plan(at, Task::RollFile(self.rolls.len() - 1));
                 }
                 Ok(())
             }
             Action::Merge { inputs, output, identities, compress } => {
-                let files = identities.then_some(&self.files);
+                let files = identities.then_some(&self.image_files);
                 self.etw.merge(inputs, output, files, *compress, now)
             }
             Action::KernelRundown { session } => {
-                for index in self.etw.asked_of(session, "rundown", now)? {
+                for index in self.etw.request(session, "rundown", now)? {
                     self.kernel_rundown(index)?;
                 }
                 Ok(())
@@ -98,15 +98,15 @@ impl Simulation<'_> {
     pub(super) fn end_session(&mut self, index: usize) -> Result<()> {
         if self.etw.sessions.get(index).is_some_and(|s| s.is_running()) {
             self.before_stop(index)?;
-            let notices = self.etw.stop(&[index], self.settled())?;
+            let callbacks = self.etw.stop(&[index], self.settled())?;
             self.controller_leaves()?;
-            self.tell(notices)?;
+            self.run_callbacks(callbacks)?;
         }
         Ok(())
     }
 
     /// A session goes on in its next file.
-    pub(super) fn roll(&mut self, roll: usize) -> Result<()> {
+    pub(super) fn roll_file(&mut self, roll: usize) -> Result<()> {
         let Some((index, plan, every, number)) = self.rolls.get(roll).cloned() else {
             return Ok(());
         };
@@ -115,15 +115,15 @@ impl Simulation<'_> {
         }
         self.end_session(index)?;
         let number = number.saturating_add(1);
-        let file = plan.file.as_deref().map(|file| crate::etw::numbered(file, number));
+        let file = plan.file.as_deref().map(|file| numbered_file(file, number));
         let next = self.etw.sessions.len();
         self.start(&SessionPlan { file, ..plan.clone() })?;
         self.rolls.push((next, plan, every, number));
-        self.plan(self.now.saturating_add(every.max(1)), Task::Roll(self.rolls.len() - 1));
+        self.plan(self.now.saturating_add(every.max(1)), Task::RollFile(self.rolls.len() - 1));
         Ok(())
     }
 
-    /// Where controllers run: the shell.
+    /// TargetThread controllers run: the shell.
     fn controller(&self) -> (u32, u32) {
         let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
         let thread = shell.and_then(|p| self.machine.threads.get(*p.threads.first()?));
@@ -143,7 +143,7 @@ impl Simulation<'_> {
         }
         if let Some(name) = &plan.process {
             // One that begins at this moment is there, though its first thread has not run.
-            let plans = self.places.iter().zip(&self.scenario.processes);
+            let plans = self.processes.iter().zip(&self.scenario.processes);
             let begins: Vec<usize> =
                 plans.filter(|(_, plan)| plan.start <= self.now).map(|(index, _)| *index).collect();
             let there = |(index, p): &(usize, &Process)| {
@@ -153,7 +153,10 @@ impl Simulation<'_> {
             let all = self.machine.processes.iter().enumerate();
             let found = all.filter(there).map(|(_, p)| p).find(named).map(|p| p.pid);
             let Some(pid) = found else {
-                return Err(impossible(self.now, format!("no process \"{name}\" is running")));
+                return Err(Error::impossible(
+                    self.now,
+                    format!("no process \"{name}\" is running"),
+                ));
             };
             let in_process = LogFileMode::PRIVATE | LogFileMode::PRIVATE_IN_PROC;
             let plan = SessionPlan { mode: plan.mode | in_process, ..plan.clone() };
@@ -180,7 +183,7 @@ impl Simulation<'_> {
             if of_kernel {
                 self.kernel_begins(index)?;
             }
-            self.tell(started.notices)?;
+            self.run_callbacks(started.callbacks)?;
         }
         self.controller_leaves()
     }

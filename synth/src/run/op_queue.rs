@@ -1,34 +1,59 @@
-//! What a thread still has to do.
+//! The operations that a thread has still to perform.
 
 use std::collections::VecDeque;
 
 use crate::clr::ClrOp;
+use crate::model::{ImagePlan, RaisePlan};
+use crate::time::Nanos;
 
-use super::Op;
+/// An operation of a thread. It is not interrupted.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Op {
+    /// The process and its first thread start.
+    StartProcess,
+    /// An image is loaded.
+    LoadImage(ImagePlan),
+    /// An image is unloaded, by its path.
+    UnloadImage(String),
+    /// Another thread of the process starts.
+    StartThread(usize),
+    /// A thread of the process ends.
+    EndThread(usize),
+    /// The thread computes for this time.
+    Compute(Nanos),
+    /// An event of a provider of the scenario is raised.
+    Raise(Box<RaisePlan>),
+    /// An `EventSource` writes its manifest.
+    EmitManifest(usize),
+    /// The process exits.
+    EndProcess,
+    /// An operation of a CLR.
+    Clr(usize, ClrOp),
+}
 
-/// Different things that a thread may have waiting. A program that gets more to do than it can takes no
-/// more on, so that a scenario that asks too much of a thread needs no more memory the longer it lasts.
-pub(crate) const MOST_WAITING: usize = 65_536;
+/// Entries in the queue of a thread after which its process rejects work, so that the memory of an
+/// overloaded scenario does not grow with its length.
+const MAX_ENTRIES: usize = 65_536;
 
-/// Operations in their order; what comes many times in a row stands there once.
+/// Operations in their order. Consecutive equal operations are one entry with a count.
 #[derive(Debug, Default)]
-pub(crate) struct Ops(VecDeque<(Op, u32)>);
+pub(super) struct OpQueue(VecDeque<(Op, u32)>);
 
-impl Ops {
+impl OpQueue {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it takes on no more work.
+    /// Whether the queue has the maximum number of entries.
     pub fn is_full(&self) -> bool {
-        self.0.len() >= MOST_WAITING
+        self.0.len() >= MAX_ENTRIES
     }
 
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Adds an operation so many times, behind everything else.
+    /// Adds an operation `times` times at the end.
     pub fn push(&mut self, op: Op, times: u32) {
         if times == 0 {
             return;
@@ -43,8 +68,8 @@ impl Ops {
         self.0.push_back((op, times));
     }
 
-    /// Adds operations before everything else, in their order.
-    pub fn put_first(&mut self, ops: Vec<Op>) {
+    /// Adds operations at the front, in their order.
+    pub fn push_front(&mut self, ops: Vec<Op>) {
         for op in ops.into_iter().rev() {
             self.0.push_front((op, 1));
         }
@@ -67,7 +92,7 @@ impl Ops {
     }
 }
 
-/// Whether two operations that follow each other are the same; asked only of what is quickly compared.
+/// Whether two operations are equal. Only operations that are cheap to compare are merged.
 fn repeats(one: &Op, other: &Op) -> bool {
     let simple = |op: &Op| {
         matches!(
@@ -93,16 +118,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_many_times_takes_one_place_and_comes_out_in_order() {
+    fn push_merges_equal_operations_and_pop_keeps_the_order() {
         let of = |op| Op::Clr(0, op);
-        let mut ops = Ops::default();
+        let mut ops = OpQueue::default();
         ops.push(of(ClrOp::Allocate), 1_000_000);
         ops.push(of(ClrOp::Allocate), 2);
         ops.push(of(ClrOp::Contend), 1);
         ops.push(Op::Compute(5), 2);
         ops.push(Op::Compute(5), 1);
         assert_eq!(ops.entries(), 4);
-        ops.put_first(vec![Op::Compute(1), Op::Compute(2)]);
+        ops.push_front(vec![Op::Compute(1), Op::Compute(2)]);
         assert_eq!(ops.pop(), Some(Op::Compute(1)));
         assert_eq!(ops.pop(), Some(Op::Compute(2)));
         for _ in 0..1_000_002 {
@@ -116,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_taken_on_than_there_is_room_for() {
-        let mut ops = Ops::default();
+    fn is_full_limits_the_entries() {
+        let mut ops = OpQueue::default();
         let mut taken = 0;
-        for _ in 0..MOST_WAITING {
+        for _ in 0..MAX_ENTRIES {
             for op in [Op::Clr(0, ClrOp::Allocate), Op::Clr(0, ClrOp::Contend)] {
                 if !ops.is_full() {
                     ops.push(op, 100);
@@ -127,6 +152,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!((ops.entries(), taken), (MOST_WAITING, MOST_WAITING));
+        assert_eq!((ops.entries(), taken), (MAX_ENTRIES, MAX_ENTRIES));
     }
 }

@@ -1,23 +1,22 @@
-//! Chance, the same on every machine: a seeded ChaCha8, integers only.
+//! Random numbers that are the same on every system: seeded ChaCha8, integers only.
 //!
-//! Floating-point logarithms differ in the last bit between systems, so every distribution here is
-//! made of integers.
+//! Floating-point logarithms differ in the last bit between systems, so every distribution uses
+//! integers.
 
 use chacha20::ChaCha8Rng;
-use chacha20::rand_core::{Rng, SeedableRng};
+use chacha20::rand_core::{Rng as _, SeedableRng};
 
-/// A stream of chance.
+/// A stream of random numbers.
 #[derive(Debug)]
-pub struct Dice(ChaCha8Rng);
+pub(crate) struct Rng(ChaCha8Rng);
 
-impl Dice {
-    /// The stream of this number below a seed. Streams do not touch each other, so that a change in
-    /// one part of a scenario leaves the others as they were.
-    #[must_use]
+impl Rng {
+    /// Stream `stream` of a seed. Streams are independent, so a change in one part of a scenario
+    /// leaves the numbers of the other parts unchanged.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(stream);
-        Dice(rng)
+        Rng(rng)
     }
 
     /// Any 64 bits.
@@ -27,7 +26,7 @@ impl Dice {
 
     /// A number below `n`; 0 for `n` = 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        // The high half of a product is as even as 64 bits allow.
+        // The high half of the product is uniform, up to the rounding of 64 bits.
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
@@ -37,17 +36,17 @@ impl Dice {
         low.saturating_add(self.below(span))
     }
 
-    /// A number from `low` to `high`, mostly near `low`: the least of three even ones.
+    /// A number from `low` to `high`, mostly near `low`: the minimum of three uniform ones.
     pub fn mostly_low(&mut self, low: u64, high: u64) -> u64 {
         (0..3).map(|_| self.between(low, high)).min().unwrap_or(low)
     }
 
-    /// Index of one of `n` things.
+    /// An index below `n`.
     pub fn pick(&mut self, n: usize) -> usize {
         self.below(n as u64) as usize
     }
 
-    /// Sixteen bytes.
+    /// Sixteen random bytes.
     pub fn guid(&mut self) -> etl_format::Guid {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.bits().to_le_bytes());
@@ -61,17 +60,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_reproducible_and_apart() {
+    fn streams_are_reproducible_and_independent() {
         let draw = |stream| {
-            let mut dice = Dice::new(7, stream);
-            [dice.below(1000), dice.between(5, 9), dice.mostly_low(0, 1 << 20)]
+            let mut rng = Rng::new(7, stream);
+            [rng.below(1000), rng.between(5, 9), rng.mostly_low(0, 1 << 20)]
         };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
         // Golden: a change here changes every generated trace.
         assert_eq!(draw(0).map(|n| n < 1 << 20), [true; 3]);
-        let mut dice = Dice::new(1, 0);
-        assert_eq!(dice.below(0), 0);
-        assert!((0..1000).all(|_| (5..=9).contains(&dice.between(5, 9))));
+        let mut rng = Rng::new(1, 0);
+        assert_eq!(rng.below(0), 0);
+        assert!((0..1000).all(|_| (5..=9).contains(&rng.between(5, 9))));
     }
 }

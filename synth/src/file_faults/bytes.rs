@@ -4,9 +4,9 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use crate::etw::Store;
-use crate::machine::Dice;
+use crate::file_system::FileSystem;
 use crate::model::{Fault, SessionPlan};
+use crate::rng::Rng;
 
 /// Zeros that are written at a time.
 const PIECE: usize = 1 << 16;
@@ -18,30 +18,30 @@ pub(crate) fn apply(
     fault: &Fault,
     file: &str,
     plan: &SessionPlan,
-    dice: &mut Dice,
-    store: &mut dyn Store,
+    rng: &mut Rng,
+    files: &mut dyn FileSystem,
 ) -> io::Result<Vec<Range<u64>>> {
     let buffer = u64::from(plan.buffer_size);
     match *fault {
         Fault::Truncated(percent) => {
-            let len = length(file, store)?;
+            let len = length(file, files)?;
             let keep = u128::from(len) * u128::from(percent.min(100)) / 100;
             let keep = u64::try_from(keep).unwrap_or(len);
-            store.cut(file, keep)?;
+            files.truncate(file, keep)?;
             Ok(some(keep..len))
         }
         Fault::Flipped(bits) => {
-            let len = length(file, store)?;
+            let len = length(file, files)?;
             let mut places = Vec::new();
             for _ in 0..bits {
-                let at = buffer.saturating_add(dice.below(len.saturating_sub(buffer)));
-                let bit = dice.below(8);
+                let at = buffer.saturating_add(rng.below(len.saturating_sub(buffer)));
+                let bit = rng.below(8);
                 let mut byte = [0];
-                let mut reader = store.open(file)?;
+                let mut reader = files.open(file)?;
                 reader.seek(SeekFrom::Start(at))?;
                 if reader.read(&mut byte)? == 1 {
                     drop(reader);
-                    store.overwrite(file, at, &byte.map(|b| b ^ 1 << bit))?;
+                    files.overwrite(file, at, &byte.map(|b| b ^ 1 << bit))?;
                     places.push(at..at.saturating_add(1));
                 }
             }
@@ -49,12 +49,12 @@ pub(crate) fn apply(
         }
         Fault::Torn => {
             // Only half of the last buffer reached the disk; the file has its length all the same.
-            let len = length(file, store)?;
+            let len = length(file, files)?;
             let from = len.saturating_sub(buffer / 2).max(buffer.min(len));
             let mut at = from;
             while at < len {
                 let piece = usize::try_from(len - at).unwrap_or(PIECE).min(PIECE);
-                store.overwrite(file, at, &vec![0; piece])?;
+                files.overwrite(file, at, &vec![0; piece])?;
                 at += piece as u64;
             }
             Ok(some(from..len))
@@ -63,8 +63,8 @@ pub(crate) fn apply(
     }
 }
 
-fn length(file: &str, store: &mut dyn Store) -> io::Result<u64> {
-    store.open(file)?.seek(SeekFrom::End(0))
+fn length(file: &str, files: &mut dyn FileSystem) -> io::Result<u64> {
+    files.open(file)?.seek(SeekFrom::End(0))
 }
 
 fn some(range: Range<u64>) -> Vec<Range<u64>> {

@@ -3,13 +3,13 @@
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Options, Trace};
 
-use super::Problem;
+use super::edit::Problem;
 use crate::model::{Amount, BufferField, HeaderField};
 
 /// Bytes of the header event's own header.
 const RECORD_HEADER: usize = 0x20;
 
-/// Place in the header event's payload, with pointers of eight bytes, and width.
+/// ScriptLocation in the header event's payload, with pointers of eight bytes, and width.
 const fn header_place(field: HeaderField) -> (usize, usize) {
     match field {
         HeaderField::Build => (0x08, 4),
@@ -26,7 +26,7 @@ const fn header_place(field: HeaderField) -> (usize, usize) {
 /// What stands behind the two pointers of the header event.
 const BEHIND_POINTERS: usize = 0x48;
 
-/// Place in a buffer's header, and width.
+/// ScriptLocation in a buffer's header, and width.
 const fn buffer_place(field: BufferField) -> (usize, usize) {
     match field {
         BufferField::Sequence => (0x18, 8),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use etl_control::enable::IdFilter;
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::{Action, EnablePlan, KernelEvent, ProviderKind, Scenario, SessionPlan, Sku};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Words for the modes of sessions.
 const MODES: [(LogFileMode, &str); 10] = [

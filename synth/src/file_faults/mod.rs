@@ -1,0 +1,9 @@
+//! Changes to finished files: faults that damage bytes, and edits of single records and headers.
+
+mod bytes;
+mod edit;
+mod patch;
+mod record;
+
+pub(crate) use bytes::apply;
+pub(crate) use edit::edit;

@@ -1,0 +1,297 @@
+//! Where a simulation writes its files: the [`FileSystem`] trait, files in memory, and a counter of
+//! bytes.
+
+use core::fmt;
+use std::cell::{Cell, RefCell};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::rc::Rc;
+
+use etl_format::write::Output;
+
+/// Where the files of a simulation are written, and where it reads them again (merges, faults, edits).
+pub trait FileSystem {
+    /// Creates a file, or replaces one of the same name.
+    ///
+    /// # Errors
+    /// Any I/O error.
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>>;
+
+    /// Opens an existing file for appending. By default the file is created again with its bytes.
+    ///
+    /// # Errors
+    /// Any I/O error; the file does not exist.
+    fn reopen(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
+        let mut bytes = Vec::new();
+        self.open(name)?.read_to_end(&mut bytes)?;
+        let mut medium = self.create(name)?;
+        medium.write_at(0, &bytes).map_err(io::Error::other)?;
+        Ok(medium)
+    }
+
+    /// Opens a finished file for reading.
+    ///
+    /// # Errors
+    /// Any I/O error; the file does not exist.
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>>;
+
+    /// Truncates a finished file to `len` bytes.
+    ///
+    /// # Errors
+    /// Any I/O error; the file does not exist.
+    fn truncate(&mut self, name: &str, len: u64) -> io::Result<()>;
+
+    /// Overwrites bytes of a finished file from `offset` on.
+    ///
+    /// # Errors
+    /// Any I/O error; the file does not exist.
+    fn overwrite(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A readable and seekable file.
+pub trait ReadSeek: Read + Seek {}
+
+impl<R: Read + Seek> ReadSeek for R {}
+
+/// Files in memory, in the order of their creation.
+#[derive(Debug, Default)]
+pub struct MemoryFileSystem {
+    files: Vec<(String, Rc<RefCell<Vec<u8>>>)>,
+}
+
+impl MemoryFileSystem {
+    /// Returns the names and bytes of all files.
+    #[must_use]
+    pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
+        self.files.into_iter().map(|(name, bytes)| (name, bytes.take())).collect()
+    }
+
+    fn find(&self, name: &str) -> io::Result<&Rc<RefCell<Vec<u8>>>> {
+        let found = self.files.iter().find(|(n, _)| n == name).map(|(_, bytes)| bytes);
+        found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
+    }
+}
+
+impl FileSystem for MemoryFileSystem {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
+        let bytes = Rc::new(RefCell::new(Vec::new()));
+        self.files.retain(|(n, _)| n != name);
+        self.files.push((name.to_owned(), Rc::clone(&bytes)));
+        Ok(Box::new(MemoryFile(bytes)))
+    }
+
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
+        Ok(Box::new(MemoryReader { file: Rc::clone(self.find(name)?), at: 0 }))
+    }
+
+    fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        self.find(name)?.borrow_mut().truncate(len);
+        Ok(())
+    }
+
+    fn overwrite(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let file = Rc::clone(self.find(name)?);
+        MemoryFile(file).write_at(offset, bytes).map_err(io::Error::other)
+    }
+}
+
+/// A reader of a file in memory.
+struct MemoryReader {
+    file: Rc<RefCell<Vec<u8>>>,
+    at: u64,
+}
+
+impl Read for MemoryReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let file = self.file.borrow();
+        let at = usize::try_from(self.at).unwrap_or(usize::MAX);
+        let read = file.get(at..).unwrap_or_default().read(into)?;
+        self.at = self.at.saturating_add(read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for MemoryReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let end = self.file.borrow().len() as u64;
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => end.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        let before = || io::Error::new(io::ErrorKind::InvalidInput, "before the first byte");
+        self.at = at.ok_or_else(before)?;
+        Ok(self.at)
+    }
+}
+
+/// A file in memory that grows as it is written.
+struct MemoryFile(Rc<RefCell<Vec<u8>>>);
+
+impl Output for MemoryFile {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
+        let too_far = || {
+            io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                "the offset does not fit into the address space",
+            )
+        };
+        let at = usize::try_from(at).map_err(|_| etl_format::Error::from(too_far()))?;
+        let end = at.checked_add(bytes.len()).ok_or_else(|| etl_format::Error::from(too_far()))?;
+        let mut file = self.0.borrow_mut();
+        if file.len() < end {
+            file.resize(end, 0);
+        }
+        if let Some(target) = file.get_mut(at..end) {
+            target.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> etl_format::Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts the bytes that are written and passes them on to another file system, or discards them.
+#[derive(Default)]
+pub struct CountingFileSystem {
+    bytes: Rc<Cell<u64>>,
+    inner: Option<Box<dyn FileSystem>>,
+}
+
+impl CountingFileSystem {
+    /// Counts the bytes that are written to `inner`.
+    #[must_use]
+    pub fn new(inner: impl FileSystem + 'static) -> Self {
+        CountingFileSystem { bytes: Rc::default(), inner: Some(Box::new(inner)) }
+    }
+
+    /// The sum of the lengths of all files so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    fn inner(&mut self) -> io::Result<&mut dyn FileSystem> {
+        match &mut self.inner {
+            Some(inner) => Ok(inner.as_mut()),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the bytes were discarded")),
+        }
+    }
+}
+
+impl fmt::Debug for CountingFileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountingFileSystem").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl FileSystem for CountingFileSystem {
+    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
+        let inner = self.inner.as_mut().map(|files| files.create(name)).transpose()?;
+        Ok(Box::new(CountingFile { bytes: Rc::clone(&self.bytes), end: 0, inner }))
+    }
+
+    fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
+        self.inner()?.open(name)
+    }
+
+    fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
+        self.inner()?.truncate(name, len)
+    }
+
+    fn overwrite(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.inner()?.overwrite(name, offset, bytes)
+    }
+}
+
+struct CountingFile {
+    bytes: Rc<Cell<u64>>,
+    end: u64,
+    inner: Option<Box<dyn Output>>,
+}
+
+impl Output for CountingFile {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
+        // Keeps the compiler from removing the work that made the bytes.
+        let bytes = core::hint::black_box(bytes);
+        let end = at.saturating_add(bytes.len() as u64).max(self.end);
+        self.bytes.set(self.bytes.get().saturating_add(end - self.end));
+        self.end = end;
+        self.inner.as_mut().map_or(Ok(()), |file| file.write_at(at, bytes))
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> etl_format::Result<()> {
+        self.inner.as_mut().map_or(Ok(()), |file| file.flush())
+    }
+}
+
+/// Device names of Windows, which no file may have, with or without an extension.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+
+/// Why a name is not a valid file name on every operating system; `None` if it is valid.
+#[must_use]
+pub fn file_name_problem(name: &str) -> Option<&'static str> {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
+    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
+    let device = DEVICES.contains(&&*stem)
+        || port.is_some_and(|n| n.len() == 1 && n.starts_with(|c: char| c.is_ascii_digit()));
+    if name.is_empty() {
+        Some("it is empty")
+    } else if name.contains(['/', '\\', ':']) || name == "." || name == ".." {
+        Some("it contains a directory")
+    } else if name.contains(['<', '>', '"', '|', '?', '*']) || name.contains(char::is_control) {
+        Some("it contains a character that Windows does not allow in names")
+    } else if name.ends_with(['.', ' ']) {
+        Some("it ends with a dot or a space, which Windows removes")
+    } else if device {
+        Some("it is the name of a device on Windows")
+    } else if name.len() > 200 {
+        Some("it is longer than 200 bytes")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_name_problem_accepts_names_valid_on_every_system() {
+        for fine in [
+            "a.etl",
+            "part%d.etl",
+            "a.etl_4312",
+            "x {mmddhhmm}.etl",
+            "common.etl",
+            "com10.etl",
+            "..a",
+        ] {
+            assert_eq!(file_name_problem(fine), None, "{fine}");
+        }
+        for (name, why) in [
+            ("", "empty"),
+            ("../a.etl", "directory"),
+            ("..", "directory"),
+            ("a\\b", "directory"),
+            ("C:a", "directory"),
+            ("a?.etl", "character"),
+            ("a\u{7}", "character"),
+            ("a.etl.", "dot"),
+            ("NUL.etl", "device"),
+            ("com1", "device"),
+        ] {
+            assert!(file_name_problem(name).is_some_and(|problem| problem.contains(why)), "{name}");
+        }
+    }
+}

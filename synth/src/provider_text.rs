@@ -1,0 +1,124 @@
+//! Text descriptions of providers: manifests of `EventSource`s and TMF files of WPP messages.
+
+use etl_schema::{Identity, InType};
+
+use crate::model::ProviderPlan;
+
+/// The manifest that an `EventSource` writes into a trace.
+pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
+    let escape =
+        |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let mut mask = plan.events.iter().fold(0, |mask, e| mask | e.keywords);
+    let mut keywords = String::new();
+    while mask != 0 {
+        let bit = mask & mask.wrapping_neg();
+        keywords.push_str(&format!("   <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>\n"));
+        mask &= !bit;
+    }
+    let (mut events, mut templates) = (String::new(), String::new());
+    for event in &plan.events {
+        let Identity::Modern { id, version } = event.identity else { continue };
+        let bits: Vec<String> = (0..64)
+            .map(|n| 1u64 << n)
+            .filter(|bit| event.keywords & bit != 0)
+            .map(|bit| format!("K{bit:x}"))
+            .collect();
+        let name = escape(&event.name);
+        events.push_str(&format!(
+            "   <event value=\"{id}\" version=\"{version}\" level=\"{}\" symbol=\"{name}\" keywords=\"{}\"{}/>\n",
+            level(event.level.value),
+            bits.join(" "),
+            if event.fields.is_empty() { String::new() } else { format!(" template=\"T{id}v{version}\"") },
+        ));
+        if event.fields.is_empty() {
+            continue;
+        }
+        templates.push_str(&format!("   <template tid=\"T{id}v{version}\">\n"));
+        for field in &event.fields {
+            let ty = field.in_type().map_or("UInt32", InType::name);
+            let name = escape(&field.name);
+            templates.push_str(&format!("    <data name=\"{name}\" inType=\"win:{ty}\"/>\n"));
+        }
+        templates.push_str("   </template>\n");
+    }
+    format!(
+        "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n \
+         <instrumentation xmlns:xs=\"http://www.w3.org/2001/XMLSchema\" xmlns:win=\"http://manifests.microsoft.com/win/2004/08/windows/events\">\n  \
+         <events xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\n  \
+         <provider name=\"{}\" guid=\"{{{}}}\" symbol=\"Source\">\n  \
+         <keywords>\n{keywords}  </keywords>\n  <events>\n{events}  </events>\n  \
+         <templates>\n{templates}  </templates>\n  </provider></events></instrumentation>\n\
+         </instrumentationManifest>",
+        escape(&plan.name),
+        plan.guid,
+    )
+}
+
+fn level(level: u8) -> &'static str {
+    match level {
+        1 => "win:Critical",
+        2 => "win:Error",
+        3 => "win:Warning",
+        4 => "win:Informational",
+        5 => "win:Verbose",
+        _ => "win:LogAlways",
+    }
+}
+
+/// The TMF file of a WPP provider, as tools extract it from a PDB.
+pub(crate) fn tmf(plan: &ProviderPlan) -> String {
+    let name = &plan.name;
+    let mut text = format!("// PDB:  {name}.pdb\n");
+    let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
+    text.push_str(&format!("{guid} {name} // SRC={name}.c MJ= MN=\n"));
+    for (line, event) in plan.events.iter().enumerate() {
+        let Identity::Message { number } = event.identity else { continue };
+        let level = level_word(event.level.value);
+        let message = event.message.as_deref().unwrap_or_default();
+        let flags = format!("0x{:X}", event.keywords);
+        text.push_str(&format!(
+            "#typev {name}_c{} {number} \"%0{message}\" //   LEVEL={level} FLAGS={flags} FUNC={}\n{{\n",
+            line + 1,
+            event.name,
+        ));
+        for (field, n) in event.fields.iter().zip(10..) {
+            let item = field.in_type().and_then(tmf_item).unwrap_or("ItemULong");
+            text.push_str(&format!("{}, {item} -- {n}\n", field.name));
+        }
+        text.push_str("}\n");
+    }
+    text
+}
+
+fn level_word(level: u8) -> &'static str {
+    match level {
+        1 => "FATAL",
+        2 => "ERROR",
+        3 => "WARNING",
+        4 => "INFORMATION",
+        5 => "VERBOSE",
+        _ => "NONE",
+    }
+}
+
+/// The name of a type in a TMF file; `None` for types that cannot be fields of messages.
+pub(crate) fn tmf_item(ty: InType) -> Option<&'static str> {
+    Some(match ty {
+        InType::Int8 => "ItemChar",
+        InType::UInt8 => "ItemUChar",
+        InType::Int16 => "ItemShort",
+        InType::UInt16 => "ItemUShort",
+        InType::Int32 => "ItemLong",
+        InType::UInt32 => "ItemULong",
+        InType::HexInt32 => "ItemULongX",
+        InType::Int64 => "ItemLongLong",
+        InType::UInt64 => "ItemULongLong",
+        InType::HexInt64 => "ItemULongLongX",
+        InType::Double => "ItemDouble",
+        InType::Pointer => "ItemPtr",
+        InType::Ansi => "ItemString",
+        InType::Utf16 => "ItemWString",
+        InType::Guid => "ItemGuid",
+        _ => return None,
+    })
+}

@@ -1,0 +1,42 @@
+//! What exists at the end of the simulation.
+
+use crate::error::Result;
+use crate::truth::InventoryItem;
+
+use super::Simulator;
+
+impl Simulator<'_> {
+    /// Reports the inventory to the observer.
+    pub(super) fn report_inventory(&mut self) -> Result<()> {
+        for process in &self.machine.processes {
+            if !process.started {
+                continue;
+            }
+            let pid = process.pid;
+            let mut note = |item: &InventoryItem<'_>| self.etw.observer.inventory_item(item);
+            note(&InventoryItem::Process { pid, name: &process.name, exited: process.exited })?;
+            if process.exited.is_some() {
+                continue;
+            }
+            for thread in process.threads.iter().filter_map(|t| self.machine.threads.get(*t)) {
+                if thread.started && !thread.ended {
+                    note(&InventoryItem::Thread { pid, tid: thread.tid })?;
+                }
+            }
+            for image in &process.images {
+                let (path, base, size) = (image.path.as_str(), image.base, image.size);
+                note(&InventoryItem::Image {
+                    pid,
+                    base,
+                    size,
+                    path,
+                    pdb: image.pdb.map(Into::into),
+                })?;
+            }
+            for runtime in process.clrs.iter().filter_map(|c| self.clrs.get(*c)) {
+                runtime.report_inventory(pid, &mut note)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! An event that was raised, and what each session did with it.
+
+use core::fmt;
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::write::record::Descriptor;
+use etl_schema::EventSchema;
+use etl_schema::encode::OwnedValue;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+
+use super::report::{as_text, as_text_if_any};
+use crate::time::Nanos;
+
+/// What a session did with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventOutcome {
+    /// The event is in a buffer of the session.
+    Recorded,
+    /// Not recorded: the level of the session is lower.
+    Level,
+    /// Not recorded: the keywords of the session do not match.
+    Keyword,
+    /// Not recorded: excluded by the event id filter of the session.
+    Id,
+    /// Not recorded: excluded by the process filter of the session.
+    Process,
+    /// Not recorded: another session enabled the classic provider later.
+    ClaimedByOtherSession,
+    /// Not recorded: no buffer was free, in this session or in another one that takes the event.
+    Lost,
+    /// Not recorded: the session has disabled the provider or was stopped.
+    Disabled,
+    /// Not recorded and not counted: a fault removed it.
+    Missing,
+}
+
+impl fmt::Display for EventOutcome {
+    /// Formats the outcome as its code in `truth.jsonl`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// The record format of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordFormat {
+    /// An EVENT record: manifest, TraceLogging and EventSource events.
+    Event,
+    /// A FULL record: classic events.
+    Full,
+    /// A SYSTEM record of the kernel with this hook.
+    System(u16),
+    /// A PERFINFO record of the kernel with this hook.
+    PerfInfo(u16),
+    /// A MESSAGE record: a WPP message with this number.
+    Message(u16),
+}
+
+impl RecordFormat {
+    /// The hook of a record of the kernel.
+    #[must_use]
+    pub const fn hook(self) -> Option<u16> {
+        match self {
+            RecordFormat::System(hook) | RecordFormat::PerfInfo(hook) => Some(hook),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            RecordFormat::Event => "event",
+            RecordFormat::Full => "full",
+            RecordFormat::System(_) => "system",
+            RecordFormat::PerfInfo(_) => "perfinfo",
+            RecordFormat::Message(_) => "message",
+        }
+    }
+}
+
+/// An event that was raised, with its fields and its outcome in every session.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct RaisedEvent<'a> {
+    /// Position in the order in which events are raised, from 0.
+    pub number: u64,
+    /// Simulated time.
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// The performance counter at that time.
+    pub timestamp: i64,
+    /// The processor.
+    pub processor: u16,
+    /// The process id.
+    pub pid: u32,
+    /// The thread id.
+    pub tid: u32,
+    /// The record format.
+    #[serde(flatten, serialize_with = "record_format")]
+    pub format: RecordFormat,
+    /// The provider, or the class of a classic event.
+    #[serde(rename = "provider_guid", serialize_with = "as_text")]
+    pub provider: Guid,
+    /// Id, version, level and so on. A classic event has its type as opcode.
+    #[serde(flatten, with = "DescriptorFields")]
+    pub descriptor: Descriptor,
+    /// The activity id, or zero.
+    #[serde(serialize_with = "as_text", skip_serializing_if = "is_zero")]
+    pub activity: Guid,
+    /// The activity from which this one was started.
+    #[serde(serialize_with = "as_text_if_any", skip_serializing_if = "Option::is_none")]
+    pub related_activity: Option<Guid>,
+    /// Name of the event; names and types of its fields.
+    #[serde(rename = "event", serialize_with = "event_name")]
+    pub schema: &'a EventSchema,
+    /// Values of the fields, in the order of the schema.
+    #[serde(skip)]
+    pub values: &'a [OwnedValue],
+    /// Width of pointers in the payload.
+    #[serde(skip)]
+    pub pointer_size: PointerSize,
+    /// The stack of the event, innermost frame first.
+    #[serde(skip_serializing_if = "<[u64]>::is_empty")]
+    pub stack: &'a [u64],
+    /// Sessions whose record of the event contains the stack.
+    #[serde(skip)]
+    pub stack_sessions: &'a [usize],
+    /// The outcome in each session that enables, or has enabled, the provider.
+    #[serde(skip)]
+    pub outcomes: &'a [(usize, EventOutcome)],
+}
+
+/// The keys of a descriptor in `truth.jsonl`.
+#[derive(Serialize)]
+#[serde(remote = "Descriptor")]
+struct DescriptorFields {
+    id: u16,
+    version: u8,
+    #[serde(skip)]
+    #[allow(dead_code, reason = "a remote type is listed in full")]
+    channel: u8,
+    level: u8,
+    opcode: u8,
+    task: u16,
+    #[serde(serialize_with = "as_hex")]
+    keyword: u64,
+}
+
+fn record_format<S: Serializer>(format: &RecordFormat, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("record_format", format.name())?;
+    if let Some(hook) = format.hook() {
+        map.serialize_entry("hook", &format_args!("{hook:#06x}"))?;
+    }
+    map.end()
+}
+
+fn event_name<S: Serializer>(schema: &&EventSchema, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&schema.name)
+}
+
+fn as_hex<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{number:#x}"))
+}
+
+fn is_zero(guid: &Guid) -> bool {
+    guid.is_zero()
+}

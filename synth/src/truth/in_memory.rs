@@ -1,0 +1,215 @@
+//! The truth in memory.
+
+use core::ops::Range;
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+use etl_format::write::record::Descriptor;
+use etl_schema::encode::OwnedValue;
+
+use super::{
+    BufferReport, EventOutcome, ImageIdentity, InventoryItem, Observer, RaisedEvent, RecordFormat,
+    Refusal, SessionReport,
+};
+use crate::error::Result;
+use crate::model::{Fault, KernelFlags};
+use crate::time::Nanos;
+
+/// An event that was raised: [`RaisedEvent`] with its own data.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct KnownEvent {
+    /// Position in the order in which events are raised, from 0.
+    pub number: u64,
+    /// Simulated time.
+    pub at: Nanos,
+    /// The performance counter at that time.
+    pub timestamp: i64,
+    /// The processor.
+    pub processor: u16,
+    /// The process id.
+    pub pid: u32,
+    /// The thread id.
+    pub tid: u32,
+    /// Width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// The activity id, or zero.
+    pub activity: Guid,
+    /// The activity from which this one was started.
+    pub related_activity: Option<Guid>,
+    /// The record format.
+    pub format: RecordFormat,
+    /// The provider or class.
+    pub provider: Guid,
+    /// Id, version, level and so on.
+    pub descriptor: Descriptor,
+    /// Name of the event.
+    pub name: String,
+    /// Names and values of its fields.
+    pub fields: Vec<(String, OwnedValue)>,
+    /// The stack of the event, innermost frame first.
+    pub stack: Vec<u64>,
+    /// Sessions whose record of the event contains the stack.
+    pub stack_sessions: Vec<usize>,
+    /// The outcome in each session.
+    pub outcomes: Vec<(usize, EventOutcome)>,
+}
+
+/// Code of a method that was loaded or unloaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownCode {
+    /// Simulated time.
+    pub at: Nanos,
+    /// Whether it was loaded; `false` if it was unloaded.
+    pub loaded: bool,
+    /// The process id.
+    pub pid: u32,
+    /// The instance id of the CLR.
+    pub clr_instance: u16,
+    /// The id of the method.
+    pub method_id: u64,
+    /// The id of its module.
+    pub module_id: u64,
+    /// First address.
+    pub start: u64,
+    /// Size in bytes.
+    pub size: u32,
+    /// Namespace and type.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Keeps everything that it observes. Sessions are identified by their index.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct InMemoryTruth {
+    /// Events in the order in which they were raised.
+    pub events: Vec<KnownEvent>,
+    /// Sessions and their buffers. The last report of a buffer is valid.
+    pub buffers: Vec<(usize, BufferReport)>,
+    /// Bytes that faults changed: session, fault, file, byte range.
+    pub faults: Vec<(usize, Fault, String, Range<u64>)>,
+    /// Merges: output and inputs.
+    pub merges: Vec<(String, Vec<String>)>,
+    /// Identities that merges wrote: file and image.
+    pub identities: Vec<(String, ImageIdentity)>,
+    /// Flags of the kernel's events that sessions set.
+    pub kernel: Vec<(usize, KernelFlags)>,
+    /// How the sessions ended.
+    pub sessions: Vec<SessionReport>,
+    /// Requests that ETW refused.
+    pub refused: Vec<Refusal>,
+    /// Code that was loaded and unloaded, in that order.
+    pub code: Vec<KnownCode>,
+    /// Items that exist at the end: one JSON object each, as in `truth.jsonl`.
+    pub inventory: Vec<String>,
+}
+
+impl InMemoryTruth {
+    /// Events that a session recorded.
+    pub fn recorded(&self, session: usize) -> impl Iterator<Item = &KnownEvent> {
+        self.events.iter().filter(move |e| e.outcomes.contains(&(session, EventOutcome::Recorded)))
+    }
+}
+
+impl Observer for InMemoryTruth {
+    fn event_raised(&mut self, e: &RaisedEvent<'_>) -> Result<()> {
+        let names = e.schema.fields.iter().map(|f| f.name.to_string());
+        self.events.push(KnownEvent {
+            number: e.number,
+            at: e.at,
+            timestamp: e.timestamp,
+            processor: e.processor,
+            pid: e.pid,
+            tid: e.tid,
+            pointer_size: e.pointer_size,
+            activity: e.activity,
+            related_activity: e.related_activity,
+            format: e.format,
+            provider: e.provider,
+            descriptor: e.descriptor,
+            name: e.schema.name.to_string(),
+            fields: names.zip(e.values.iter().cloned()).collect(),
+            stack: e.stack.to_vec(),
+            stack_sessions: e.stack_sessions.to_vec(),
+            outcomes: e.outcomes.to_vec(),
+        });
+        Ok(())
+    }
+
+    fn session_ended(&mut self, report: &SessionReport) -> Result<()> {
+        self.sessions.push(report.clone());
+        Ok(())
+    }
+
+    fn buffer_changed(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
+        self.buffers.push((session, buffer.clone()));
+        Ok(())
+    }
+
+    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
+        self.refused.push(refusal.clone());
+        Ok(())
+    }
+
+    fn fault_applied(
+        &mut self,
+        session: usize,
+        fault: &Fault,
+        file: &str,
+        bytes: &Range<u64>,
+    ) -> Result<()> {
+        self.faults.push((session, *fault, file.to_owned(), bytes.clone()));
+        Ok(())
+    }
+
+    fn image_identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
+        self.identities.push((file.to_owned(), image.clone()));
+        Ok(())
+    }
+
+    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, _: Nanos) -> Result<()> {
+        self.kernel.push((session, flags.clone()));
+        Ok(())
+    }
+
+    fn files_merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
+        self.merges.push((output.to_owned(), inputs.to_vec()));
+        Ok(())
+    }
+
+    fn code_changed(&mut self, at: Nanos, loaded: bool, code: &InventoryItem<'_>) -> Result<()> {
+        if let InventoryItem::Code {
+            pid,
+            clr_instance,
+            method_id,
+            module_id,
+            start,
+            size,
+            namespace,
+            name,
+        } = *code
+        {
+            self.code.push(KnownCode {
+                at,
+                loaded,
+                pid,
+                clr_instance,
+                method_id,
+                module_id,
+                start,
+                size,
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn inventory_item(&mut self, item: &InventoryItem<'_>) -> Result<()> {
+        self.inventory.push(serde_json::to_string(item).map_err(std::io::Error::from)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+//! The truth as JSON lines, `truth.jsonl`. docs/truth.md describes every key.
+
+use std::io::Write;
+use std::ops::Range;
+
+use etl_control::enable::IdFilter;
+use etl_format::Guid;
+use etl_schema::EventSchema;
+use etl_schema::encode::OwnedValue;
+use serde::{Serialize, Serializer};
+
+use super::report::as_text;
+use super::{
+    BufferReport, EventOutcome, FileRange, ImageIdentity, InventoryItem, Observer, RaisedEvent,
+    Refusal, SessionReport,
+};
+use crate::error::Result;
+use crate::model::{EnablePlan, Fault, KernelEvent, KernelFlags, Scenario};
+use crate::time::Nanos;
+
+/// Version of the format that [`JsonlWriter`] writes. It is raised when a key changes its meaning or
+/// is removed.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Writes a JSON object per line.
+#[derive(Debug)]
+pub struct JsonlWriter<W> {
+    out: W,
+    line: Vec<u8>,
+    /// Unique names of the sessions, by index.
+    sessions: Vec<String>,
+}
+
+/// A line. Items of the inventory are lines of their own.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Line<'a> {
+    Truth {
+        schema_version: u32,
+        scenario: &'a str,
+        seed: u64,
+    },
+    Event {
+        #[serde(flatten)]
+        event: &'a RaisedEvent<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stack_sessions: Option<Vec<&'a str>>,
+        fields: Fields<'a>,
+        sessions: Outcomes<'a>,
+    },
+    Buffer {
+        session: &'a str,
+        #[serde(flatten)]
+        buffer: &'a BufferReport,
+    },
+    Refused(&'a Refusal),
+    Enable {
+        session: &'a str,
+        at_ns: Nanos,
+        filetime: i64,
+        #[serde(serialize_with = "as_text")]
+        provider_guid: Guid,
+        level: u8,
+        match_any_keyword: String,
+        match_all_keyword: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ignore_keyword_0: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ids: Option<&'a [u16]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_ids: Option<&'a [u16]>,
+        #[serde(skip_serializing_if = "<[u32]>::is_empty")]
+        pids: &'a [u32],
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        executables: &'a [String],
+    },
+    Kernel {
+        session: &'a str,
+        at_ns: Nanos,
+        group_masks: Vec<String>,
+        flags: Vec<&'a str>,
+        flags_not_simulated: Vec<&'a str>,
+        stack_events: Vec<&'a str>,
+        stack_events_not_simulated: &'a [String],
+    },
+    Fault {
+        session: &'a str,
+        fault: &'a str,
+        #[serde(flatten)]
+        location: FileRange,
+    },
+    Session {
+        session: &'a str,
+        #[serde(flatten)]
+        report: &'a SessionReport,
+    },
+    Merge {
+        file: &'a str,
+        inputs: &'a [String],
+    },
+    Identity {
+        file: &'a str,
+        #[serde(flatten)]
+        image: &'a ImageIdentity,
+    },
+}
+
+/// The fields of an event, by name.
+struct Fields<'a>(&'a EventSchema, &'a [OwnedValue]);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = self.0.fields.iter().zip(self.1);
+        serializer.collect_map(named.map(|(field, value)| (&*field.name, Value(value))))
+    }
+}
+
+/// The outcomes of an event, by session.
+struct Outcomes<'a>(&'a [(usize, EventOutcome)], &'a [String]);
+
+impl Serialize for Outcomes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(session, o)| (name(self.1, *session), o)))
+    }
+}
+
+/// The value of a field. Integers are written in full: some are above 2^53.
+struct Value<'a>(&'a OwnedValue);
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            // The encoder computes the value.
+            OwnedValue::Auto => serializer.serialize_u8(0),
+            OwnedValue::Null => serializer.serialize_unit(),
+            OwnedValue::Bool(v) => serializer.serialize_bool(*v),
+            OwnedValue::Int(v) => serializer.serialize_i64(*v),
+            OwnedValue::UInt(v) | OwnedValue::Pointer(v) | OwnedValue::FileTime(v) => {
+                serializer.serialize_u64(*v)
+            }
+            // Infinities and NaN become null.
+            OwnedValue::Float(v) => serializer.serialize_f32(*v),
+            OwnedValue::Double(v) => serializer.serialize_f64(*v),
+            OwnedValue::Char(v) => serializer.serialize_u16(*v),
+            OwnedValue::Guid(v) => serializer.collect_str(v),
+            OwnedValue::SystemTime(v) => v.serialize(serializer),
+            OwnedValue::Text(v) => serializer.serialize_str(v),
+            OwnedValue::Utf16(v) => serializer.serialize_str(&String::from_utf16_lossy(v)),
+            OwnedValue::Ansi(v) | OwnedValue::Utf8(v) => {
+                serializer.serialize_str(&String::from_utf8_lossy(v))
+            }
+            OwnedValue::Sid(v) | OwnedValue::Binary(v) => {
+                serializer.serialize_str(&v.iter().map(|b| format!("{b:02x}")).collect::<String>())
+            }
+            OwnedValue::Ipv4(v) => serializer.collect_str(v),
+            OwnedValue::Ipv6(v) => serializer.collect_str(v),
+            OwnedValue::Struct(list) | OwnedValue::Array(list) => {
+                serializer.collect_seq(list.iter().map(Value))
+            }
+        }
+    }
+}
+
+fn name(sessions: &[String], session: usize) -> &str {
+    sessions.get(session).map_or("", String::as_str)
+}
+
+impl<W: Write> JsonlWriter<W> {
+    /// Writes to `out`, which should be buffered.
+    pub fn new(out: W) -> Self {
+        JsonlWriter { out, line: Vec::new(), sessions: Vec::new() }
+    }
+
+    /// Returns the underlying writer.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Writes the line that `line` makes with the names of the sessions.
+    fn write<'a, L: Serialize + 'a>(
+        &'a mut self,
+        line: impl FnOnce(&'a [String]) -> L,
+    ) -> Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, &line(&self.sessions))
+            .map_err(std::io::Error::from)?;
+        self.line.push(b'\n');
+        Ok(self.out.write_all(&self.line)?)
+    }
+}
+
+impl<W: Write> Observer for JsonlWriter<W> {
+    fn scenario_started(&mut self, scenario: &Scenario) -> Result<()> {
+        let (scenario, seed) = (scenario.name.as_str(), scenario.seed);
+        self.write(|_| Line::Truth { schema_version: SCHEMA_VERSION, scenario, seed })
+    }
+
+    fn event_raised(&mut self, event: &RaisedEvent<'_>) -> Result<()> {
+        self.write(|sessions| {
+            let stacks = event.stack_sessions.iter().map(|session| name(sessions, *session));
+            Line::Event {
+                event,
+                stack_sessions: (!event.stack.is_empty()).then(|| stacks.collect()),
+                fields: Fields(event.schema, event.values),
+                sessions: Outcomes(event.outcomes, sessions),
+            }
+        })
+    }
+
+    fn session_started(&mut self, session: usize, name: &str, _: Option<&str>) -> Result<()> {
+        self.sessions.resize(self.sessions.len().max(session + 1), String::new());
+        // A name that was used before gets the index of the session.
+        let used = self.sessions.iter().any(|n| n == name);
+        if let Some(slot) = self.sessions.get_mut(session) {
+            *slot = if used { format!("{name}#{session}") } else { name.to_owned() };
+        }
+        Ok(())
+    }
+
+    fn buffer_changed(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
+        self.write(|sessions| Line::Buffer { session: name(sessions, session), buffer })
+    }
+
+    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
+        self.write(|_| Line::Refused(refusal))
+    }
+
+    fn provider_enabled(
+        &mut self,
+        session: usize,
+        plan: &EnablePlan,
+        at: Nanos,
+        filetime: i64,
+    ) -> Result<()> {
+        let rule = &plan.rule;
+        let (ids, not_ids) = match &rule.ids {
+            IdFilter::Any => (None, None),
+            IdFilter::In(ids) => (Some(ids.as_slice()), None),
+            IdFilter::Out(ids) => (None, Some(ids.as_slice())),
+        };
+        self.write(|sessions| Line::Enable {
+            session: name(sessions, session),
+            at_ns: at,
+            filetime,
+            provider_guid: plan.provider,
+            level: rule.level,
+            match_any_keyword: hex(rule.any),
+            match_all_keyword: hex(rule.all),
+            ignore_keyword_0: rule.ignore_keyword_0.then_some(true),
+            ids,
+            not_ids,
+            pids: &plan.processes,
+            executables: &plan.executables,
+        })
+    }
+
+    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
+        let named = |simulated: bool| flags.names().filter(move |n| n.1 == simulated).map(|n| n.0);
+        self.write(|sessions| Line::Kernel {
+            session: name(sessions, session),
+            at_ns: at,
+            group_masks: flags.groups.0.iter().map(|word| hex((*word).into())).collect(),
+            flags: named(true).collect(),
+            flags_not_simulated: named(false).collect(),
+            stack_events: flags.stacks().map(KernelEvent::name).collect(),
+            stack_events_not_simulated: &flags.other_stacks,
+        })
+    }
+
+    fn fault_applied(
+        &mut self,
+        session: usize,
+        fault: &Fault,
+        file: &str,
+        bytes: &Range<u64>,
+    ) -> Result<()> {
+        let location = FileRange { file: file.into(), start: bytes.start, end: bytes.end };
+        let fault = fault.name();
+        self.write(|sessions| Line::Fault { session: name(sessions, session), fault, location })
+    }
+
+    fn session_ended(&mut self, report: &SessionReport) -> Result<()> {
+        self.write(|sessions| Line::Session { session: name(sessions, report.index), report })
+    }
+
+    fn files_merged(&mut self, file: &str, inputs: &[String]) -> Result<()> {
+        self.write(|_| Line::Merge { file, inputs })
+    }
+
+    fn image_identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
+        self.write(|_| Line::Identity { file, image })
+    }
+
+    fn inventory_item(&mut self, item: &InventoryItem<'_>) -> Result<()> {
+        self.write(|_| item)
+    }
+}
+
+fn hex(number: u64) -> String {
+    format!("{number:#x}")
+}
