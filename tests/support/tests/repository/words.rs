@@ -104,6 +104,8 @@ fn has_phrase(line: &str, phrase: &str) -> bool {
         let after = line[at + phrase.len()..].chars().next();
         !line[..at].chars().last().is_some_and(is_word)
             && (phrase.ends_with('_') || !after.is_some_and(is_word))
+            // A loop of Rust.
+            && !line[at..].starts_with("for one in ")
     })
 }
 
