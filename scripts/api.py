@@ -209,14 +209,15 @@ class Crate:
 def print_list(file):
     crate = Crate(file)
     lines = set()
+    traits = {}
     for kind, where in crate.found:
         if kind == "impl":
             trait, _, subject = where.rpartition(" for ")
-            name = trait.split(" ")[0]
-            if name != "StructuralPartialEq":
-                lines.add(f"impl {name} for {subject}")
+            traits.setdefault(subject, set()).add(trait.split(" ")[0])
         else:
             lines.add(f"{kind} {where}{crate.shown[kind, where]}")
+    for subject, names in traits.items():
+        lines.add(f"impls {subject}: {', '.join(sorted(names - {'StructuralPartialEq'}))}")
     print("\n".join(sorted(lines)))
 
 

@@ -1,4 +1,4 @@
-//! The tables of the CLR's events, against what real traces hold.
+//! Compares the tables of CLR events with the events of real traces.
 
 use std::collections::BTreeMap;
 

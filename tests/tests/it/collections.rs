@@ -1,4 +1,4 @@
-//! A collection of the simulated .NET Framework, event by event, beside those of a real one.
+//! Compares the events of a simulated garbage collection with those of a real one.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The corpus: what comes out of it is what the lock says, at one thread and at many, and what
-//! etlverify says of every file is what is listed here.
+//! Builds the corpus and compares its files with `corpus.lock`, and the verdicts on them with a
+//! list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Events whose schema travels in the trace, in real traces.
+//! Decodes events of real traces whose schema is in the trace.
 
 use etl_format::read::{ExtendedItem, Header, Options, Record, Trace};
 use etl_schema::SchemaSource;

@@ -1,5 +1,4 @@
-//! Everything that is written is read by readers that others wrote: each tool's output, plain and
-//! compressed, and each mode of the session writer.
+//! Reads the output of every tool, and of every mode of the session writer, with readers by others.
 
 use std::cell::RefCell;
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! The page about the enable rule and the function that it describes say the same.
+//! Compares docs/enable-rule.md with the function that it describes.
 
 use etl_control::enable::{ClassicEnablement, Enablement, EventKey, IdFilter, Variant};
 

@@ -1,5 +1,5 @@
-//! docs/format.md: whoever writes a reader by what it says reads what `etl-format` reads. The reader in Python that stands on the page
-//! is run on real and on generated traces, and held against ours record by record.
+//! Runs the Python reader of docs/format.md on real and simulated traces, and compares each record
+//! with those of `etl-format`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Foreign bytes: every fuzz target over its seeds, over the inputs that once failed, and over changes to
-//! the seeds that are the same on every machine.
+//! Runs every fuzz target on its seeds, on inputs that failed once, and on fixed changes of the
+//! seeds.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The kernel's classic events in real traces: decoded to the last byte, or named with the reason.
+//! Decodes the kernel's classic events of real traces to the last byte, or lists the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 

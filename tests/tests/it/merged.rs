@@ -1,4 +1,4 @@
-//! The real merged trace taken apart and merged again; real traces compressed, and back.
+//! Takes a real merged trace apart and merges it again; compresses and decompresses real traces.
 
 use std::io::Cursor;
 

@@ -1,4 +1,4 @@
-//! The foreign readers are of the versions that are pinned, and others are told.
+//! Checks the versions of the Python readers.
 
 use std::process::{Command, Output};
 

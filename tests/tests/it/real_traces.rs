@@ -1,4 +1,4 @@
-//! Every real trace, against counts that others' tools produced.
+//! Compares counts of every real trace with those of other tools.
 
 use std::collections::BTreeMap;
 use std::path::Path;

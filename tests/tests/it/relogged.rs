@@ -1,4 +1,4 @@
-//! Real traces copied record by record: nothing is lost, moved or changed.
+//! Copies real traces record by record: nothing is lost, moved or changed.
 
 use std::io::Cursor;
 use std::path::Path;

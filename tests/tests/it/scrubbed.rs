@@ -1,5 +1,4 @@
-//! Real traces scrubbed, with lengths that stay and with free ones: what resolved resolves, what
-//! decoded decodes, and no listed text is left.
+//! Scrubs real traces: addresses resolve and events decode as before, and no secret is left.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;

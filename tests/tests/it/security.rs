@@ -1,4 +1,5 @@
-//! SECURITY.md's table of hazards: every test that it names is there, and every limit that is tested is named.
+//! Checks that every test in SECURITY.md's table exists, and that every limit that is tested is in
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs;

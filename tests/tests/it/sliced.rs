@@ -1,4 +1,4 @@
-//! Real traces cut: what resolved before the cut resolves after it, and what decoded decodes.
+//! Slices real traces: what resolved or decoded before does so after.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Cursor;

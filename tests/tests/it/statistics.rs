@@ -1,4 +1,4 @@
-//! A generated trace beside the real one it is modelled on: docs/statistics.md.
+//! Compares a simulated trace with the real one that it is modelled on: docs/statistics.md.
 
 use std::collections::BTreeMap;
 

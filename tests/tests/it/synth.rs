@@ -1,4 +1,4 @@
-//! What the simulation makes, held against our reader, the tables, and the verifier.
+//! Compares simulated traces with the reader, the tables and the verifier.
 
 use std::path::PathBuf;
 

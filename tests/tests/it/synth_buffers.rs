@@ -1,5 +1,5 @@
-//! Where the truth says that events are, and what controllers were refused: held against the files of
-//! every mode.
+//! Compares the buffer of each event in the truth, and refused requests, with the files of every
+//! mode.
 
 use std::collections::BTreeMap;
 

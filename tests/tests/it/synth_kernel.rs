@@ -1,5 +1,5 @@
-//! The kernel's simulated session: its switches against what the script says, to the tick; its group
-//! masks and the machine's configuration against what was asked for; the identities that a merge adds.
+//! Compares the kernel's simulated session with its script: context switches to the tick, group
+//! masks, configuration of the machine, and the identities that a merge adds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! What the simulated CLR raises under a mask and level, held against the documents' tables and
-//! against the rules written down once more as data: neither the simulation's code nor the schema
-//! crate's predicates have a part in what is expected here.
+//! Compares what the simulated CLR raises for a mask and level with tables that are written down
+//! here. Neither the simulator nor the predicates of the control crate take part in what is
+//! expected.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Every small real trace, cut short at every buffer edge and at a thousand places between.
+//! Truncates every small real trace at every buffer and at a thousand offsets between.
 
 use chacha20::ChaCha8Rng;
 use etl_format::ErrorKind;

@@ -1,5 +1,4 @@
-//! docs/truth.md against what is written: every kind, field and word that comes out is on the page,
-//! and nothing else is.
+//! Compares docs/truth.md with what is written: every kind, field and word, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the write half makes, held against real files and against readers that others wrote.
+//! Compares what the writer produces with real files, and reads it with readers by others.
 
 use std::io::Cursor;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! An allocator that counts what a thread has at once.
+//! An allocator that counts the bytes that a thread holds.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

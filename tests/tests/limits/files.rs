@@ -1,4 +1,4 @@
-//! Sizes, counts and numbers of buffers and records.
+//! False sizes, counts and numbers of buffers and records.
 
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{FileOrder, Mode, Options, OrderCheck, PipeSource, Trace};

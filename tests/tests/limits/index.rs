@@ -1,4 +1,4 @@
-//! How much memory an index of methods and modules takes.
+//! Memory of an index of methods and modules.
 
 use etl_analysis::address::{Ranges, Tag};
 use etl_analysis::events::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};

@@ -1,5 +1,5 @@
-//! Crafted bytes that lie about every size there is: what they cost in memory, counted by the allocator,
-//! and in work, counted by what comes out. `SECURITY.md` names the limits that are shown here.
+//! Crafted bytes with false sizes: counts the memory that they cost, and what is returned for them.
+//! `SECURITY.md` names the limits.
 
 mod counting;
 mod files;

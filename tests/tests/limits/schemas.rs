@@ -1,4 +1,4 @@
-//! Schemas that describe more than a payload can hold, and manifests that ask for more than they say.
+//! Schemas that describe more than a payload can contain, and manifests with false sizes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Scripts and command lines that ask for more than they say.
+//! Scripts and command lines that ask for more than is allowed.
 
 use etl_control::controller::{CommandLine, MAX_LINE};
 use etl_synth::{Script, ScriptErrors};

@@ -1,4 +1,4 @@
-//! Traces that would make judging them long or large.
+//! Traces that would make verifying slow or large.
 
 use etl_verify::{Format, Report, Verifier, render};
 

@@ -1,4 +1,4 @@
-//! What TraceEvent works out from a record and shows as if it were a field: worked out here, too.
+//! Values that TraceEvent derives from a record and prints as fields.
 
 use etl_format::cursor::Bytes;
 use etl_schema::decode::Value;

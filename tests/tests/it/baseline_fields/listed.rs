@@ -1,4 +1,4 @@
-//! Where TraceEvent and the decoded fields differ, and why.
+//! Differences between TraceEvent and the decoded fields, with their reasons.
 
 /// Names that TraceEvent gives to fields of others: part of the kind, its name, ours.
 const RENAMED: &[(&str, &str, &str)] = &[

@@ -1,4 +1,4 @@
-//! TraceEvent's formatting, undone.
+//! Reverses TraceEvent's formatting.
 
 use etl_schema::decode::Value;
 use etl_schema::{Field, InType, MapKind, render};

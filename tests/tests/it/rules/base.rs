@@ -1,4 +1,4 @@
-//! Sound traces, simulated.
+//! Simulated traces without findings.
 
 use etl_synth::Script;
 use etl_verify::{Report, Verifier};

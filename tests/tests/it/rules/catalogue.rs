@@ -1,5 +1,5 @@
-//! The catalogue of rules against the corpus: each rule has a scenario that keeps it and one that breaks it
-//! and no other, and the answers to every scenario of `corpus/` stand in a table that people have read.
+//! Runs every rule on the corpus: one scenario keeps it and one breaks it alone. A table lists the
+//! outcome of each rule for each scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! A trace as a list of records that can be changed, and written again.
+//! A trace as a list of records that can be changed and written again.
 
 use std::io::Cursor;
 

@@ -1,5 +1,5 @@
-//! What every scenario of the corpus gives in every format, read by others: the JSON against its schema in
-//! `docs/schema`, SARIF against the schema of SARIF, JUnit by a reader of it.
+//! Validates reports on the corpus with tools by others: JSON and SARIF by their schemas, JUnit by
+//! a reader.
 
 use std::path::PathBuf;
 

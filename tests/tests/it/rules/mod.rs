@@ -1,4 +1,4 @@
-//! The rules against sound traces and against traces that break them, one change at a time.
+//! Runs the rules on valid traces, and on traces with one change that breaks them.
 
 mod base;
 mod catalogue;

@@ -1,7 +1,7 @@
-//! Any single event of a sound trace, deleted, doubled, moved or altered: what is noticed, and what is not.
+//! Deletes, doubles, moves or alters each event of a valid trace, and records what verify reports.
 //!
-//! The table in `docs/unnoticed.md` is made of every change of every event of some traces. It is the claim;
-//! the property holds it against traces of other seeds, changed at random.
+//! docs/unnoticed.md is the table of every change to every event of some traces. A property test
+//! compares it with random changes to traces of other seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

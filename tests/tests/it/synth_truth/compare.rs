@@ -1,4 +1,4 @@
-//! A record of a file against the event that the truth knows.
+//! Compares a record with the event of the truth.
 
 use etl_format::Clock;
 use etl_format::Guid;

@@ -1,4 +1,4 @@
-//! The corpus, simulated once: files, truth, and which events the truth says each file holds.
+//! The corpus, simulated once: files, truth, and the events that each file contains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

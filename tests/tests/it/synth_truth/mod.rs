@@ -1,5 +1,5 @@
-//! The truth that the simulation tells, held against what decoders find in every file of the corpus:
-//! our own, field by field, and dissect.etl, by counting.
+//! Compares the truth of a simulation with every file of the corpus: by our decoder, field by
+//! field, and by the counts of dissect.etl.
 
 mod compare;
 mod made;

@@ -1,7 +1,7 @@
-//! What is at an address: what the library finds in a file, against what the truth knows.
+//! Compares what the library finds at an address with the truth.
 //!
-//! Each address that a recorded event of a sound file names is asked for at the event's own time: those
-//! of stacks and samples. Code is held to its method and module, other addresses to their image.
+//! Each address in a stack or sample is looked up at its own time. Code must resolve to its method
+//! and module, other addresses to their image.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
-//! How many addresses resolve, by process and by where they come from: the report's figures, against what the
-//! truth knows. Every stack and every sample counts, so that what was decided at the end of the trace (code
-//! that a rundown told of later) weighs as often as it was seen.
+//! Compares a report's counts of resolved addresses with the truth, by process and kind of owner.
+//! Every stack and sample counts, so that methods which a rundown lists later weigh as they should.
 
 use std::collections::{BTreeMap, BTreeSet};
 
