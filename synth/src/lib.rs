@@ -49,6 +49,7 @@
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod clr;
+pub mod corpus_lock;
 mod distribution;
 mod error;
 mod etw;

@@ -7,10 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use etl_synth::corpus_lock::{Checksum, Outputs};
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Simulation};
 
-use self::lock::{Lock, Outputs, Sum};
+use self::lock::Lock;
 use super::synth;
 use crate::Outcome;
 use crate::error::Failure;
@@ -151,15 +152,17 @@ fn build(corpus: &Path, out: &Path, force: bool, names: &[String]) -> Result<Out
         let mut text = String::new();
         for (file, size) in store.finish(force)? {
             let path = directory.join(&file);
-            if lock.is_there() {
-                let sum = Sum::of_file(&path).map_err(|e| Failure::io(path.display(), &e))?;
-                made.insert(format!("{name}/{file}"), sum);
+            if lock.exists() {
+                let checksum = fs::File::open(&path)
+                    .and_then(Checksum::of_reader)
+                    .map_err(|e| Failure::io(path.display(), &e))?;
+                made.insert(format!("{name}/{file}"), checksum);
             }
             text.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
         }
         output::print(&text)?;
     }
-    if lock.is_there() {
+    if lock.exists() {
         warn(&lock.differences(&made, names));
     }
     Ok(Outcome::Success)
@@ -187,14 +190,15 @@ fn outputs(name: &str, path: &Path) -> Result<Outputs, Failure> {
         .map_err(|e| Failure::new(name, e.to_string()))?;
     let mut files = files.into_files();
     files.push(("truth.jsonl".to_owned(), truth.into_inner()));
-    let sum = |(file, bytes): (String, Vec<u8>)| (format!("{name}/{file}"), Sum::of(&bytes));
-    Ok(files.into_iter().map(sum).collect())
+    let checksum =
+        |(file, bytes): (String, Vec<u8>)| (format!("{name}/{file}"), Checksum::of(&bytes));
+    Ok(files.into_iter().map(checksum).collect())
 }
 
 fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failure> {
     let scripts = scripts(corpus, names)?;
     let lock = Lock::of(corpus)?;
-    if !update && !lock.is_there() {
+    if !update && !lock.exists() {
         return Err(lock.missing());
     }
     let mut found = Outputs::new();
