@@ -564,7 +564,7 @@ impl Process {
     /// Whether its CLRs started inside the trace, and what they loaded was told of from then on: their
     /// domains, and code.
     #[must_use]
-    pub fn is_told_from_the_beginning(&self) -> bool {
+    pub fn is_recorded_from_start(&self) -> bool {
         let told = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;
         !self.clrs.is_empty() && self.clrs.values().all(told) && self.methods_loaded > 0
     }

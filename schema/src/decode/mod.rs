@@ -52,10 +52,10 @@ pub struct Decoder {
 pub struct StringLayout {
     /// Bytes of the fields before them.
     pub before: usize,
-    /// How many texts in UTF-16 there are, one behind the other, each ended by a NUL.
+    /// How many texts in UTF-16 there are, one after the other, each ended by a NUL.
     pub texts: usize,
-    /// Bytes of the fields behind them.
-    pub behind: usize,
+    /// Bytes of the fields after them.
+    pub after: usize,
 }
 
 /// How far a field reaches, as far as [`views`](crate::views) step over it.
@@ -143,8 +143,8 @@ impl Decoder {
         };
         let texts = rest.iter().take_while(is_text).count();
         let rest = rest.get(texts..)?;
-        let (fixed, behind) = rest.first().map_or((0, 0), |op| op.run);
-        (texts > 0 && fixed == rest.len()).then_some(StringLayout { before, texts, behind })
+        let (fixed, after) = rest.first().map_or((0, 0), |op| op.run);
+        (texts > 0 && fixed == rest.len()).then_some(StringLayout { before, texts, after })
     }
 
     /// The top-level fields and how far each reaches.

@@ -8,7 +8,7 @@ fn texts_stand_between_fields_of_a_fixed_size() {
     let text = || field(InType::Utf16);
     let (number, pointer) = (|| field(InType::UInt32), || field(InType::Pointer));
     let around = |fields| decoder(fields).string_layout(PointerSize::P8);
-    let is = |before, texts, behind| Some(StringLayout { before, texts, behind });
+    let is = |before, texts, after| Some(StringLayout { before, texts, after });
     assert_eq!(around(vec![number(), text(), text(), pointer(), number()]), is(4, 2, 12));
     assert_eq!(around(vec![text()]), is(0, 1, 0));
     assert_eq!(around(vec![number()]), None, "none");

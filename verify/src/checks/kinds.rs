@@ -68,8 +68,8 @@ impl Size {
     fn is_of(self, payload: &[u8]) -> bool {
         match self {
             Size::Fixed(size) => size == payload.len(),
-            Size::Texts(StringLayout { before, texts, behind }) => {
-                let end = payload.len().checked_sub(behind);
+            Size::Texts(StringLayout { before, texts, after }) => {
+                let end = payload.len().checked_sub(after);
                 let between = end.and_then(|end| payload.get(before..end));
                 between.and_then(whole_texts) == Some(texts)
             }

@@ -5,8 +5,8 @@ use etl_verify::{Report, Verifier};
 
 use super::edit::{records, write};
 
-/// A recording of two processes with stacks: a start rundown, work, and an end rundown while the runtime
-/// session still runs.
+/// A recording of two processes with stacks: a start rundown, work, and an end rundown while the
+/// runtime session still runs.
 const SOUND: &str = r#"
 scenario "sound" seed=7
 machine processors=2 start="2026-01-05T08:30:00Z"
@@ -47,13 +47,13 @@ fn files(script: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// The sound trace of a seed: the same plot, other addresses, names, sizes and moments.
+/// The sound trace of a seed: the same plot, other addresses, names, sizes and times.
 pub fn sound(seed: u64) -> Vec<u8> {
     let script = SOUND.replace("seed=7", &format!("seed={seed}"));
     managed_frames(&files(&script).remove(0))
 }
 
-/// Without the native frames of stacks: nothing tells of their images where no kernel session runs.
+/// Without the native frames of stacks: there are no image events without a kernel session.
 fn managed_frames(file: &[u8]) -> Vec<u8> {
     let mut all = records(file);
     let code: Vec<(u32, u64, u64)> = all

@@ -1,5 +1,10 @@
+<<<<<<< HEAD
 //! Runs every rule on the corpus: one scenario keeps it and one breaks it alone. A table lists the
 //! outcome of each rule for each scenario.
+=======
+//! The rules against the corpus: each rule has a scenario that keeps it and one that breaks it and
+//! no other. The outcomes of every scenario of `corpus/` are a reviewed snapshot.
+>>>>>>> 0ca0820 (Write the tests of the rules and what they publish in plain words)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,8 +17,8 @@ use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::root;
 use etl_verify::{Outcome, Policy, RULES, Report, Rule, Truth, Verifier};
 
-/// The rules that are broken by another plot, since no edit of a finished file breaks just them; what
-/// their scenario does instead.
+/// The rules that are broken by another plot, since no edit of a finished file breaks just them,
+/// and what their scenario does.
 const BY_PLOT: &[(&str, &str)] = &[
     ("file.overwritten", "the circular file is smaller"),
     ("rundown.none", "the documents' mask, which asks for no rundown"),
@@ -105,18 +110,18 @@ fn scenario(path: &Path) -> Scenario {
         .unwrap_or_else(|e| panic!("{}: {:#?}", path.display(), e))
 }
 
-/// What the verifier says to a scenario's traces: those that were merged go by what became of them, several
-/// are judged together; with what the truth tells of their sessions, and with gates. An error if a file is
-/// no trace any more.
+/// The report on a scenario's traces: the merged file in place of its inputs, several files
+/// together, with the enablements of the truth, and with gates. An error if a file cannot be read
+/// as a trace.
 pub fn judge(path: &Path) -> Result<Report, String> {
     let (report, files) = judged(path)?;
-    hold_places(&report, &files);
+    check_locations(&report, &files);
     Ok(report)
 }
 
-/// Where a finding is said to show there is what came at its time, or the buffer that it is about: looked up by reading
-/// the file as it stands.
-fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
+/// Checks the location of each finding in the file: a record of its time, or the buffer that it is
+/// about.
+fn check_locations(report: &Report, files: &[(String, Vec<u8>)]) {
     for finding in report.findings.iter().filter(|f| f.offset.is_some()) {
         let (offset, name) = (finding.offset.unwrap(), finding.file.as_deref().unwrap());
         let bytes = &files.iter().find(|(file, _)| file == name).expect("a file of the report").1;
@@ -125,18 +130,19 @@ fn hold_places(report: &Report, files: &[(String, Vec<u8>)]) {
         let clock = records.clock();
         let mut there = finding.rule == "file.damaged";
         while let Some(record) = records.next_record().unwrap() {
-            let place = record.location();
-            let own = place.buffer_offset + u64::from(place.in_buffer);
-            let stands = [place.buffer_offset, own].contains(&offset);
+            let location = record.location();
+            let own = location.buffer_offset + u64::from(location.in_buffer);
+            let is_there = [location.buffer_offset, own].contains(&offset);
             let time = etl_format::clock::iso_utc(clock.filetime(record.timestamp()));
             // Of files with different clocks the times are rounded once more.
             let files_differ = report.findings.iter().any(|f| f.rule == "merge.different-clocks");
             let timely = finding.time.as_ref().is_none_or(|t| *t == time) || files_differ;
-            there |= stands && timely && finding.processor.is_none_or(|p| p == place.processor);
+            there |=
+                is_there && timely && finding.processor.is_none_or(|p| p == location.processor);
         }
         assert!(there, "{finding:?}");
     }
-    // Few have a time and no place: those whose moment is that of no record.
+    // Few have a time and no location: those whose time is that of no record.
     for finding in report.findings.iter().filter(|f| f.offset.is_none()) {
         let known =
             ["merge.gap", "file.overwritten", "rundown.process-exited"].contains(&finding.rule);
@@ -225,7 +231,7 @@ fn every_rule_has_a_scenario_that_keeps_it_and_one_that_breaks_just_it() {
         if !is(report, &[]) {
             wrong.push(format!("{} {}", line(&kept, report), text(report)));
         }
-        // What breaks it is what keeps it and an edit of a file: the thing that the rule is about is there.
+        // The scenario that breaks it is the one that keeps it and an edit of a file.
         let by_plot = BY_PLOT.iter().any(|(id, _)| *id == rule.id);
         let (a, b) = (scenario(&scripts[&broken]), scenario(&scripts[&kept]));
         let edited = a.edits.len() > b.edits.len() && a.edits.starts_with(&b.edits);
@@ -241,8 +247,8 @@ fn every_rule_has_a_scenario_that_keeps_it_and_one_that_breaks_just_it() {
     }
     let known: BTreeSet<String> =
         RULES.iter().flat_map(|rule| [broken_by(rule), kept_by(rule)]).collect();
-    for stranger in scripts.keys().filter(|name| !known.contains(*name)) {
-        wrong.push(format!("{stranger} belongs to no rule"));
+    for unrelated in scripts.keys().filter(|name| !known.contains(*name)) {
+        wrong.push(format!("{unrelated} belongs to no rule"));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -76,7 +76,7 @@ impl Rec {
     }
 }
 
-/// All records behind buffer 0, in time order; and the header event.
+/// All records after buffer 0, in time order; and the header event.
 pub fn records(file: &[u8]) -> Vec<Rec> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut store = SchemaStore::default();

@@ -1,5 +1,10 @@
+<<<<<<< HEAD
 //! Validates reports on the corpus with tools by others: JSON and SARIF by their schemas, JUnit by
 //! a reader.
+=======
+//! Reports on every scenario of the corpus, in every format, read by other programs: JSON against
+//! its schema in `docs/schema`, SARIF against the schema of SARIF, JUnit by a reader of it.
+>>>>>>> 0ca0820 (Write the tests of the rules and what they publish in plain words)
 
 use std::path::PathBuf;
 
@@ -46,7 +51,7 @@ fn junit(report: &Report) -> (u64, u64) {
 
 #[needs(python)]
 #[test]
-fn what_the_corpus_gives_is_valid_to_others() {
+fn reports_are_valid_for_other_programs() {
     let here = tempfile::tempdir().unwrap();
     let (mut paths, mut reports) = (vec![schema()], Vec::new());
     for (name, path) in scripts("").into_iter().chain(scripts("rules")) {

@@ -28,7 +28,7 @@ fn absence(facts: &Facts, process: &Process) -> Option<Absence> {
         return None;
     }
     Some(match (facts.rundown_span, process.ended) {
-        (None, _) if process.is_told_from_the_beginning() => Absence::NotNeeded,
+        (None, _) if process.is_recorded_from_start() => Absence::NotNeeded,
         (None, _) => Absence::NoRundown,
         (Some((first, _)), Some(ended)) if ended < first => Absence::Exited(ended),
         (Some(_), _) => Absence::OnlyOthers,
