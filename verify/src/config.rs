@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::checks::enablement::Enabled;
-use crate::policy::{Gates, Policy, SeverityOverride};
+use crate::gates::Gates;
+use crate::policy::{Policy, SeverityOverride};
 use crate::{Error, Result};
 
 /// The settings of an `etlverify.toml`.

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::facts::{Facts, Process};
 use crate::loss;
-use crate::rules::Rule;
 
 /// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -89,10 +88,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn new(rule: &Rule, message: String) -> Self {
+    pub(crate) fn new(rule: &'static str, severity: Severity, message: String) -> Self {
         Finding {
-            rule: rule.id,
-            severity: rule.severity,
+            rule,
+            severity,
             outcome: Outcome::Broken,
             message,
             because: None,

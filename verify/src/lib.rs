@@ -22,6 +22,7 @@ mod config;
 mod error;
 mod facts;
 mod finding;
+mod gates;
 mod locate;
 mod loss;
 mod policy;
@@ -37,8 +38,9 @@ pub use checks::enablement::Enabled;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use finding::{Finding, Outcome, Severity};
+pub use gates::Gates;
 pub use loss::LossKind;
-pub use policy::{Gates, Policy, SeverityOverride};
+pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{

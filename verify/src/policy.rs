@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use crate::finding::{Finding, Severity};
+use crate::gates::Gates;
 use crate::rules::{RULES, Rule};
 
 /// How severe findings are, and which are left out.
@@ -20,47 +21,6 @@ pub struct Policy {
     /// Severities of rules, or of families of rules. A rule's precedes its family's; `deny` and
     /// `allow` precede both.
     pub severities: Vec<(String, SeverityOverride)>,
-}
-
-/// Minimum shares in percent; `None` requires nothing. A trace without addresses reaches any share.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Gates {
-    /// Of all addresses those that resolve.
-    pub coverage: Option<f64>,
-    /// The same in each process.
-    pub process_coverage: Option<f64>,
-    /// Of the sampled addresses those that resolve: this weighs addresses by the time spent there.
-    pub sample_coverage: Option<f64>,
-    /// Of the addresses in managed code those whose method has a name.
-    pub named_methods: Option<f64>,
-    /// Of the addresses in images those whose image has a PDB identity.
-    pub pdb_identity: Option<f64>,
-}
-
-impl Gates {
-    /// The gates with their keys in the configuration file.
-    pub(crate) fn by_key(&self) -> [(&'static str, Option<f64>); 5] {
-        [
-            ("min-coverage", self.coverage),
-            ("min-process-coverage", self.process_coverage),
-            ("min-sample-coverage", self.sample_coverage),
-            ("min-named-methods", self.named_methods),
-            ("min-pdb-identity", self.pdb_identity),
-        ]
-    }
-
-    /// These gates, and those of `other` where these require nothing.
-    #[must_use]
-    pub fn or(self, other: Gates) -> Gates {
-        Gates {
-            coverage: self.coverage.or(other.coverage),
-            process_coverage: self.process_coverage.or(other.process_coverage),
-            sample_coverage: self.sample_coverage.or(other.sample_coverage),
-            named_methods: self.named_methods.or(other.named_methods),
-            pdb_identity: self.pdb_identity.or(other.pdb_identity),
-        }
-    }
 }
 
 /// A severity that a user sets for a rule.

@@ -10,8 +10,7 @@ use etl_format::read::{EventHeader, Record};
 use etl_schema::decode::{Decoder, StringLayout};
 
 use super::enablement::{Admission, MANIFEST};
-use super::payload::Payloads;
-use super::sizes;
+use super::payload::{Layout, Payloads};
 
 /// Provider and descriptor, as they follow each other in the header of an event.
 type Key = [u8; 32];
@@ -27,14 +26,8 @@ pub(super) struct Kind {
     pub index: Option<u32>,
     /// Whether its events record what sessions were enabled with.
     pub records_enablement: bool,
-    /// Its layout in the tables.
-    pub decoder: Option<&'static Decoder>,
-    /// Whether [`sizes`] checks its payloads.
-    pub sized_elsewhere: bool,
-    /// Whether it is one of the CLR's with another level or other keywords than in the tables.
-    pub wrong_descriptor: bool,
-    /// Whether the tables have only other versions of it.
-    pub other_version: bool,
+    /// What is known of its payloads.
+    pub layout: Layout,
     /// Whether only the size of its payloads has to be checked.
     only_size: bool,
     /// Sizes of its payloads with pointers of 4 and of 8 bytes.
@@ -84,7 +77,7 @@ impl Kind {
     pub fn fits(&self, payload: &[u8], pointers: Option<PointerSize>) -> bool {
         let [narrow, broad] = self.sizes;
         self.only_size
-            && (self.sized_elsewhere
+            && (self.layout.sized_elsewhere
                 || (if pointers == Some(PointerSize::P8) { broad } else { narrow }).is_of(payload)
                 || self.il_map.is_some_and(|version| il_map_is_exact(version, payload)))
     }
@@ -133,12 +126,8 @@ impl Kinds {
         let index = admission.index(header).and_then(|index| u32::try_from(index).ok());
         let records_enablement = Admission::is_enablement(header);
         let (provider, d) = (header.provider, header.descriptor);
-        let decoder = payloads.table(provider, d);
-        let wrong_descriptor =
-            decoder.is_some_and(|decoder| payloads.is_wrong_descriptor(provider, d, decoder));
-        let other_version = payloads.has_other_version(provider, d);
-        let sized_elsewhere =
-            decoder.is_some_and(|decoder| sizes::is_checked_here(provider, d.id, decoder));
+        let layout = payloads.layout(provider, d);
+        let decoder = layout.decoder;
         let size = |pointers| decoder.map_or(Size::Other, |decoder| Size::of(decoder, pointers));
         let is_map = clr::rundown_of(provider).is_some_and(|rundown| clr::is_il_map(rundown, d.id));
         self.entries.resize(Self::ENTRIES, None);
@@ -147,11 +136,8 @@ impl Kinds {
                 key,
                 index,
                 records_enablement,
-                decoder,
-                sized_elsewhere,
-                wrong_descriptor,
-                other_version,
-                only_size: decoder.is_some() && !wrong_descriptor && d.id != MANIFEST,
+                layout,
+                only_size: decoder.is_some() && !layout.wrong_descriptor && d.id != MANIFEST,
                 sizes: [size(PointerSize::P4), size(PointerSize::P8)],
                 il_map: (is_map && payloads.is_as_shipped()).then_some(d.version),
             });

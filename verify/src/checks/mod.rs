@@ -150,7 +150,7 @@ impl RecordObserver for RecordChecks<'_> {
         }
         let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
         if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
-            payloads.event(record, header, kind, time);
+            payloads.event(record, header, &kind.layout, time);
         }
     }
 

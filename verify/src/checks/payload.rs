@@ -12,11 +12,21 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::{Registry, TableSet};
 
-use super::kinds::Kind;
 use super::sizes;
+pub(crate) use super::sizes::EventId;
 
-/// Provider, id and version of an event.
-pub type EventId = (Guid, u16, u8);
+/// What the provider and the descriptor of an event decide about its payloads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// Its layout in the tables.
+    pub decoder: Option<&'static Decoder>,
+    /// Whether [`sizes`] checks its payloads.
+    pub sized_elsewhere: bool,
+    /// Whether it is one of the CLR's with another level or other keywords than in the tables.
+    pub wrong_descriptor: bool,
+    /// Whether the tables have only other versions of it.
+    other_version: bool,
+}
 
 /// Payloads that do not fit their events' layouts.
 #[derive(Debug, Default)]
@@ -50,23 +60,23 @@ impl Payloads {
         self.store.learn(record);
     }
 
-    /// Adds an event of a kind.
+    /// Adds an event with its layout.
     pub(super) fn event(
         &mut self,
         record: &Record<'_>,
         header: &EventHeader,
-        kind: &Kind,
+        layout: &Layout,
         timestamp: i64,
     ) {
         self.store.learn_event(header, record);
         let (provider, d) = (header.provider, header.descriptor);
         let id = (provider, d.id, d.version);
-        let (decoder, wrong_descriptor) = match kind.decoder.filter(|_| sizes::is_plain(header)) {
-            Some(decoder) => (decoder, kind.wrong_descriptor),
+        let (decoder, wrong_descriptor) = match layout.decoder.filter(|_| sizes::is_plain(header)) {
+            Some(decoder) => (decoder, layout.wrong_descriptor),
             None => match self.store.decoder(record) {
                 Some(decoder) => (decoder, self.is_wrong_descriptor(provider, d, decoder)),
                 None => {
-                    if kind.other_version {
+                    if layout.other_version {
                         count(&mut self.unknown_version, id, timestamp);
                     }
                     return;
@@ -76,7 +86,7 @@ impl Payloads {
         if wrong_descriptor {
             count(&mut self.descriptor, id, timestamp);
         }
-        if kind.sized_elsewhere && sizes::is_plain(header) {
+        if layout.sized_elsewhere && sizes::is_plain(header) {
             return;
         }
         let (payload, pointers) =
@@ -100,19 +110,27 @@ impl Payloads {
         self.tables == TableSet::Shipped
     }
 
+    /// The layout of an event, to be kept for other events of its kind.
+    pub(super) fn layout(&self, provider: Guid, d: EventDescriptor) -> Layout {
+        let decoder = self.table(provider, d);
+        Layout {
+            decoder,
+            sized_elsewhere: decoder
+                .is_some_and(|decoder| sizes::is_checked_here(provider, d.id, decoder)),
+            wrong_descriptor: decoder
+                .is_some_and(|decoder| self.is_wrong_descriptor(provider, d, decoder)),
+            other_version: self.has_other_version(provider, d),
+        }
+    }
+
     /// The layout of an event in the tables.
-    pub(super) fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
+    fn table(&self, provider: Guid, d: EventDescriptor) -> Option<&'static Decoder> {
         self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
     }
 
     /// Whether an event is one of the CLR's with a level or keywords that neither its schema nor an
     /// older runtime has.
-    pub(super) fn is_wrong_descriptor(
-        &self,
-        provider: Guid,
-        d: EventDescriptor,
-        decoder: &Decoder,
-    ) -> bool {
+    fn is_wrong_descriptor(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
         let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
         let schema = decoder.schema();
         clr && (schema.level.value, schema.keywords) != (d.level, keyword(d))
@@ -120,7 +138,7 @@ impl Payloads {
     }
 
     /// Whether the tables have any version of an event.
-    pub(super) fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
+    fn has_other_version(&self, provider: Guid, d: EventDescriptor) -> bool {
         let provider = Registry::of(self.tables).provider(provider);
         provider.is_some_and(|p| {
             p.events.iter().any(|e| {

@@ -17,7 +17,8 @@ use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Registry, TableSet};
 
-use super::payload::EventId;
+/// Provider, id and version of an event.
+pub(crate) type EventId = (Guid, u16, u8);
 
 /// Whether an event with this decoder of the tables is checked here.
 pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> bool {

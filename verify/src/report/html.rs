@@ -355,7 +355,7 @@ mod tests {
     fn html_escapes_everything_from_a_trace() {
         let hostile = "</title><script>alert(1)</script>\" onload=x \u{202e}\u{1b}[31m".to_owned();
         let rule = Rule::find("file.damaged").unwrap();
-        let finding = Finding::new(rule, hostile.clone()).undecided(hostile.clone());
+        let finding = rule.finding(hostile.clone()).undecided(hostile.clone());
         let report = Report {
             file: hostile.clone(),
             findings: vec![finding],

@@ -101,7 +101,7 @@ mod tests {
     fn counts_lists_severities_and_undecided_findings() {
         let finding = |severity, outcome| {
             let rule = Rule::find("file.damaged").unwrap();
-            Finding { severity, outcome, ..Finding::new(rule, String::new()) }
+            Finding { severity, outcome, ..rule.finding(String::new()) }
         };
         let mut report = Report { verdict: Verdict::Sound, ..Report::default() };
         assert_eq!(counts(&report), "");

@@ -25,7 +25,7 @@ fn unbalanced(
             facts.provider_name(provider),
             balance.paired
         );
-        let finding = Finding::new(rule, message).at(facts, counted.first);
+        let finding = rule.finding(message).at(facts, counted.first);
         findings.push(finding.unless_lost(facts, None, None));
     }
     findings
@@ -85,6 +85,6 @@ fn unknown_parent(context: &Context<'_>) -> Vec<Finding> {
         "{} named as the parent of another and without an event",
         plural(parents.count, "activity is", "activities are")
     );
-    let finding = Finding::new(&UNKNOWN_PARENT, message).at(facts, parents.first);
+    let finding = UNKNOWN_PARENT.finding(message).at(facts, parents.first);
     vec![finding.unless_lost(facts, None, None)]
 }

@@ -45,7 +45,7 @@ fn not_enabled(context: &Context<'_>) -> Vec<Finding> {
             knowledge.name(),
             known.join(", "),
         );
-        let finding = Finding::new(&NOT_ENABLED, message).at(facts, counted.first);
+        let finding = NOT_ENABLED.finding(message).at(facts, counted.first);
         findings.push(match knowledge {
             Knowledge::Recorded => finding.undecided(
                 "a session whose enablement is not in the trace may have requested them",
@@ -114,7 +114,7 @@ fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding
                 "the end rundown lists {} without a load event, although {proof} (first: {first:#x})",
                 plural(missing.len() as u64, one, many),
             );
-            let finding = Finding::new(&MISSING_LOADS, message);
+            let finding = MISSING_LOADS.finding(message);
             let finding =
                 finding.of(facts, process, Some(from)).unless_lost(facts, Some(from), None);
             // A runtime session that was stopped before the rundown recorded no later loads.

@@ -33,7 +33,7 @@ fn different_clocks(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let message = "the clocks of the files differ; their events were ordered by time of day";
-    vec![Finding::new(&DIFFERENT_CLOCKS, message.to_owned())]
+    vec![DIFFERENT_CLOCKS.finding(message.to_owned())]
 }
 
 pub(super) const DIFFERENT_MACHINES: Rule = Rule {
@@ -74,7 +74,7 @@ fn different_machines(context: &Context<'_>) -> Vec<Finding> {
         }
         if !differ.is_empty() {
             let message = format!("{} and {}: {}", first.name, other.name, differ.join(", "));
-            findings.push(Finding::new(&DIFFERENT_MACHINES, message));
+            findings.push(DIFFERENT_MACHINES.finding(message));
         }
     }
     findings
@@ -112,7 +112,7 @@ fn gap(context: &Context<'_>) -> Vec<Finding> {
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
     );
-    vec![Finding::new(&GAP, message).at(facts, Some(end))]
+    vec![GAP.finding(message).at(facts, Some(end))]
 }
 
 pub(super) const ONE_SIDED: Rule = Rule {
@@ -138,7 +138,7 @@ fn one_sided(context: &Context<'_>) -> Vec<Finding> {
     if !is_joined(facts) {
         return Vec::new();
     }
-    let finding = Finding::new(&ONE_SIDED, message.to_owned());
+    let finding = ONE_SIDED.finding(message.to_owned());
     vec![finding.unless_lost(facts, None, None)]
 }
 
@@ -161,7 +161,7 @@ fn no_common_process(context: &Context<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let message = "no process has both events of the runtime and a rundown";
-    let finding = Finding::new(&NO_COMMON_PROCESS, message.to_owned());
+    let finding = NO_COMMON_PROCESS.finding(message.to_owned());
     vec![finding.unless_lost(facts, None, None)]
 }
 
@@ -202,5 +202,5 @@ fn no_image_ids(context: &Context<'_>) -> Vec<Finding> {
         "addresses are in {} without an identity: {why}",
         plural(hit as u64, "image", "images")
     );
-    vec![Finding::new(&NO_IMAGE_IDS, message)]
+    vec![NO_IMAGE_IDS.finding(message)]
 }

@@ -16,7 +16,7 @@ mod symbols;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity};
-use crate::policy::Gates;
+use crate::gates::Gates;
 
 pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
 pub use page::rules_page;
@@ -122,6 +122,11 @@ impl Rule {
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Rule> {
         RULES.iter().find(|rule| rule.id == id)
+    }
+
+    /// A finding of this rule.
+    pub(crate) fn finding(&self, message: String) -> Finding {
+        Finding::new(self.id, self.severity, message)
     }
 
     /// The part of the id before the dot.

@@ -21,7 +21,7 @@ fn each_event(
             plural(counted.count, "event", "events"),
             facts.provider_name(provider)
         );
-        Finding::new(rule, message).at(facts, counted.first)
+        rule.finding(message).at(facts, counted.first)
     };
     events.iter().map(finding).collect()
 }

@@ -32,7 +32,7 @@ fn undefined_key(context: &Context<'_>) -> Vec<Finding> {
         "{} a key that the trace never defines",
         plural(count, "kernel stack has", "kernel stacks have")
     );
-    let finding = Finding::new(&UNDEFINED_KEY, message);
+    let finding = UNDEFINED_KEY.finding(message);
     vec![finding.unless_lost(context.facts, None, None)]
 }
 
@@ -62,7 +62,7 @@ fn without_event(context: &Context<'_>) -> Vec<Finding> {
         plural(count, "stack of the CLR has", "stacks of the CLR have")
     );
     let first = unpaired.first.into_iter().chain(strayed.first).min();
-    let finding = Finding::new(&WITHOUT_EVENT, message).at(facts, first);
+    let finding = WITHOUT_EVENT.finding(message).at(facts, first);
     vec![finding.unless_lost(facts, None, first)]
 }
 
@@ -114,7 +114,7 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
             plural(count, "event has", "events have"),
             kinds.join(", ")
         );
-        let finding = Finding::new(&MISSING, message).of(facts, process, first);
+        let finding = MISSING.finding(message).of(facts, process, first);
         findings.push(finding.unless_lost(facts, first, None));
     }
     findings
@@ -144,7 +144,7 @@ fn frame_count(context: &Context<'_>) -> Vec<Finding> {
         plural(long.count, "holds", "hold")
     );
     let first = short.first.into_iter().chain(long.first).min();
-    vec![Finding::new(&FRAME_COUNT, message).at(facts, first)]
+    vec![FRAME_COUNT.finding(message).at(facts, first)]
 }
 
 pub(super) const BEFORE_EVENT: Rule = Rule {
@@ -168,5 +168,5 @@ fn before_event(context: &Context<'_>) -> Vec<Finding> {
         "{} to an event that comes later",
         plural(early.count, "kernel stack belongs", "kernel stacks belong")
     );
-    vec![Finding::new(&BEFORE_EVENT, message).at(context.facts, early.first)]
+    vec![BEFORE_EVENT.finding(message).at(context.facts, early.first)]
 }

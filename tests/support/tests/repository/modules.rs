@@ -16,8 +16,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("synth::file_faults::edit", "to be opened: `Problem` needs a file of its own"),
     ("synth::scenario::reader", "to be opened"),
     ("synth::scenario::step", "steps contain blocks of steps"),
-    ("verify::rules", "to be opened"),
-    ("verify::checks::payload", "to be opened"),
 ];
 
 type ModulePath = Vec<String>;

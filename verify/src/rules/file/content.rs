@@ -29,7 +29,7 @@ fn damaged(context: &Context<'_>) -> Vec<Finding> {
         for fault in &file.faults {
             let (offset, message) = (fault.offset, &fault.message);
             let message = format!("{prefix}the file is damaged at offset {offset:#x}: {message}");
-            let finding = Finding::new(&DAMAGED, message);
+            let finding = DAMAGED.finding(message);
             findings.push(finding.in_file(&file.name, offset, fault.processor));
         }
         if !file.header.is_known() {
@@ -37,7 +37,7 @@ fn damaged(context: &Context<'_>) -> Vec<Finding> {
                 "{prefix}the header event is lost: session, system and clock are unknown; times \
                  count from the first record, at an assumed 10 MHz"
             );
-            findings.push(Finding::new(&DAMAGED, message).in_file(&file.name, 0, None));
+            findings.push(DAMAGED.finding(message).in_file(&file.name, 0, None));
         }
     }
     findings

@@ -76,12 +76,12 @@ fn outside_session(context: &Context<'_>) -> Vec<Finding> {
     if first < header.start_time.saturating_sub(GRACE) {
         let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
         let message = format!("the first record is {seconds} s before the session's start");
-        findings.push(Finding::new(&OUTSIDE_SESSION, message));
+        findings.push(OUTSIDE_SESSION.finding(message));
     }
     if header.end_time > header.start_time && last > header.end_time.saturating_add(GRACE) {
         let seconds = last.saturating_sub(header.end_time) / FILETIME_PER_SECOND;
         let message = format!("the last record is {seconds} s after the session's end");
-        findings.push(Finding::new(&OUTSIDE_SESSION, message));
+        findings.push(OUTSIDE_SESSION.finding(message));
     }
     findings
 }

@@ -36,7 +36,7 @@ fn events_lost(context: &Context<'_>) -> Vec<Finding> {
             prefix(context.facts, file),
             plural(count, "buffer is flagged", "buffers are flagged")
         );
-        let finding = Finding::new(&EVENTS_LOST, message);
+        let finding = EVENTS_LOST.finding(message);
         findings.push(locate(context.facts, file, first, finding));
     }
     findings
@@ -116,7 +116,7 @@ fn overwritten(context: &Context<'_>) -> Vec<Finding> {
             prefix(facts, file),
             plural(count, "buffer of the circular file was", "buffers of the circular file were")
         );
-        findings.push(Finding::new(&OVERWRITTEN, message).at(facts, since));
+        findings.push(OVERWRITTEN.finding(message).at(facts, since));
     }
     findings
 }

@@ -25,7 +25,7 @@ fn each_file<'a, I: IntoIterator<Item = String>>(
     let mut findings = Vec::new();
     for file in &context.facts.files {
         let prefix = prefix(context.facts, file);
-        let new = |message| Finding::new(rule, format!("{prefix}{message}"));
+        let new = |message| rule.finding(format!("{prefix}{message}"));
         findings.extend(messages(file).into_iter().map(new));
     }
     findings
@@ -45,7 +45,7 @@ fn each_note(
         for note in &file.notes {
             let Some(message) = message(note) else { continue };
             let flag = file.notes.iter().find(|note| is_flag(note));
-            let finding = Finding::new(rule, format!("{prefix}{message}"));
+            let finding = rule.finding(format!("{prefix}{message}"));
             findings.push(locate(context.facts, file, flag.unwrap_or(note), finding));
         }
     }

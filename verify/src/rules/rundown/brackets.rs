@@ -60,7 +60,7 @@ fn unclosed(context: &Context<'_>) -> Vec<Finding> {
                 bracket.instance,
                 plural(l.methods + l.modules + l.assemblies + l.domains, "item", "items")
             );
-            let finding = Finding::new(&UNCLOSED, message).of(facts, process, Some(opened));
+            let finding = UNCLOSED.finding(message).of(facts, process, Some(opened));
             findings.push(finding.unless_lost(facts, Some(bracket.last), None));
         }
     }
@@ -90,7 +90,7 @@ fn no_init(context: &Context<'_>) -> Vec<Finding> {
             bracket.kind.name(),
             bracket.instance
         );
-        let finding = Finding::new(&NO_INIT, message).of(facts, process, bracket.closed);
+        let finding = NO_INIT.finding(message).of(facts, process, bracket.closed);
         Some(finding.unless_lost(facts, None, bracket.closed))
     })
 }
@@ -119,7 +119,7 @@ fn overlapping(context: &Context<'_>) -> Vec<Finding> {
             bracket.instance
         );
         let timestamp = bracket.opened.or(bracket.closed);
-        let finding = Finding::new(&OVERLAPPING, message).of(facts, process, timestamp);
+        let finding = OVERLAPPING.finding(message).of(facts, process, timestamp);
         Some(finding.unless_lost(facts, None, timestamp))
     })
 }
@@ -144,7 +144,7 @@ fn outside_bracket(context: &Context<'_>) -> Vec<Finding> {
             "{} outside of Init and Complete of their CLR's rundowns",
             plural(outside.count, "listed item is", "listed items are")
         );
-        let finding = Finding::new(&OUTSIDE_BRACKET, message).of(facts, process, outside.first);
+        let finding = OUTSIDE_BRACKET.finding(message).of(facts, process, outside.first);
         (outside.count > 0).then(|| finding.unless_lost(facts, None, outside.first))
     })
 }
@@ -171,7 +171,7 @@ fn mixed(context: &Context<'_>) -> Vec<Finding> {
             "{} of one kind of rundown inside a rundown of the other kind",
             plural(mixed.count, "event is", "events are")
         );
-        let finding = Finding::new(&MIXED, message).of(facts, process, mixed.first);
+        let finding = MIXED.finding(message).of(facts, process, mixed.first);
         (mixed.count > 0).then(|| finding.unless_lost(facts, None, mixed.first))
     })
 }
@@ -198,7 +198,7 @@ fn wrong_provider(context: &Context<'_>) -> Vec<Finding> {
             "{} logged by the other of the CLR's two providers",
             plural(wrong.count, "rundown or load event was", "rundown or load events were")
         );
-        let finding = Finding::new(&WRONG_PROVIDER, message).of(facts, process, wrong.first);
+        let finding = WRONG_PROVIDER.finding(message).of(facts, process, wrong.first);
         (wrong.count > 0).then_some(finding)
     })
 }
@@ -239,6 +239,6 @@ fn endless(context: &Context<'_>) -> Vec<Finding> {
         );
         let first = process.brackets.first();
         let timestamp = first.and_then(|b| b.opened.or(b.closed));
-        Some(Finding::new(&ENDLESS, message).of(facts, process, timestamp))
+        Some(ENDLESS.finding(message).of(facts, process, timestamp))
     })
 }

@@ -25,7 +25,7 @@ fn each_count(
     for process in &facts.processes {
         for bracket in process.brackets.iter().filter(|b| count(b) > 0) {
             let which = format!("the {} rundown of CLR {}", bracket.kind.name(), bracket.instance);
-            let finding = Finding::new(rule, message(count(bracket), &which));
+            let finding = rule.finding(message(count(bracket), &which));
             findings.push(finding.of(facts, process, timestamp(bracket)));
         }
     }
@@ -171,7 +171,7 @@ fn incomplete_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) 
                 if missing.count == 1 { "it" } else { "them" },
                 missing.first,
             );
-            let finding = Finding::new(&INCOMPLETE, message).of(facts, process, Some(opened));
+            let finding = INCOMPLETE.finding(message).of(facts, process, Some(opened));
             let finding = finding.unless_lost(facts, None, bracket.closed);
             // Methods go with their assembly, and only EndEnumeration logs that.
             let unloads = items.is_some() || enabled_before(facts, END_ENUMERATION, opened);
@@ -268,7 +268,7 @@ fn partial(context: &Context<'_>) -> Vec<Finding> {
                 _ => continue,
             };
             let message = format!("the end rundown of CLR {instance} lists {what}");
-            let finding = Finding::new(&PARTIAL, message).of(facts, process, first.opened);
+            let finding = PARTIAL.finding(message).of(facts, process, first.opened);
             findings.push(finding.unless_lost(facts, first.opened, first.closed));
         }
     }

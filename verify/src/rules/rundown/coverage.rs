@@ -78,7 +78,7 @@ fn none(context: &Context<'_>) -> Vec<Finding> {
             }
             _ => return None,
         };
-        let finding = Finding { severity, ..Finding::new(&NONE, message) };
+        let finding = Finding { severity, ..NONE.finding(message) };
         Some(finding.of(facts, process, from).unless_lost(facts, from, None))
     })
 }
@@ -125,7 +125,7 @@ fn process_exited(context: &Context<'_>) -> Vec<Finding> {
         let Absence::Exited(ended) = absence(facts, process)? else { return None };
         let message =
             "the process ended before the rundown: only methods with a load event are known";
-        let finding = Finding::new(&PROCESS_EXITED, message.to_owned());
+        let finding = PROCESS_EXITED.finding(message.to_owned());
         let finding = finding.of(facts, process, Some(ended));
         Some(finding.unless_lost(facts, first_event(process), None))
     })
@@ -152,7 +152,7 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
     for process in facts.processes.iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
-            let finding = Finding::new(&MISSING, message).of(facts, process, timestamp);
+            let finding = MISSING.finding(message).of(facts, process, timestamp);
             findings.push(finding.unless_lost(facts, from, None));
         };
         match absence(facts, process) {

@@ -57,9 +57,7 @@ impl Unresolved {
     }
 
     fn finding(&self, rule: &Rule, facts: &Facts, process: &Process, message: String) -> Finding {
-        Finding::new(rule, message)
-            .of(facts, process, self.first)
-            .unless_lost(facts, None, self.until)
+        rule.finding(message).of(facts, process, self.first).unless_lost(facts, None, self.until)
     }
 }
 
@@ -166,8 +164,7 @@ fn unnamed(context: &Context<'_>) -> Vec<Finding> {
             "{} in methods without a name; {without_pdb} of their modules have no PDB identity",
             plural(unnamed, "address is", "addresses are")
         );
-        (unnamed > 0 && without_pdb > 0)
-            .then(|| Finding::new(&UNNAMED, message).of(facts, process, None))
+        (unnamed > 0 && without_pdb > 0).then(|| UNNAMED.finding(message).of(facts, process, None))
     })
 }
 
@@ -194,8 +191,7 @@ fn unnamed_precompiled(context: &Context<'_>) -> Vec<Finding> {
              image with a known PDB",
             process.precompiled
         );
-        (unidentified > 0)
-            .then(|| Finding::new(&UNNAMED_PRECOMPILED, message).of(facts, process, None))
+        (unidentified > 0).then(|| UNNAMED_PRECOMPILED.finding(message).of(facts, process, None))
     })
 }
 
@@ -232,7 +228,7 @@ fn coverage(context: &Context<'_>) -> Vec<Finding> {
             let shown = (share * 1000.0).floor() / 1000.0;
             let message =
                 format!("{part} of {whole} {what} ({shown:.3} %); the minimum is {minimum} %");
-            Finding::new(&COVERAGE, message)
+            COVERAGE.finding(message)
         })
     };
     let named = (all.named, all.managed);

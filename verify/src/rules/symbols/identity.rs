@@ -43,7 +43,7 @@ fn no_module_pdb(context: &Context<'_>) -> Vec<Finding> {
                 modules.len(),
                 first.name
             );
-            findings.push(Finding::new(&NO_MODULE_PDB, message).of(facts, process, None));
+            findings.push(NO_MODULE_PDB.finding(message).of(facts, process, None));
         }
     }
     findings
@@ -96,5 +96,5 @@ fn no_image_pdb(context: &Context<'_>) -> Vec<Finding> {
          of them in {most:?}",
         plural(without.len() as u64, "image", "images")
     );
-    vec![Finding::new(&NO_IMAGE_PDB, message)]
+    vec![NO_IMAGE_PDB.finding(message)]
 }

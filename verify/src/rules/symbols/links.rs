@@ -26,7 +26,7 @@ fn module_unknown(context: &Context<'_>) -> Vec<Finding> {
              enabled, or events were lost",
             plural(unknown, "module", "modules")
         );
-        let finding = Finding::new(&MODULE_UNKNOWN, message).of(facts, process, None);
+        let finding = MODULE_UNKNOWN.finding(message).of(facts, process, None);
         (unknown > 0).then(|| finding.unless_lost(facts, None, None))
     })
 }
@@ -58,7 +58,7 @@ fn assembly_unknown(context: &Context<'_>) -> Vec<Finding> {
         let first = first.or_else(|| clrs().flat_map(|clr| clr.unknown_domains()).min());
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
         let message = format!("{} without an event{first}", what.join(", "));
-        let finding = Finding::new(&ASSEMBLY_UNKNOWN, message).of(facts, process, None);
+        let finding = ASSEMBLY_UNKNOWN.finding(message).of(facts, process, None);
         (!what.is_empty()).then(|| finding.unless_lost(facts, None, None))
     })
 }

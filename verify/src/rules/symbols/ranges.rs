@@ -26,7 +26,7 @@ fn overlapping(context: &Context<'_>) -> Vec<Finding> {
              {other:#x}",
             plural(process.code.overlaps, "time", "times")
         );
-        let finding = Finding::new(&OVERLAPPING, message).of(facts, process, Some(timestamp));
+        let finding = OVERLAPPING.finding(message).of(facts, process, Some(timestamp));
         Some(finding.unless_lost(facts, None, Some(timestamp)))
     })
 }
@@ -51,7 +51,7 @@ fn loaded_twice(context: &Context<'_>) -> Vec<Finding> {
             "{} loaded again without an unload",
             plural(twice.count, "item was", "items were")
         );
-        let finding = Finding::new(&LOADED_TWICE, message).of(facts, process, twice.first);
+        let finding = LOADED_TWICE.finding(message).of(facts, process, twice.first);
         (twice.count > 0).then(|| finding.unless_lost(facts, None, twice.first))
     })
 }
@@ -76,7 +76,7 @@ fn unload_unknown(context: &Context<'_>) -> Vec<Finding> {
             "{} unloaded without being loaded or listed before",
             plural(unknown.count, "piece of code was", "pieces of code were")
         );
-        let finding = Finding::new(&UNLOAD_UNKNOWN, message);
+        let finding = UNLOAD_UNKNOWN.finding(message);
         let finding = finding.of(facts, process, unknown.first);
         (unknown.count > 0).then(|| finding.unless_lost(facts, None, unknown.first))
     })
@@ -113,7 +113,7 @@ fn jit_without_load(context: &Context<'_>) -> Vec<Finding> {
             "{} compiled without a later load event (first: {id:#x})",
             plural(stuck.len() as u64, "method was", "methods were")
         );
-        let finding = Finding::new(&JIT_WITHOUT_LOAD, message);
+        let finding = JIT_WITHOUT_LOAD.finding(message);
         let finding = finding.of(facts, process, Some(timestamp));
         Some(finding.unless_lost(facts, Some(timestamp), None))
     })
