@@ -9,6 +9,9 @@ use crate::model::Identity;
 use crate::providers::IMAGE_ID;
 use crate::tables::Registry;
 
+/// Versions below this are tried for one that the tables do not have.
+const MAX_VERSION: u16 = 16;
+
 /// An image as a merge identifies it. These events are few, so fields are found by name.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageId<'a> {
@@ -44,8 +47,13 @@ impl<'a> ImageId<'a> {
         if header.class != IMAGE_ID {
             return None;
         }
-        let identity = Identity::Classic { opcode: header.opcode, version: header.version };
-        let decoder = Registry::classic().decoder(IMAGE_ID, identity)?;
+        // A version that the tables do not have extends the nearest older one.
+        let older = (0..header.version.min(MAX_VERSION)).rev();
+        let mut versions = std::iter::once(header.version).chain(older);
+        let decoder = versions.find_map(|version| {
+            let identity = Identity::Classic { opcode: header.opcode, version };
+            Registry::classic().decoder(IMAGE_ID, identity)
+        })?;
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         Some(ImageId { decoder, payload: record.payload(), pointers })
     }
