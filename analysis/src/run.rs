@@ -1,8 +1,6 @@
 //! One pass over the files of a recording, in time order.
 
-use std::sync::mpsc;
-
-use etl_format::read::{Helper, Mode, Options, OrderCheck, Ordered, Record, Source, Trace};
+use etl_format::read::{Mode, Options, Order, OrderCheck, Record, Records, Source, Trace};
 
 use crate::files::{Fault, Timeline};
 use crate::join::{Joiner, event_of};
@@ -97,7 +95,7 @@ impl Analysis {
         let mut pass = Joined { joiner: Joiner::default(), number: 0, observer };
         self.checked(recording, |recording, order| {
             (pass.joiner, pass.number) = (Joiner::default(), 0);
-            if order == OrderCheck::Full {
+            if order == OrderCheck::Scan {
                 pass.observer.restart();
             }
             self.pass(recording, order, &mut pass)
@@ -117,7 +115,7 @@ impl Analysis {
         state: &mut (impl StateObserver + Send),
     ) -> Result<Machine> {
         self.checked(recording, |recording, order| {
-            if order == OrderCheck::Full {
+            if order == OrderCheck::Scan {
                 records.restart();
                 state.restart();
             }
@@ -137,18 +135,18 @@ impl Analysis {
         recording: &mut Recording<S>,
         mut pass: impl FnMut(&mut Recording<S>, OrderCheck) -> Result<Option<Machine>>,
     ) -> Result<Machine> {
-        if let Some(machine) = pass(recording, OrderCheck::Ahead)? {
+        if let Some(machine) = pass(recording, OrderCheck::Lookahead)? {
             return Ok(machine);
         }
-        let machine = pass(recording, OrderCheck::Full)?;
+        let machine = pass(recording, OrderCheck::Scan)?;
         Ok(machine.unwrap_or_else(|| Machine::new(recording.timeline(), self.names)))
     }
 
-    /// One pass; `None` where records came out of order, which only [`OrderCheck::Ahead`] lets happen.
+    /// One pass; `None` where records came out of order, which only [`OrderCheck::Lookahead`] lets happen.
     fn pass<S: Source>(
         &self,
         recording: &mut Recording<S>,
-        order: OrderCheck,
+        order_check: OrderCheck,
         pass: &mut impl Pass,
     ) -> Result<Option<Machine>> {
         let timeline = recording.timeline();
@@ -165,13 +163,14 @@ impl Analysis {
         };
         let mut readers = Vec::new();
         for (index, (trace, _)) in recording.files.iter_mut().enumerate() {
-            trace.set_order(order);
-            readers.push(trace.ordered().map_err(|error| failed((index, error)))?);
+            trace.set_order_check(order_check);
+            let reader = trace.records(Order::Time).map_err(|error| failed((index, error)))?;
+            readers.push(reader.with_threads(self.threads));
         }
         let mut scan = Scan::new(&machine);
         pass.read(&mut readers, &timeline, &mut scan, &mut machine).map_err(failed)?;
         machine.scanned(scan);
-        if order == OrderCheck::Ahead && readers.iter().any(|r| r.report().late > 0) {
+        if order_check == OrderCheck::Lookahead && readers.iter().any(|r| r.report().late > 0) {
             return Ok(None);
         }
         for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
@@ -205,7 +204,7 @@ type Read = std::result::Result<(), (usize, etl_format::Error)>;
 trait Pass {
     fn read<S: Source>(
         &mut self,
-        readers: &mut [Ordered<S>],
+        readers: &mut [Records<S>],
         timeline: &Timeline,
         scan: &mut Scan,
         machine: &mut Machine,
@@ -222,7 +221,7 @@ struct Split<'o, R, O> {
 impl<R: RecordObserver, O: StateObserver + Send> Pass for Split<'_, R, O> {
     fn read<S: Source>(
         &mut self,
-        readers: &mut [Ordered<S>],
+        readers: &mut [Records<S>],
         timeline: &Timeline,
         scan: &mut Scan,
         machine: &mut Machine,
@@ -231,10 +230,17 @@ impl<R: RecordObserver, O: StateObserver + Send> Pass for Split<'_, R, O> {
         let mut follow = AtOnce { machine, observer: &mut **state, source: 0 };
         match readers {
             [reader] if *threads > 1 => {
-                // Those beyond two decompress buffers.
-                let read = reader.with_helper(*threads - 1, |reader, helper| {
-                    side_by_side(reader, &helper, scan, timeline, *records, &mut follow)
-                });
+                let read = reader.pipeline(
+                    |record, steps: &mut Steps| {
+                        let time = timeline.timestamp(0, record.timestamp());
+                        scan.record(record, time, *records, steps);
+                        steps.bytes() >= BATCH
+                    },
+                    |steps| {
+                        steps.follow(&mut follow);
+                        steps.clear();
+                    },
+                );
                 read.map_err(|error| (0, error))
             }
             [reader] => loop {
@@ -267,7 +273,7 @@ struct Joined<'o, O> {
 impl<O: Observer> Pass for Joined<'_, O> {
     fn read<S: Source>(
         &mut self,
-        readers: &mut [Ordered<S>],
+        readers: &mut [Records<S>],
         timeline: &Timeline,
         scan: &mut Scan,
         machine: &mut Machine,
@@ -334,63 +340,10 @@ impl MachineBuilder {
 
 /// Bytes of steps that are handed over at a time.
 const BATCH: usize = 1 << 17;
-/// Batches in the queue: enough that neither thread waits for the other as long as the work for them is
-/// not always one's.
-const QUEUE: usize = 48;
-
-/// Reads a trace on this thread, and keeps the machine on another one, which helps to find records
-/// while its queue is empty.
-fn side_by_side<S: Source, O: StateObserver + Send>(
-    reader: &mut Ordered<S>,
-    helper: &Helper<S::Block>,
-    scan: &mut Scan,
-    timeline: &Timeline,
-    observer: &mut impl RecordObserver,
-    follow: &mut AtOnce<'_, O>,
-) -> etl_format::Result<()> {
-    let (send, take) = mpsc::sync_channel::<Steps>(QUEUE);
-    let (give_back, free) = mpsc::channel::<Steps>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            while let Some(mut steps) = next_steps(&take, helper) {
-                steps.follow(follow);
-                steps.clear();
-                // Nothing waits for the last ones.
-                give_back.send(steps).ok();
-            }
-        });
-        // Moved in, so that it goes when the reading ends, however it does.
-        let send = send;
-        let mut steps = Steps::default();
-        while let Some(record) = reader.next_record()? {
-            let time = timeline.timestamp(0, record.timestamp());
-            scan.record(&record, time, observer, &mut steps);
-            if steps.bytes() >= BATCH {
-                let next = free.try_recv().unwrap_or_default();
-                // The other thread ends early only by a panic, which ends the scope as well.
-                send.send(std::mem::replace(&mut steps, next)).ok();
-            }
-        }
-        send.send(steps).ok();
-        Ok(())
-    })
-}
-
-/// The next steps, `None` at the end; helps the thread that makes them in the meantime.
-fn next_steps<B: AsRef<[u8]>>(take: &mpsc::Receiver<Steps>, helper: &Helper<B>) -> Option<Steps> {
-    loop {
-        match take.try_recv() {
-            Ok(steps) => return Some(steps),
-            Err(mpsc::TryRecvError::Disconnected) => return None,
-            Err(mpsc::TryRecvError::Empty) if helper.help() => {}
-            Err(mpsc::TryRecvError::Empty) => return take.recv().ok(),
-        }
-    }
-}
 
 /// Reads several traces side by side: always the one whose next record is due first.
 fn merged<S: Source>(
-    readers: &mut [Ordered<S>],
+    readers: &mut [Records<S>],
     timeline: &Timeline,
     mut take: impl FnMut(&Record<'_>, usize),
 ) -> std::result::Result<(), (usize, etl_format::Error)> {

@@ -5,7 +5,7 @@
 //! goes from one thread to the other; only the rest goes over as it is.
 
 use etl_format::constants::PointerSize;
-use etl_format::read::{Batch, Record};
+use etl_format::read::{Record, RecordBatch};
 
 use crate::machine::Machine;
 use crate::observe::{ClrSeen, StateObserver};
@@ -89,7 +89,7 @@ pub(crate) struct Steps {
     kept: Vec<(i64, Kept)>,
     /// Payloads, one behind the other.
     payloads: Vec<u8>,
-    records: Batch,
+    records: RecordBatch,
 }
 
 impl Follow for Steps {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use etl_format::Clock;
-use etl_format::read::{FileOrder, Source};
+use etl_format::read::{Records, Source};
 use etl_schema::store::SchemaStore;
 use etl_tools::filter::Filter;
 use jiff::Timestamp;
@@ -87,7 +87,7 @@ impl FilterArgs {
 /// name that neither the trace nor `known` defines.
 pub(crate) fn learn_names<S: Source>(
     filter: &mut Filter,
-    records: &mut FileOrder<S>,
+    records: &mut Records<S>,
     known: &SchemaStore,
 ) {
     for name in filter.learn_names_of_trace(records, known) {

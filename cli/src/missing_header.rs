@@ -1,6 +1,6 @@
 //! Traces whose header event is lost: their session, system and clock are unknown.
 
-use etl_format::read::{FileOrder, Options, Source, Trace};
+use etl_format::read::{Options, Order, Records, Source, Trace};
 
 use crate::error::Failure;
 
@@ -26,7 +26,7 @@ pub(crate) fn warn_if_missing<S: Source>(name: &str, trace: &Trace<S>) {
 /// # Errors
 /// As [`ensure_records`].
 pub(crate) fn is_missing<S: Source>(name: &str, source: S) -> Result<bool, Failure> {
-    match FileOrder::open(source, &Options::salvage()) {
+    match Records::stream(source, &Options::salvage()) {
         Ok(records) if !records.header().is_known() => first(name, records).map(|()| true),
         _ => Ok(false),
     }
@@ -40,10 +40,10 @@ pub(crate) fn ensure_records<S: Source>(name: &str, trace: &mut Trace<S>) -> Res
     if trace.header().is_known() {
         return Ok(());
     }
-    first(name, trace.file_order().map_err(|e| Failure::trace(name, &e))?)
+    first(name, trace.records(Order::File).map_err(|e| Failure::trace(name, &e))?)
 }
 
-fn first<S: Source>(name: &str, mut records: FileOrder<S>) -> Result<(), Failure> {
+fn first<S: Source>(name: &str, mut records: Records<S>) -> Result<(), Failure> {
     match records.next_record() {
         Ok(None) => Err(no_records_error(name)),
         Ok(Some(_)) => Ok(()),

@@ -6,23 +6,21 @@ mod input;
 
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
-use etl_format::read::Options;
-use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::rewrite::repack::Repacker;
 use etl_format::write::BufferCompressor;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plain = input::bytes()?;
-    let options = Options::default();
     // Windows' own tools write XPRESS; the two others are in its documents.
     for format in
         [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
     {
         let compressor = BufferCompressor::new(format, Effort::Default)?;
         let mut packed = Vec::new();
-        let done = compress(plain.as_slice(), &mut packed, &compressor, &options, |_| {})?;
+        let done = Repacker::compress(compressor).run(plain.as_slice(), &mut packed)?;
         println!("{format}: {} buffers, {} of {} bytes", done.buffers, done.bytes_out, done.used);
         let mut again = Vec::new();
-        decompress(packed.as_slice(), &mut again, &options, |_| {})?;
+        Repacker::decompress().run(packed.as_slice(), &mut again)?;
         if !done.was_compressed {
             assert_eq!(again, plain, "nothing else has changed");
         }

@@ -7,7 +7,7 @@ mod input;
 
 use std::collections::BTreeMap;
 
-use etl_format::read::{FileOrder, Options, PipeSource, Source};
+use etl_format::read::{Options, PipeSource, Records, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).is_some_and(|a| a == "-") {
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn count(source: impl Source) -> Result<(), Box<dyn std::error::Error>> {
-    let mut trace = FileOrder::open(source, &Options::default())?;
+    let mut trace = Records::stream(source, &Options::default())?;
     println!("{} processors, Windows build {}", trace.header().processors, trace.header().build);
     let mut kinds = BTreeMap::new();
     // A record borrows from the buffer that it stands in; nothing is allocated for it.
@@ -30,7 +30,6 @@ fn count(source: impl Source) -> Result<(), Box<dyn std::error::Error>> {
     for (kind, (count, bytes)) in kinds {
         println!("{kind:12} {count:8} records {bytes:10} bytes");
     }
-    println!("in {} buffers", trace.buffers());
     Ok(())
 }
 
@@ -38,8 +37,8 @@ fn count(source: impl Source) -> Result<(), Box<dyn std::error::Error>> {
 fn runs() {
     main().unwrap();
     let made = input::trace().unwrap();
-    let mut trace = FileOrder::open(made.as_slice(), &Options::default()).unwrap();
+    let mut trace = Records::stream(made.as_slice(), &Options::default()).unwrap();
     while trace.next_record().unwrap().is_some() {}
     // The header event is a record, too.
-    assert_eq!(trace.records(), 3_001);
+    assert_eq!(trace.count(), 3_001);
 }

@@ -5,7 +5,7 @@
 
 mod input;
 
-use etl_format::read::{Damage, Options, Trace};
+use etl_format::read::{Damage, Options, Order, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = input::bytes()?;
@@ -35,9 +35,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Reads all records, and tells how many there were and what could not be read.
 fn walk(bytes: &[u8], options: &Options) -> etl_format::Result<(u64, Vec<Damage>)> {
     let mut trace = Trace::open(bytes, options)?;
-    let mut records = trace.ordered()?;
+    let mut records = trace.records(Order::Time)?;
     while records.next_record()?.is_some() {}
-    Ok((records.records(), records.damage().to_vec()))
+    Ok((records.count(), records.damage().to_vec()))
 }
 
 #[test]

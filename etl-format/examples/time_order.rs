@@ -5,13 +5,13 @@
 mod input;
 
 use etl_format::clock::iso_utc;
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = input::bytes()?;
     let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
     let clock = trace.clock();
-    let mut records = trace.ordered()?;
+    let mut records = trace.records(Order::Time)?;
     let mut last = i64::MIN;
     let mut shown = 0;
     while let Some(record) = records.next_record()? {
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             );
         }
     }
-    println!("{} records", records.records());
+    println!("{} records", records.count());
     // A trace may be out of order inside its buffers; then the report says so.
     println!("in order within buffers: {}", records.report().was_in_order());
     Ok(())
@@ -39,7 +39,7 @@ fn runs() {
     main().unwrap();
     let made = input::trace().unwrap();
     let mut trace = Trace::open(made.as_slice(), &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut numbers = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.provider() == Some(input::PROVIDER) {

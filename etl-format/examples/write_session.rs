@@ -7,7 +7,7 @@ use std::io::{Cursor, Seek, Write};
 
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 
@@ -22,11 +22,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // What was written, read again.
     let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
     assert_eq!(trace.header().buffers_written, 3, "one for the header, one for each processor");
-    let mut records = trace.ordered()?;
+    let mut records = trace.records(Order::Time)?;
     while let Some(record) = records.next_record()? {
         println!("{} {} processor {}", record.timestamp(), record.kind(), record.processor());
     }
-    assert_eq!(records.records(), 5, "the header event and four of ours");
+    assert_eq!(records.count(), 5, "the header event and four of ours");
     Ok(())
 }
 

@@ -8,7 +8,7 @@
 //! ```
 //! use std::io::Cursor;
 //!
-//! use etl_format::read::{Options, Trace};
+//! use etl_format::read::{Options, Order, Trace};
 //! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 //!
 //! let header = LogFileHeader { start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
@@ -18,11 +18,11 @@
 //!
 //! let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
 //! let clock = trace.clock();
-//! let mut records = trace.ordered()?;
+//! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
 //!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
 //! }
-//! assert_eq!(records.records(), 1, "nobody wrote an event: there is the header's alone");
+//! assert_eq!(records.count(), 1, "nobody wrote an event: there is the header's alone");
 //! # Ok::<(), etl_format::Error>(())
 //! ```
 //!
@@ -42,6 +42,7 @@ pub mod constants;
 pub mod cursor;
 pub mod error;
 pub mod guid;
+mod pool;
 pub mod read;
 pub mod rewrite;
 pub mod write;

@@ -9,7 +9,7 @@ use common::reading::{file_order, salvage, spots, strict};
 use common::records::{MESSAGE, opaque};
 use common::{File, Out, compact, event, full, instance, message, perfinfo, run, small, system};
 use etl_format::read::{
-    BufferHeader, FileHeader, FileOrder, Header, HeaderGroupEvent, Options, Record, Trace,
+    BufferHeader, Buffers, FileHeader, Header, HeaderGroupEvent, Options, Record, Records, Trace,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -174,16 +174,16 @@ fn endure(bytes: &[u8]) {
         assert!(range.start <= range.end && range.start <= bytes.len() as u64);
         assert_eq!(before + after, outcome.records.len() as u64);
     }
-    let Ok(mut reader) = FileOrder::open(bytes, &Options::salvage()) else { return };
+    let Ok(mut reader) = Records::stream(bytes, &Options::salvage()) else { return };
     let _ = (reader.header().clock().filetime(i64::MAX), reader.header().logger_name());
     while let Some(record) = reader.next_record().unwrap() {
         interrogate(&record);
     }
     assert!(reader.next_record().unwrap().is_none(), "the end stays the end");
     // Buffer by buffer, without the records.
-    let mut reader = FileOrder::open(bytes, &Options::salvage()).unwrap();
+    let mut reader = Buffers::open(bytes, &Options::salvage()).unwrap();
     while reader.next_buffer().unwrap().is_some() {
-        assert!(BufferHeader::parse(reader.buffer_bytes(), 0).is_ok() || packed);
+        assert!(BufferHeader::parse(reader.bytes(), 0).is_ok() || packed);
     }
     for note in Trace::open(bytes, &Options::salvage()).unwrap().notes() {
         assert!(!note.to_string().is_empty());
@@ -270,8 +270,8 @@ fn the_templates_are_sound() {
         assert_eq!(outcome.damage.is_empty(), template != 4, "{:?}", outcome.damage);
     }
     let bytes = small().bytes();
-    let mut reader = FileOrder::open(bytes.as_slice(), &strict()).unwrap();
+    let mut reader = Buffers::open(bytes.as_slice(), &strict()).unwrap();
     assert!(spots(reader.damage()).is_empty());
-    assert!(reader.buffer_bytes().is_empty());
+    assert!(reader.bytes().is_empty());
     assert!(reader.next_buffer().unwrap().is_some());
 }

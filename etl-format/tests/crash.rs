@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig};
 use proptest::prelude::*;
 use writing::{START, event};
@@ -98,7 +98,7 @@ fn salvaged(file: &[u8]) -> [Vec<u32>; 2] {
 /// stood there before in a circular one, nothing tells that a record's bytes are not all its own.
 fn salvaged_and_torn(file: &[u8]) -> ([Vec<u32>; 2], u32) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let (mut out, mut torn) = ([vec![], vec![]], 0);
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {

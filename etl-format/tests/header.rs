@@ -6,12 +6,12 @@ mod common;
 use common::header::names;
 use common::{File, HeaderEvent, patch, run, small};
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
-use etl_format::read::{Dialect, FileHeader, FileOrder, Options, Trace};
+use etl_format::read::{Dialect, FileHeader, Options, Records, Trace};
 use etl_format::{Error, ErrorKind};
 
 fn read(file: &File) -> FileHeader {
     let bytes = file.bytes();
-    let header = FileOrder::open(bytes.as_slice(), &Options::default()).unwrap().header().clone();
+    let header = Records::stream(bytes.as_slice(), &Options::default()).unwrap().header().clone();
     let trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
     assert_eq!(trace.header(), &header);
     assert_eq!(trace.clock(), header.clock());
@@ -183,7 +183,7 @@ fn the_header_event_is_the_first_record() {
         let mut file = small();
         file.event.wide = wide;
         let bytes = file.bytes();
-        let mut reader = FileOrder::open(bytes.as_slice(), &Options::default()).unwrap();
+        let mut reader = Records::stream(bytes.as_slice(), &Options::default()).unwrap();
         let first = reader.next_record().unwrap().unwrap();
         assert_eq!(first.bytes(), &bytes[0x48..0x48 + first.bytes().len()]);
         assert_eq!((first.timestamp(), first.hook()), (900, Some(0)));
@@ -206,9 +206,9 @@ impl Wide for FileHeader {
 fn refused(bytes: &[u8]) -> Error {
     let strict = Options::default();
     let error = Trace::open(bytes, &strict).expect_err("no trace");
-    assert!(FileOrder::open(bytes, &strict).is_err());
+    assert!(Records::stream(bytes, &strict).is_err());
     assert!(Trace::open(bytes, &Options::salvage()).is_err());
-    assert!(FileOrder::open(bytes, &Options::salvage()).is_err());
+    assert!(Records::stream(bytes, &Options::salvage()).is_err());
     error
 }
 

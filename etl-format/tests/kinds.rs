@@ -8,7 +8,7 @@ use common::records::{GUID_A, GUID_B, MESSAGE, opaque};
 use common::{File, Out, compact, event, full, instance, message, perfinfo, system};
 use etl_format::Guid;
 use etl_format::constants::{ExtendedType, PointerSize, RecordKind, group_guid};
-use etl_format::read::{ExtendedItem, FileOrder, Header, Identity, Options, Record};
+use etl_format::read::{ExtendedItem, Header, Identity, Options, Record, Records};
 
 /// Reads a trace with this one record between two others, and looks at it.
 fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
@@ -24,7 +24,7 @@ fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
             ],
         )
         .bytes();
-    let mut reader = FileOrder::open(file.as_slice(), &Options::default()).unwrap();
+    let mut reader = Records::stream(file.as_slice(), &Options::default()).unwrap();
     reader.next_record().unwrap().expect("the header event");
     assert_eq!(reader.next_record().unwrap().expect("the one before").payload(), b"before");
     let result = {

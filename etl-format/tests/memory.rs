@@ -8,8 +8,8 @@ use std::io;
 
 use common::packed::xpress;
 use common::{File, run, system};
-use etl_format::read::{Options, OrderCheck, Source, Trace};
-use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::read::{Options, Order, OrderCheck, Source, Trace};
+use etl_format::rewrite::merge::Merger;
 use etl_format::write::Output;
 
 thread_local! {
@@ -57,10 +57,11 @@ impl Source for Counting<'_> {
 }
 
 /// Peak memory of reading in time order, and what the reader says that it held.
-fn peak(bytes: &[u8], order: OrderCheck) -> (usize, u64) {
-    let mut trace = Trace::open(Counting(bytes), &Options { order, ..Options::default() }).unwrap();
+fn peak(bytes: &[u8], order_check: OrderCheck) -> (usize, u64) {
+    let mut trace =
+        Trace::open(Counting(bytes), &Options { order_check, ..Options::default() }).unwrap();
     PEAK.set(LIVE.get());
-    let mut reader = trace.ordered().unwrap();
+    let mut reader = trace.records(Order::Time).unwrap();
     while reader.next_record().unwrap().is_some() {}
     (PEAK.get(), reader.report().held)
 }
@@ -74,7 +75,7 @@ fn one_buffer_a_processor() {
         }
     }
     let bytes = file.bytes();
-    for (order, each) in [(OrderCheck::Heads, 1), (OrderCheck::Ahead, 2)] {
+    for (order, each) in [(OrderCheck::FirstRecord, 1), (OrderCheck::Lookahead, 2)] {
         let (peak, held) = peak(&bytes, order);
         assert_eq!(held, each * 4 * (0x1_0000 + 50 * 24), "{order:?}");
         // Vectors grow in steps.
@@ -96,7 +97,7 @@ fn a_small_buffer_does_not_keep_the_memory_of_a_large_one() {
         file = file.buffer(i as u16 * 2 + 1, &small);
     }
     let bytes = file.compressed(3, xpress).bytes();
-    let (peak, held) = peak(&bytes, OrderCheck::Heads);
+    let (peak, held) = peak(&bytes, OrderCheck::FirstRecord);
     assert!(held < 0x20_0000, "{held:#x}");
     assert!(peak < 0x20_0000, "{peak:#x}");
 }
@@ -133,11 +134,10 @@ fn a_merge_holds_a_buffer_a_processor_of_each_input() {
     // However long the inputs are.
     for rounds in [5, 60] {
         let bytes = input(rounds);
-        let options = MergeOptions::default();
         PEAK.set(LIVE.get());
         let before = LIVE.get();
         let inputs = (0..6).map(|_| Counting(&bytes)).collect();
-        let (medium, report) = merge(inputs, Nowhere(0), &options).unwrap();
+        let (medium, report) = Merger::new().run(inputs, Nowhere(0)).unwrap();
         assert_eq!(report.records(), 6 * 4 * 50 * rounds as u64);
         assert!(medium.0 > 0x1_0000);
         // And one for looking at every record beforehand.

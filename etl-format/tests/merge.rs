@@ -7,12 +7,12 @@ mod writing;
 use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{ClockType, CompressionFormat, EventFlags, LogFileMode, PointerSize};
-use etl_format::read::{ExtendedItem, Note, Options, Trace};
-use etl_format::rewrite::merge::{
-    Allow, MergeError, MergeOptions, MergeReport, Reason, Relation, merge,
-};
+use etl_format::read::{ExtendedItem, Mode, Note, Options, Order, Trace};
+use etl_format::rewrite::merge::{Allow, MergeError, MergeReport, Merger, Reason, Relation};
 use etl_format::write::record::{Event, Extended, PerfInfo};
-use etl_format::write::{HeaderGroup, LogFileHeader, Record, Session, SessionConfig, TimeZone};
+use etl_format::write::{
+    BufferCompressor, HeaderGroup, LogFileHeader, Record, Session, SessionConfig, TimeZone,
+};
 use proptest::prelude::*;
 use writing::{START, bytes, event, memory};
 
@@ -45,9 +45,13 @@ fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> 
     bytes(session.close(Some(end)).unwrap().0)
 }
 
-fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, MergeReport) {
+fn xpress() -> BufferCompressor {
+    BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap()
+}
+
+fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, MergeReport) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merge(inputs, memory(), options).unwrap();
+    let (file, report) = merger.run(inputs, memory()).unwrap();
     (bytes(file), report)
 }
 
@@ -59,7 +63,7 @@ fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
         counted || matches!(note, Note::EventsLostInBuffer { .. } | Note::BufferLostBefore { .. })
     };
     assert!(trace.notes().iter().all(lost), "{:?}", trace.notes());
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() != Some(0) {
@@ -117,8 +121,8 @@ proptest! {
         }
         // Equal timestamps: by processor, on a processor by input, in an input as it was.
         expected.sort_by_key(|(timestamp, processor, _)| (*timestamp, *processor));
-        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Fast));
-        let (file, report) = merged(&files, &MergeOptions { compression, ..MergeOptions::default() });
+        let compression = compress.then(xpress);
+        let (file, report) = merged(&files, Merger::new().compress(compression));
         prop_assert_eq!(records(&file), expected);
         prop_assert!(report.inputs.iter().all(|i| i.relation == Relation::Same));
         prop_assert_eq!(report.records(), inputs.iter().map(|i| i.len() as u64).sum::<u64>());
@@ -169,8 +173,7 @@ proptest! {
             let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
             files.push(trace(header, &given));
         }
-        let options = MergeOptions { allow: Allow::ALL, ..MergeOptions::default() };
-        let (file, _) = merged(&files, &options);
+        let (file, _) = merged(&files, Merger::new().allow(Allow::ALL));
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let clock = trace.clock();
         made.sort();
@@ -222,7 +225,7 @@ fn payload_timestamps_go_with_their_records() {
     let other = PerfInfo { hook: 0x0524, timestamp: 5_400, payload: &stack, ..sample };
     let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
     let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
-    let (file, report) = merged(&[first, second], &MergeOptions::default());
+    let (file, report) = merged(&[first, second], Merger::new());
     assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
     let found = records(&file);
     let timestamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
@@ -250,7 +253,7 @@ fn distances_of_the_counter_are_converted() {
     };
     let told = |file: &[u8]| -> Vec<i64> {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
-        let mut records = trace.ordered().unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
         let mut out = Vec::new();
         while let Some(record) = records.next_record().unwrap() {
             out.extend(record.extended().filter_map(|item| match item {
@@ -270,7 +273,7 @@ fn distances_of_the_counter_are_converted() {
         let slower = LogFileHeader { clock_type, perf_freq, ..slower() };
         let timestamp = slower.timestamp + 3_000;
         let second = trace(slower, &[(1, &with_delta(2, timestamp))]);
-        let (file, report) = merged(&[first.clone(), second], &MergeOptions::default());
+        let (file, report) = merged(&[first.clone(), second], Merger::new());
         assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
         assert_eq!(told(&file), [-600, expected], "{clock_type:?} {perf_freq}");
     }
@@ -292,9 +295,9 @@ fn losses_of_buffers_are_told_where_they_were() {
     };
     let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
     let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
-    for compression in [None, Some((CompressionFormat::XPRESS, Effort::Fast))] {
-        let options = MergeOptions { compression, ..MergeOptions::default() };
-        let (file, _) = merged(&[first.clone(), second.clone()], &options);
+    for compression in [None, Some(xpress())] {
+        let merger = Merger::new().compress(compression);
+        let (file, _) = merged(&[first.clone(), second.clone()], merger);
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let flags = |processor| {
             let mut of = trace.buffers().iter().skip(1).filter(|b| b.processor == processor);
@@ -318,7 +321,7 @@ fn the_header_is_that_of_a_merger() {
     let second = trace(late, &[(0, &event(2, 9_010, &[])), (0, &event(3, 9_500, &[]))]);
     // The order of the inputs does not matter for who began first.
     for inputs in [[first.clone(), second.clone()], [second, first.clone()]] {
-        let (file, _) = merged(&inputs, &MergeOptions::default());
+        let (file, _) = merged(&inputs, Merger::new());
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let h = trace.header();
         assert_eq!((h.timestamp, h.start_time, h.end_time), (1_000, START, START + 99));
@@ -332,9 +335,9 @@ fn the_header_is_that_of_a_merger() {
         assert_eq!(h.buffers_written as usize, trace.buffers().len());
         assert_eq!(numbers(&file), [1, 2, 3]);
         assert!(trace.buffers()[1..].iter().all(|b| b.stored == 0x1_0000));
-        assert_eq!(file, merged(&inputs, &MergeOptions::default()).0, "the same bytes again");
+        assert_eq!(file, merged(&inputs, Merger::new()).0, "the same bytes again");
     }
-    let (file, _) = merged(&[first], &MergeOptions::default());
+    let (file, _) = merged(&[first], Merger::new());
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert_eq!(trace.header().log_file_name(), "C:\\probe.etl", "one input keeps its name");
 }
@@ -354,7 +357,7 @@ fn header_records_come_along() {
     let kernel = trace_of(config, START + 5, &[(1, &event(1, 1_500, &[]))]);
     let hooks = |file: &[u8], zero: bool| {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
-        let mut records = trace.ordered().unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
         let mut out = Vec::new();
         while let Some(record) = records.next_record().unwrap() {
             if (record.location().buffer_offset == 0) == zero {
@@ -363,10 +366,10 @@ fn header_records_come_along() {
         }
         out
     };
-    let (once, _) = merged(&[kernel.clone(), kernel.clone()], &MergeOptions::default());
+    let (once, _) = merged(&[kernel.clone(), kernel.clone()], Merger::new());
     assert_eq!(hooks(&once, true), [0, 0x50], "the partition stands in buffer 0");
     assert_eq!(hooks(&once, false), [0x50, 5, 0x50, 5], "and all of them among the records");
-    let (again, _) = merged(std::slice::from_ref(&once), &MergeOptions::default());
+    let (again, _) = merged(std::slice::from_ref(&once), Merger::new());
     assert_eq!(
         (hooks(&again, true), hooks(&again, false)),
         (hooks(&once, true), hooks(&once, false))
@@ -380,8 +383,7 @@ fn refused(inputs: [LogFileHeader; 2]) -> (Reason, Result<MergeReport, MergeErro
     });
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
-        let options = MergeOptions { allow, ..MergeOptions::default() };
-        merge(inputs, memory(), &options).map(|(_, report)| report)
+        Merger::new().allow(allow).run(inputs, memory()).map(|(_, report)| report)
     };
     let Err(MergeError::Refused(refusal)) = run(Allow::default()) else { panic!("not refused") };
     (refusal.reason, run(Allow::ALL))
@@ -426,7 +428,7 @@ fn a_wall_clock_that_was_set_a_little_changes_nothing() {
     let first =
         trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
     let second = trace(set, &[(0, &event(2, 40_000_000, &[]))]);
-    let (file, report) = merged(&[first, second], &MergeOptions::default());
+    let (file, report) = merged(&[first, second], Merger::new());
     assert_eq!(report.inputs[1].relation, Relation::Same);
     assert_eq!(numbers(&file), [1, 2, 3]);
 }
@@ -435,13 +437,11 @@ fn a_wall_clock_that_was_set_a_little_changes_nothing() {
 fn faults_name_their_input() {
     let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
     let cut = sound[..0x1100].to_vec();
-    let run = |inputs: Vec<&[u8]>, options: &MergeOptions| merge(inputs, memory(), options);
-    let strict = MergeOptions::default();
-    assert!(matches!(run(vec![], &strict), Err(MergeError::NoInput)));
-    let told = run(vec![&sound, &cut], &strict).unwrap_err();
+    let run = |inputs: Vec<&[u8]>, mode| Merger::new().mode(mode).run(inputs, memory());
+    assert!(matches!(run(vec![], Mode::Strict), Err(MergeError::NoInput)));
+    let told = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
     assert!(matches!(&told, MergeError::Input { input: 1, error } if error.code() == "truncated"));
-    let salvage = MergeOptions { read: Options::salvage(), ..MergeOptions::default() };
-    let (_, report) = run(vec![&sound, &cut], &salvage).unwrap();
+    let (_, report) = run(vec![&sound, &cut], Mode::Salvage).unwrap();
     assert_eq!(report.inputs[0].damage.len(), 0);
     assert_eq!(report.inputs[1].damage.len(), 1);
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_format::constants::{LogFileMode, MessageFlags, RecordKind};
-use etl_format::read::{Header, Options, OrderCheck, Record, Trace};
-use etl_format::rewrite::merge::{MergeOptions, merge};
+use etl_format::read::{Header, Options, Order, OrderCheck, Record, Trace};
+use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
 use etl_format::write::{LogFileHeader, Session, SessionConfig};
@@ -102,9 +102,9 @@ fn told(record: &Record<'_>) -> (u32, String) {
 
 /// Every record by its number: when and on which processor it was written, and what it says.
 fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
-    let options = Options { order: OrderCheck::Full, ..Options::default() };
+    let options = Options { order_check: OrderCheck::Scan, ..Options::default() };
     let mut trace = Trace::open(file, &options).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = BTreeMap::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
@@ -143,7 +143,7 @@ proptest! {
         let mut plan = RelogPlan::copying(&mut trace).unwrap();
         plan.header.buffer_size = to * 1024;
         let mut relog = Relogger::start(plan, memory(), None).unwrap();
-        let mut ordered = trace.ordered().unwrap();
+        let mut ordered = trace.records(Order::Time).unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
             relog.copy(&record).unwrap();
         }
@@ -170,7 +170,7 @@ proptest! {
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let plan = RelogPlan::copying(&mut trace).unwrap();
         let mut relog = Relogger::start(plan, memory(), None).unwrap();
-        let mut ordered = trace.ordered().unwrap();
+        let mut ordered = trace.records(Order::Time).unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
             let kept = record.hook().is_some() || chosen[told(&record).0 as usize];
             match kept {
@@ -202,7 +202,7 @@ proptest! {
         let mut before = BTreeMap::new();
         files.iter().for_each(|file| before.append(&mut all(file)));
         let sources = files.iter().map(Vec::as_slice).collect();
-        let (out, report) = merge(sources, memory(), &MergeOptions::default()).unwrap();
+        let (out, report) = Merger::new().run(sources, memory()).unwrap();
         let after = all(&bytes(out));
         prop_assert_eq!(before.len(), after.len());
         let mut lost = 0;
@@ -253,7 +253,7 @@ fn more_than_a_buffer_holds() {
     let mut plan = RelogPlan::copying(&mut trace).unwrap();
     plan.header.buffer_size = 1024;
     let mut relog = Relogger::start(plan, memory(), None).unwrap();
-    let mut ordered = trace.ordered().unwrap();
+    let mut ordered = trace.records(Order::Time).unwrap();
     while let Some(record) = ordered.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }

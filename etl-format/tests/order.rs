@@ -6,11 +6,11 @@ mod common;
 use common::packed::xpress;
 use common::reading::{
     Outcome, ahead, file, file_order, heads, in_file_order_on, pipe, spooled, strict, time_order,
-    time_order_helped, time_order_on,
+    time_order_on, time_order_piped,
 };
 use common::records::MESSAGE;
 use common::{File, message, perfinfo, run, system};
-use etl_format::read::{Batch, Mode, Options, Trace};
+use etl_format::read::{Mode, Options, Order, RecordBatch, Trace};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -275,7 +275,7 @@ proptest! {
             let together = time_order_on(file(&bytes), &options, threads);
             prop_assert!(together.same_as(&alone));
             prop_assert_eq!(together.order, alone.order);
-            let helped = time_order_helped(file(&bytes), &options, threads - 1);
+            let helped = time_order_piped(file(&bytes), &options, threads);
             prop_assert!(helped.same_as(&alone));
             prop_assert_eq!(helped.order, alone.order);
         }
@@ -316,8 +316,8 @@ proptest! {
         let (bytes, _) = make(&plans, &layout, false);
         let outcome = time_order(bytes.as_slice(), &strict());
         let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-        let mut reader = trace.ordered().unwrap();
-        let mut batch = Batch::default();
+        let mut reader = trace.records(Order::Time).unwrap();
+        let mut batch = RecordBatch::default();
         reader.for_each(|r| { batch.push(&r); Ok::<_, etl_format::Error>(()) }).unwrap();
         let seen: Vec<_> = batch.records().map(|r| common::reading::Seen::of(&r)).collect();
         prop_assert_eq!(batch.len(), seen.len());
@@ -337,61 +337,15 @@ fn forty_buffers() -> Vec<u8> {
 fn a_reader_whose_work_panics_ends_its_threads() {
     let bytes = forty_buffers();
     let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-    let mut reader = trace.ordered().unwrap();
+    let mut reader = trace.records(Order::Time).unwrap().with_threads(2);
     let work = std::panic::AssertUnwindSafe(|| {
-        reader.with_threads(2, |reader| {
+        reader.parallel(|reader| {
             reader.next_record().unwrap();
             panic!("in the middle");
         })
     });
     assert!(std::panic::catch_unwind(work).is_err());
     assert!(reader.next_record().unwrap().is_some(), "what is left is read alone");
-}
-
-#[test]
-fn a_helper_has_work_while_a_trace_is_read_and_none_behind_it() {
-    let bytes = forty_buffers();
-    let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-    let mut reader = trace.ordered().unwrap();
-    let helper = reader.with_helper(1, |reader, helper| {
-        assert!(!helper.help(), "nothing is read yet");
-        reader.next_record().unwrap();
-        let mut made = 0;
-        while helper.help() {
-            made += 1;
-        }
-        assert!((8..=16).contains(&made), "{made} of the 16 that may be on their way");
-        assert_eq!(reader.for_each(|_| Ok::<_, etl_format::Error>(())).map_err(drop), Ok(()));
-        helper
-    });
-    assert!(!helper.help());
-    assert_eq!(reader.records(), 1 + 40 * 2, "the file's header, and two of each processor");
-
-    // A trace of a few buffers is not worth it.
-    let bytes = File::new(0x400).buffer(0, &run(1000, 2)).bytes();
-    let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-    trace.ordered().unwrap().with_helper(1, |reader, helper| {
-        reader.next_record().unwrap();
-        assert!(!helper.help());
-    });
-}
-
-#[test]
-fn a_helper_that_stays_away_leaves_the_records_to_the_reader() {
-    let bytes = forty_buffers();
-    let alone = time_order(bytes.as_slice(), &strict()).records;
-    let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
-    let mut reader = trace.ordered().unwrap();
-    let mut records = Vec::new();
-    reader.with_helper(2, |reader, helper| {
-        drop(helper);
-        let take = |r: etl_format::read::Record<'_>| {
-            records.push(common::reading::Seen::of(&r));
-            Ok::<_, etl_format::Error>(())
-        };
-        reader.for_each(take).unwrap();
-    });
-    assert_eq!(records, alone);
 }
 
 #[test]

@@ -10,10 +10,10 @@ use std::rc::Rc;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::read::{Options, PipeSource, Trace};
-use etl_format::rewrite::merge::{MergeOptions, merge};
-use etl_format::rewrite::repack::{Repacked, compress, decompress};
-use etl_format::rewrite::repair::{RepairOptions, repair_with};
+use etl_format::read::{Mode, Options, PipeSource, Trace};
+use etl_format::rewrite::merge::Merger;
+use etl_format::rewrite::repack::{RepackReport, Repacker};
+use etl_format::rewrite::repair::Repairer;
 use etl_format::write::{
     BufferCompressor, File, LogFileHeader, Session, SessionConfig, SessionSummary,
 };
@@ -94,19 +94,23 @@ fn compressed(
     out: &mut impl Write,
     format: CompressionFormat,
     threads: usize,
-) -> etl_format::Result<Repacked> {
-    compress(file, out, &compressor(format, threads), &Options::default(), |_| {})
+) -> etl_format::Result<RepackReport> {
+    Repacker::compress(compressor(format, threads)).run(file, out)
 }
 
-fn decompressed(file: &[u8], out: &mut impl Write, options: Options) -> Outcome {
+fn decompressed(file: &[u8], out: &mut impl Write, mode: Mode, threads: usize) -> Outcome {
     let mut watched = Vec::new();
     // As it comes through a pipe.
-    let done = decompress(PipeSource::new(file), out, &options, |bytes| watched.push(bytes));
+    let done = Repacker::decompress()
+        .mode(mode)
+        .threads(threads)
+        .on_buffer(|bytes| watched.push(bytes))
+        .run(PipeSource::new(file), out);
     (done.map_err(|error| error.to_string()), watched)
 }
 
 /// What was done or went wrong, and what was told on the way.
-type Outcome = (Result<Repacked, String>, Vec<u64>);
+type Outcome = (Result<RepackReport, String>, Vec<u64>);
 
 /// A pipe that takes so many bytes, and no more.
 struct Pipe {
@@ -159,17 +163,15 @@ proptest! {
         let mut alone = Vec::new();
         let told = compressed(plain, &mut alone, format, 1).unwrap();
         let merged = |threads| {
-            let mut options =
-                MergeOptions { compression: Some((format, Effort::Fast)), ..MergeOptions::default() };
-            options.read.threads = threads;
-            let (file, report) = merge(vec![&plain[..], &alone[..]], memory(), &options).unwrap();
+            let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();
+            let merger = Merger::new().compress(compressor.with_threads(threads));
+            let (file, report) = merger.run(vec![&plain[..], &alone[..]], memory()).unwrap();
             (bytes(file), report.summary)
         };
         let repaired = |threads| {
             // Its end is gone.
             let cut = &alone[..alone.len() - alone.len() / 3];
-            let how = RepairOptions { threads, ..RepairOptions::default() };
-            let (file, report) = repair_with(cut, memory(), &how, |_| {}).ok()?;
+            let (file, report) = Repairer::new().threads(threads).run(cut, memory()).ok()?;
             Some((bytes(file), report.summary, report.damage.len()))
         };
         for threads in [2, 5] {
@@ -201,14 +203,13 @@ proptest! {
         if let Some(cut) = cut {
             file.truncate(cut.index(file.len()));
         }
-        for options in [Options::default(), Options::salvage()] {
+        for mode in [Mode::Strict, Mode::Salvage] {
             let mut alone = Vec::new();
-            let told = decompressed(&file, &mut alone, options);
+            let told = decompressed(&file, &mut alone, mode, 1);
             prop_assert!(!sound || (told.0.is_ok() && alone == files[0]));
             for threads in [2, 5] {
                 let mut out = Vec::new();
-                let options = Options { threads, ..options };
-                prop_assert_eq!(&decompressed(&file, &mut out, options), &told);
+                prop_assert_eq!(&decompressed(&file, &mut out, mode, threads), &told);
                 prop_assert!(out == alone, "{} threads", threads);
             }
         }
@@ -245,8 +246,8 @@ fn a_full_disk_leaves_the_beginning_of_what_is_decompressed() {
     for threads in [1, 2, 5] {
         for most in (0..plain.len()).step_by(plain.len() / 60).chain([plain.len() - 1]) {
             let mut pipe = Pipe { taken: Vec::new(), most };
-            let options = Options { threads, ..Options::default() };
-            let error = decompress(&small[..], &mut pipe, &options, |_| {}).unwrap_err();
+            let repacker = Repacker::decompress().threads(threads);
+            let error = repacker.run(&small[..], &mut pipe).unwrap_err();
             assert_eq!(error.code(), "io", "{threads} threads at {most}");
             assert!(pipe.taken == plain[..most], "{threads} threads at {most}");
         }
@@ -270,8 +271,8 @@ fn the_first_of_two_faults_is_told() {
     small.truncate(small.len() - 5);
     let outcome = |threads| {
         let mut out = Vec::new();
-        let options = Options { threads, ..Options::default() };
-        let error = decompress(&small[..], &mut out, &options, |_| {}).unwrap_err();
+        let repacker = Repacker::decompress().threads(threads);
+        let error = repacker.run(&small[..], &mut out).unwrap_err();
         assert_eq!((error.code(), error.offset), ("compression", bad.offset), "{threads} threads");
         out
     };

@@ -7,9 +7,9 @@ mod writing;
 use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::read::{Limits, Mode, Note, Options, PipeSource, Trace};
-use etl_format::rewrite::repack::{compress, decompress};
-use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, repair};
+use etl_format::read::{Mode, Note, Options, Order, PipeSource, Trace};
+use etl_format::rewrite::repack::Repacker;
+use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, Repairer};
 use etl_format::write::{BufferCompressor, LogFileHeader, Session, SessionConfig, Style};
 use proptest::prelude::*;
 use writing::{START, bytes, event, memory};
@@ -54,7 +54,8 @@ fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
     let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
     let mut out = Vec::new();
     let mut told = 0;
-    let done = compress(file, &mut out, &compressor, &Options::default(), |b| told += b).unwrap();
+    let repacker = Repacker::compress(compressor).on_buffer(|b| told += b);
+    let done = repacker.run(file, &mut out).unwrap();
     assert_eq!((done.bytes_in, done.bytes_out), (file.len() as u64, out.len() as u64));
     assert_eq!(told, done.bytes_in);
     out
@@ -63,7 +64,7 @@ fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
 fn unpacked(file: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let pipe = PipeSource::new(file);
-    decompress(pipe, &mut out, &Options::default(), |_| {}).unwrap();
+    Repacker::decompress().run(pipe, &mut out).unwrap();
     out
 }
 
@@ -128,10 +129,10 @@ proptest! {
             | Note::PointerSize { .. })),
             "{:?}", trace.notes());
         prop_assert_eq!(trace.header().buffers_written as usize, trace.buffers().len());
-        let mut records = trace.ordered().unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
         while records.next_record().unwrap().is_some() {}
         prop_assert!(records.report().was_in_order());
-        prop_assert_eq!(report.too_long, 0);
+        prop_assert_eq!(report.oversized_records, 0);
         let mut before = read_with(&file, &Options::salvage());
         let mut after = read(&sound);
         before.sort();
@@ -146,7 +147,7 @@ proptest! {
 }
 
 fn repaired(file: &[u8]) -> etl_format::Result<(Vec<u8>, RepairReport)> {
-    let (file, report) = repair(file, memory(), Limits::default(), |_| {})?;
+    let (file, report) = Repairer::new().run(file, memory())?;
     Ok((file.into_inner().into_inner(), report))
 }
 
@@ -157,7 +158,7 @@ fn read(file: &[u8]) -> Vec<(i64, Vec<u8>)> {
 /// All records but header events, and what harm made of them.
 fn read_with(file: &[u8], options: &Options) -> Vec<(i64, Vec<u8>)> {
     let mut trace = Trace::open(file, options).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         let place = record.location();
@@ -232,14 +233,14 @@ fn faults_of_the_buffers_end_compressing() {
     let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
     let mut out = Vec::new();
     let cut = &file[..file.len() - 5];
-    let told = compress(cut, &mut out, &compressor, &Options::default(), |_| {}).unwrap_err();
+    let told = Repacker::compress(compressor).run(cut, &mut out).unwrap_err();
     assert_eq!(told.code(), "truncated");
     let mut small = packed(&file, CompressionFormat::XPRESS);
     let at = Trace::open(&small[..], &Options::default()).unwrap().buffers()[1];
     let begin = at.offset as usize + 0x48;
     small[begin..begin + 8].fill(0);
     small[begin + 8..at.offset as usize + at.stored as usize].fill(0xff);
-    let told = decompress(&small[..], &mut out, &Options::default(), |_| {}).unwrap_err();
+    let told = Repacker::decompress().run(&small[..], &mut out).unwrap_err();
     assert_eq!((told.code(), told.offset), ("compression", at.offset));
 }
 
@@ -249,7 +250,7 @@ fn buffers_larger_than_allowed_are_not_filled_up() {
     // The size of buffers in the header event.
     file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
     let mut out = Vec::new();
-    let error = decompress(&file[..], &mut out, &Options::default(), |_| {}).unwrap_err();
+    let error = Repacker::decompress().run(&file[..], &mut out).unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
     assert_eq!(out, []);
 }
@@ -260,10 +261,13 @@ fn a_header_event_that_its_buffer_does_not_hold_fills_up_nothing_either() {
     file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
     // The buffer ends within the event, which is read all the same.
     file[0x30..0x34].copy_from_slice(&0x4fu32.to_le_bytes());
-    let options = Options { mode: Mode::Salvage, ..Options::default() };
-    for options in [options, Options { threads: 2, ..options }] {
+    for threads in [1, 2] {
         let mut out = Vec::new();
-        let error = decompress(&file[..], &mut out, &options, |_| {}).unwrap_err();
+        let error = Repacker::decompress()
+            .mode(Mode::Salvage)
+            .threads(threads)
+            .run(&file[..], &mut out)
+            .unwrap_err();
         assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");
         assert_eq!(out, []);
     }

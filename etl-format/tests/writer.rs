@@ -11,7 +11,7 @@ use std::rc::Rc;
 use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, PointerSize};
-use etl_format::read::{HeaderGroupEvent, Options, Trace};
+use etl_format::read::{HeaderGroupEvent, Options, Order, Trace};
 use etl_format::write::{
     BufferCompressor, File, HeaderGroup, LogFileHeader, Output, Pipe, Resume, Session,
     SessionConfig, Style,
@@ -36,7 +36,7 @@ fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> LogFileHeader
 /// The numbers of the events in time order, as the read half gives them.
 fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {
@@ -257,7 +257,7 @@ fn a_preallocated_file_has_its_size_from_the_start() {
     let mut trace = Trace::open(&file[..], &Options::salvage()).unwrap();
     let mut count = 0;
     trace
-        .ordered()
+        .records(Order::Time)
         .unwrap()
         .for_each(|_| {
             count += 1;
@@ -386,7 +386,7 @@ fn header_group_events_follow_the_header() {
         .collect();
     assert_eq!(sizes[1..], [(0x50, 48), (0x05, 36), (0x42, 40), (0x40, 26), (0x52, 24), (0x08, 0)]);
     let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
-    let mut records = trace.file_order().unwrap();
+    let mut records = trace.records(Order::File).unwrap();
     let mut read = 0;
     while let Some(record) = records.next_record().unwrap() {
         match HeaderGroupEvent::parse(&record).unwrap() {

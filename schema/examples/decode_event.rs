@@ -5,7 +5,7 @@
 
 mod input;
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = input::bytes()?;
     let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
     let mut store = SchemaStore::default();
-    let mut records = trace.ordered()?;
+    let mut records = trace.records(Order::Time)?;
     let (mut known, mut unknown, mut code) = (0, 0, 0);
     while let Some(record) = records.next_record()? {
         store.learn(&record);

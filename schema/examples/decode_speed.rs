@@ -5,7 +5,7 @@
 mod input;
 
 use etl_format::constants::PointerSize;
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::store::SchemaStore;
 use std::error::Error;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut events: Vec<(&Decoder, PointerSize, Vec<u8>)> = Vec::new();
     let mut look_ups = Duration::ZERO;
     let mut all = 0u64;
-    let mut records = trace.file_order()?;
+    let mut records = trace.records(Order::File)?;
     while let Some(record) = records.next_record()? {
         let start = Instant::now();
         let found = store.decoder(&record);

@@ -8,7 +8,7 @@ mod input;
 
 use std::io::Cursor;
 
-use etl_format::read::{Options, Record, Trace};
+use etl_format::read::{Options, Order, Record, Trace};
 use etl_format::write::File;
 use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
 
@@ -31,9 +31,9 @@ fn main() -> Outcome<()> {
             assert_eq!((summary.records, summary.selected, summary.state()), (8, 2, 2));
             // The piece is a complete trace.
             let mut piece = Trace::open(piece.as_slice(), &Options::default())?;
-            let mut records = piece.ordered()?;
+            let mut records = piece.records(Order::Time)?;
             while records.next_record()?.is_some() {}
-            assert_eq!(records.records(), 5, "the header event as well");
+            assert_eq!(records.count(), 5, "the header event as well");
         }
         _ => return Err("usage: slice [FILE.etl PID OUT.etl]".into()),
     }

@@ -7,7 +7,7 @@
 
 use etl_control::enable::Enablement;
 use etl_format::Guid;
-use etl_format::read::{FileOrder, Header, Record, Source};
+use etl_format::read::{Header, Record, Records, Source};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 
@@ -137,7 +137,7 @@ impl Filter {
     /// their end. Returns the names that neither the trace nor `known` defines.
     pub fn learn_names_of_trace<S: Source>(
         &mut self,
-        records: &mut FileOrder<S>,
+        records: &mut Records<S>,
         known: &SchemaStore,
     ) -> Vec<String> {
         let mut names = SchemaStore::default();

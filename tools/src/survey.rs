@@ -1,7 +1,7 @@
 //! A summary of a whole trace: header, sizes, times, counts of events, gaps and problems.
 //!
 //! ```
-//! use etl_format::read::{Options, Trace};
+//! use etl_format::read::{Options, Order, Trace};
 //! use etl_tools::survey::{Survey, Surveyor};
 //!
 //! fn survey(trace: &[u8]) -> etl_tools::Result<Survey> {
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::RecordKind;
-use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Record, Source, Trace};
+use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Order, Record, Source, Trace};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
@@ -197,15 +197,9 @@ impl<'f> Surveyor<'f> {
             counts.add(&record);
             Ok::<_, etl_format::Error>(())
         };
-        let (damage, records) = if threads > 1 && compression.is_some() {
-            let mut records = trace.in_file_order();
-            records.with_threads(threads, |records| records.for_each(&mut look))?;
-            (records.damage().to_vec(), records.records())
-        } else {
-            let mut records = trace.file_order()?;
-            records.for_each(&mut look)?;
-            (records.damage().to_vec(), records.records())
-        };
+        let mut records = trace.records(Order::File)?.with_threads(threads);
+        records.for_each(&mut look)?;
+        let (damage, records) = (records.damage().to_vec(), records.count());
 
         let mut problems: Vec<Problem> = notes.iter().map(Problem::from).collect();
         problems.extend(damage.iter().map(Problem::from));

@@ -84,7 +84,7 @@ impl Search<'_> {
                     return Ok(());
                 }
                 *budget -= 1;
-                let mut records = trace.of_buffers(|b| b.offset == offset);
+                let mut records = trace.records_of(|b| b.offset == offset);
                 let mut is_found = false;
                 while let Some(record) = records.next_record()? {
                     if self.timeline.timestamp(self.index, record.timestamp()) != timestamp {

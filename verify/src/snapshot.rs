@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use etl_format::constants::PointerSize;
-use etl_format::read::{ExtendedItem, Header, Mode, Options, Record, Source, Trace};
+use etl_format::read::{ExtendedItem, Header, Mode, Options, Order, Record, Source, Trace};
 use etl_format::{Guid, Result};
 use etl_schema::decode::Value;
 use etl_schema::model::Field;
@@ -117,7 +117,7 @@ impl Snapshot {
         let options = Options { mode: Mode::Salvage, ..Options::default() };
         let mut trace = Trace::open(source, &options)?;
         let clock = trace.clock();
-        let mut records = trace.ordered()?;
+        let mut records = trace.records(Order::Time)?;
         let mut renderer = Renderer { how: self, ..Renderer::new(self) };
         let mut out = String::new();
         let mut rendered = 0;

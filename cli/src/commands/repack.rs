@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{Options, PipeSource, Source};
-use etl_format::rewrite::repack::{self, Repacked};
+use etl_format::read::{PipeSource, Source};
+use etl_format::rewrite::repack::{RepackReport, Repacker};
 use etl_format::write::BufferCompressor;
 use serde::Serialize;
 
@@ -100,6 +100,14 @@ impl CompressArgs {
     pub fn chosen(&self) -> Option<(CompressionFormat, Effort)> {
         self.compress.then(|| (self.algorithm.format(), self.compression_level.effort()))
     }
+
+    /// A compressor, with `--compress`.
+    pub fn compressor(&self, threads: &ThreadArgs) -> Option<BufferCompressor> {
+        let (format, effort) = self.chosen()?;
+        // The library supports all formats that can be chosen.
+        let compressor = BufferCompressor::new(format, effort).ok()?;
+        Some(compressor.with_threads(threads.count()))
+    }
 }
 
 impl Algorithm {
@@ -149,18 +157,12 @@ pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let compressor =
         BufferCompressor::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
     let compressor = compressor.with_threads(args.threads.count());
-    run(&args.file, &args.input, &args.sink, args.format, Action::Compress(&compressor))
+    run(&args.file, &args.input, &args.sink, args.format, Repacker::compress(compressor))
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let action = Action::Decompress { threads: args.threads.count() };
-    run(&args.file, &args.input, &args.sink, args.format, action)
-}
-
-/// What to do with the buffers.
-enum Action<'a> {
-    Compress(&'a BufferCompressor),
-    Decompress { threads: usize },
+    let repacker = Repacker::decompress().threads(args.threads.count());
+    run(&args.file, &args.input, &args.sink, args.format, repacker)
 }
 
 fn run(
@@ -168,16 +170,16 @@ fn run(
     input: &InputArgs,
     sink: &SinkArgs,
     format: ReportFormat,
-    action: Action<'_>,
+    repacker: Repacker<'static>,
 ) -> Result<Outcome, Failure> {
-    let (name, compress) = (input::display(file), matches!(action, Action::Compress(_)));
+    let (name, compress) = (input::display(file), repacker.compresses());
     let mut sink = Sink::create(sink, [file])?;
     let done = if input::is_stdin(file) {
         let input::Stream { reader, head, from } = input::stdin_stream(input)?;
         let origin = Origin { name: &name, head: &head, from: from.as_deref() };
-        repack(PipeSource::new(reader), &origin, 0, &mut sink, action)?
+        repack(PipeSource::new(reader), &origin, 0, &mut sink, repacker)?
     } else {
-        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, action })?
+        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, repacker })?
     };
     let report = Report::new(&name, sink.name(), &done, compress).render(format);
     sink.finish(&report)?;
@@ -187,17 +189,17 @@ fn run(
 struct Repack<'a> {
     name: &'a str,
     sink: &'a mut Sink,
-    action: Action<'a>,
+    repacker: Repacker<'static>,
 }
 
 impl WithSource for Repack<'_> {
-    type Output = Result<Repacked, Failure>;
+    type Output = Result<RepackReport, Failure>;
 
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let head = input::head(&mut source);
         let total = source.size().unwrap_or(0);
         let origin = Origin { name: self.name, head: &head, from: None };
-        repack(source, &origin, total, self.sink, self.action)
+        repack(source, &origin, total, self.sink, self.repacker)
     }
 }
 
@@ -213,20 +215,12 @@ fn repack<S: Source>(
     origin: &Origin<'_>,
     total: u64,
     sink: &mut Sink,
-    action: Action<'_>,
-) -> Result<Repacked, Failure> {
+    repacker: Repacker<'static>,
+) -> Result<RepackReport, Failure> {
     let mut progress = Progress::new(total, false);
     let watch = |bytes: u64| progress.pass(usize::try_from(bytes).unwrap_or(usize::MAX));
     let mut out = FailureFlag { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
-    let done = match action {
-        Action::Compress(compressor) => {
-            repack::compress(source, &mut out, compressor, &Options::default(), watch)
-        }
-        Action::Decompress { threads } => {
-            let options = Options { threads, ..Options::default() };
-            repack::decompress(source, &mut out, &options, watch)
-        }
-    };
+    let done = repacker.on_buffer(watch).run(source, &mut out);
     let failed = out.failed;
     drop(out);
     done.map_err(|e| {
@@ -270,7 +264,7 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(file: &'a str, output: &'a str, done: &Repacked, compress: bool) -> Self {
+    fn new(file: &'a str, output: &'a str, done: &RepackReport, compress: bool) -> Self {
         Report {
             schema_version: SCHEMA_VERSION,
             file,

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use etl_format::read::{Mode, Options, OrderCheck, Source, Trace};
-use etl_format::rewrite::repair::{self, RepairOptions, RepairReport};
+use etl_format::read::{Mode, Options, Order, OrderCheck, Source, Trace};
+use etl_format::rewrite::repair::{RepairReport, Repairer};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
 use serde::Serialize;
@@ -78,15 +78,11 @@ impl WithSource for Repair<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let mut progress = Progress::new(source.size().unwrap_or(0), false);
         let medium = File::new(self.sink.file());
-        let how = RepairOptions {
-            compression: self.args.packing.chosen(),
-            threads: self.args.threads.count(),
-            ..RepairOptions::default()
-        };
-        let done = repair::repair_with(&mut source, medium, &how, |record| {
-            progress.pass(record.bytes().len());
-        });
-        match done {
+        let repairer = Repairer::new()
+            .compress(self.args.packing.compressor(&self.args.threads))
+            .threads(self.args.threads.count())
+            .on_record(|record| progress.pass(record.bytes().len()));
+        match repairer.run(&mut source, medium) {
             Ok((_, report)) if !report.header && report.summary.events_written == 0 => {
                 Err(missing_header::no_records_error(self.name))
             }
@@ -100,12 +96,12 @@ impl WithSource for Repair<'_> {
 /// Reads the new file strictly: it is kept only if it is intact.
 fn check(sink: &mut Sink, done: &RepairReport, threads: usize) -> Result<(), Failure> {
     let mapped = sink.map()?;
-    let options = Options { mode: Mode::Strict, order: OrderCheck::Heads, ..Options::default() };
+    let options =
+        Options { mode: Mode::Strict, order_check: OrderCheck::FirstRecord, ..Options::default() };
     let records = Trace::open(mapped.bytes(), &options).and_then(|mut trace| {
-        trace.ordered()?.with_threads(threads, |records| {
-            while records.next_record()?.is_some() {}
-            Ok(records.records())
-        })
+        let mut records = trace.records(Order::Time)?.with_threads(threads);
+        records.for_each(|_| Ok::<_, etl_format::Error>(()))?;
+        Ok(records.count())
     });
     match records {
         Ok(found) if found >= done.summary.events_written => Ok(()),
@@ -150,7 +146,7 @@ impl<'a> Report<'a> {
             header: done.header,
             closed: done.closed,
             buffers_sorted: done.order.sorted_buffers,
-            records_left_out: done.too_long,
+            records_left_out: done.oversized_records,
             problems: done.damage.iter().map(Problem::from).chain(notes).collect(),
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use etl_format::read::{Options, Source, Trace};
+use etl_format::read::{Options, Order, Source, Trace};
 use etl_schema::store::SchemaStore;
 use etl_tools::slice::{KeepReason, Slicer, Summary};
 use serde::Serialize;
@@ -96,7 +96,7 @@ impl WithSource for Slice<'_> {
         missing_header::ensure_records(name, &mut trace)?;
         let mut filter = args.filter.filter(&trace.clock())?;
         if filter.has_unresolved_names()
-            && let Ok(mut records) = trace.file_order()
+            && let Ok(mut records) = trace.records(Order::File)
         {
             filter::learn_names(&mut filter, &mut records, &SchemaStore::default());
         }

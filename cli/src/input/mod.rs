@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use etl_format::read::{FileOrder, FileSource, Options, Source, Spooled, Trace};
+use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
 
 use crate::error::Failure;
 
@@ -100,7 +100,7 @@ impl Input {
         }
         let head = self.head();
         reject_other_formats(name, &head).map_err(|failure| failure.unpacked(from))?;
-        if let Err(error) = FileOrder::open(self.any(), &Options::salvage()) {
+        if let Err(error) = Records::stream(self.any(), &Options::salvage()) {
             return Err(not_a_trace(name, &error, &head).unpacked(from));
         }
         Ok(self)

@@ -22,14 +22,14 @@ struct Kept {
 /// looks at them while the reader goes on. Its memory can be used again.
 ///
 /// ```
-/// use etl_format::read::{Batch, Options, Ordered, Source};
+/// use etl_format::read::{RecordBatch, Options, Records, Source};
 ///
 /// /// Looks at all records on a thread of its own.
-/// fn count<S: Source>(records: &mut Ordered<S>) -> etl_format::Result<usize> {
-///     let (send, take) = std::sync::mpsc::sync_channel::<Batch>(2);
+/// fn count<S: Source>(records: &mut Records<S>) -> etl_format::Result<usize> {
+///     let (send, take) = std::sync::mpsc::sync_channel::<RecordBatch>(2);
 ///     std::thread::scope(|scope| {
 ///         let other = scope.spawn(move || take.iter().map(|b| b.records().count()).sum());
-///         let mut batch = Batch::default();
+///         let mut batch = RecordBatch::default();
 ///         while let Some(record) = records.next_record()? {
 ///             batch.push(&record);
 ///             if batch.bytes() > 1 << 16 && send.send(std::mem::take(&mut batch)).is_err() {
@@ -43,14 +43,14 @@ struct Kept {
 /// }
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct RecordBatch {
     bytes: Vec<u8>,
     records: Vec<Kept>,
     /// Where the first record stands of each run of records from the same buffer.
     buffers: Vec<RecordLocation>,
 }
 
-impl Batch {
+impl RecordBatch {
     /// Adds a copy of a record.
     #[inline]
     pub fn push(&mut self, record: &Record<'_>) {

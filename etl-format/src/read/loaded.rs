@@ -12,7 +12,7 @@ use super::walk::{self, Found, Stop};
 
 /// Where a record of a buffer stands, and when it was written: 24 bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct RecordRef {
     pub timestamp: i64,
     at: u32,
     len: u32,
@@ -20,13 +20,13 @@ pub(crate) struct Spot {
     own_timestamp: bool,
 }
 
-impl Spot {
+impl RecordRef {
     /// Bytes that one counts for among what is held. A fixed figure, and not the size that it has
     /// where the reader runs: a limit that is kept on one machine is kept on all.
     pub const COST: u64 = 24;
 }
 
-const _: () = assert!(core::mem::size_of::<Spot>() as u64 <= Spot::COST);
+const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
 
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
@@ -140,23 +140,23 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         (found, self.timestamp)
     }
 
-    /// The spots of all records that are left, into `spots`; whether they are in time order.
-    pub fn spots(&mut self, spots: &mut Vec<Spot>, log: &mut Log) -> bool {
-        spots.clear();
+    /// The records of all records that are left, into `records`; whether they are in time order.
+    pub fn find_records(&mut self, records: &mut Vec<RecordRef>, log: &mut Log) -> bool {
+        records.clear();
         let (mut last, mut ordered) = (i64::MIN, true);
         while let Some((found, timestamp)) = self.next(log) {
             ordered &= last <= timestamp;
             last = timestamp;
             let Found { at, len, kind, timestamp: own } = found;
-            spots.push(Spot { timestamp, at, len, kind, own_timestamp: own.is_some() });
+            records.push(RecordRef { timestamp, at, len, kind, own_timestamp: own.is_some() });
         }
         ordered
     }
 
     /// Makes the view of a record that was found here.
     #[inline(always)]
-    pub fn record_at(&self, spot: Spot) -> Record<'_> {
-        let Spot { timestamp, at, len, kind, own_timestamp } = spot;
+    pub fn record_at(&self, record: RecordRef) -> Record<'_> {
+        let RecordRef { timestamp, at, len, kind, own_timestamp } = record;
         self.record(
             Found { at, len, kind, timestamp: own_timestamp.then_some(timestamp) },
             timestamp,

@@ -1,14 +1,14 @@
 //! The read half: bytes to buffers to records to time order.
 //!
 //! ```
-//! use etl_format::read::{Options, Trace};
+//! use etl_format::read::{Options, Order, Trace};
 //!
 //! # fn main() -> etl_format::Result<()> {
 //! # let file: &[u8] = &[];
 //! # if file.is_empty() { return Ok(()); }
 //! let mut trace = Trace::open(file, &Options::default())?;
 //! let clock = trace.clock();
-//! let mut records = trace.ordered()?;
+//! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
 //!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
 //! }
@@ -16,20 +16,20 @@
 //! # }
 //! ```
 //!
-//! * [`Trace`] finds the buffers of a slice or a seekable file and reads records in time order
-//!   ([`Trace::ordered`]) or file order ([`Trace::file_order`]).
-//! * [`FileOrder`] alone needs no more than a pipe ([`PipeSource`]). For time order a pipe is taken
-//!   in whole first ([`Spooled`]).
+//! * [`Trace`] finds the buffers of a slice or a seekable file; [`Trace::records`] reads their records
+//!   in time order or in the order of the file.
+//! * [`Records::stream`] reads a pipe ([`PipeSource`]) in the order of the file. For time order a pipe is
+//!   stored first ([`Spooled`]).
+//! * [`Buffers`] reads whole buffers.
 //! * [`Mode`] decides what happens at a fault: stop with an error, or go on and keep a map of the
 //!   damage.
 //! * A [`Record`] is a view; nothing is allocated per record.
 
-mod ahead;
 mod batch;
 mod buffer;
+mod buffers;
 mod damage;
 mod extended;
-mod file_order;
 mod header;
 mod header_group;
 mod index;
@@ -37,22 +37,22 @@ mod kinds;
 mod limits;
 mod loaded;
 mod opening;
-mod ordered;
+mod options;
 mod record;
+mod records;
 mod repair;
 mod scan;
 mod source;
-mod stored;
 mod tally;
 mod trace;
 mod walk;
 
-pub use ahead::Helper;
-pub use batch::Batch;
+pub use batch::RecordBatch;
 pub use buffer::BufferHeader;
+pub use buffers::Buffers;
+pub(crate) use buffers::Stored;
 pub use damage::{Damage, Mode, Note};
 pub use extended::{ExtendedItem, ExtendedItems, StackTrace};
-pub use file_order::FileOrder;
 pub use header::{Dialect, FileHeader, TimeZone};
 pub use header_group::{GroupMasks, HeaderGroupEvent};
 pub use index::BufferEntry;
@@ -61,9 +61,9 @@ pub use kinds::{
     PerfInfoHeader, SystemHeader,
 };
 pub use limits::Limits;
-pub use ordered::{OrderCheck, OrderReport, Ordered};
+pub use options::{Options, Order, OrderCheck};
 pub use record::{Identity, Record, RecordLocation};
+pub use records::{OrderReport, Records};
 pub use source::{FileSource, PipeSource, Reused, Source, Spooled};
-pub(crate) use stored::Stored;
-pub use trace::{Options, Trace};
+pub use trace::Trace;
 pub(crate) use walk::timestamp_place;

@@ -7,36 +7,11 @@ use crate::constants::{CompressionFormat, LogFileMode};
 use crate::error::Result;
 
 use super::damage::{Damage, Log, Mode, Note};
-use super::file_order::FileOrder;
 use super::header::FileHeader;
 use super::index::{BufferEntry, BufferWalk, Layout};
-use super::limits::Limits;
-use super::ordered::{OrderCheck, Ordered, measure};
+use super::options::{Options, Order, OrderCheck};
+use super::records::{Index, Records, scan};
 use super::source::Source;
-
-/// How a trace is to be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// What happens at a fault.
-    pub mode: Mode,
-    /// How sure the time order has to be.
-    pub order: OrderCheck,
-    /// Bounds on memory.
-    pub limits: Limits,
-    /// Threads that decompress buffers when [`OrderCheck::Full`] looks at every record beforehand, the
-    /// caller's own among them; 0 is 1. What is read is the same for any number. For the reading
-    /// itself there is [`Ordered::with_threads`]. Those too on which [`crate::rewrite::repack::decompress`]
-    /// works.
-    pub threads: usize,
-}
-
-impl Options {
-    /// [`Mode::Salvage`] with everything else at its default.
-    #[must_use]
-    pub fn salvage() -> Self {
-        Options { mode: Mode::Salvage, ..Options::default() }
-    }
-}
 
 /// A trace whose buffers have been found but not read: some 40 bytes of memory a buffer.
 #[derive(Debug)]
@@ -70,7 +45,7 @@ impl<S: Source> Trace<S> {
         let BufferWalk { layout, mut notes, .. } = walk;
         // Where a buffer's first record tells no time, the ones behind it have to.
         let unknown = |e: &BufferEntry| e.first_timestamp == i64::MIN;
-        measure(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
+        scan(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
         let (options, damage) = (*options, log.damage);
         Ok(Trace { source, options, header, buffers, layout, format, notes, damage })
@@ -82,10 +57,9 @@ impl<S: Source> Trace<S> {
         self.options
     }
 
-    /// How far the readers that it gives from now on look ahead for time order: a trace that turns out
-    /// to need another [`OrderCheck`] need not be opened again.
-    pub fn set_order(&mut self, order: OrderCheck) {
-        self.options.order = order;
+    /// Sets how far readers that are made from now on look ahead for time order.
+    pub fn set_order_check(&mut self, check: OrderCheck) {
+        self.options.order_check = check;
     }
 
     /// The header event.
@@ -133,54 +107,54 @@ impl<S: Source> Trace<S> {
         self.format
     }
 
-    /// Reads in file order.
+    /// Reads the records.
     ///
     /// # Errors
-    /// As [`FileOrder::open`].
-    pub fn file_order(&mut self) -> Result<FileOrder<&mut S>> {
-        FileOrder::open(&mut self.source, &self.options)
-    }
-
-    /// Reads in time order.
-    ///
-    /// # Errors
-    /// With [`OrderCheck::Full`], as [`Ordered::next_record`].
-    pub fn ordered(&mut self) -> Result<Ordered<&mut S>> {
+    /// For [`Order::Time`] with [`OrderCheck::Scan`], as [`Records::next_record`].
+    pub fn records(&mut self, order: Order) -> Result<Records<&mut S>> {
         let mut buffers = self.buffers.clone();
-        if self.options.order == OrderCheck::Full {
-            let Options { mode, threads, .. } = self.options;
-            measure(&mut self.source, &mut buffers, &self.layout, mode, threads, |_| true)?;
-        }
-        let (layout, damage) = (self.layout.clone(), self.damage.clone());
-        Ok(Ordered::new(&mut self.source, buffers, layout, &self.options, damage))
+        scan_for(order, &mut self.source, &mut buffers, &self.layout, &self.options)?;
+        let (clock, damage) = (self.clock(), self.damage.clone());
+        let Trace { source, options, header, layout, notes, .. } = self;
+        let index = Index { header, clock, notes, buffers, layout, damage };
+        Ok(Records::new(source, index, order, options))
     }
 
-    /// Reads as the file stands, as [`Trace::file_order`] does, by a reader that other threads can
-    /// decompress buffers for ([`Ordered::with_threads`]): the same records and the same damage. Its
-    /// [`OrderReport`](super::OrderReport) tells how far that is from time order.
-    pub fn in_file_order(&mut self) -> Ordered<&mut S> {
-        let (buffers, layout) = (self.buffers.clone(), self.layout.clone());
-        Ordered::as_it_stands(&mut self.source, buffers, layout, &self.options, self.damage.clone())
+    /// Reads the records of the buffers that `select` accepts, in the order of the file.
+    pub fn records_of(&mut self, select: impl Fn(&BufferEntry) -> bool) -> Records<&mut S> {
+        let buffers = self.buffers.iter().filter(|b| select(b)).copied().collect();
+        let (clock, notes, damage) = (self.clock(), &[], Vec::new());
+        let Trace { source, options, header, layout, .. } = self;
+        let index = Index { header, clock, notes, buffers, layout, damage };
+        Records::new(source, index, Order::File, options)
     }
 
-    /// Reads the records of some buffers alone, as the file stands: what is in the vicinity of a moment, say.
-    pub fn of_buffers(&mut self, wanted: impl Fn(&BufferEntry) -> bool) -> Ordered<&mut S> {
-        let buffers = self.buffers.iter().filter(|b| wanted(b)).copied().collect();
-        let layout = self.layout.clone();
-        Ordered::as_it_stands(&mut self.source, buffers, layout, &self.options, Vec::new())
-    }
-
-    /// [`Trace::ordered`] for a reader that has the source to itself.
+    /// [`Trace::records`] for a reader that owns the source.
     ///
     /// # Errors
-    /// As [`Trace::ordered`].
-    pub fn into_ordered(mut self) -> Result<Ordered<S>> {
-        if self.options.order == OrderCheck::Full {
-            let (buffers, Options { mode, threads, .. }) = (&mut self.buffers, self.options);
-            measure(&mut self.source, buffers, &self.layout, mode, threads, |_| true)?;
-        }
-        Ok(Ordered::new(self.source, self.buffers, self.layout, &self.options, self.damage))
+    /// As [`Trace::records`].
+    pub fn into_records(self, order: Order) -> Result<Records<S>> {
+        let clock = self.clock();
+        let Trace { mut source, options, header, mut buffers, layout, notes, damage, .. } = self;
+        scan_for(order, &mut source, &mut buffers, &layout, &options)?;
+        let (header, notes, layout) = (&header, &notes, &layout);
+        let index = Index { header, clock, notes, buffers, layout, damage };
+        Ok(Records::new(source, index, order, &options))
     }
+}
+
+/// Scans all records beforehand, if the order and the options demand it.
+fn scan_for<S: Source>(
+    order: Order,
+    source: &mut S,
+    buffers: &mut [BufferEntry],
+    layout: &Layout,
+    options: &Options,
+) -> Result<()> {
+    if order == Order::Time && options.order_check == OrderCheck::Scan {
+        scan(source, buffers, layout, options.mode, options.threads, |_| true)?;
+    }
+    Ok(())
 }
 
 /// What the sequence numbers tell: gaps, repetitions, and buffers out of order. What was appended

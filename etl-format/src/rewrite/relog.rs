@@ -1,14 +1,14 @@
 //! Traces that were read, written anew: record by record, as a relogger does.
 //!
 //! ```
-//! use etl_format::read::{Options, Trace};
+//! use etl_format::read::{Options, Order, Trace};
 //! use etl_format::rewrite::{RelogPlan, Relogger};
 //! use etl_format::write::Output;
 //!
 //! # fn copy(input: &[u8], output: impl Output) -> etl_format::Result<()> {
 //! let mut trace = Trace::open(input, &Options::default())?;
 //! let mut relog = Relogger::start(RelogPlan::copying(&mut trace)?, output, None)?;
-//! let mut records = trace.ordered()?;
+//! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
 //!     relog.copy(&record)?;
 //! }
@@ -88,7 +88,7 @@ impl RelogPlan {
         let losses = losses(buffers).collect();
         let mut extras = Vec::new();
         if from_header_buffer {
-            let mut records = trace.file_order()?;
+            let mut records = trace.records_of(|buffer| buffer.offset == 0);
             // The header event itself is written from its fields.
             let mut first = true;
             while let Some(record) = records.next_record()? {
@@ -158,14 +158,11 @@ impl<O: Output> Relogger<O> {
         for (bytes, timestamp) in &extras {
             config.add_header_record(&Raw { bytes, timestamp: *timestamp })?;
         }
-        let session = match compressor {
-            Some(compressor) => Session::create_compressed(output, config, compressor)?,
-            None => Session::create(output, config)?,
-        };
+        let session = Session::create_with(output, config, compressor)?;
         Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses })
     }
 
-    /// How many of `threads` threads are left to read the source with ([`read::Ordered::with_threads`]):
+    /// How many of `threads` threads are left to read the source with ([`read::Records::with_threads`]):
     /// all of them, but where the new file is compressed only the caller's own, for compressing is
     /// the dearest of all, and has the others.
     #[must_use]

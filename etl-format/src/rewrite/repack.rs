@@ -8,18 +8,19 @@
 //!
 //! Both read forwards only and never go back, so a pipe will do on either side.
 
+use core::fmt;
 use std::io::Write;
 
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{self, BufferEntry, FileOrder, Options, Source, Stored};
+use crate::read::{self, BufferEntry, Buffers, Limits, Mode, Options, Source, Stored};
 
+use crate::pool::{OrderedPool, Work};
 use crate::write::BufferCompressor;
 use crate::write::LogFileHeader;
 use crate::write::MAX_THREADS;
-use crate::write::crew::{Crew, Work};
 use crate::write::packing::{Packed, Packing};
 use crate::write::put::{overwrite, unwritable};
 use crate::write::{BufferHeader, fill};
@@ -33,7 +34,7 @@ const SHORT_BUFFER_UNIT: usize = 0x200;
 
 /// What compressing or decompressing came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Repacked {
+pub struct RepackReport {
     /// Buffers.
     pub buffers: u64,
     /// Buffers that are compressed now.
@@ -49,64 +50,106 @@ pub struct Repacked {
     pub was_compressed: bool,
 }
 
-/// Compresses a trace. One that is compressed already is compressed anew. A buffer that does not
-/// shrink stays plain.
-///
-/// `watch` is told the bytes of each buffer that was read.
-///
-/// # Errors
-/// When the input is no trace, or its buffers are damaged; whatever the output reports.
-pub fn compress<S: Source, W: Write>(
-    input: S,
-    output: &mut W,
-    compressor: &BufferCompressor,
-    options: &Options,
-    watch: impl FnMut(u64),
-) -> Result<Repacked> {
-    repack(input, output, Some(compressor), options, watch)
+/// Compresses or decompresses traces.
+pub struct Repacker<'f> {
+    compressor: Option<BufferCompressor>,
+    mode: Mode,
+    limits: Limits,
+    threads: usize,
+    on_buffer: Option<Box<dyn FnMut(u64) + 'f>>,
 }
 
-/// Decompresses a trace. One that is plain already comes out with its buffers laid out anew.
-///
-/// The work is shared by as many threads as the options say; what is written, and the fault that ends it,
-/// are the same for any number. Up to eight buffers for each thread are then held, or four megabytes,
-/// whichever is less.
-///
-/// `watch` is told the bytes of each buffer that was read.
-///
-/// # Errors
-/// When the input is no trace, or its buffers are damaged; [`crate::ErrorKind::Unwritable`] when a
-/// buffer is larger than its file header says buffers are, [`crate::ErrorKind::Limit`] when the header
-/// says that they are larger than the options allow; whatever the output reports.
-pub fn decompress<S: Source, W: Write>(
-    input: S,
-    output: &mut W,
-    options: &Options,
-    watch: impl FnMut(u64),
-) -> Result<Repacked> {
-    repack(input, output, None, options, watch)
+impl fmt::Debug for Repacker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repacker")
+            .field("compressor", &self.compressor)
+            .field("limits", &self.limits)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
 }
 
-fn repack<S: Source, W: Write>(
-    input: S,
-    output: &mut W,
-    compressor: Option<&BufferCompressor>,
-    options: &Options,
-    watch: impl FnMut(u64),
-) -> Result<Repacked> {
-    let mut out = Repack {
-        output,
-        done: Repacked::default(),
-        packing: compressor.cloned().map(Packing::new),
-        size: 0,
-        memory: Vec::new(),
-    };
-    let read = read_buffers(input, &mut out, options, watch);
-    // What was read before a fault is written before it is told.
-    out.write_packed(true)?;
-    read?;
-    out.output.flush()?;
-    Ok(out.done)
+impl Repacker<'_> {
+    /// Compresses a trace. One that is compressed already is compressed again. A buffer that does not
+    /// become shorter stays uncompressed.
+    #[must_use]
+    pub fn compress(compressor: BufferCompressor) -> Self {
+        Repacker { compressor: Some(compressor), ..Repacker::decompress() }
+    }
+
+    /// Decompresses a trace. The buffers of one that is not compressed are only laid out again.
+    #[must_use]
+    pub fn decompress() -> Self {
+        let (mode, limits) = (Mode::default(), Limits::default());
+        Repacker { compressor: None, mode, limits, threads: 1, on_buffer: None }
+    }
+
+    /// Whether the trace will be compressed.
+    #[must_use]
+    pub fn compresses(&self) -> bool {
+        self.compressor.is_some()
+    }
+
+    /// What happens at a fault of the input: in [`Mode::Strict`], the default, it is an error.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Bounds on the memory of the reader.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Threads that decompress, the caller's own included; 0 counts as 1, and 64 is the maximum. The bytes
+    /// written, and an error, are the same for any number. Each thread holds up to eight buffers, at most
+    /// 4 MiB.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Calls `f` for every buffer that was read, with its bytes in the file.
+    #[must_use]
+    pub fn on_buffer<'g>(self, f: impl FnMut(u64) + 'g) -> Repacker<'g> {
+        let Repacker { compressor, mode, limits, threads, on_buffer: _ } = self;
+        Repacker { compressor, mode, limits, threads, on_buffer: Some(Box::new(f)) }
+    }
+
+    /// Reads a trace and writes it compressed or decompressed.
+    ///
+    /// # Errors
+    /// When the input is no trace, or its buffers are damaged; whatever the output reports. For
+    /// decompression [`crate::ErrorKind::Unwritable`] when a buffer is larger than its file header says
+    /// that buffers are, [`crate::ErrorKind::Limit`] when the header says that they are larger than the
+    /// limits allow.
+    pub fn run<S: Source, W: Write>(self, input: S, output: &mut W) -> Result<RepackReport> {
+        let Repacker { compressor, mode, limits, threads, mut on_buffer } = self;
+        // To compress has the other threads for itself.
+        let threads = if compressor.is_some() { 1 } else { threads };
+        let options = Options { mode, limits, threads, ..Options::default() };
+        let mut out = Repack {
+            output,
+            done: RepackReport::default(),
+            packing: compressor.map(Packing::new),
+            size: 0,
+            memory: Vec::new(),
+        };
+        let read = read_buffers(input, &mut out, &options, |bytes| {
+            if let Some(on_buffer) = &mut on_buffer {
+                on_buffer(bytes);
+            }
+        });
+        // What was read before an error is written before the error is returned.
+        out.write_packed(true)?;
+        read?;
+        out.output.flush()?;
+        Ok(out.done)
+    }
 }
 
 /// Reads all buffers and gives them to the output.
@@ -116,7 +159,7 @@ fn read_buffers<S: Source, W: Write>(
     options: &Options,
     mut watch: impl FnMut(u64),
 ) -> Result<()> {
-    let mut buffers = FileOrder::open(input, options)?;
+    let mut buffers = Buffers::open(input, options)?;
     output.size = buffers.header().buffer_size;
     let mut take = |entry: BufferEntry, bytes: &[u8]| {
         output.take(entry, bytes, options)?;
@@ -128,7 +171,7 @@ fn read_buffers<S: Source, W: Write>(
         return read_together(&mut buffers, threads, take);
     }
     while let Some(&entry) = buffers.next_buffer()? {
-        take(entry, buffers.buffer_bytes())?;
+        take(entry, buffers.bytes())?;
     }
     Ok(())
 }
@@ -138,34 +181,34 @@ struct Opener;
 
 impl Work for Opener {
     /// A buffer, and what became of it.
-    type Piece = (Stored, Result<()>);
+    type Job = (Stored, Result<()>);
 
-    fn work(&mut self, (stored, opened): &mut Self::Piece) {
-        *opened = stored.open();
+    fn work(&mut self, (stored, opened): &mut Self::Job) {
+        *opened = stored.decompress();
     }
 }
 
 /// Reads all buffers, which other threads help to decompress.
 fn read_together<S: Source>(
-    buffers: &mut FileOrder<S>,
+    buffers: &mut Buffers<S>,
     threads: usize,
     mut take: impl FnMut(BufferEntry, &[u8]) -> Result<()>,
 ) -> Result<()> {
     let others = (1..threads).map(|_| Opener).collect();
-    let mut crew: Crew<Opener, Opener, ()> = Crew::new(Opener, others);
+    let mut pool: OrderedPool<Opener, ()> = OrderedPool::new(Opener, others);
     let mut spare = Vec::new();
     loop {
         let next = match buffers.next_stored(spare.pop()) {
             Ok(Some(stored)) => {
-                let cost = stored.cost();
-                crew.push((stored, Ok(())), cost, ());
+                let cost = stored.max_bytes();
+                pool.push((stored, Ok(())), cost, ());
                 None
             }
             Ok(None) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         };
         // A fault comes behind what stands before it, which may have one of its own.
-        while let Some(((stored, opened), ())) = crew.pop(next.is_some() || crew.is_full())? {
+        while let Some(((stored, opened), ())) = pool.pop(next.is_some() || pool.is_full())? {
             opened?;
             take(stored.entry(), stored.bytes())?;
             spare.push(stored);
@@ -179,7 +222,7 @@ fn read_together<S: Source>(
 /// Where buffers go.
 struct Repack<'a, W> {
     output: &'a mut W,
-    done: Repacked,
+    done: RepackReport,
     packing: Option<Packing<(BufferHeader, BufferEntry)>>,
     /// What the file header says that buffers take.
     size: u32,

@@ -3,11 +3,13 @@
 //! What can be read is written anew, record by record in time order, as a relogger does; the header
 //! says what is true of the new file. What could not be read is told, not made up.
 
+use core::fmt;
+
 use crate::compress::Effort;
-use crate::constants::{ClockType, CompressionFormat, LogFileMode};
+use crate::constants::{ClockType, LogFileMode};
 use crate::error::Result;
 use crate::read::{
-    Damage, Limits, Mode, Note, Options, OrderCheck, OrderReport, Record, Source, Trace,
+    Damage, Limits, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace,
 };
 
 use super::relog::{RelogPlan, Relogger};
@@ -34,7 +36,7 @@ pub struct RepairReport {
     /// What time order took.
     pub order: OrderReport,
     /// Records too long for a buffer, left out.
-    pub too_long: u64,
+    pub oversized_records: u64,
 }
 
 impl RepairReport {
@@ -44,7 +46,7 @@ impl RepairReport {
         self.damage.is_empty()
             && self.closed
             && self.header
-            && self.too_long == 0
+            && self.oversized_records == 0
             && self.order.late == 0
             && self.order.sorted_buffers == 0
             && !self.notes.iter().any(is_fault)
@@ -64,90 +66,117 @@ fn is_fault(note: &Note) -> bool {
     )
 }
 
-/// How a trace is to be repaired.
-#[derive(Clone, Debug, Default)]
-pub struct RepairOptions {
-    /// What may be held in memory, and other bounds.
-    pub limits: Limits,
-    /// Compress the new trace so. By default it is compressed as the damaged one was, or not.
-    pub compression: Option<(CompressionFormat, Effort)>,
-    /// Threads that decompress and compress buffers, the caller's own among them; 0 is 1. What is
-    /// written is the same for any number.
-    pub threads: usize,
-}
-
-/// Reads what can be read and writes it as a sound trace; compressed, if it was. `watch` sees every
-/// record.
-///
-/// # Errors
-/// As [`repair_with`].
-pub fn repair<S: Source, O: Output>(
-    input: S,
-    output: O,
+/// Repairs traces.
+#[derive(Default)]
+pub struct Repairer<'f> {
     limits: Limits,
-    watch: impl FnMut(&Record<'_>),
-) -> Result<(O, RepairReport)> {
-    repair_with(input, output, &RepairOptions { limits, ..RepairOptions::default() }, watch)
+    compressor: Option<BufferCompressor>,
+    threads: usize,
+    on_record: Option<Box<dyn FnMut(&Record<'_>) + 'f>>,
 }
 
-/// Reads what can be read and writes it as a sound trace. `watch` sees every record.
-///
-/// # Errors
-/// When nothing in the input looks like a trace, or one is of Windows XP or 2003; whatever the input
-/// or the output reports.
-pub fn repair_with<S: Source, O: Output>(
-    input: S,
-    output: O,
-    how: &RepairOptions,
-    mut watch: impl FnMut(&Record<'_>),
-) -> Result<(O, RepairReport)> {
-    let limits = how.limits;
-    let threads = how.threads;
-    let options = Options { mode: Mode::Salvage, order: OrderCheck::Full, limits, threads };
-    let mut trace = Trace::open(input, &options)?;
-    let found = trace.header().clone();
-    let header = found.is_known();
-    let closed = header && found.is_closed();
-    let mut plan = RelogPlan::copying(&mut trace)?;
-    if !closed || found.end_time <= found.start_time {
-        // Told by the latest record instead.
-        plan.header.end_time = 0;
+impl fmt::Debug for Repairer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repairer")
+            .field("limits", &self.limits)
+            .field("compressor", &self.compressor)
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
     }
-    if !header {
-        plan.header.timestamp = trace.clock().start_timestamp;
-        (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
-        plan.header.log_minor = 5;
-        plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
-        plan.header.timer_resolution = 156_250;
+}
+
+impl Repairer<'_> {
+    /// A repairer that works on one thread and compresses what was compressed.
+    #[must_use]
+    pub fn new() -> Self {
+        Repairer::default()
     }
-    let was = found.mode.has(LogFileMode::COMPRESSED);
-    let as_was = was.then(|| (trace.compression(), Effort::default()));
-    let compressor: Option<BufferCompressor> = match how.compression.or(as_was) {
-        Some((format, effort)) => {
-            Some(BufferCompressor::new(format, effort)?.with_threads(threads))
+
+    /// Bounds on the memory of the reader.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Compresses the new trace. By default it is compressed as the damaged one was, or not.
+    #[must_use]
+    pub fn compress(mut self, compressor: impl Into<Option<BufferCompressor>>) -> Self {
+        self.compressor = compressor.into();
+        self
+    }
+
+    /// Threads that decompress buffers, and compress them unless a compressor is given; the caller's own
+    /// included, 0 counts as 1. The bytes written are the same for any number.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Calls `f` for every record that is read.
+    #[must_use]
+    pub fn on_record<'g>(self, f: impl FnMut(&Record<'_>) + 'g) -> Repairer<'g> {
+        let Repairer { limits, compressor, threads, on_record: _ } = self;
+        Repairer { limits, compressor, threads, on_record: Some(Box::new(f)) }
+    }
+
+    /// Reads what can be read and writes it as a valid trace.
+    ///
+    /// # Errors
+    /// When nothing in the input looks like a trace, or it is one of Windows XP or 2003; whatever the
+    /// input or the output reports.
+    pub fn run<S: Source, O: Output>(self, input: S, output: O) -> Result<(O, RepairReport)> {
+        let Repairer { limits, compressor, threads, mut on_record } = self;
+        let (mode, order_check) = (Mode::Salvage, OrderCheck::Scan);
+        let options = Options { mode, order_check, limits, threads };
+        let mut trace = Trace::open(input, &options)?;
+        let found = trace.header().clone();
+        let header = found.is_known();
+        let closed = header && found.is_closed();
+        let mut plan = RelogPlan::copying(&mut trace)?;
+        if !closed || found.end_time <= found.start_time {
+            // The latest record is the end.
+            plan.header.end_time = 0;
         }
-        None => None,
-    };
-    let mut notes = trace.notes().to_vec();
-    let mut relog = Relogger::start(plan, output, compressor)?;
-    let mut records = trace.ordered()?;
-    let mut too_long = 0;
-    records.with_threads(relog.reading_threads(threads), |records| {
+        if !header {
+            plan.header.timestamp = trace.clock().start_timestamp;
+            (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
+            plan.header.log_minor = 5;
+            plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
+            plan.header.timer_resolution = 156_250;
+        }
+        let compressor = match compressor {
+            None if found.mode.has(LogFileMode::COMPRESSED) => {
+                let same = BufferCompressor::new(trace.compression(), Effort::default())?;
+                Some(same.with_threads(threads))
+            }
+            given => given,
+        };
+        let mut notes = trace.notes().to_vec();
+        let mut relog = Relogger::start(plan, output, compressor)?;
+        let threads = relog.reading_threads(threads);
+        let mut records = trace.records(Order::Time)?.with_threads(threads);
+        let mut oversized_records = 0;
         records.for_each(|record| {
-            watch(&record);
-            // The header event of what was appended, or of a buffer 0 that lost its place.
+            if let Some(on_record) = &mut on_record {
+                on_record(&record);
+            }
+            // The header event of what was appended, or of a buffer 0 that is not at the start.
             if record.hook() == Some(crate::constants::hook::HEADER) {
                 return Ok(());
             }
             match relog.copy(&record) {
-                Err(e) if !e.is_io() => too_long += 1,
+                Err(e) if !e.is_io() => oversized_records += 1,
                 done => done?,
             }
             Ok::<_, crate::Error>(())
-        })
-    })?;
-    let (damage, order) = (records.damage().to_vec(), records.report());
-    notes.sort_by_key(Note::offset);
-    let (output, summary) = relog.finish()?;
-    Ok((output, RepairReport { summary, damage, notes, closed, header, order, too_long }))
+        })?;
+        let (damage, order) = (records.damage().to_vec(), records.report());
+        notes.sort_by_key(Note::offset);
+        let (output, summary) = relog.finish()?;
+        let report =
+            RepairReport { summary, damage, notes, closed, header, order, oversized_records };
+        Ok((output, report))
+    }
 }

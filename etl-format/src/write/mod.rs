@@ -38,7 +38,6 @@
 mod buffer;
 mod compressor;
 mod convert;
-pub(crate) mod crew;
 mod header;
 mod header_group;
 mod output;

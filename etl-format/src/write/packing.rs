@@ -4,9 +4,9 @@ use core::fmt;
 
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::Result;
+use crate::pool::{OrderedPool, Work};
 
 use super::compressor::BufferCompressor;
-use super::crew::{Crew, Work};
 
 /// A buffer, and what became of it.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ struct CompressWork(BufferCompressor);
 
 impl Work for CompressWork {
     /// The buffer as it came, and packed.
-    type Piece = (Vec<u8>, Vec<u8>);
+    type Job = (Vec<u8>, Vec<u8>);
 
-    fn work(&mut self, (plain, packed): &mut Self::Piece) {
+    fn work(&mut self, (plain, packed): &mut Self::Job) {
         packed.clear();
         packed.resize(BUFFER_HEADER_SIZE, 0);
         self.0.compress(plain.get(BUFFER_HEADER_SIZE..).unwrap_or_default(), packed);
@@ -35,7 +35,7 @@ impl Work for CompressWork {
 
 /// The buffers under way, and memory for more of them.
 pub(crate) struct Packing<T> {
-    crew: Crew<CompressWork, CompressWork, T>,
+    pool: OrderedPool<CompressWork, T>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -43,7 +43,7 @@ impl<T> fmt::Debug for Packing<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Packing")
             .field("format", &self.compressor().format())
-            .field("crew", &self.crew)
+            .field("pool", &self.pool)
             .finish_non_exhaustive()
     }
 }
@@ -51,11 +51,11 @@ impl<T> fmt::Debug for Packing<T> {
 impl<T> Packing<T> {
     pub fn new(compressor: BufferCompressor) -> Self {
         let others = (1..compressor.threads()).map(|_| CompressWork(compressor.clone())).collect();
-        Packing { crew: Crew::new(CompressWork(compressor), others), spare: Vec::new() }
+        Packing { pool: OrderedPool::new(CompressWork(compressor), others), spare: Vec::new() }
     }
 
     pub fn compressor(&self) -> &BufferCompressor {
-        &self.crew.worker().0
+        &self.pool.worker().0
     }
 
     /// Memory for a buffer: empty, and used before where there is some.
@@ -67,7 +67,7 @@ impl<T> Packing<T> {
 
     /// Gives memory back.
     pub fn give_back(&mut self, memory: Vec<u8>) {
-        if self.spare.len() <= 2 * self.crew.window() {
+        if self.spare.len() <= 2 * self.pool.max_jobs() {
             self.spare.push(memory);
         }
     }
@@ -75,20 +75,20 @@ impl<T> Packing<T> {
     /// Sets a buffer on its way, which begins with room for its header.
     pub fn push(&mut self, plain: Vec<u8>, with: T) {
         let (packed, bytes) = (self.memory(), plain.len());
-        self.crew.push((plain, packed), bytes, with);
+        self.pool.push((plain, packed), bytes, with);
     }
 
     /// Whether so much is under way that the oldest has to be waited for.
     pub fn is_full(&self) -> bool {
-        self.crew.is_full()
+        self.pool.is_full()
     }
 
-    /// The oldest buffer under way, as [`Crew::pop`] gives it.
+    /// The oldest buffer under way, as [`OrderedPool::pop`] gives it.
     ///
     /// # Errors
     /// When a compressor on another thread has panicked.
     pub fn pop(&mut self, wait: bool) -> Result<Option<Packed<T>>> {
-        let done = self.crew.pop(wait)?;
+        let done = self.pool.pop(wait)?;
         Ok(done.map(|((plain, packed), with)| Packed { plain, packed, with }))
     }
 }

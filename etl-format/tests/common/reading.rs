@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::io::Cursor;
-use std::sync::mpsc;
 
 use etl_format::read::{
-    Damage, FileOrder, FileSource, Limits, Mode, Options, OrderCheck, OrderReport, Ordered,
-    PipeSource, Record, Source, Spooled, Trace,
+    Damage, FileSource, Limits, Mode, Options, Order, OrderCheck, OrderReport, PipeSource, Record,
+    Records, Source, Spooled, Trace,
 };
 use etl_format::{Error, constants::RecordKind};
 
@@ -93,7 +92,7 @@ impl Outcome {
 }
 
 pub fn file_order(source: impl Source, options: &Options) -> Outcome {
-    let mut reader = match FileOrder::open(source, options) {
+    let mut reader = match Records::stream(source, options) {
         Ok(reader) => reader,
         Err(error) => return Outcome::failed(error),
     };
@@ -102,7 +101,7 @@ pub fn file_order(source: impl Source, options: &Options) -> Outcome {
         records.push(Seen::of(&r));
         Ok(())
     });
-    assert_eq!(reader.records(), records.len() as u64);
+    assert_eq!(reader.count(), records.len() as u64);
     Outcome {
         records,
         damage: spots(reader.damage()),
@@ -118,43 +117,28 @@ pub fn time_order(source: impl Source, options: &Options) -> Outcome {
 
 /// As [`time_order`], with buffers made ready by other threads.
 pub fn time_order_on(source: impl Source, options: &Options, threads: usize) -> Outcome {
-    timed(source, options, |reader| {
+    timed(source, &Options { threads, ..*options }, |reader| {
         let mut records = Vec::new();
-        let end = reader.with_threads(threads, |reader| {
-            reader.for_each(|r| {
-                records.push(Seen::of(&r));
-                Ok(())
-            })
+        let end = reader.for_each(|r| {
+            records.push(Seen::of(&r));
+            Ok(())
         });
         (end, records)
     })
 }
 
-/// As [`time_order_on`], with the help of one more thread, which takes the records' copies as well.
-pub fn time_order_helped(source: impl Source, options: &Options, threads: usize) -> Outcome {
-    timed(source, options, |reader| {
-        let (send, take) = mpsc::channel();
-        reader.with_helper(threads, |reader, helper| {
-            std::thread::scope(|scope| {
-                let taker = scope.spawn(move || {
-                    let mut records = Vec::new();
-                    loop {
-                        match take.try_recv() {
-                            Ok(seen) => records.push(seen),
-                            Err(mpsc::TryRecvError::Empty) if helper.help() => {}
-                            Err(mpsc::TryRecvError::Empty) => std::thread::yield_now(),
-                            Err(mpsc::TryRecvError::Disconnected) => return records,
-                        }
-                    }
-                });
-                let end = reader.for_each(|r| {
-                    send.send(Seen::of(&r)).unwrap();
-                    Ok(())
-                });
-                drop(send);
-                (end, taker.join().unwrap())
-            })
-        })
+/// As [`time_order_on`], with records processed in batches on a second thread.
+pub fn time_order_piped(source: impl Source, options: &Options, threads: usize) -> Outcome {
+    timed(source, &Options { threads, ..*options }, |reader| {
+        let mut records = Vec::new();
+        let end = reader.pipeline(
+            |record, batch: &mut Vec<Seen>| {
+                batch.push(Seen::of(record));
+                batch.len() == 3
+            },
+            |batch| records.append(batch),
+        );
+        (end, records)
     })
 }
 
@@ -162,47 +146,45 @@ pub fn time_order_helped(source: impl Source, options: &Options, threads: usize)
 fn timed<S: Source>(
     mut source: S,
     options: &Options,
-    read: impl FnOnce(&mut Ordered<&mut S>) -> (Result<(), Error>, Vec<Seen>),
+    read: impl FnOnce(&mut Records<&mut S>) -> (Result<(), Error>, Vec<Seen>),
 ) -> Outcome {
     let trace = match Trace::open(&mut source, options) {
         Ok(trace) => trace,
         Err(error) => return Outcome::failed(error),
     };
     let notes = trace.notes().iter().map(|n| n.code().to_owned()).collect();
-    let mut reader = match trace.into_ordered() {
+    let mut reader = match trace.into_records(Order::Time) {
         Ok(reader) => reader,
         Err(error) => return Outcome::failed(error),
     };
     let (end, records) = read(&mut reader);
-    assert_eq!(reader.records(), records.len() as u64);
+    assert_eq!(reader.count(), records.len() as u64);
     Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
 }
 
 /// As [`file_order`], by the reader that other threads can help; `None` where finding the buffers fails.
 pub fn in_file_order_on(source: impl Source, options: &Options, threads: usize) -> Option<Outcome> {
     let mut trace = Trace::open(source, options).ok()?;
-    let mut reader = trace.in_file_order();
+    let mut reader = trace.records(Order::File).unwrap().with_threads(threads);
     let mut records = Vec::new();
-    let end = reader.with_threads(threads, |reader| {
-        reader.for_each(|r| {
-            records.push(Seen::of(&r));
-            Ok(())
-        })
+    let end = reader.for_each(|r| {
+        records.push(Seen::of(&r));
+        Ok(())
     });
     let order = OrderReport::default();
     Some(Outcome { records, damage: spots(reader.damage()), notes: Vec::new(), order, end })
 }
 
 pub fn strict() -> Options {
-    Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() }
+    Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() }
 }
 
 pub fn ahead(options: Options) -> Options {
-    Options { order: OrderCheck::Ahead, ..options }
+    Options { order_check: OrderCheck::Lookahead, ..options }
 }
 
 pub fn heads(options: Options) -> Options {
-    Options { order: OrderCheck::Heads, ..options }
+    Options { order_check: OrderCheck::FirstRecord, ..options }
 }
 
 pub fn file(bytes: &[u8]) -> FileSource<Cursor<&[u8]>> {
@@ -248,7 +230,8 @@ pub fn salvage_within(bytes: &[u8], limits: Limits) -> Outcome {
         places.sort_unstable();
         places
     };
-    let orders = [ahead(options), Options { order: OrderCheck::Full, ..options }, heads(options)];
+    let orders =
+        [ahead(options), Options { order_check: OrderCheck::Scan, ..options }, heads(options)];
     for options in orders.into_iter().take(if few { 1 } else { 3 }) {
         let timed = time_order(bytes, &options);
         assert_eq!(timed.end.is_ok(), outcome.end.is_ok());

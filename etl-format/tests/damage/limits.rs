@@ -5,7 +5,7 @@ use crate::common::{Buffer, File, HeaderEvent, patch, run};
 use crate::records::with_size;
 use crate::{SIZE, at, broken};
 use etl_format::ErrorKind;
-use etl_format::read::{Limits, Options, Trace};
+use etl_format::read::{Limits, Options, Order, Trace};
 
 #[test]
 fn a_buffer_beyond_the_limit_is_an_error_or_a_loss() {
@@ -71,7 +71,7 @@ fn an_error_stays() {
     let bytes = with_size(0);
     let mut trace =
         Trace::open(bytes.as_slice(), &crate::common::reading::heads(strict())).unwrap();
-    let mut reader = trace.ordered().unwrap();
+    let mut reader = trace.records(Order::Time).unwrap();
     let first = loop {
         match reader.next_record() {
             Ok(record) => assert!(record.is_some()),
@@ -79,7 +79,7 @@ fn an_error_stays() {
         }
     };
     assert_eq!(first.offset, at(2, 1) as u64);
-    assert_eq!(reader.records(), 6, "all that is due before, and the sound record of the buffer");
+    assert_eq!(reader.count(), 6, "all that is due before, and the sound record of the buffer");
     assert_eq!(reader.next_record().unwrap_err().to_string(), first.to_string());
 }
 
@@ -93,10 +93,10 @@ fn the_trace_knows_of_damaged_buffers_and_the_readers_of_all() {
     assert_eq!(spots(trace.damage()), [(0xc00..0x1000, "invalid", 0, 0)]);
     let all =
         [(at(1, 1) as u64..at(1, 2) as u64, "invalid", 2, 18), (0xc00..0x1000, "invalid", 8, 12)];
-    let mut reader = trace.file_order().unwrap();
+    let mut reader = trace.records(Order::File).unwrap();
     reader.for_each(|_| -> etl_format::Result<()> { Ok(()) }).unwrap();
     assert_eq!(spots(reader.damage()), all);
-    let mut reader = trace.ordered().unwrap();
+    let mut reader = trace.records(Order::Time).unwrap();
     reader.for_each(|_| -> etl_format::Result<()> { Ok(()) }).unwrap();
     assert_eq!(spots(reader.damage()), all);
     assert!(reader.next_record().unwrap().is_none());

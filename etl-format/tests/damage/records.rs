@@ -4,7 +4,7 @@ use crate::common::event::{Event, chain};
 use crate::common::reading::{salvage, strict};
 use crate::common::{File, patch, small};
 use crate::{RECORD, at, broken, lost, strict_fault};
-use etl_format::read::{FileOrder, Record};
+use etl_format::read::{Record, Records};
 
 /// Patches the size of the second record of buffer 2.
 pub fn with_size(size: u16) -> Vec<u8> {
@@ -82,7 +82,7 @@ fn a_timestamp_in_the_far_future_does_not_hide_what_follows_damage() {
 fn with_chain<R>(items: Vec<u8>, look: impl FnOnce(&Record<'_>) -> R) -> R {
     let event = Event { timestamp: 1000, items, payload: b"payload".into(), ..Event::default() };
     let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
-    let mut reader = FileOrder::open(bytes.as_slice(), &strict()).unwrap();
+    let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
     reader.next_record().unwrap();
     look(&reader.next_record().unwrap().unwrap())
 }
@@ -111,7 +111,7 @@ fn chains_of_extended_items_that_lead_nowhere() {
     // No item at all, though the flag says so.
     let event = Event { flags: 1, timestamp: 1000, ..Event::default() };
     let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
-    let mut reader = FileOrder::open(bytes.as_slice(), &strict()).unwrap();
+    let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
     reader.next_record().unwrap();
     let r = reader.next_record().unwrap().unwrap();
     let mut walk = r.extended();

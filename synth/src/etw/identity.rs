@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
-use etl_format::rewrite::merge::Added;
+use etl_format::rewrite::merge::Insertions;
 use etl_format::write::record::Full;
 use etl_schema::Identity;
 use etl_schema::encode::{OwnedValue, encode_into};
@@ -85,7 +85,7 @@ impl<'f> ImageIdentifier<'f> {
         &mut self,
         record: &Record<'_>,
         timestamp: i64,
-        added: &mut Added,
+        added: &mut Insertions,
     ) -> etl_format::Result<()> {
         if !record.hook().is_some_and(|hook| IMAGES.contains(&hook)) {
             return Ok(());

@@ -3,7 +3,8 @@
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::FileSource;
-use etl_format::rewrite::merge::{MergeOptions, merge_adding};
+use etl_format::rewrite::merge::Merger;
+use etl_format::write::BufferCompressor;
 
 use super::Etw;
 use super::file_sequence::FileSequence;
@@ -44,18 +45,22 @@ impl Etw<'_> {
             let file = self.files.open(input).and_then(FileSource::new);
             files.push(file.map_err(|e| Error::impossible(at, format!("{input}: {e}")))?);
         }
-        let medium = self.files.create(output)?;
+        let created = self.files.create(output)?;
         let mut identifier = identities.map(ImageIdentifier::new);
-        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
-        let now = Some(self.clock.filetime(at));
-        let options = MergeOptions { now, compression, ..MergeOptions::default() };
-        merge_adding(files, FileSequence::new(medium), &options, |record, timestamp, added| {
-            match &mut identifier {
-                Some(identifier) => identifier.identify(record, timestamp, added),
+        let failed = |e: &dyn std::fmt::Display| {
+            Error::impossible(at, format!("merging into {output}: {e}"))
+        };
+        let (format, effort) = (CompressionFormat::XPRESS, Effort::Default);
+        let compressor = compress.then(|| BufferCompressor::new(format, effort)).transpose();
+        Merger::new()
+            .compress(compressor.map_err(|e| failed(&e))?)
+            .made_at(self.clock.filetime(at))
+            .on_record(|record, timestamp, insertions| match &mut identifier {
+                Some(identifier) => identifier.identify(record, timestamp, insertions),
                 None => Ok(()),
-            }
-        })
-        .map_err(|e| Error::impossible(at, format!("merging into {output}: {e}")))?;
+            })
+            .run(files, FileSequence::new(created))
+            .map_err(|e| failed(&e))?;
         self.observer.files_merged(output, &inputs)?;
         let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
         images.iter().try_for_each(|image| self.observer.image_identified(output, image))

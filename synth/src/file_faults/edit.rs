@@ -4,7 +4,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::Raw;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::EventSchema;
@@ -74,7 +74,7 @@ impl Records {
         let mut store = SchemaStore::default();
         store.add_schemas(schemas.iter().cloned());
         let (mut all, mut shared) = (Vec::new(), Schemas::new());
-        let mut records = trace.ordered().map_err(text)?;
+        let mut records = trace.records(Order::Time).map_err(text)?;
         while let Some(record) = records.next_record().map_err(text)? {
             // The header's buffer is written anew with the header.
             if record.location().buffer_offset == 0 {

@@ -1,7 +1,7 @@
 //! Numbers in the headers of a finished file, changed where they stand.
 
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 
 use super::edit::Problem;
 use crate::model::{Amount, BufferField, HeaderField};
@@ -59,7 +59,7 @@ pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
     let mut last = None;
     {
         let mut trace = open(bytes)?;
-        let mut records = trace.file_order().map_err(|e| e.to_string())?;
+        let mut records = trace.records(Order::File).map_err(|e| e.to_string())?;
         while let Some(record) = records.next_record().map_err(|e| e.to_string())? {
             let place = record.location();
             if usize::try_from(place.buffer_offset) == Ok(start) {

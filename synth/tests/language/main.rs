@@ -9,7 +9,7 @@ mod values;
 
 use std::fmt::Write;
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Script, ScriptErrors, Simulation};
 
@@ -66,7 +66,7 @@ fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
                 writeln!(out, "buffer {number} of {cpu} in {name}").unwrap();
             }
             let mut trace = trace;
-            let Ok(mut records) = trace.file_order() else { continue };
+            let Ok(mut records) = trace.records(Order::File) else { continue };
             while let Ok(Some(r)) = records.next_record() {
                 let of = r.provider().map(|p| p.to_string()).unwrap_or_default();
                 let d = r.descriptor().unwrap_or_default();

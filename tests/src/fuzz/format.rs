@@ -2,7 +2,7 @@
 
 use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::read::{
-    BufferHeader, FileHeader, FileOrder, Header, HeaderGroupEvent, Limits, Options, Record, Trace,
+    BufferHeader, FileHeader, Header, HeaderGroupEvent, Limits, Options, Record, Records, Trace,
 };
 
 use super::choice;
@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
 /// Reads in every way there is and holds all of them against each other; asks every record everything.
 pub(super) fn file(data: &[u8]) {
     let options = Options { limits: LIMITS, ..Options::salvage() };
-    let Ok(mut reader) = FileOrder::open(data, &options) else {
+    let Ok(mut reader) = Records::stream(data, &options) else {
         assert!(salvage_within(data, LIMITS).records.is_empty());
         return;
     };
@@ -158,7 +158,7 @@ pub(super) fn extended(data: &[u8]) {
             ..Event::default()
         };
         let bytes = File::new(size).buffer(0, &[event.bytes()]).bytes();
-        let mut reader = FileOrder::open(bytes.as_slice(), &Options::salvage()).expect("a trace");
+        let mut reader = Records::stream(bytes.as_slice(), &Options::salvage()).expect("a trace");
         let mut store = etl_schema::store::SchemaStore::default();
         while let Some(record) = reader.next_record().expect("a slice") {
             interrogate(&record);

@@ -9,7 +9,7 @@ use etl_format::constants::{
     CompressionFormat, EventFlags, EventProperties, ExtendedType, LogFileMode, MessageFlags,
     PointerSize,
 };
-use etl_format::read::{Mode, Options, OrderCheck, Trace};
+use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
 use etl_format::write::record::{
     Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
@@ -21,9 +21,10 @@ use super::{format, mutate};
 pub(super) fn run(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let Ok((mut bytes, written)) = trace(&mut u) else { return };
-    let strict = Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() };
+    let strict =
+        Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() };
     let mut trace = Trace::open(bytes.as_slice(), &strict).expect("the writer writes traces");
-    let mut records = trace.ordered().expect("in time order");
+    let mut records = trace.records(Order::Time).expect("in time order");
     let (mut count, mut last) = (0, i64::MIN);
     while let Some(record) = records.next_record().expect("the writer writes no damage") {
         assert!(record.timestamp() >= last || record.location().buffer_offset == 0, "out of order");

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use etl_format::compress::{Effort, compress};
 use etl_format::constants::{CompressionFormat, ExtendedType};
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Raw;
 use etl_format::write::{BufferCompressor, File};
@@ -79,7 +79,7 @@ impl Material {
         // Some scenarios break the very beginning.
         let Ok(mut trace) = Trace::open(bytes, &Options::salvage()) else { return };
         {
-            let mut records = trace.ordered().expect("in time order");
+            let mut records = trace.records(Order::Time).expect("in time order");
             while let Ok(Some(record)) = records.next_record() {
                 let kind = (record.kind(), record.identity());
                 let count = kinds.entry(format!("{kind:?}")).or_insert(0);
@@ -252,7 +252,7 @@ impl Material {
         for record in &self.records {
             let bytes = Made::new(0x1_0000).buffer(0, std::slice::from_ref(record)).bytes();
             let mut reader = Trace::open(bytes.as_slice(), &Options::salvage()).expect("a trace");
-            let mut records = reader.file_order().expect("a slice");
+            let mut records = reader.records(Order::File).expect("a slice");
             while let Ok(Some(record)) = records.next_record() {
                 let mut items = record.extended();
                 while let Some((kind, data)) = items.next_raw() {

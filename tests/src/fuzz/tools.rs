@@ -4,9 +4,10 @@ use std::io::Cursor;
 
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{Limits, Mode, Options, OrderCheck, Trace};
-use etl_format::rewrite::merge::{Allow, MergeOptions};
-use etl_format::rewrite::repack as packing;
+use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Trace};
+use etl_format::rewrite::merge::Merger;
+use etl_format::rewrite::repack::Repacker;
+use etl_format::rewrite::repair::Repairer;
 use etl_format::write::{BufferCompressor, File};
 use etl_tools::diff::{Differ, Ignore};
 use etl_tools::scrub::{Action, Category, Mask, Policy, Scrubber};
@@ -33,9 +34,10 @@ fn medium() -> File<Cursor<Vec<u8>>> {
 /// Records of what a tool wrote, which has to be sound.
 fn sound(file: File<Cursor<Vec<u8>>>) -> u64 {
     let bytes = file.into_inner().into_inner();
-    let strict = Options { mode: Mode::Strict, order: OrderCheck::Full, ..Options::default() };
+    let strict =
+        Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() };
     let mut trace = Trace::open(bytes.as_slice(), &strict).expect("what a tool writes is a trace");
-    let mut records = trace.ordered().expect("in time order");
+    let mut records = trace.records(Order::Time).expect("in time order");
     let mut count = 0;
     while records.next_record().expect("without damage").is_some() {
         count += 1;
@@ -55,11 +57,12 @@ pub(super) fn merge(data: &[u8]) {
             vec![a, b]
         }
     };
-    let allow = Allow::default();
-    let read = Options { order: OrderCheck::Full, ..options() };
-    let compression = (way & 0x40 != 0).then_some((CompressionFormat::XPRESS, Effort::Fast));
-    let options = MergeOptions { read, allow, compression, ..MergeOptions::default() };
-    match etl_format::rewrite::merge::merge(inputs, medium(), &options) {
+    let compressor = (way & 0x40 != 0)
+        .then(|| BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast))
+        .transpose()
+        .expect("a known format");
+    let merger = Merger::new().mode(Mode::Salvage).limits(LIMITS).compress(compressor);
+    match merger.run(inputs, medium()) {
         Ok((file, report)) => assert!(sound(file) > report.records()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -119,7 +122,7 @@ pub(super) fn diff(data: &[u8]) {
 }
 
 pub(super) fn repair(data: &[u8]) {
-    match etl_format::rewrite::repair::repair(data, medium(), LIMITS, |_| {}) {
+    match Repairer::new().limits(LIMITS).run(data, medium()) {
         Ok((file, report)) => {
             assert!(sound(file) > 0);
             for damage in &report.damage {
@@ -132,28 +135,27 @@ pub(super) fn repair(data: &[u8]) {
 
 /// Packed and unpacked the records are the same.
 pub(super) fn repack(data: &[u8]) {
-    let strict = Options { limits: LIMITS, ..Options::default() };
     let format =
         [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
             [data.len() % 3];
     let compressor = BufferCompressor::new(format, Effort::Fast).expect("a known format");
     let mut packed = Vec::new();
-    if packing::compress(data, &mut packed, &compressor, &strict, |_| {}).is_err() {
+    if Repacker::compress(compressor).limits(LIMITS).run(data, &mut packed).is_err() {
         let mut plain = Vec::new();
-        let _ = packing::decompress(data, &mut plain, &strict, |_| {});
+        let _ = Repacker::decompress().limits(LIMITS).run(data, &mut plain);
         return;
     }
     let mut plain = Vec::new();
-    if packing::decompress(packed.as_slice(), &mut plain, &strict, |_| {}).is_err() {
+    if Repacker::decompress().limits(LIMITS).run(packed.as_slice(), &mut plain).is_err() {
         // A buffer that is larger than the file header says has no place in a plain file.
         return;
     }
     let timestamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
         // Buffers are looked into at different times when they are packed, so only the exact order
         // is the same.
-        let exact = Options { order: OrderCheck::Full, ..options() };
+        let exact = Options { order_check: OrderCheck::Scan, ..options() };
         let mut trace = Trace::open(bytes, &exact).expect("a trace");
-        let mut records = trace.ordered().expect("in time order");
+        let mut records = trace.records(Order::Time).expect("in time order");
         let mut out = Vec::new();
         while let Ok(Some(record)) = records.next_record() {
             // Header events say of the compression what is true of each file.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use etl_format::Guid;
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::Identity;
 use etl_schema::tables::{Registry, TableEvent, erratum};
 use etl_test_support::{all_traces, needs, traces};
@@ -56,7 +56,7 @@ fn every_clr_event_is_described_and_decodes_whole() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
         let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
-        let mut records = trace.file_order().unwrap();
+        let mut records = trace.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             let (Some(provider), Some(d)) = (record.provider(), record.descriptor()) else {
                 continue;
@@ -130,7 +130,7 @@ fn methods_come_in_the_form_that_the_rules_say() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
         let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
-        let mut records = trace.file_order().unwrap();
+        let mut records = trace.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             let (Some(provider), Some(d)) = (record.provider(), record.descriptor()) else {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_synth::truth::InMemoryTruth;
 use etl_synth::{MemoryFileSystem, Script, Simulation};
@@ -77,7 +77,7 @@ fn a_collection_takes_the_course_of_a_real_one() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut courses = Courses::default();
     while let Some(record) = records.next_record().unwrap() {
         let Some(d) = record.descriptor().filter(|_| record.provider() == Some(CLR_RUNTIME)) else {

@@ -1,6 +1,6 @@
 //! Decodes events of real traces whose schema is in the trace.
 
-use etl_format::read::{ExtendedItem, Header, Options, Record, Trace};
+use etl_format::read::{ExtendedItem, Header, Options, Order, Record, Trace};
 use etl_schema::SchemaSource;
 use etl_schema::sources::provider_guid;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
@@ -12,7 +12,7 @@ fn walk(name: &str, mut see: impl FnMut(&SchemaStore, &Record<'_>)) {
     let bytes = std::fs::read(trace(name)).unwrap();
     let mut file = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
     let mut store = SchemaStore::default();
-    let mut records = file.file_order().unwrap();
+    let mut records = file.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         store.learn(&record);
         see(&store, &record);

@@ -10,10 +10,10 @@ use etl_format::compress::Effort;
 use etl_format::constants::{
     ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
 };
-use etl_format::read::{Options, Trace};
-use etl_format::rewrite::merge::{Allow, MergeOptions, merge};
-use etl_format::rewrite::repack;
-use etl_format::rewrite::repair::{RepairOptions, repair_with};
+use etl_format::read::{Options, Order, Trace};
+use etl_format::rewrite::merge::{Allow, Merger};
+use etl_format::rewrite::repack::Repacker;
+use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::{Descriptor, Event};
 use etl_format::write::{
     BufferCompressor, File, LogFileHeader, Resume, Session, SessionConfig, Style,
@@ -40,7 +40,7 @@ fn compressor() -> BufferCompressor {
 /// Records of a trace, and those of them that stand behind buffer 0.
 fn counts(file: &[u8]) -> (u64, u64) {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let (mut all, mut behind) = (0, 0);
     while let Some(record) = records.next_record().unwrap() {
         all += 1;
@@ -110,24 +110,18 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
             let made = scrubber.run(&mut open(), memory()).unwrap().0;
             add(&format!("scrubbed-{lengths:?}"), bytes(made));
         }
-        let options = MergeOptions { allow: Allow::ALL, compression, ..MergeOptions::default() };
-        let (one, _) = merge(vec![file], memory(), &options).unwrap();
+        let merger = || Merger::new().allow(Allow::ALL).compress(compressor());
+        let (one, _) = merger().run(vec![file], memory()).unwrap();
         let one = bytes(one);
-        let (two, _) = merge(vec![file, &one], memory(), &options).unwrap();
+        let (two, _) = merger().run(vec![file, &one], memory()).unwrap();
         add("merged", one);
         add("merged-twice", bytes(two));
-        let options = RepairOptions { compression, ..RepairOptions::default() };
         let broken = &file[..file.len() - file.len() / 3];
-        let (mended, _) = repair_with(broken, memory(), &options, |_| {}).unwrap();
+        let (mended, _) = Repairer::new().compress(compressor()).run(broken, memory()).unwrap();
         add("repaired", bytes(mended));
         let mut repacked = Vec::new();
-        if compress {
-            let compressor = compressor().unwrap();
-            repack::compress(file, &mut repacked, &compressor, &Options::default(), |_| {})
-        } else {
-            repack::decompress(file, &mut repacked, &Options::default(), |_| {})
-        }
-        .unwrap();
+        let repacker = compressor().map_or_else(Repacker::decompress, Repacker::compress);
+        repacker.run(file, &mut repacked).unwrap();
         add("repacked", repacked);
     }
     out

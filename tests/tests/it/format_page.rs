@@ -6,8 +6,8 @@ use std::process::Command;
 
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{Options, Trace};
-use etl_format::rewrite::repack::compress;
+use etl_format::read::{Options, Order, Trace};
+use etl_format::rewrite::repack::Repacker;
 use etl_format::write::BufferCompressor;
 use etl_synth::Script;
 use etl_test_support::{all_traces, needs, python, root};
@@ -27,7 +27,7 @@ fn reader(here: &Path) -> PathBuf {
 fn ours(bytes: &[u8]) -> Vec<String> {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
     let clock = trace.clock();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         let (time, len) = (clock.filetime(record.timestamp()), record.bytes().len());
@@ -101,8 +101,7 @@ fn its_reader_reads_what_no_real_trace_has() {
             let mut packed = Vec::new();
             let compressor =
                 BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
-            let options = Options::default();
-            compress(bytes.as_slice(), &mut packed, &compressor, &options, |_| {}).unwrap();
+            Repacker::compress(compressor).run(bytes.as_slice(), &mut packed).unwrap();
             std::fs::write(&path, &packed).unwrap();
             hold(&python, &reader, &path);
         }

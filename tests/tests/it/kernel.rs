@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{all_traces, needs};
 
@@ -28,7 +28,7 @@ fn every_classic_event_decodes_to_its_last_byte_or_is_listed() {
         let bytes = std::fs::read(&path).unwrap();
         let mut file = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
         let mut store = SchemaStore::default();
-        let mut records = file.file_order().unwrap();
+        let mut records = file.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             if record.is_event() {
                 continue;

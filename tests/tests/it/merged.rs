@@ -5,10 +5,10 @@ use std::io::Cursor;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::cursor::Bytes;
-use etl_format::read::{Limits, Options, PipeSource, Record, Trace};
-use etl_format::rewrite::merge::{Allow, MergeOptions, Relation, merge};
-use etl_format::rewrite::repack::{compress, decompress};
-use etl_format::rewrite::repair::repair;
+use etl_format::read::{Options, Order, PipeSource, Record, Trace};
+use etl_format::rewrite::merge::{Allow, Merger, Relation};
+use etl_format::rewrite::repack::Repacker;
+use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::Raw;
 use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, fill};
 use etl_test_support::{all_traces, needs, trace};
@@ -44,7 +44,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     let end = header.end_time;
     let config = SessionConfig::new(header);
     let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut bytes = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() == Some(0) || origin(&record) != which {
@@ -69,7 +69,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
 fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let clock = trace.clock();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
@@ -102,9 +102,9 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
     out
 }
 
-fn merged(inputs: &[Vec<u8>], options: &MergeOptions) -> (Vec<u8>, Vec<Relation>) {
+fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, Vec<Relation>) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merge(inputs, File::new(Cursor::new(Vec::new())), options).unwrap();
+    let (file, report) = merger.run(inputs, File::new(Cursor::new(Vec::new()))).unwrap();
     (file.into_inner().into_inner(), report.inputs.iter().map(|i| i.relation).collect())
 }
 
@@ -121,9 +121,9 @@ fn the_real_merge_taken_apart_and_merged_again() {
     let path = trace(MERGED);
     let file = std::fs::read(path).unwrap();
     let mut parts: Vec<Vec<u8>> = (0..3).map(|which| session(&file, which, 1)).collect();
-    let compression = Some((CompressionFormat::XPRESS, Effort::default()));
-    let options = MergeOptions { compression, ..MergeOptions::default() };
-    let (again, relations) = merged(&parts, &options);
+    let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::default()).unwrap();
+    let merger = || Merger::new().compress(compressor.clone());
+    let (again, relations) = merged(&parts, merger());
     assert!(relations.iter().all(|r| *r == Relation::Same));
     assert!(stream(&again, true) == stream(&file, true), "every record, byte by byte");
     assert_eq!(judgement(&again), judgement(&file));
@@ -143,7 +143,7 @@ fn the_real_merge_taken_apart_and_merged_again() {
     assert!(again.len() <= file.len() * 11 / 10, "{} of {}", again.len(), file.len());
     // In any order of the inputs.
     parts.rotate_left(1);
-    assert!(stream(&merged(&parts, &options).0, true) == stream(&file, true));
+    assert!(stream(&merged(&parts, merger()).0, true) == stream(&file, true));
 }
 
 #[needs(traces)]
@@ -153,7 +153,7 @@ fn a_session_on_another_clock_comes_to_its_place() {
     let file = std::fs::read(path).unwrap();
     // The rundown's clock is three times as fast: it becomes that of all, and nothing is rounded.
     let parts = [session(&file, 0, 1), session(&file, 1, 1), session(&file, 2, 3)];
-    let (again, relations) = merged(&parts, &MergeOptions::default());
+    let (again, relations) = merged(&parts, Merger::new());
     let converted = |r: &Relation| matches!(r, Relation::Converted { .. });
     assert_eq!(relations.iter().map(converted).collect::<Vec<_>>(), [true, true, false]);
     assert!(stream(&again, false) == stream(&file, false), "every record, timestamps aside");
@@ -176,10 +176,8 @@ fn real_traces_merge_when_allowed() {
         }
     }
     let slices = || inputs.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
-    let strict = MergeOptions::default();
-    assert!(merge(slices(), File::new(Cursor::new(Vec::new())), &strict).is_err());
-    let options = MergeOptions { allow: Allow::ALL, ..MergeOptions::default() };
-    let (file, _) = merged(&inputs, &options);
+    assert!(Merger::new().run(slices(), File::new(Cursor::new(Vec::new()))).is_err());
+    let (file, _) = merged(&inputs, Merger::new().allow(Allow::ALL));
     assert_eq!(stream(&file, false).len(), records + partitions(&inputs, &file));
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("merged-all.etl");
     std::fs::write(&path, &file).unwrap();
@@ -192,7 +190,7 @@ fn real_traces_merge_when_allowed() {
 fn partitions(inputs: &[Vec<u8>], file: &[u8]) -> usize {
     let in_buffer_0 = |file: &[u8]| {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
-        let mut records = trace.file_order().unwrap();
+        let mut records = trace.records(Order::File).unwrap();
         let mut count = 0;
         while let Some(record) = records.next_record().unwrap() {
             let zero = record.location().buffer_offset == 0;
@@ -216,7 +214,7 @@ fn real_traces_compress_and_come_back() {
         let packed = trace.header().mode.has(LogFileMode::COMPRESSED);
         let mut plain = Vec::new();
         let pipe = PipeSource::new(&file[..]);
-        decompress(pipe, &mut plain, &Options::default(), |_| {}).unwrap();
+        Repacker::decompress().run(pipe, &mut plain).unwrap();
         if !packed {
             // Some real buffers are laid out as no session does it today; nothing else differs.
             assert!(plain == file, "{}", path.display());
@@ -224,9 +222,9 @@ fn real_traces_compress_and_come_back() {
         let format = if packed { was } else { CompressionFormat::XPRESS };
         let compressor = BufferCompressor::new(format, Effort::default()).unwrap();
         let mut small = Vec::new();
-        compress(&plain[..], &mut small, &compressor, &Options::default(), |_| {}).unwrap();
+        Repacker::compress(compressor).run(&plain[..], &mut small).unwrap();
         let mut again = Vec::new();
-        decompress(&small[..], &mut again, &Options::default(), |_| {}).unwrap();
+        Repacker::decompress().run(&small[..], &mut again).unwrap();
         assert!(again == plain, "{}", path.display());
         assert!(small.len() < file.len() || packed, "{}", path.display());
         assert!(small.len() <= file.len() * 11 / 10, "{}", path.display());
@@ -244,7 +242,7 @@ fn a_real_trace_cut_anywhere_is_repaired() {
     file.truncate(0x5_8000);
     fill(&mut file, 0x5_9000);
     let (sound, report) =
-        repair(&file[..], File::new(Cursor::new(Vec::new())), Limits::default(), |_| {}).unwrap();
+        Repairer::new().run(&file[..], File::new(Cursor::new(Vec::new()))).unwrap();
     let sound = sound.into_inner().into_inner();
     assert!(!report.was_intact() && !report.damage.is_empty());
     let left = stream(&sound, true);

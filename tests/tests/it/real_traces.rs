@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use etl_format::constants::RecordKind;
-use etl_format::read::{Identity, Mode, Options, OrderCheck, Record, Trace};
+use etl_format::read::{Identity, Mode, Options, Order, OrderCheck, Record, Trace};
 use etl_test_support::{all_traces, needs, trace};
 use etl_tests::{baseline_counts, foreign};
 
@@ -49,7 +49,7 @@ fn key(record: &Record<'_>) -> String {
 
 fn counts(bytes: &[u8]) -> Counts {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let mut records = trace.file_order().unwrap();
+    let mut records = trace.records(Order::File).unwrap();
     let mut counts = Counts::default();
     while let Some(record) = records.next_record().unwrap() {
         counts.add(&record);
@@ -89,7 +89,7 @@ fn time_order_is_a_stable_sort() {
         let bytes = std::fs::read(&path).unwrap();
         let by_file = {
             let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
-            let mut records = trace.file_order().unwrap();
+            let mut records = trace.records(Order::File).unwrap();
             let mut all = Vec::new();
             while let Some(r) = records.next_record().unwrap() {
                 assert!(r.kind().name().is_some(), "{}: {}", path.display(), r.kind());
@@ -107,10 +107,10 @@ fn time_order_is_a_stable_sort() {
             all.sort();
             all
         };
-        for order in [OrderCheck::Ahead, OrderCheck::Full, OrderCheck::Heads] {
-            let options = Options { order, ..Options::default() };
+        for order in [OrderCheck::Lookahead, OrderCheck::Scan, OrderCheck::FirstRecord] {
+            let options = Options { order_check: order, ..Options::default() };
             let mut trace = Trace::open(bytes.as_slice(), &options).unwrap();
-            let mut records = trace.ordered().unwrap();
+            let mut records = trace.records(Order::Time).unwrap();
             let mut by_time = Vec::new();
             while let Some(r) = records.next_record().unwrap() {
                 let place = r.location();
@@ -138,7 +138,7 @@ fn nothing_is_wrong_with_a_whole_trace() {
         let options = Options { mode: Mode::Salvage, ..Options::default() };
         let mut trace = Trace::open(bytes.as_slice(), &options).unwrap();
         assert!(trace.damage().is_empty(), "{}: {:?}", path.display(), trace.damage());
-        let mut records = trace.file_order().unwrap();
+        let mut records = trace.records(Order::File).unwrap();
         let mut salvaged = Counts::default();
         while let Some(record) = records.next_record().unwrap() {
             salvaged.add(&record);
@@ -258,7 +258,7 @@ fn perfview_counts_the_same() {
         let baseline = baseline_counts(&Path::new(&path).with_extension("baseline.txt"));
         let bytes = std::fs::read(&path).unwrap();
         let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
-        let mut records = trace.file_order().unwrap();
+        let mut records = trace.records(Order::File).unwrap();
         let mut identities: BTreeMap<(RecordKind, Identity), u64> = BTreeMap::new();
         while let Some(record) = records.next_record().unwrap() {
             *identities.entry((record.kind(), record.identity())).or_default() += 1;

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::File;
 use etl_test_support::{all_traces, needs};
@@ -11,7 +11,7 @@ use etl_test_support::{all_traces, needs};
 /// Every record in time order: its bytes, its timestamp, and its processor.
 fn records(file: &[u8]) -> Vec<(Vec<u8>, i64, u16)> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         all.push((record.bytes().to_vec(), record.timestamp(), record.processor()));
@@ -23,7 +23,7 @@ fn relogged(file: &[u8]) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let plan = RelogPlan::copying(&mut trace).unwrap();
     let mut relog = Relogger::start(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }

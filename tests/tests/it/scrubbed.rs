@@ -7,8 +7,8 @@ use etl_analysis::MachineBuilder;
 use etl_analysis::files::Timeline;
 use etl_analysis::machine::Tallies;
 use etl_format::constants::PointerSize;
-use etl_format::read::{Options, Record, Trace};
-use etl_format::rewrite::repack;
+use etl_format::read::{Options, Order, Record, Trace};
+use etl_format::rewrite::repack::Repacker;
 use etl_format::write::File;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
@@ -17,7 +17,7 @@ use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber, Summary};
 
 fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         f(&record);
     }
@@ -68,7 +68,7 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
 /// Whether a text stands in the buffers of a trace, in any case.
 fn holds(file: &[u8], text: &str) -> bool {
     let mut plain = Vec::new();
-    repack::decompress(file, &mut plain, &Options::default(), |_| {}).unwrap();
+    Repacker::decompress().run(file, &mut plain).unwrap();
     plain.make_ascii_lowercase();
     let narrow = text.to_ascii_lowercase().into_bytes();
     let wide: Vec<u8> = narrow.iter().flat_map(|b| [*b, 0]).collect();

@@ -9,7 +9,7 @@ use etl_analysis::events::clr;
 use etl_analysis::events::kernel::{self, KernelEvent};
 use etl_analysis::files::Timeline;
 use etl_analysis::machine::Tallies;
-use etl_format::read::{ExtendedItem, Options, Record, Trace};
+use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
 use etl_format::write::File;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
@@ -32,7 +32,7 @@ fn cut_with(file: &[u8], select: Select, keep_state: bool) -> Vec<u8> {
 
 fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         f(&record);
     }

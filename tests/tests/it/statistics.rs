@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{FileOrder, Options};
-use etl_format::rewrite::repack::{compress, decompress};
+use etl_format::read::{Options, Records};
+use etl_format::rewrite::repack::Repacker;
 use etl_format::write::BufferCompressor;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::Script;
@@ -34,8 +34,8 @@ impl Statistics {
         let mut plain = Vec::new();
         let options = Options::default();
         let bytes =
-            if decompress(stored, &mut plain, &options, |_| {}).is_ok() { &plain } else { stored };
-        let mut trace = FileOrder::open(bytes, &options).unwrap();
+            if Repacker::decompress().run(stored, &mut plain).is_ok() { &plain } else { stored };
+        let mut trace = Records::stream(bytes, &options).unwrap();
         let buffer_size = trace.header().buffer_size;
         let mut found = Statistics {
             records: 0,
@@ -71,7 +71,7 @@ impl Statistics {
         found.used = entries.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut packed = Vec::new();
         let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
-        compress(bytes, &mut packed, &compressor, &options, |_| {}).unwrap();
+        Repacker::compress(compressor).run(bytes, &mut packed).unwrap();
         found.packed = packed.len() as u64;
         found
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use etl_format::constants::{ClockType, RecordKind};
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::{Fault, Scenario};
@@ -64,7 +64,7 @@ fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
     assert!(trace.header().is_closed());
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
         if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
@@ -223,7 +223,7 @@ fn messages_are_decoded_by_the_text_beside_the_trace() {
     store.add_schemas(schemas);
     let bytes = &files.iter().find(|(n, _)| n == "later.etl").unwrap().1;
     let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut read = 0;
     while let Some(record) = records.next_record().unwrap() {
         if record.hook().is_some_and(|h| h >> 8 == 0) {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::read::{FileOrder, Header, Options};
+use etl_format::read::{Header, Options, Records};
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::Scenario;
 use etl_synth::truth::{InMemoryTruth, RecordFormat, Timeline};
@@ -40,7 +40,7 @@ impl Decoded {
 /// All records in file order: those of a processor are in the order of time.
 fn decoded(file: &[u8]) -> Vec<Decoded> {
     let store = SchemaStore::new(StoreLimits::default());
-    let mut records = FileOrder::open(file, &Options::default()).unwrap();
+    let mut records = Records::stream(file, &Options::default()).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         let (mut numbers, mut texts) = (BTreeMap::new(), BTreeMap::new());
@@ -603,7 +603,7 @@ fn all_of_a_32_bit_windows_is_narrow() {
     for (name, file) in &files {
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         assert_eq!(trace.header().pointer_size, PointerSize::P4, "{name}");
-        let mut records = FileOrder::open(&file[..], &Options::default()).unwrap();
+        let mut records = Records::stream(&file[..], &Options::default()).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             assert_eq!(record.pointer_size(), Some(PointerSize::P4), "{name}: {}", record.kind());
         }

@@ -2,7 +2,7 @@
 
 use chacha20::ChaCha8Rng;
 use etl_format::ErrorKind;
-use etl_format::read::{FileOrder, Mode, Options, PipeSource, Source, Trace};
+use etl_format::read::{Mode, Options, Order, PipeSource, Records, Source, Trace};
 use etl_test_support::{all_traces, needs, trace};
 use rand::{RngExt, SeedableRng};
 
@@ -19,7 +19,7 @@ struct Whole {
 }
 
 fn records(bytes: &[u8], mode: Mode) -> etl_format::Result<Vec<Whole>> {
-    let mut reader = FileOrder::open(bytes, &Options { mode, ..Options::default() })?;
+    let mut reader = Records::stream(bytes, &Options { mode, ..Options::default() })?;
     let mut found = Vec::new();
     while let Some(r) = reader.next_record()? {
         let (buffer, at) = (r.location().buffer_offset, r.location().in_buffer);
@@ -107,7 +107,7 @@ fn a_cut_compressed_trace_gives_all_whole_buffers() {
         let whole = intact.iter().filter(|r| end(r.buffer)).count();
         assert!(saved.len() >= whole, "cut at {cut}: {} of {whole}", saved.len());
         let mut trace = Trace::open(&bytes[..cut], &Options::salvage()).unwrap();
-        let mut ordered = trace.ordered().unwrap();
+        let mut ordered = trace.records(Order::Time).unwrap();
         let (mut last, mut count) = (i64::MIN, 0);
         while let Some(r) = ordered.next_record().unwrap() {
             assert!(r.timestamp() >= last);
@@ -201,7 +201,7 @@ impl Fault {
 
 /// The records that strict mode gives, and the fault at which it stops.
 fn strict<S: Source>(source: S) -> (u64, Fault) {
-    let mut reader = match FileOrder::open(source, &Options::default()) {
+    let mut reader = match Records::stream(source, &Options::default()) {
         Ok(reader) => reader,
         Err(error) => return (0, Fault::of(&error)),
     };
@@ -209,7 +209,7 @@ fn strict<S: Source>(source: S) -> (u64, Fault) {
         match reader.next_record() {
             Ok(Some(_)) => {}
             Ok(None) => panic!("a cut trace is not whole"),
-            Err(error) => return (reader.records(), Fault::of(&error)),
+            Err(error) => return (reader.count(), Fault::of(&error)),
         }
     }
 }

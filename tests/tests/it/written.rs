@@ -9,7 +9,7 @@ use etl_format::constants::{
     CompressionFormat, EventFlags, EventProperties, LogFileMode, MessageFlags, PointerSize,
     RecordKind,
 };
-use etl_format::read::{BufferEntry, BufferHeader, Dialect, FileHeader, Options, Trace};
+use etl_format::read::{BufferEntry, BufferHeader, Dialect, FileHeader, Options, Order, Trace};
 use etl_format::write::record::{
     Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
     Record, System,
@@ -34,16 +34,13 @@ fn kernel_written_traces_come_back_byte_by_byte() {
         }
         let mut out: Vec<u8> = Vec::with_capacity(file.len());
         let mut undefined: Vec<std::ops::Range<usize>> = Vec::new();
-        let mut buffers = trace.file_order().unwrap();
-        while let Some(entry) = buffers.next_buffer().unwrap().cloned() {
+        for entry in trace.buffers().to_vec() {
             let at = entry.offset as usize;
             assert_eq!(at, out.len(), "{}", path.display());
             let header = BufferHeader::parse(&file[at..], entry.offset).unwrap();
             etl_format::write::BufferHeader::from(&header).encode(&mut out);
-            while let Some(record) = buffers.next_record().unwrap() {
-                if record.location().buffer_offset != entry.offset {
-                    break;
-                }
+            let mut records = trace.records_of(|buffer| buffer.offset == entry.offset);
+            while let Some(record) = records.next_record().unwrap() {
                 let start = at + record.location().in_buffer as usize;
                 undefined.push(out.len()..start);
                 out.resize(start, 0);
@@ -85,7 +82,7 @@ fn kernel_written_traces_come_back_byte_by_byte() {
 /// Timestamp, processor and bytes of every record behind the header event, in time order.
 fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() != Some(0) {
@@ -124,7 +121,7 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
             Session::create_compressed(medium, config, compressor).unwrap()
         }
     };
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut bytes = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() == Some(0) {

@@ -1,7 +1,7 @@
 //! False sizes, counts and numbers of buffers and records.
 
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{FileOrder, Mode, Options, OrderCheck, PipeSource, Trace};
+use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Trace};
 
 use crate::MIB;
 use crate::common::event::{Event, chain};
@@ -21,18 +21,18 @@ const LIES: [u64; 9] =
 fn read(bytes: &[u8]) -> u64 {
     let mut records = 0;
     for mode in [Mode::Strict, Mode::Salvage] {
-        let options = Options { mode, order: OrderCheck::Full, ..Options::default() };
+        let options = Options { mode, order_check: OrderCheck::Scan, ..Options::default() };
         let mut count = 0;
-        if let Ok(mut reader) = FileOrder::open(bytes, &options) {
+        if let Ok(mut reader) = Records::stream(bytes, &options) {
             while let Ok(Some(_)) = reader.next_record() {
                 count += 1;
             }
         }
-        if let Ok(mut reader) = FileOrder::open(PipeSource::new(bytes), &options) {
+        if let Ok(mut reader) = Records::stream(PipeSource::new(bytes), &options) {
             while let Ok(Some(_)) = reader.next_record() {}
         }
         if let Ok(mut trace) = Trace::open(bytes, &options)
-            && let Ok(mut reader) = trace.ordered()
+            && let Ok(mut reader) = trace.records(Order::Time)
         {
             while let Ok(Some(_)) = reader.next_record() {}
         }
@@ -151,7 +151,7 @@ fn a_few_compressed_bytes_do_not_become_gigabytes() {
         let options = Options::salvage();
         let (_, most) = peak(|| {
             let mut trace = Trace::open(bytes.as_slice(), &options).unwrap();
-            let mut reader = trace.ordered().unwrap();
+            let mut reader = trace.records(Order::Time).unwrap();
             while let Ok(Some(_)) = reader.next_record() {}
         });
         // Each buffer by itself could ask for 64 MiB. It is 85 bytes long.

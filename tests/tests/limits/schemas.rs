@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::render;
 use etl_schema::sources::eventsource::{Chunk, Reassembler};
@@ -130,7 +130,7 @@ fn metadata_of_ever_new_events() {
     let (known, most) = peak(|| {
         let mut store = SchemaStore::new(limits);
         let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
-        let mut records = trace.ordered().unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             store.learn(&record);
         }

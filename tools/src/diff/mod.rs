@@ -21,7 +21,7 @@
 //! Memory is bounded by the windows, and the counts by [`MAX_IDENTITIES`].
 //!
 //! ```
-//! use etl_format::read::{Options, Trace};
+//! use etl_format::read::{Options, Order, Trace};
 //! use etl_tools::diff::{Differ, Ignore};
 //!
 //! fn is_same_but_for_time(first: &[u8], second: &[u8]) -> etl_tools::Result<bool> {
@@ -51,7 +51,7 @@ pub use report::{CountDifference, Difference, Summary};
 use std::collections::BTreeMap;
 
 use etl_format::Guid;
-use etl_format::read::{Record, Source, Trace};
+use etl_format::read::{Order, Record, Source, Trace};
 
 use crate::{Error, OnRecord, Result};
 use align::Op;
@@ -135,12 +135,12 @@ impl<'f> Differ<'f> {
         }
         let same_clock = first.clock() == second.clock();
         let clocks = (first.clock(), second.clock());
-        let mut first = first.ordered()?;
-        let mut second = second.ordered().map_err(Error::second_input)?;
+        let first = first.records(Order::Time)?;
+        let second = second.records(Order::Time).map_err(Error::second_input)?;
         // The first trace gets the thread that is left over.
         let others = threads.saturating_sub(1);
-        first.with_threads(1 + others.div_ceil(2), |first| {
-            second.with_threads(1 + others / 2, |second| {
+        first.with_threads(1 + others.div_ceil(2)).parallel(|first| {
+            second.with_threads(1 + others / 2).parallel(|second| {
                 let unobserved = OnRecord::default();
                 let mut walk = Walk {
                     a: TraceReader::new(first, clocks.0, &ignore, same_clock, on_record),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use etl_format::constants::{BUFFER_HEADER_SIZE, hook};
-use etl_format::read::{Damage, Ordered, Record, Source};
+use etl_format::read::{Damage, Record, Records, Source};
 use etl_format::{Clock, Guid, Result};
 use etl_schema::store::SchemaStore;
 
@@ -22,7 +22,7 @@ pub(super) struct Tally {
 }
 
 pub(super) struct TraceReader<'t, S: Source> {
-    records: &'t mut Ordered<S>,
+    records: &'t mut Records<S>,
     store: SchemaStore,
     clock: Clock,
     same_clock: bool,
@@ -37,7 +37,7 @@ pub(super) struct TraceReader<'t, S: Source> {
 
 impl<'t, S: Source> TraceReader<'t, S> {
     pub fn new(
-        records: &'t mut Ordered<S>,
+        records: &'t mut Records<S>,
         clock: Clock,
         ignore: &'t Ignore,
         same_clock: bool,

@@ -2,7 +2,7 @@
 //! CSV and XML over it.
 //!
 //! ```
-//! use etl_format::read::{Options, Trace};
+//! use etl_format::read::{Order, Order, Order, Options, Trace};
 //! use etl_schema::store::SchemaStore;
 //! use etl_tools::rows::{Format, RowWriter};
 //!
@@ -11,7 +11,7 @@
 //!     let mut rows = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
 //!     let mut out = Vec::new();
 //!     rows.begin(&mut out);
-//!     let mut records = trace.ordered()?;
+//!     let mut records = trace.records(Order::Time)?;
 //!     while let Some(record) = records.next_record()? {
 //!         rows.learn(&record);
 //!         rows.write(&mut out, &record);

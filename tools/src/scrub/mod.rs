@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, PointerSize};
-use etl_format::read::{Record, Source, Trace};
+use etl_format::read::{Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
 use etl_format::write::{LogFileHeader, Output};
@@ -162,9 +162,9 @@ impl<'f> Scrubber<'f> {
         let compressor = compression::compressor(self.compression, threads)?;
         let mut relog = Relogger::start(plan, output, compressor).map_err(Error::output)?;
         let threads = relog.reading_threads(threads);
-        let mut records = trace.ordered()?;
+        let mut records = trace.records(Order::Time)?.with_threads(threads);
         let mut bytes = Vec::new();
-        records.with_threads(threads, |records| {
+        records.parallel(|records| {
             while let Some(record) = records.next_record()? {
                 self.on_record.call(&record);
                 if relog.is_written(&record) {
@@ -196,27 +196,24 @@ fn learn<S: Source>(
     let mut found = BTreeSet::new();
     let users = policy.of(Category::Users) != Action::Keep;
     let machines = policy.of(Category::Machines) != Action::Keep;
-    let threads = trace.options().threads;
-    trace.ordered()?.with_threads(threads, |records| {
-        records.for_each(|record| {
-            on_record.call(&record);
-            store.learn(&record);
-            if found.len() >= MAX_NAMES {
-                return Ok(());
+    trace.records(Order::Time)?.for_each(|record| {
+        on_record.call(&record);
+        store.learn(&record);
+        if found.len() >= MAX_NAMES {
+            return Ok(());
+        }
+        if users {
+            let payload = record.payload();
+            let mut from = 0;
+            while let Some(home) = patterns::home(payload, from) {
+                from = home.end.max(from + 1);
+                found.insert(home.name.to_lowercase());
             }
-            if users {
-                let payload = record.payload();
-                let mut from = 0;
-                while let Some(home) = patterns::home(payload, from) {
-                    from = home.end.max(from + 1);
-                    found.insert(home.name.to_lowercase());
-                }
-            }
-            if users || machines {
-                add_names(&record, &store, users, machines, &mut found);
-            }
-            Ok::<_, etl_format::Error>(())
-        })
+        }
+        if users || machines {
+            add_names(&record, &store, users, machines, &mut found);
+        }
+        Ok::<_, etl_format::Error>(())
     })?;
     let mut names = TextMatcher::new();
     for name in found.iter().filter(|name| is_distinctive(name)).take(MAX_NAMES) {

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
-use etl_format::read::{Damage, Record, Source, Trace};
+use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::Output;
 
@@ -133,10 +133,10 @@ impl<'f> Slicer<'f> {
         let compressor = compression::compressor(self.compression, threads)?;
         let mut relog = Relogger::start(plan, output, compressor).map_err(Error::output)?;
         let threads = relog.reading_threads(threads);
-        let mut records = trace.ordered()?;
+        let mut records = trace.records(Order::Time)?.with_threads(threads);
         let mut selector = Selector::default();
         let mut summary = Summary::default();
-        records.with_threads(threads, |records| {
+        records.parallel(|records| {
             while let Some(record) = records.next_record()? {
                 self.on_record.call(&record);
                 // The header event is written from its fields, whatever is selected.
@@ -182,29 +182,26 @@ fn gather<S: Source>(
 ) -> etl_format::Result<Dependencies> {
     let mut dependencies = Dependencies::default();
     let mut selector = Selector::default();
-    let threads = trace.options().threads;
-    trace.ordered()?.with_threads(threads, |records| {
-        records.for_each(|record| {
-            on_record.call(&record);
-            let chosen = selector.select(&record, select);
-            if let Some((thread, process)) = chosen.first_mention {
-                dependencies.add_first_mention(thread, process, record.location());
-            }
-            if let Some(kernel) = &chosen.kernel
-                && kernel.group() == group::THREAD
+    trace.records(Order::Time)?.for_each(|record| {
+        on_record.call(&record);
+        let chosen = selector.select(&record, select);
+        if let Some((thread, process)) = chosen.first_mention {
+            dependencies.add_first_mention(thread, process, record.location());
+        }
+        if let Some(kernel) = &chosen.kernel
+            && kernel.group() == group::THREAD
+        {
+            let subject = &chosen.subject;
+            if let (Some(thread), Some(process)) =
+                (subject.threads().next(), subject.processes().next())
             {
-                let subject = &chosen.subject;
-                if let (Some(thread), Some(process)) =
-                    (subject.threads().next(), subject.processes().next())
-                {
-                    dependencies.add_owner(thread, process);
-                }
+                dependencies.add_owner(thread, process);
             }
-            if chosen.selected {
-                dependencies.add(&record, chosen.kernel.as_ref(), &chosen.subject);
-            }
-            Ok::<_, etl_format::Error>(())
-        })
+        }
+        if chosen.selected {
+            dependencies.add(&record, chosen.kernel.as_ref(), &chosen.subject);
+        }
+        Ok::<_, etl_format::Error>(())
     })?;
     dependencies.finish();
     Ok(dependencies)

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use crate::common::{Made, trace};
 use etl_format::Guid;
-use etl_format::read::{self, Trace};
+use etl_format::read::{self, Order, Trace};
 use etl_format::write::File;
 use etl_tools::diff::Differ;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber};
@@ -39,7 +39,7 @@ fn open(file: &[u8]) -> Option<Trace<&[u8]>> {
 
 fn count(file: &[u8]) -> u64 {
     let mut trace = open(file).expect("what a tool writes can be read");
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut count = 0;
     while let Ok(Some(_)) = records.next_record() {
         count += 1;

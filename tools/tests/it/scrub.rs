@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use crate::common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
-use etl_format::read::Record;
+use etl_format::read::{Order, Record};
 use etl_format::write::File;
 use etl_schema::store::SchemaStore;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
@@ -55,7 +55,7 @@ fn scrubbed(file: &[u8], scrubber: Scrubber<'_>) -> (Vec<u8>, Summary) {
 
 fn records<T>(file: &[u8], mut f: impl FnMut(&Record<'_>) -> T) -> Vec<T> {
     let mut trace = open(file);
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         all.push(f(&record));

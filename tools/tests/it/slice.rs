@@ -5,7 +5,7 @@ use std::io::Cursor;
 use crate::common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
-use etl_format::read::Record;
+use etl_format::read::{Order, Record};
 use etl_format::write::File;
 use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn cut(
 /// Timestamps of all records but the header event.
 fn timestamps(file: &[u8]) -> Vec<i64> {
     let mut trace = open(file);
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         all.push(record.timestamp());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::cursor::Bytes;
-use etl_format::read::{Options, Record, Trace};
+use etl_format::read::{Options, Order, Record, Trace};
 use etl_test_support::{needs, trace};
 use etl_verify::{CoverageTable, Report, Severity, UnresolvedCause, Verdict, Verifier};
 
@@ -43,7 +43,7 @@ fn verify(bytes: &[u8], name: &str) -> etl_verify::Result<Report> {
 
 fn for_each(bytes: &[u8], mut f: impl FnMut(&Record<'_>)) {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let mut records = trace.file_order().unwrap();
+    let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         f(&record);
     }

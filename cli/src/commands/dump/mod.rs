@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::read::{
-    Damage, FileOrder, Mode, Note, Options, OrderCheck, PipeSource, Source, Trace,
+    Damage, Mode, Note, Options, Order, OrderCheck, PipeSource, Records, Source, Trace,
 };
 use etl_format::{Clock, Error};
 use etl_tools::rows;
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         let input::Stream { reader, head, from } = input::stdin_stream(&args.input)?;
         let failure = |e: &Error| unreadable(args, &name, e, &head).unpacked(from.as_deref());
         let source = PipeSource::new(reader);
-        let mut records = FileOrder::open(source, &options(args)).map_err(|e| failure(&e))?;
+        let mut records = Records::stream(source, &options(args)).map_err(|e| failure(&e))?;
         return Dump { args, name: &name }.file_order(&mut records);
     }
     Input::open(&args.file, &args.input)?.with(Dump { args, name: &name })
@@ -117,7 +117,7 @@ fn options(args: &Args) -> Options {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     // Printed lines cannot be reordered: the order has to be known before the first one.
     let threads = args.threads.count();
-    Options { mode, order: OrderCheck::Full, threads, ..Options::default() }
+    Options { mode, order_check: OrderCheck::Scan, threads, ..Options::default() }
 }
 
 /// The failure of opening or reading a trace.
@@ -140,7 +140,7 @@ impl WithSource for Dump<'_> {
     fn with<S: Source>(self, mut source: S) -> Self::Output {
         let options = options(self.args);
         if self.args.file_order {
-            let mut records = FileOrder::open(&mut source, &options);
+            let mut records = Records::stream(&mut source, &options);
             if let Ok(records) = &mut records {
                 return self.file_order(records);
             }
@@ -165,7 +165,7 @@ impl Dump<'_> {
         }
     }
 
-    fn file_order<S: Source>(&self, records: &mut FileOrder<S>) -> Result<Outcome, Failure> {
+    fn file_order<S: Source>(&self, records: &mut Records<S>) -> Result<Outcome, Failure> {
         // The size of a pipe is unknown.
         let start = |clock| Printer::new(self.args, &clock, 0);
         let has_header = records.header().is_known();
@@ -196,11 +196,11 @@ impl Dump<'_> {
         let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
         let mut printer = Printer::new(self.args, &trace.clock(), used)?;
         if printer.filter.has_unresolved_names()
-            && let Ok(mut records) = trace.file_order()
+            && let Ok(mut records) = trace.records(Order::File)
         {
             printer.look_ahead(&mut records);
         }
-        let mut records = match trace.ordered() {
+        let mut records = match trace.records(Order::Time) {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),
         };

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use etl_format::Error;
-use etl_format::read::{Batch, Ordered, Record, Source};
+use etl_format::read::{Record, RecordBatch, Records, Source};
 use etl_tools::filter::Filter;
 use etl_tools::rows::RowWriter;
 
@@ -31,18 +31,18 @@ const MAX_WAITING: usize = 4;
 #[derive(Default)]
 struct Work {
     /// Earlier records that may contain schemas, and that other threads print.
-    lessons: Batch,
-    records: Batch,
+    lessons: RecordBatch,
+    records: RecordBatch,
 }
 
 /// A thread that formats lines.
 struct Helper<'scope> {
     work: Sender<Work>,
-    done: Receiver<(Vec<u8>, Batch)>,
+    done: Receiver<(Vec<u8>, RecordBatch)>,
     /// Batches whose text has not been received.
     in_flight: usize,
     /// Records to learn from before its next batch.
-    lessons: Batch,
+    lessons: RecordBatch,
     thread: ScopedJoinHandle<'scope, RowWriter>,
 }
 
@@ -65,7 +65,7 @@ impl<'scope> Helper<'scope> {
             }
             rows
         });
-        Helper { work, done, in_flight: 0, lessons: Batch::default(), thread }
+        Helper { work, done, in_flight: 0, lessons: RecordBatch::default(), thread }
     }
 }
 
@@ -79,7 +79,7 @@ enum Piece {
 /// Prints the remaining records on `threads` threads. Returns the error that ended reading, if any, after
 /// printing everything before it.
 pub(super) fn print<S: Source>(
-    records: &mut Ordered<S>,
+    records: &mut Records<S>,
     printer: &mut Printer,
     threads: usize,
 ) -> Result<Option<Error>, Failure> {
@@ -87,7 +87,7 @@ pub(super) fn print<S: Source>(
         let start = |_| Helper::start(scope, printer.filter.clone(), printer.rows.clone());
         let mut helpers: Vec<_> = (1..threads).map(start).collect();
         let mut pieces = VecDeque::new();
-        let mut spare: Vec<Batch> = Vec::new();
+        let mut spare: Vec<RecordBatch> = Vec::new();
         let end = loop {
             let in_flight = helpers.iter().map(|helper| helper.in_flight).enumerate();
             let free = in_flight.filter(|(_, n)| *n < MAX_QUEUED).min_by_key(|(_, n)| *n);
@@ -168,7 +168,7 @@ fn teach(
 fn write_out(
     pieces: &mut VecDeque<Piece>,
     helpers: &mut [Helper<'_>],
-    spare: &mut Vec<Batch>,
+    spare: &mut Vec<RecordBatch>,
     printer: &mut Printer,
     limit: usize,
 ) -> Result<(), Failure> {

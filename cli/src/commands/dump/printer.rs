@@ -1,6 +1,6 @@
 //! Prints the selected records of a trace.
 
-use etl_format::read::{FileOrder, Ordered, Record, Source};
+use etl_format::read::{Record, Records, Source};
 use etl_format::{Clock, Error};
 use etl_tools::filter::Filter;
 use etl_tools::rows::RowWriter;
@@ -44,7 +44,7 @@ impl Printer {
     }
 
     /// Reads the whole trace for names of providers: they may be at its end.
-    pub(super) fn look_ahead<S: Source>(&mut self, records: &mut FileOrder<S>) {
+    pub(super) fn look_ahead<S: Source>(&mut self, records: &mut Records<S>) {
         filter::learn_names(&mut self.filter, records, self.rows.store());
     }
 
@@ -66,7 +66,7 @@ impl Printer {
     /// Prints the remaining records, up to the limit. Returns the error that ended reading, if any.
     pub(super) fn all<S: Source>(
         &mut self,
-        records: &mut Ordered<S>,
+        records: &mut Records<S>,
     ) -> Result<Option<Error>, Failure> {
         while self.wants_more() {
             match records.next_record() {

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_format::read::{Mode, Options, OrderCheck, Record, Source as _};
-use etl_format::rewrite::merge::{Allow, MergeError, MergeOptions, MergeReport, Relation};
+use etl_format::read::{Mode, Record, Source as _};
+use etl_format::rewrite::merge::{Allow, MergeError, MergeReport, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut progress = Progress::new(total, false);
     let mut watch = |record: &Record<'_>| progress.pass(record.bytes().len());
     let file: &std::fs::File = sink.file();
-    let merged = passes::merge(&mut inputs, || File::new(file), &options(args), &mut watch);
+    let merged = passes::merge(&mut inputs, || File::new(file), &|| merger(args), &mut watch);
     let done = match merged {
         Ok(done) => done,
         Err(error) => return Err(failure(&error, args.salvage, &names, &heads, &sink)),
@@ -122,26 +122,19 @@ fn check_unique(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn options(args: &Args) -> MergeOptions {
-    let mode = if args.salvage { Mode::Salvage } else { Mode::Strict };
+fn merger(args: &Args) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
-    MergeOptions {
-        read: Options {
-            mode,
-            order: OrderCheck::Full,
-            threads: args.threads.count(),
-            ..Options::default()
-        },
-        allow: Allow {
+    Merger::new()
+        .mode(if args.salvage { Mode::Salvage } else { Mode::Strict })
+        .threads(args.threads.count())
+        .allow(Allow {
             machine: allows(Mismatch::Machine),
             boot: allows(Mismatch::Boot),
             clock: allows(Mismatch::Clock),
             pointer_size: allows(Mismatch::PointerSize),
-        },
-        compression: args.packing.chosen(),
-        now: None,
-        memory: args.max_memory,
-    }
+        })
+        .compress(args.packing.compressor(&args.threads))
+        .max_memory(args.max_memory)
 }
 
 fn failure(
@@ -168,11 +161,11 @@ fn failure(
                 .hint(format!("--allow-mismatch {} merges them anyway", refusal.reason.name()))
         }
         MergeError::Output(error) => sink.failure(error),
-        MergeError::Memory { inputs, needed, most } => {
+        MergeError::Memory { inputs, needed, max } => {
             let message = format!(
                 "merging them needs {} of memory, and the limit is {}",
                 output::size(*needed),
-                output::size(*most)
+                output::size(*max)
             );
             Failure::new(format!("{inputs} traces"), message)
                 .hint("raise --max-memory: two traces have to be read at the same time")

@@ -6,41 +6,40 @@
 
 use std::io;
 
-use etl_format::read::{FileSource, Mode, Options, Record};
-use etl_format::rewrite::merge::{
-    MergeError, MergeOptions, MergeReport, MergedInput, Refusal, Relation, merge_with,
-};
+use etl_format::read::{FileSource, Mode, Record};
+use etl_format::rewrite::merge::{MergeError, MergeReport, MergedInput, Merger, Refusal, Relation};
 use etl_format::write::{File, Output};
 
 use crate::input::Input;
 
-/// Merges `inputs` in as many passes as the memory of `options` requires; `watch` is called once for
+/// Merges `inputs` in as many passes as the memory of the merger requires; `watch` is called once for
 /// each record of the inputs.
 ///
 /// # Errors
-/// As [`merge_with`], and those of temporary files as errors of the output. [`MergeError::Memory`] remains for
+/// As [`Merger::run`], and those of temporary files as errors of the output. [`MergeError::Memory`] remains for
 /// two traces that do not fit together.
 pub(super) fn merge<O: Output>(
     inputs: &mut [Input],
     medium: impl Fn() -> O,
-    options: &MergeOptions,
+    merger: &dyn Fn() -> Merger<'static>,
     watch: &mut dyn FnMut(&Record<'_>),
 ) -> Result<MergeReport, MergeError> {
     let sources = inputs.iter_mut().map(Input::any).collect();
-    match merge_with(sources, medium(), options, &mut *watch) {
+    let merging = merger().on_record(|record, _, _| {
+        watch(record);
+        Ok(())
+    });
+    match merging.run(sources, medium()) {
         Ok((_, report)) => Ok(report),
         Err(MergeError::Memory { .. }) if inputs.len() > 2 => {
             let middle = inputs.len() / 2;
             let (first, second) = inputs.split_at_mut(middle);
-            let (mut a, first) = half(first, 0, options, watch)?;
-            let (mut b, second) = half(second, middle, options, watch)?;
+            let (mut a, first) = half(first, 0, merger, watch)?;
+            let (mut b, second) = half(second, middle, merger, watch)?;
             // Damage was skipped and reported in the first pass.
-            let options = MergeOptions {
-                read: Options { mode: Mode::default(), ..options.read },
-                ..options.clone()
-            };
-            let halves = vec![&mut a, &mut b];
-            let (_, done) = merge_with(halves, medium(), &options, |_| {})
+            let merging = merger().mode(Mode::Strict);
+            let (_, done) = merging
+                .run(vec![&mut a, &mut b], medium())
                 .map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
             let inputs = done
                 .inputs
@@ -57,14 +56,14 @@ pub(super) fn merge<O: Output>(
 fn half(
     inputs: &mut [Input],
     base: usize,
-    options: &MergeOptions,
+    merger: &dyn Fn() -> Merger<'static>,
     watch: &mut dyn FnMut(&Record<'_>),
 ) -> Result<(FileSource<std::fs::File>, Vec<MergedInput>), MergeError> {
     let output = |e: io::Error| MergeError::Output(etl_format::Error::new(0, e.into()));
     let file = tempfile::tempfile().map_err(output)?;
     // The file is read once: compressing it would cost more than it saves.
-    let options = MergeOptions { compression: None, ..options.clone() };
-    let done = merge(inputs, || File::new(&file), &options, watch)
+    let merger = || merger().compress(None);
+    let done = merge(inputs, || File::new(&file), &merger, watch)
         .map_err(|e| moved(e, |index| base + index))?;
     Ok((FileSource::new(file).map_err(output)?, done.inputs))
 }

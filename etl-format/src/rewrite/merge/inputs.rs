@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::super::relog::losses;
 use crate::constants::{BufferFlags, LogFileMode};
 use crate::error::Result;
-use crate::read::{FileHeader, FileOrder, Note, Options, Ordered, Record, Source, Trace};
+use crate::read::{FileHeader, Note, Options, Order, Record, Records, Source, Trace};
 use crate::write::record::{Moved, Raw};
 
 use super::timestamps::{convert, is_header_event, is_plain};
@@ -49,7 +49,7 @@ impl<S: Source> Input<S> {
 
     /// The partition that stands in buffer 0, if it does; on the merged clock.
     fn partition(&mut self, relation: &Relation) -> Result<Option<Vec<u8>>> {
-        let mut records: FileOrder<&mut S> = self.trace.file_order()?;
+        let mut records = self.trace.records_of(|buffer| buffer.offset == 0);
         // Behind the header event there are a few records at most.
         for _ in 0..BUFFER_0_RECORDS {
             match records.next_record()? {
@@ -80,7 +80,7 @@ pub(super) struct Inputs<S: Source> {
 }
 
 struct Reader<S: Source> {
-    records: Ordered<S>,
+    records: Records<S>,
     relation: Relation,
     count: u64,
     notes: Vec<Note>,
@@ -92,11 +92,11 @@ struct Reader<S: Source> {
 }
 
 /// Ends the other threads whichever way the merge ends.
-struct Alone<'a, S: Source>(&'a mut Inputs<S>);
+struct StopThreadsGuard<'a, S: Source>(&'a mut Inputs<S>);
 
-impl<S: Source> Drop for Alone<'_, S> {
+impl<S: Source> Drop for StopThreadsGuard<'_, S> {
     fn drop(&mut self) {
-        self.0.readers.iter_mut().for_each(|reader| reader.records.end_threads());
+        self.0.readers.iter_mut().for_each(|reader| reader.records.stop_threads());
     }
 }
 
@@ -138,11 +138,11 @@ impl<S: Source> Inputs<S> {
                 // The first ones get what cannot be divided.
                 let share = others / packed_inputs + usize::from(nth < others % packed_inputs);
                 if share > 0 {
-                    reader.records.start(scope, share);
+                    reader.records.start_threads(scope, share);
                 }
             }
-            let alone = Alone(self);
-            alone.0.drain_alone(give)
+            let guard = StopThreadsGuard(self);
+            guard.0.drain_alone(give)
         })
     }
 
@@ -209,8 +209,9 @@ impl<S: Source> Inputs<S> {
             let copied = input == self.first && header.mode.has(LogFileMode::RELOG);
             let notes = trace.notes().to_vec();
             let losses = losses(trace.buffers()).collect();
-            let records =
-                trace.into_ordered().map_err(|error| MergeError::Input { input, error })?;
+            let records = trace
+                .into_records(Order::Time)
+                .map_err(|error| MergeError::Input { input, error })?;
             let relation = *relation;
             self.readers.push(Reader { records, relation, count: 0, notes, copied, losses });
         }

@@ -20,42 +20,42 @@
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
 //! Memory is bounded by the buffers that are open: one per processor of each input, and one per
-//! processor of the output; [`MergeOptions::memory`] bounds it whatever the number of inputs.
+//! processor of the output; [`Merger::max_memory`] bounds it whatever the number of inputs.
 //!
 //! ```
 //! use std::io::Cursor;
+//! use etl_format::rewrite::merge::Merger;
 //! use etl_format::write::File;
-//! use etl_format::rewrite::merge::{MergeOptions, merge};
 //!
 //! # fn main() -> Result<(), etl_format::rewrite::merge::MergeError> {
 //! # let (kernel, clr): (&[u8], &[u8]) = (&[], &[]);
 //! # if kernel.is_empty() { return Ok(()); }
 //! let out = File::new(Cursor::new(Vec::new()));
-//! let (file, report) = merge(vec![kernel, clr], out, &MergeOptions::default())?;
+//! let (file, report) = Merger::new().run(vec![kernel, clr], out)?;
 //! println!("{} records in {} bytes", report.records(), file.into_inner().into_inner().len());
 //! # Ok(())
 //! # }
 //! ```
 
-mod added;
 mod clocks;
 mod inputs;
+mod insertions;
 mod refusal;
 mod timestamps;
 
-use crate::compress::Effort;
-use crate::constants::{CompressionFormat, LogFileMode, hook};
+use core::fmt;
+
+use crate::constants::{LogFileMode, hook};
 use crate::error::Error;
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 
-use crate::write::BufferCompressor;
-use crate::write::LogFileHeader;
-use crate::write::Output;
 use crate::write::record::Raw;
-use crate::write::{Session, SessionConfig, SessionSummary, Style};
+use crate::write::{
+    BufferCompressor, LogFileHeader, Output, Session, SessionConfig, SessionSummary, Style,
+};
 
-pub use added::Added;
 pub use clocks::Relation;
+pub use insertions::Insertions;
 pub use refusal::{Allow, Reason, Refusal};
 
 use clocks::Clocks;
@@ -64,33 +64,177 @@ use inputs::{Input, Inputs};
 /// Buffers of a merged trace. Records take at most 64 KB, so twice that holds any.
 const BUFFER: u32 = 0x1_0000;
 
-/// How traces are to be merged.
-#[derive(Clone, Debug)]
-pub struct MergeOptions {
-    /// How the inputs are read: in [`read::Mode::Strict`] a damaged one is an error. By default every
-    /// record is looked at beforehand, so that time order is exact. Its `threads` decompress during the
-    /// merge as well, or compress, if the merged trace is to be; it is the same for any number.
-    pub read: read::Options,
-    /// Reasons to refuse that do not count.
-    pub allow: Allow,
-    /// Compress the buffers, in a format with an effort.
-    pub compression: Option<(CompressionFormat, Effort)>,
-    /// When the merge is made, in FILETIME units: what the buffers bear. By default the end of the
-    /// merged trace, so that the same inputs give the same bytes.
-    pub now: Option<i64>,
-    /// Most bytes that the open buffers of all inputs may take together. More inputs than that are
-    /// refused ([`MergeError::Memory`]): merged in groups, and the groups merged, they give the same
-    /// records.
-    pub memory: u64,
+/// Sees a record of an input, its timestamp in the merged trace, and what is inserted before it.
+type OnRecord<'f> = Box<dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'f>;
+
+/// Merges traces.
+pub struct Merger<'f> {
+    read: read::Options,
+    allow: Allow,
+    compressor: Option<BufferCompressor>,
+    made_at: Option<i64>,
+    max_memory: u64,
+    on_record: Option<OnRecord<'f>>,
 }
 
 /// Two gigabytes.
-const MEMORY: u64 = 2 << 30;
+const MAX_MEMORY: u64 = 2 << 30;
 
-impl Default for MergeOptions {
+impl fmt::Debug for Merger<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Merger")
+            .field("read", &self.read)
+            .field("allow", &self.allow)
+            .field("compressor", &self.compressor)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Merger<'_> {
     fn default() -> Self {
-        let read = read::Options { order: read::OrderCheck::Full, ..read::Options::default() };
-        MergeOptions { read, allow: Allow::default(), compression: None, now: None, memory: MEMORY }
+        Merger::new()
+    }
+}
+
+impl Merger<'_> {
+    /// A merger that reads strictly, refuses traces that do not belong together, and does not compress.
+    #[must_use]
+    pub fn new() -> Self {
+        // Exact time order on any input.
+        let order_check = read::OrderCheck::Scan;
+        Merger {
+            read: read::Options { order_check, ..read::Options::default() },
+            allow: Allow::default(),
+            compressor: None,
+            made_at: None,
+            max_memory: MAX_MEMORY,
+            on_record: None,
+        }
+    }
+
+    /// What happens at a fault of an input: in [`read::Mode::Strict`], the default, it is an error.
+    #[must_use]
+    pub fn mode(mut self, mode: read::Mode) -> Self {
+        self.read.mode = mode;
+        self
+    }
+
+    /// Bounds on the memory of the reader of each input.
+    #[must_use]
+    pub fn limits(mut self, limits: read::Limits) -> Self {
+        self.read.limits = limits;
+        self
+    }
+
+    /// Threads that decompress, the caller's own included; 0 counts as 1. The merged trace is the same for
+    /// any number.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.read.threads = threads;
+        self
+    }
+
+    /// Reasons for which traces are not refused.
+    #[must_use]
+    pub fn allow(mut self, allow: Allow) -> Self {
+        self.allow = allow;
+        self
+    }
+
+    /// Compresses the buffers of the merged trace, or not.
+    #[must_use]
+    pub fn compress(mut self, compressor: impl Into<Option<BufferCompressor>>) -> Self {
+        self.compressor = compressor.into();
+        self
+    }
+
+    /// When the merge is made, in FILETIME units: what the buffers state. By default the end of the
+    /// merged trace, so that the same inputs result in the same bytes.
+    #[must_use]
+    pub fn made_at(mut self, filetime: i64) -> Self {
+        self.made_at = Some(filetime);
+        self
+    }
+
+    /// The largest number of bytes that the open buffers of all inputs may take together. More inputs
+    /// are refused ([`MergeError::Memory`]): merged in groups, and the groups merged, they result in the
+    /// same records.
+    #[must_use]
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.max_memory = bytes;
+        self
+    }
+
+    /// Calls `f` for every record of the inputs, with its timestamp in the merged trace. `f` may insert
+    /// records before it, which go into the buffer of the same processor and should have that timestamp.
+    /// An error of `f` is one of the output.
+    #[must_use]
+    pub fn on_record<'g>(
+        self,
+        f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'g,
+    ) -> Merger<'g> {
+        let Merger { read, allow, compressor, made_at, max_memory, on_record: _ } = self;
+        let on_record: Option<OnRecord<'g>> = Some(Box::new(f));
+        Merger { read, allow, compressor, made_at, max_memory, on_record }
+    }
+
+    /// Merges the inputs into one trace.
+    ///
+    /// # Errors
+    /// When an input cannot be read, when the inputs do not belong together, and whatever the output
+    /// reports.
+    pub fn run<S: Source, O: Output>(
+        self,
+        inputs: Vec<S>,
+        output: O,
+    ) -> Result<(O, MergeReport), MergeError> {
+        let Merger { read, allow, compressor, made_at, max_memory, mut on_record } = self;
+        let inputs = Input::open_all(inputs, &read)?;
+        let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
+        if needed > max_memory {
+            return Err(MergeError::Memory { inputs: inputs.len(), needed, max: max_memory });
+        }
+        let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
+        let clocks = Clocks::relate(&headers, allow)?;
+        let closed = headers.iter().all(|h| h.is_closed());
+        let (header, end) = header(&inputs, &clocks, compressor.is_some());
+        let mut config = SessionConfig::new(header);
+        config.logger_id = 0;
+        config.style = Style::Relogger { now: made_at.unwrap_or(end) };
+        let mut all = Inputs::new(inputs, clocks.relations, clocks.first);
+        if let Some(partition) = all.partition()? {
+            config
+                .add_header_record(&Raw { bytes: &partition, timestamp: None })
+                .map_err(MergeError::Output)?;
+        }
+        // Compression costs more than decompression by far, and has the other threads for itself.
+        let threads = if compressor.is_some() { 1 } else { read.threads };
+        let mut session =
+            Session::create_with(output, config, compressor).map_err(MergeError::Output)?;
+        let mut latest = i64::MIN;
+        let mut insertions = Insertions::default();
+        all.drain(threads, |record, moved, losses| {
+            latest = latest.max(moved.raw.timestamp.unwrap_or(i64::MIN));
+            if let Some(flags) = losses {
+                session.carry_losses(record.processor(), flags)?;
+            }
+            if let Some(on_record) = &mut on_record {
+                insertions.clear();
+                on_record(record, moved.moment, &mut insertions)?;
+                for bytes in insertions.records() {
+                    let raw = Raw { bytes, timestamp: Some(moved.moment) };
+                    session.write(record.processor(), &raw)?;
+                }
+            }
+            session.write(record.processor(), moved)
+        })?;
+        // The rundown of a merger follows the end that the sessions state, and stays there. Where one
+        // was not closed, its last record is the end.
+        let end =
+            if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
+        let end = Some(end).filter(|end| *end > 0);
+        let (output, summary) = session.close(end).map_err(MergeError::Output)?;
+        Ok((output, MergeReport { summary, inputs: all.report() }))
     }
 }
 
@@ -140,15 +284,15 @@ pub enum MergeError {
     },
     /// Reading all inputs at once would take more memory than is allowed.
     #[error(
-        "reading {inputs} traces at once takes {needed} bytes of memory, and {most} are allowed"
+        "reading {inputs} traces at once takes {needed} bytes of memory, and {max} are allowed"
     )]
     Memory {
         /// Inputs.
         inputs: usize,
         /// What their open buffers take.
         needed: u64,
-        /// [`MergeOptions::memory`].
-        most: u64,
+        /// [`Merger::max_memory`].
+        max: u64,
     },
     /// The traces do not belong together.
     #[error(transparent)]
@@ -158,104 +302,11 @@ pub enum MergeError {
     Output(Error),
 }
 
-/// Merges traces.
-///
-/// # Errors
-/// When an input cannot be read, when the inputs do not belong together, and whatever the output
-/// reports.
-pub fn merge<S: Source, O: Output>(
-    inputs: Vec<S>,
-    output: O,
-    options: &MergeOptions,
-) -> Result<(O, MergeReport), MergeError> {
-    merge_with(inputs, output, options, |_| {})
-}
-
-/// Merges traces and lets `watch` see every record, as it stands in its input: for showing progress.
-///
-/// # Errors
-/// As [`merge`].
-pub fn merge_with<S: Source, O: Output>(
-    inputs: Vec<S>,
-    output: O,
-    options: &MergeOptions,
-    mut watch: impl FnMut(&ReadRecord<'_>),
-) -> Result<(O, MergeReport), MergeError> {
-    merge_adding(inputs, output, options, |record, _, _| {
-        watch(record);
-        Ok(())
-    })
-}
-
-/// Merges traces and lets `ahead` see every record, as it stands in its input, with its timestamp in the
-/// merged trace, and put others in front of it: what a merger knows of the things that records tell
-/// of. They go into the buffer of the same processor, and should have that timestamp.
-///
-/// # Errors
-/// As [`merge`]; what `ahead` gives back is an error of the output.
-pub fn merge_adding<S: Source, O: Output>(
-    inputs: Vec<S>,
-    output: O,
-    options: &MergeOptions,
-    mut ahead: impl FnMut(&ReadRecord<'_>, i64, &mut Added) -> Result<(), Error>,
-) -> Result<(O, MergeReport), MergeError> {
-    let inputs = Input::open_all(inputs, &options.read)?;
-    let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
-    if needed > options.memory {
-        let (inputs, most) = (inputs.len(), options.memory);
-        return Err(MergeError::Memory { inputs, needed, most });
-    }
-    let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
-    let clocks = Clocks::relate(&headers, options.allow)?;
-    let closed = headers.iter().all(|h| h.is_closed());
-    let (header, end) = header(&inputs, &clocks, options);
-    let mut config = SessionConfig::new(header);
-    config.logger_id = 0;
-    config.style = Style::Relogger { now: options.now.unwrap_or(end) };
-    let mut all = Inputs::new(inputs, clocks.relations, clocks.first);
-    if let Some(partition) = all.partition()? {
-        config
-            .add_header_record(&Raw { bytes: &partition, timestamp: None })
-            .map_err(MergeError::Output)?;
-    }
-    let mut session = match options.compression {
-        None => Session::create(output, config),
-        Some((format, effort)) => BufferCompressor::new(format, effort).and_then(|compressor| {
-            let compressor = compressor.with_threads(options.read.threads);
-            Session::create_compressed(output, config, compressor)
-        }),
-    }
-    .map_err(MergeError::Output)?;
-    let mut latest = i64::MIN;
-    let mut added = Added::default();
-    // Compressing is dearer than decompressing by far, and has the other threads for itself.
-    let reading = if session.is_compressed() { 1 } else { options.read.threads };
-    all.drain(reading, |record, moved, losses| {
-        latest = latest.max(moved.raw.timestamp.unwrap_or(i64::MIN));
-        if let Some(flags) = losses {
-            session.carry_losses(record.processor(), flags)?;
-        }
-        added.clear();
-        ahead(record, moved.moment, &mut added)?;
-        for bytes in added.records() {
-            session.write(record.processor(), &Raw { bytes, timestamp: Some(moved.moment) })?;
-        }
-        session.write(record.processor(), moved)
-    })?;
-    // The rundown of a merger comes behind the end that the sessions state, and stays there. Where
-    // one was not closed, its last record tells.
-    let end =
-        if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
-    let end = Some(end).filter(|end| *end > 0);
-    let (output, summary) = session.close(end).map_err(MergeError::Output)?;
-    Ok((output, MergeReport { summary, inputs: all.report() }))
-}
-
 /// The header of the merged trace, and the latest end that any input states.
 fn header<S: Source>(
     inputs: &[Input<S>],
     clocks: &Clocks,
-    options: &MergeOptions,
+    compressed: bool,
 ) -> (LogFileHeader, i64) {
     let headers = || inputs.iter().map(|i| &i.header);
     let mut header =
@@ -266,7 +317,7 @@ fn header<S: Source>(
     header.cpu_mhz = clocks.cpu_mhz;
     header.end_time = headers().map(|h| h.end_time).max().unwrap_or(0);
     header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
-    if options.compression.is_some() {
+    if compressed {
         header.mode = header.mode | LogFileMode::COMPRESSED;
     }
     let large = headers().any(|h| h.buffer_size > BUFFER);

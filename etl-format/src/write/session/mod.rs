@@ -135,6 +135,14 @@ impl<O: Output> Session<O> {
         Self::start(output, config, Some(compressor), None)
     }
 
+    pub(crate) fn create_with(
+        output: O,
+        config: SessionConfig,
+        compressor: Option<BufferCompressor>,
+    ) -> Result<Self> {
+        Self::start(output, config, compressor, None)
+    }
+
     /// Goes on in a file that was there: buffers are appended, and the header is written anew from
     /// `config` when the session is closed.
     ///

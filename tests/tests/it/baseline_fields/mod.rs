@@ -12,7 +12,7 @@ mod undone;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::read::{Options, Record, Trace};
+use etl_format::read::{Options, Order, Record, Trace};
 use etl_schema::decode::{Fields, Value};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Field};
@@ -172,7 +172,7 @@ fn fields_are_those_of_the_baselines() {
         // The best comparison of each line, and the events that it may be.
         let mut best: Vec<Option<Comparison>> = lines.iter().map(|_| None).collect();
         let mut events: Vec<BTreeSet<String>> = vec![BTreeSet::new(); lines.len()];
-        let mut records = trace.ordered().unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
         while let Some(record) = records.next_record().unwrap() {
             store.learn(&record);
             let since = clock.filetime(record.timestamp()) - clock.start_time;

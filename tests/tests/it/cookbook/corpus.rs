@@ -1,4 +1,4 @@
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::providers::CLR_RUNDOWN;
 use etl_schema::store::SchemaStore;
 use etl_synth::model::{
@@ -11,7 +11,7 @@ use etl_synth::{MemoryFileSystem, SECOND};
 /// The decoder under test: names of the events that the tables know, in time order.
 fn names(trace: &[u8]) -> Vec<String> {
     let mut trace = Trace::open(trace, &Options::default()).unwrap();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let store = SchemaStore::default();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {

@@ -1,11 +1,11 @@
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_schema::store::SchemaStore;
 use etl_verify::snapshot::Snapshot;
 
 /// The decoder under test: compiled methods with the size of their code.
 fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
     let mut trace = Trace::open(trace, &Options::default())?;
-    let mut records = trace.ordered()?;
+    let mut records = trace.records(Order::Time)?;
     let mut store = SchemaStore::default();
     let mut out = Vec::new();
     while let Some(record) = records.next_record()? {

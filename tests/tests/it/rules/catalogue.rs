@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use etl_format::read::{FileOrder, Options};
+use etl_format::read::{Options, Records};
 use etl_synth::model::Scenario;
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Script, Simulation};
@@ -126,7 +126,7 @@ fn check_locations(report: &Report, files: &[(String, Vec<u8>)]) {
         let (offset, name) = (finding.offset.unwrap(), finding.file.as_deref().unwrap());
         let bytes = &files.iter().find(|(file, _)| file == name).expect("a file of the report").1;
         assert!(offset <= bytes.len() as u64, "{finding:?}");
-        let mut records = FileOrder::open(bytes.as_slice(), &Options::salvage()).unwrap();
+        let mut records = Records::stream(bytes.as_slice(), &Options::salvage()).unwrap();
         let clock = records.clock();
         let mut there = finding.rule == "file.damaged";
         while let Some(record) = records.next_record().unwrap() {

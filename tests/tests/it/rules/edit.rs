@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use etl_format::cursor::Bytes;
-use etl_format::read::{Options, Trace};
+use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::Raw;
 use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::store::SchemaStore;
@@ -80,7 +80,7 @@ impl Rec {
 pub fn records(file: &[u8]) -> Vec<Rec> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut store = SchemaStore::default();
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.location().buffer_offset == 0 {

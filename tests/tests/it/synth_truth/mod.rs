@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use compare::{Frame, timestamp};
 use etl_format::constants::LogFileMode;
-use etl_format::read::{FileOrder, Header, Options, Record, Trace};
+use etl_format::read::{Header, Options, Order, Record, Records, Trace};
 use etl_schema::store::{SchemaStore, StoreLimits};
 use etl_synth::model::{Fault, ProviderKind, Scenario};
 use etl_synth::truth::{BufferOutcome, InMemoryTruth, KnownEvent};
@@ -45,7 +45,7 @@ fn store(scenario: &Scenario) -> SchemaStore {
 /// Bytes of records by sequence number of their buffer: where each one ends.
 fn ends(bytes: &[u8]) -> BTreeMap<i64, Vec<u64>> {
     let mut ends: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
-    let mut records = FileOrder::open(bytes, &Options::default()).unwrap();
+    let mut records = Records::stream(bytes, &Options::default()).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         if !is_own(&record) {
             let place = record.location();
@@ -149,7 +149,7 @@ fn session_file<'t>(
     } else {
         BTreeMap::new()
     };
-    let mut records = FileOrder::open(bytes, &options).unwrap();
+    let mut records = Records::stream(bytes, &options).unwrap();
     let one = records.header().mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
     let clock = records.clock();
     let mut store = store(&made.scenario);
@@ -275,7 +275,7 @@ fn every_merged_file_gives_back_the_truth_of_its_inputs() {
             let mut trace = Trace::open(bytes, &Options::default()).unwrap();
             let (clock, machine) = (trace.clock(), &made.scenario.machine);
             let mut places: BTreeMap<u16, usize> = BTreeMap::new();
-            let mut records = trace.ordered().unwrap();
+            let mut records = trace.records(Order::Time).unwrap();
             while let Some(record) = records.next_record().unwrap() {
                 store.learn(&record);
                 if is_own(&record) || is_identity(&record) {
@@ -306,7 +306,7 @@ fn whole_files_come_in_the_order_of_time() {
     for made in corpus() {
         for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
             let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
-            let mut records = trace.ordered().unwrap();
+            let mut records = trace.records(Order::Time).unwrap();
             let mut last = i64::MIN;
             while let Some(record) = records.next_record().unwrap() {
                 assert!(record.timestamp() >= last, "{}/{file}", made.name);

@@ -1,16 +1,16 @@
-//! Records that a merge puts in front of those of its inputs.
+//! Records that a merge inserts before a record of its inputs.
 
 use crate::error::Result;
 use crate::write::record::Record;
 
-/// Records to be put in front of one, in their order.
+/// Records to be inserted before another one, in their order.
 #[derive(Clone, Debug, Default)]
-pub struct Added {
+pub struct Insertions {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Added {
+impl Insertions {
     /// Adds a record.
     ///
     /// # Errors

@@ -1,0 +1,229 @@
+//! Jobs whose results come back in the order in which the jobs were given.
+//!
+//! Buffers are independent of each other, and compressing or decompressing them dominates the time
+//! of writing them, so they are jobs of a pool. The thread that gives them runs one itself whenever it
+//! has nothing else to do. The results are the same for any number of threads.
+
+use core::fmt;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::{Pool, Wait};
+
+/// The largest number of jobs under way at once, for each thread.
+const MAX_JOBS: usize = 8;
+
+/// The largest number of bytes that those take, for each thread, unless one job is larger.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Jobs that are run at once by the thread that gives them: fewer are not worth a thread.
+const MIN_JOBS: usize = 4;
+
+/// What is done with a job.
+pub(crate) trait Work: Send + 'static {
+    /// Everything that the work needs, and its result.
+    type Job: Send + 'static;
+
+    fn work(&mut self, job: &mut Self::Job);
+}
+
+/// Jobs under way, and the threads that run them. A `T` goes with each job and comes back with it.
+pub(crate) struct OrderedPool<W: Work, T> {
+    worker: W,
+    pool: Arc<Pool<W::Job>>,
+    threads: Vec<JoinHandle<()>>,
+    /// Workers of threads that have not been started.
+    for_threads: Vec<W>,
+    /// What goes with the jobs under way, and the bytes of each; the oldest first.
+    waiting: VecDeque<(T, usize)>,
+    /// Number of the oldest job under way, and of the next one to be given.
+    oldest: usize,
+    next: usize,
+    /// Bytes of the jobs under way.
+    bytes: usize,
+}
+
+impl<W: Work, T> fmt::Debug for OrderedPool<W, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrderedPool")
+            .field("threads", &self.threads.len())
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Work, T> OrderedPool<W, T> {
+    /// `worker` works on the caller's thread, each of `for_threads` on a thread of its own.
+    pub fn new(worker: W, for_threads: Vec<W>) -> Self {
+        OrderedPool {
+            worker,
+            pool: Arc::default(),
+            threads: Vec::new(),
+            for_threads,
+            waiting: VecDeque::new(),
+            oldest: 0,
+            next: 0,
+            bytes: 0,
+        }
+    }
+
+    pub fn worker(&self) -> &W {
+        &self.worker
+    }
+
+    /// Gives a job that takes so many bytes.
+    pub fn push(&mut self, mut job: W::Job, bytes: usize, with: T) {
+        let number = self.next;
+        self.next += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.waiting.push_back((with, bytes));
+        if self.next > MIN_JOBS {
+            self.start();
+        }
+        if self.threads.is_empty() {
+            self.worker.work(&mut job);
+            self.pool.push_done(number, job);
+        } else {
+            self.pool.push(number, job);
+        }
+    }
+
+    /// Whether so much is under way that the caller has to wait for the oldest job.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= self.max_jobs()
+            || self.bytes > MAX_BYTES.saturating_mul(self.threads.len() + 1)
+    }
+
+    /// The largest number of jobs under way at once.
+    pub fn max_jobs(&self) -> usize {
+        MAX_JOBS * (self.threads.len() + 1)
+    }
+
+    /// The oldest job under way, if it is finished. With `wait` this runs jobs until it is; then `None`
+    /// means that no job is under way.
+    ///
+    /// # Errors
+    /// When a thread has panicked.
+    pub fn pop(&mut self, wait: bool) -> Result<Option<(W::Job, T)>> {
+        if self.waiting.is_empty() {
+            return Ok(None);
+        }
+        let how = if wait { Wait::RunOldest } else { Wait::No };
+        let worker = &mut self.worker;
+        let Some(job) = self.pool.take(self.oldest, how, |job| worker.work(job)) else {
+            return if wait { Err(panicked()) } else { Ok(None) };
+        };
+        self.oldest += 1;
+        let Some((with, bytes)) = self.waiting.pop_front() else { return Ok(None) };
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Ok(Some((job, with)))
+    }
+
+    /// Starts the other threads. If the system has none left, the caller's thread runs all jobs.
+    fn start(&mut self) {
+        for mut worker in self.for_threads.drain(..) {
+            let pool = Arc::clone(&self.pool);
+            let run = move || pool.run_until_closed(|job| worker.work(job));
+            self.threads.extend(thread::Builder::new().spawn(run));
+        }
+    }
+}
+
+fn panicked() -> Error {
+    Error::new(0, ErrorKind::Unwritable("a thread that works on buffers has panicked"))
+}
+
+impl<W: Work, T> Drop for OrderedPool<W, T> {
+    fn drop(&mut self) {
+        self.pool.close();
+        for thread in self.threads.drain(..) {
+            // A panic was reported by `pop`, or nobody needs the result of its job.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Doubles a number; panics at 13.
+    struct Doubles;
+
+    impl Work for Doubles {
+        type Job = u64;
+
+        fn work(&mut self, job: &mut u64) {
+            assert_ne!(*job, 13, "the worker's own fault");
+            thread::sleep(std::time::Duration::from_micros((*job * 7) % 300));
+            *job *= 2;
+        }
+    }
+
+    fn pool<T>(threads: usize) -> OrderedPool<Doubles, T> {
+        OrderedPool::new(Doubles, (0..threads).map(|_| Doubles).collect())
+    }
+
+    #[test]
+    fn pop_returns_jobs_in_order_and_bounds_their_number() {
+        let jobs = if cfg!(miri) { 40 } else { 400 };
+        for threads in [0, 1, 2, 4] {
+            let mut pool = pool(threads);
+            let mut seen = Vec::new();
+            let mut most = 0;
+            for number in 0..jobs {
+                pool.push(14 + number % 200, 1, number);
+                most = most.max(pool.waiting.len());
+                while let Some((job, with)) = pool.pop(pool.is_full()).unwrap() {
+                    assert_eq!(job, 2 * (14 + with % 200));
+                    seen.push(with);
+                }
+            }
+            while let Some((_, with)) = pool.pop(true).unwrap() {
+                seen.push(with);
+            }
+            assert!(seen.into_iter().eq(0..jobs));
+            assert!(most <= MAX_JOBS * (threads + 1), "{most} with {threads} more threads");
+            assert_eq!(pool.threads.len(), threads);
+        }
+    }
+
+    #[test]
+    fn is_full_bounds_bytes() {
+        let mut pool = pool(1);
+        for number in 0..20 {
+            pool.push(number % 5, 3 << 20, ());
+            while pool.pop(pool.is_full()).unwrap().is_some() {}
+            assert!(pool.bytes <= 2 * MAX_BYTES);
+        }
+    }
+
+    #[test]
+    fn pop_reports_a_worker_that_panics() {
+        let mut pool = pool(1);
+        for _ in 0..=MIN_JOBS {
+            pool.push(1, 1, ());
+        }
+        while pool.pop(true).unwrap().is_some() {}
+        // Only the other thread may take the job that panics.
+        pool.push(13, 1, ());
+        while !pool.threads[0].is_finished() {
+            thread::yield_now();
+        }
+        assert!(pool.pop(true).is_err());
+    }
+
+    #[test]
+    fn threads_end_with_the_pool() {
+        let mut pool = pool(3);
+        for _ in 0..20 {
+            pool.push(200, 1, ());
+        }
+        let shared = Arc::downgrade(&pool.pool);
+        drop(pool);
+        assert!(shared.upgrade().is_none());
+    }
+}

@@ -1,0 +1,54 @@
+//! How a trace is read: faults, order, limits, threads.
+
+use super::damage::Mode;
+use super::limits::Limits;
+
+/// The order in which records are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By timestamp, over all processors.
+    #[default]
+    Time,
+    /// As the file has them: buffer after buffer.
+    File,
+}
+
+/// How far a reader looks ahead for [`Order::Time`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OrderCheck {
+    /// Open one buffer of each processor ahead of the one that is read: one pass. The order is exact
+    /// unless a record is displaced by more than a whole buffer of its processor; such records are
+    /// counted in [`super::OrderReport::late`].
+    #[default]
+    Lookahead,
+    /// Scan every record before the first one is returned: exact on any input, with one buffer of each
+    /// processor in memory. Costs a walk, and for a compressed trace a second decompression.
+    Scan,
+    /// Use the first record of each buffer only, with one buffer of each processor in memory: exact
+    /// where buffers begin with their earliest record, as all known real ones do.
+    FirstRecord,
+}
+
+/// How a trace is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs)] // Plain choices with defaults.
+pub struct Options {
+    /// What happens at a fault.
+    pub mode: Mode,
+    /// How far the reader looks ahead for time order.
+    pub order_check: OrderCheck,
+    /// Bounds on memory.
+    pub limits: Limits,
+    /// Threads that decompress buffers, the caller's own included; 0 counts as 1. They work for
+    /// [`OrderCheck::Scan`], for [`super::Records::for_each`] and for
+    /// [`crate::rewrite::repack::decompress`]. The records are the same for any number.
+    pub threads: usize,
+}
+
+impl Options {
+    /// [`Mode::Salvage`] with everything else at its default.
+    #[must_use]
+    pub fn salvage() -> Self {
+        Options { mode: Mode::Salvage, ..Options::default() }
+    }
+}

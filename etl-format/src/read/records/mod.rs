@@ -1,0 +1,463 @@
+//! The records of a trace, in time order or in the order of the file.
+//!
+//! # Time order
+//! Each buffer is a run of records in time order, and the buffers of one processor follow each other
+//! in time. So it is enough to hold two buffers per processor, the one that is being read and the
+//! next, and to take the earliest record of all. None of this is taken for granted:
+//!
+//! * All records of a buffer are located when it is opened. If they are not in time order, they are
+//!   sorted, stably ([`OrderReport::sorted_buffers`]).
+//! * Where buffers of one processor overlap in time, several of them are open at once and the merge
+//!   still returns exact order ([`OrderReport::overlaps`]).
+//! * A record that belongs before a whole buffer of its processor, and before what has been returned
+//!   already, is returned late and counted ([`OrderReport::late`]). [`OrderCheck::Scan`] looks at every
+//!   record beforehand and opens each buffer in time for its earliest one.
+//!
+//! Where memory is scarce, [`OrderCheck::FirstRecord`] does without the second buffer.
+//!
+//! With no late record this is a stable sort of the whole trace by timestamp. Equal timestamps come in
+//! the order of processors, and on one processor in that of sequence numbers and of offsets in the
+//! buffer. The file's header buffer counts as a processor before all others.
+//!
+//! # File order
+//! The same merge over a single stream: the next buffer is opened after the last record of the one
+//! before it, and records are not sorted. A pipe, whose buffers are not known beforehand, is read by
+//! walking from buffer to buffer.
+
+mod parallel;
+mod prefetch;
+mod report;
+mod run;
+mod scan;
+mod schedule;
+
+pub use report::OrderReport;
+pub(super) use scan::scan;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::error::{Error, ErrorKind, Result};
+
+use super::buffers::Walker;
+use super::damage::{Damage, Mode, Note};
+use super::header::FileHeader;
+use super::index::{BufferEntry, Layout};
+use super::limits::Limits;
+use super::loaded::RecordRef;
+use super::options::{Options, Order};
+use super::record::Record;
+use super::source::Source;
+use super::tally::Tally;
+
+use prefetch::Prefetcher;
+use run::{LAST_KEY, MergeKey, Rank, Run, Waiting, decode, held_bytes};
+use schedule::Schedule;
+
+#[cfg(doc)]
+use super::options::OrderCheck;
+
+/// In place of an index: no run is current.
+const NO_RUN: usize = usize::MAX;
+
+/// Reads the records of a trace one after the other.
+///
+/// [`super::Trace::records`] reads a slice or a seekable file in either order; [`Records::stream`] reads
+/// any source in the order of the file, a pipe too. In time order two buffers per processor are in
+/// memory, and more where buffers overlap in time; in file order one.
+///
+/// A record borrows from its buffer, so records are lent one at a time instead of by an iterator.
+#[derive(Debug)]
+pub struct Records<S: Source> {
+    source: S,
+    header: FileHeader,
+    clock: Clock,
+    notes: Vec<Note>,
+    layout: Arc<Layout>,
+    limits: Limits,
+    mode: Mode,
+    threads: usize,
+    tally: Tally,
+    records: u64,
+    /// The error that ended the reading for good.
+    failed: Option<Error>,
+    schedule: Schedule,
+    /// Where buffers come from that are not known beforehand.
+    walker: Option<Box<Walker>>,
+    heap: BinaryHeap<Reverse<(MergeKey, Waiting)>>,
+    runs: Vec<Run<S::Block>>,
+    /// Runs whose memory can be used again.
+    free: Vec<usize>,
+    /// The run that returns the next record, and until when it may go on doing so.
+    current: usize,
+    bound: MergeKey,
+    last: i64,
+    held: u64,
+    /// Latest timestamp of each stream's buffers opened so far.
+    ends: Vec<i64>,
+    report: OrderReport,
+    /// Buffers that other threads decode.
+    prefetcher: Option<Prefetcher<S::Block>>,
+}
+
+/// What a [`super::Trace`] knows of its buffers.
+pub(super) struct Index<'t> {
+    pub header: &'t FileHeader,
+    pub clock: Clock,
+    pub notes: &'t [Note],
+    pub buffers: Vec<BufferEntry>,
+    pub layout: &'t Layout,
+    pub damage: Vec<Damage>,
+}
+
+impl<S: Source> Records<S> {
+    /// Reads a source in the order of the file, without looking for all its buffers beforehand: the
+    /// only way to read a pipe that is not stored first.
+    ///
+    /// # Errors
+    /// When the bytes are no trace that can be read; in [`Mode::Strict`] also when buffer 0 is
+    /// damaged.
+    pub fn stream(mut source: S, options: &Options) -> Result<Self> {
+        let walker = Walker::open(&mut source, options)?;
+        let index = Index {
+            header: &walker.header,
+            clock: walker.header.clock(),
+            notes: &[],
+            buffers: Vec::new(),
+            layout: walker.layout(),
+            damage: Vec::new(),
+        };
+        let mut records = Self::new(source, index, Order::File, options);
+        records.walker = Some(Box::new(walker));
+        Ok(records)
+    }
+
+    pub(super) fn new(source: S, index: Index<'_>, order: Order, options: &Options) -> Self {
+        let Index { header, clock, notes, buffers, layout, damage } = index;
+        let schedule = Schedule::new(buffers, order, options.order_check);
+        let mut records = Records {
+            source,
+            header: header.clone(),
+            clock,
+            notes: notes.to_vec(),
+            layout: Arc::new(layout.clone()),
+            limits: options.limits,
+            mode: options.mode,
+            threads: options.threads,
+            tally: Tally::new(damage),
+            records: 0,
+            failed: None,
+            walker: None,
+            heap: BinaryHeap::new(),
+            runs: Vec::new(),
+            free: Vec::new(),
+            current: NO_RUN,
+            bound: LAST_KEY,
+            last: i64::MIN,
+            held: 0,
+            ends: vec![i64::MIN; schedule.streams()],
+            report: OrderReport::default(),
+            prefetcher: None,
+            schedule,
+        };
+        for index in records.schedule.first_of_streams() {
+            records.wait_for(index, i64::MIN);
+        }
+        records
+    }
+
+    /// Queues a buffer for the time at which it is to be opened.
+    fn wait_for(&mut self, index: usize, lookahead: i64) {
+        let key = self.schedule.key(index, lookahead);
+        self.heap.push(Reverse((key, Waiting::Buffer(index))));
+    }
+
+    /// The header event.
+    #[must_use]
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The clock of the timestamps.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The next record, or `None` at the end of the trace.
+    ///
+    /// # Errors
+    /// In [`Mode::Strict`] the first fault met; in [`Mode::Salvage`] only what the source or a limit
+    /// reports.
+    #[inline(always)]
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        // The run that returned the last record goes on until another one is due.
+        if let Err(error) = self.advance() {
+            return Err(self.fail(error));
+        }
+        let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
+        let Some(&record) = run.records.get(run.returned) else { return Ok(None) };
+        run.returned += 1;
+        if record.timestamp < self.last {
+            self.report.late += 1;
+        } else {
+            self.last = record.timestamp;
+        }
+        self.records += 1;
+        Ok(Some(run.loaded.record_at(record)))
+    }
+
+    /// The timestamp of the record that [`Records::next_record`] will return, or `None` at the end of
+    /// the trace: for merging several traces.
+    ///
+    /// # Errors
+    /// As [`Records::next_record`].
+    #[inline]
+    pub fn next_timestamp(&mut self) -> Result<Option<i64>> {
+        if let Err(error) = self.advance() {
+            return Err(self.fail(error));
+        }
+        Ok(self.runs.get(self.current).and_then(Run::key).map(|(timestamp, _)| timestamp))
+    }
+
+    /// Makes the run with the next record the current one; at the end there is none.
+    #[inline(always)]
+    fn advance(&mut self) -> Result<()> {
+        match self.runs.get(self.current).and_then(Run::key) {
+            Some(key) if key <= self.bound => Ok(()),
+            key => self.switch(key),
+        }
+    }
+
+    /// The end of the trace, or of what could be read.
+    #[cold]
+    #[inline(never)]
+    fn end(&mut self) -> Result<()> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => {
+                self.tally.finish();
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps the error that ended the reading.
+    #[cold]
+    fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error.clone());
+        error
+    }
+
+    /// Turns to the run that is due next, opening buffers when their time has come. `key` is that of the
+    /// current run's next record.
+    fn switch(&mut self, key: Option<MergeKey>) -> Result<()> {
+        let left = core::mem::replace(&mut self.current, NO_RUN);
+        match key {
+            // One step for both: the run that is due leaves the heap, and the current one joins it.
+            Some(key) => {
+                let waiting = match self.heap.peek_mut() {
+                    Some(mut next) => {
+                        let Reverse((_, waiting)) = *next;
+                        *next = Reverse((key, Waiting::Open(left)));
+                        waiting
+                    }
+                    None => Waiting::Open(left),
+                };
+                if self.turn_to(waiting)? {
+                    return Ok(());
+                }
+            }
+            None => self.close(left),
+        }
+        loop {
+            if self.failed.is_some() {
+                return self.end();
+            }
+            let Some(Reverse((_, waiting))) = self.heap.pop() else {
+                if self.walk()? {
+                    continue;
+                }
+                return self.end();
+            };
+            if self.turn_to(waiting)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes an open run the current one, or opens a buffer and queues its run. Returns whether there is
+    /// a current run now.
+    #[inline(always)]
+    fn turn_to(&mut self, waiting: Waiting) -> Result<bool> {
+        match waiting {
+            Waiting::Open(index) => {
+                self.current = index;
+                self.bound = self.heap.peek().map_or(LAST_KEY, |Reverse((key, _))| *key);
+                Ok(true)
+            }
+            Waiting::Buffer(entry) => {
+                let index = self.open(entry)?;
+                let key = self.runs.get(index).and_then(Run::key);
+                if let Some(next) = self.schedule.successor(entry) {
+                    self.wait_for(next, key.map_or(i64::MIN, |key| key.0));
+                }
+                self.queue(index, key);
+                Ok(false)
+            }
+        }
+    }
+
+    fn queue(&mut self, index: usize, key: Option<MergeKey>) {
+        match key {
+            Some(key) => self.heap.push(Reverse((key, Waiting::Open(index)))),
+            None => self.close(index),
+        }
+    }
+
+    /// Closes a run that has returned all its records.
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self, index: usize) {
+        let Some(run) = self.runs.get_mut(index) else { return };
+        self.held = self.held.saturating_sub(run.held);
+        match &mut self.walker {
+            Some(walker) => {
+                walker.log.records += run.loaded.leave();
+                self.failed = walker.log.check().err();
+            }
+            None => {
+                self.failed = run.log.check().err();
+                let damage = core::mem::take(&mut run.log.damage);
+                self.tally.close(&run.loaded.entry, run.loaded.passed(), damage);
+            }
+        }
+        self.free.push(index);
+    }
+
+    /// A run for a buffer that takes so many bytes.
+    fn free_run(&mut self, rank: Rank, held: u64) -> usize {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.runs.push(Run::new(self.mode));
+            self.runs.len() - 1
+        });
+        if let Some(run) = self.runs.get_mut(index) {
+            run.reset(rank, held);
+        }
+        index
+    }
+
+    /// Reads a buffer and locates its records.
+    fn open(&mut self, entry_index: usize) -> Result<usize> {
+        let Some((entry, rank)) = self.schedule.entry(entry_index) else { return Ok(NO_RUN) };
+        let held = held_bytes(&entry);
+        self.hold(held, entry.offset)?;
+        let index = self.free_run(rank, held);
+        let Some(run) = self.runs.get_mut(index) else { return Ok(index) };
+        let source = &mut self.source;
+        let prefetcher = self.prefetcher.as_mut();
+        let job = prefetcher.and_then(|p| p.take(entry_index, self.schedule.entries(), source));
+        let sorted = match (job, &mut self.prefetcher) {
+            (Some(job), Some(prefetcher)) => {
+                let loaded = core::mem::replace(&mut run.loaded, job.loaded);
+                prefetcher.recycle(loaded, core::mem::replace(&mut run.records, job.records));
+                run.log = job.log;
+                job.sorted?
+            }
+            _ => {
+                let read = source.read(entry.offset, entry.stored as usize, &mut run.loaded.raw);
+                read.map_err(|e| Error::new(entry.offset, e.into()))?;
+                let Run { loaded, records, log, .. } = run;
+                decode(entry, &self.layout, loaded, records, log, self.schedule.sorts())?
+            }
+        };
+        self.opened(index, sorted, entry.offset)?;
+        Ok(index)
+    }
+
+    /// Reads the next buffer of a source that is walked, and queues its run; `false` at the end.
+    fn walk(&mut self) -> Result<bool> {
+        let Some(mut walker) = self.walker.take() else { return Ok(false) };
+        let walked = self.walk_with(&mut walker);
+        self.walker = Some(walker);
+        let Some(index) = walked? else { return Ok(false) };
+        let key = self.runs.get(index).and_then(Run::key);
+        self.queue(index, key);
+        Ok(true)
+    }
+
+    fn walk_with(&mut self, walker: &mut Walker) -> Result<Option<usize>> {
+        let index = self.free_run((0, 0), 0);
+        let Some(run) = self.runs.get_mut(index) else { return Ok(None) };
+        let Some(entry) = walker.next(&mut self.source, &mut run.loaded.raw)? else {
+            return Ok(None);
+        };
+        run.held = held_bytes(&entry);
+        let held = run.held;
+        let Run { loaded, records, .. } = run;
+        let (layout, log) = walker.layout_and_log();
+        let sorted = decode(entry, layout, loaded, records, log, false)?;
+        self.hold(held, entry.offset)?;
+        self.opened(index, sorted, entry.offset)?;
+        Ok(Some(index))
+    }
+
+    /// Counts what a run has come to that was just opened.
+    fn opened(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
+        let Some(run) = self.runs.get_mut(index) else { return Ok(()) };
+        self.report.sorted_buffers += u64::from(sorted);
+        if let (Some(first), Some(last), Some(end)) =
+            (run.records.first(), run.records.last(), self.ends.get_mut(run.rank.0 as usize))
+        {
+            self.report.overlaps += u64::from(first.timestamp < *end);
+            *end = last.timestamp.max(*end);
+        }
+        let bytes = run.records.len() as u64 * RecordRef::COST;
+        run.held += bytes;
+        self.hold(bytes, offset)
+    }
+
+    /// Counts `bytes` more that are held for the buffer at `offset`, within the limit.
+    fn hold(&mut self, bytes: u64, offset: u64) -> Result<()> {
+        self.held += bytes;
+        self.report.held = self.report.held.max(self.held);
+        if self.schedule.sorts() && self.held > self.limits.held {
+            let (need, limit) = (self.held, self.limits.held);
+            let kind = ErrorKind::Limit { what: "the buffers held for time order", need, limit };
+            return Err(Error::new(offset, kind));
+        }
+        Ok(())
+    }
+
+    /// How far the records are from time order so far; complete at the end of the trace.
+    #[must_use]
+    pub fn report(&self) -> OrderReport {
+        self.report
+    }
+
+    /// What could not be read, among buffers and among records: at the end of the trace the same
+    /// map, in the order of the file, for every order of reading. It includes [`super::Trace::damage`].
+    /// Until then the counts of records are not known, and faults in buffers that are not read to their
+    /// ends yet are missing. Empty in [`Mode::Strict`].
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        match &self.walker {
+            Some(walker) => &walker.log.damage,
+            None => self.tally.map(),
+        }
+    }
+
+    /// Remarks on the trace: those of [`super::Trace::notes`], or those of the stream so far.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.walker.as_ref().map_or(&self.notes, |walker| walker.notes())
+    }
+
+    /// Records read so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.records
+    }
+}

@@ -1,0 +1,193 @@
+//! Buffers that are read ahead and decoded by other threads before the merge needs them.
+//!
+//! What depends on one buffer alone (decompression, the search for its records) is done ahead, in the
+//! order in which the merge will probably ask for the buffers; the merge itself stays on its thread. So
+//! the records and reports are those of one thread: a buffer that is needed before its turn, or that no
+//! thread has begun with, is decoded on the spot.
+//!
+//! Threads of the reader decode compressed buffers only, since handing over others costs more than
+//! decoding them. A [`DecodeHelper`] lets a thread with work of its own decode any buffer while it is
+//! idle.
+
+use core::mem;
+use std::sync::Arc;
+use std::thread::Scope;
+
+use crate::error::Result;
+use crate::pool::{Pool, Wait};
+use crate::read::damage::{Log, Mode};
+use crate::read::index::{BufferEntry, Layout};
+use crate::read::loaded::{Loaded, RecordRef};
+use crate::read::source::Source;
+
+use super::run::decode;
+
+/// The largest number of buffers under way at once, for each thread.
+const MAX_AHEAD: usize = 16;
+
+/// Larger buffers are not read ahead, so that the memory of those under way stays bounded.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// More threads would only wait for the one that merges.
+pub(super) const MAX_THREADS: usize = 63;
+
+/// Traces with fewer buffers are not worth a thread.
+pub(super) const MIN_BUFFERS: usize = 16;
+
+/// A buffer under way.
+#[derive(Debug)]
+pub(super) struct Job<B> {
+    entry: BufferEntry,
+    pub loaded: Loaded<B>,
+    /// Its records, in time order if that was asked for.
+    pub records: Vec<RecordRef>,
+    /// The faults of this buffer.
+    pub log: Log,
+    /// Whether its records were out of order, or the error that ended the reading.
+    pub sorted: Result<bool>,
+}
+
+/// What the threads share.
+#[derive(Debug)]
+struct Shared<B> {
+    pool: Pool<Job<B>>,
+    layout: Arc<Layout>,
+    /// Whether records are put in time order.
+    sort: bool,
+}
+
+impl<B: AsRef<[u8]>> Shared<B> {
+    fn decode(&self, job: &mut Job<B>) {
+        let Job { entry, loaded, records, log, sorted } = job;
+        *sorted = decode(*entry, &self.layout, loaded, records, log, self.sort);
+    }
+}
+
+/// Decodes buffers for a reader on a thread that has other work as well.
+#[derive(Debug)]
+pub(super) struct DecodeHelper<B>(Arc<Shared<B>>);
+
+impl<B: AsRef<[u8]>> DecodeHelper<B> {
+    /// Decodes one buffer that the reader will need; `false` if none is waiting.
+    pub fn help(&self) -> bool {
+        // The newest: the reader is at the oldest.
+        self.0.pool.run_newest(|job| self.0.decode(job))
+    }
+}
+
+/// The buffers under way.
+#[derive(Debug)]
+pub(super) struct Prefetcher<B> {
+    shared: Arc<Shared<B>>,
+    /// Whether buffers that are not compressed are read ahead as well.
+    uncompressed: bool,
+    /// The largest number of buffers under way.
+    window: usize,
+    /// Indices of the entries in the order in which they are probably needed.
+    order: Vec<usize>,
+    next: usize,
+    /// Which of them are under way, or have been taken.
+    begun: Vec<bool>,
+    /// How many are under way.
+    under_way: usize,
+    /// Memory to be used again.
+    spare: Vec<(Loaded<B>, Vec<RecordRef>)>,
+    mode: Mode,
+}
+
+impl<B> Drop for Prefetcher<B> {
+    fn drop(&mut self) {
+        self.shared.pool.close();
+    }
+}
+
+impl<B: AsRef<[u8]> + Default + Send> Prefetcher<B> {
+    pub fn new(order: Vec<usize>, layout: &Arc<Layout>, mode: Mode, sort: bool) -> Self {
+        let (pool, layout) = (Pool::default(), Arc::clone(layout));
+        Prefetcher {
+            shared: Arc::new(Shared { pool, layout, sort }),
+            uncompressed: false,
+            window: 0,
+            begun: vec![false; order.iter().max().map_or(0, |max| max + 1)],
+            order,
+            next: 0,
+            under_way: 0,
+            spare: Vec::new(),
+            mode,
+        }
+    }
+
+    /// Starts threads, which end when this is dropped.
+    pub fn start<'scope>(&mut self, scope: &'scope Scope<'scope, '_>, threads: usize)
+    where
+        B: 'scope,
+    {
+        let threads = threads.min(MAX_THREADS);
+        for _ in 0..threads {
+            let shared = Arc::clone(&self.shared);
+            scope.spawn(move || shared.pool.run_until_closed(|job| shared.decode(job)));
+        }
+        self.window += MAX_AHEAD * threads;
+    }
+
+    /// Lets another thread take part, in buffers that are not compressed as well.
+    pub fn helper(&mut self) -> DecodeHelper<B> {
+        self.window += MAX_AHEAD;
+        self.uncompressed = true;
+        DecodeHelper(Arc::clone(&self.shared))
+    }
+}
+
+impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
+    /// The buffer with this index, decoded, if it is under way. It will not be asked for again.
+    pub fn take<S: Source<Block = B>>(
+        &mut self,
+        index: usize,
+        entries: &[BufferEntry],
+        source: &mut S,
+    ) -> Option<Job<B>> {
+        let begun = self.begun.get_mut(index).map(|begun| mem::replace(begun, true));
+        // Several at a time: a thread that sleeps is woken once for all of them.
+        if self.under_way <= self.window / 2 {
+            self.fill(entries, source);
+        }
+        if begun != Some(true) {
+            return None;
+        }
+        self.under_way = self.under_way.saturating_sub(1);
+        // Lost only with a thread that panicked; then the buffer is read again.
+        self.shared.pool.take(index, Wait::RunSame, |job| self.shared.decode(job))
+    }
+
+    /// Takes back memory that a buffer was read into.
+    pub fn recycle(&mut self, loaded: Loaded<B>, records: Vec<RecordRef>) {
+        if self.spare.len() < self.window {
+            self.spare.push((loaded, records));
+        }
+    }
+
+    /// Reads buffers ahead as far as the window allows.
+    fn fill<S: Source<Block = B>>(&mut self, entries: &[BufferEntry], source: &mut S) {
+        while self.under_way < self.window {
+            let Some(&index) = self.order.get(self.next) else { return };
+            self.next += 1;
+            let (Some(begun), Some(&entry)) = (self.begun.get_mut(index), entries.get(index))
+            else {
+                continue;
+            };
+            let large = u64::from(entry.stored) + u64::from(entry.fill) > MAX_BYTES;
+            if *begun || large || !(entry.compressed || self.uncompressed) {
+                continue;
+            }
+            let (mut loaded, records) = self.spare.pop().unwrap_or_default();
+            // What the source refuses now is asked for again, and reported, in its turn.
+            if source.read(entry.offset, entry.stored as usize, &mut loaded.raw).is_err() {
+                continue;
+            }
+            let log = Log::new(self.mode);
+            self.shared.pool.push(index, Job { entry, loaded, records, log, sorted: Ok(false) });
+            *begun = true;
+            self.under_way += 1;
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The scan of buffers before they are read in time order: earliest timestamp, and whether sorted.
+
+use std::sync::Arc;
+
+use crate::constants::BUFFER_HEADER_SIZE;
+use crate::error::{Error, Result};
+use crate::read::damage::{Log, Mode};
+use crate::read::index::{BufferEntry, Layout};
+use crate::read::loaded::Loaded;
+use crate::read::source::Source;
+
+use super::prefetch::{MAX_THREADS, MIN_BUFFERS, Prefetcher};
+
+/// Sets the first timestamp of the `selected` buffers to the earliest of all their records, and notes
+/// which of them are not in order inside. Up to `threads - 1` other threads decompress.
+pub(in crate::read) fn scan<S: Source>(
+    source: &mut S,
+    entries: &mut [BufferEntry],
+    layout: &Layout,
+    mode: Mode,
+    threads: usize,
+    selected: impl Fn(&BufferEntry) -> bool,
+) -> Result<()> {
+    let others = threads.saturating_sub(1).min(MAX_THREADS);
+    let compressed = entries.iter().filter(|entry| entry.compressed && selected(entry)).count();
+    if others == 0 || compressed < MIN_BUFFERS {
+        return scan_here(source, entries, layout, mode, selected);
+    }
+    // Empty buffers are not read.
+    let ahead = |e: &BufferEntry| selected(e) && e.fill as usize > BUFFER_HEADER_SIZE;
+    let order = (0..entries.len()).filter(|&at| entries.get(at).is_some_and(ahead)).collect();
+    std::thread::scope(|scope| {
+        let layout = Arc::new(layout.clone());
+        let mut prefetcher = Prefetcher::<S::Block>::new(order, &layout, mode, false);
+        prefetcher.start(scope, others);
+        for index in 0..entries.len() {
+            if !entries.get(index).is_some_and(&selected) {
+                continue;
+            }
+            match prefetcher.take(index, entries, source) {
+                Some(mut job) => {
+                    let unordered = job.sorted?;
+                    job.log.check()?;
+                    if let Some(entry) = entries.get_mut(index) {
+                        entry.unordered = unordered;
+                        let least = job.records.iter().map(|record| record.timestamp).min();
+                        entry.first_timestamp = least.unwrap_or(layout.start);
+                    }
+                    prefetcher.recycle(job.loaded, job.records);
+                }
+                None => {
+                    let one = entries.get_mut(index..=index).unwrap_or_default();
+                    scan_here(source, one, &layout, mode, |_| true)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn scan_here<S: Source>(
+    source: &mut S,
+    entries: &mut [BufferEntry],
+    layout: &Layout,
+    mode: Mode,
+    selected: impl Fn(&BufferEntry) -> bool,
+) -> Result<()> {
+    let mut loaded = Loaded::<S::Block>::default();
+    for entry in entries.iter_mut().filter(|entry| selected(entry)) {
+        let mut least = None;
+        if entry.fill as usize > BUFFER_HEADER_SIZE {
+            // The faults met here are met again when the records are read.
+            let mut log = Log::new(mode);
+            let (offset, len) = (entry.offset, entry.stored as usize);
+            source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
+            loaded.set(*entry, layout, &mut log)?;
+            let mut last = i64::MIN;
+            let mut unordered = false;
+            while let Some((_, timestamp)) = loaded.next(&mut log) {
+                least = Some(least.map_or(timestamp, |least: i64| least.min(timestamp)));
+                unordered |= timestamp < last;
+                last = timestamp;
+            }
+            log.check()?;
+            entry.unordered = unordered;
+        }
+        entry.first_timestamp = least.unwrap_or(layout.start);
+    }
+    Ok(())
+}
