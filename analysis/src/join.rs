@@ -12,11 +12,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use etl_format::constants::{PointerSize, hook};
 use etl_format::read::{ExtendedItem, Header, Record};
+use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
-use crate::events::clr::{self, ClrEvent};
-use crate::events::kernel::{self, KernelEvent};
 use crate::files::Timeline;
 use crate::machine::Machine;
 use crate::observe::{EventKind, EventRef, Frames, Observer, Sample, Stack};
@@ -131,7 +131,7 @@ pub(crate) fn event_of(
     let mut tid = known(record.thread_id());
     let mut process = known(record.process_id()).and_then(|pid| machine.index_of(pid));
     let kind = if let Some(hook) = record.hook() {
-        if hook == kernel::SAMPLE
+        if hook == hook::SAMPLE
             && let Some((_, running)) = kernel::sample(record)
         {
             tid = Some(running);
@@ -149,6 +149,11 @@ pub(crate) fn event_of(
     EventRef { number, file, time, kind, process, tid, processor: record.processor() }
 }
 
+/// Whether the pointers of a record have eight bytes.
+fn is_wide(record: &Record<'_>) -> bool {
+    record.pointer_size() == Some(PointerSize::P8)
+}
+
 impl Joiner {
     /// Takes in a record that is `event`, after the machine, and shows what is complete.
     pub fn record(
@@ -161,7 +166,7 @@ impl Joiner {
     ) {
         let file = event.file;
         match event.kind {
-            EventKind::Kernel { hook } if hook >> 8 == kernel::STACKS => {
+            EventKind::Kernel { hook } if hook >> 8 == hook::STACK >> 8 => {
                 self.kernel_stack(record, file, timeline, machine);
             }
             EventKind::Event { provider, id } => match clr::rundown_of(provider) {
@@ -178,7 +183,7 @@ impl Joiner {
                     }
                 }
             },
-            EventKind::Kernel { hook: kernel::SAMPLE } => {
+            EventKind::Kernel { hook: hook::SAMPLE } => {
                 if let Some((address, _)) = kernel::sample(record) {
                     self.hold(event, Some(address), machine);
                 }
@@ -207,19 +212,19 @@ impl Joiner {
         timeline: &Timeline,
         machine: &Machine,
     ) {
-        let wide = kernel::is_wide(record);
+        let wide = is_wide(record);
         let (at, tid, part) = match kernel::decode(record) {
-            Some(KernelEvent::Stack { at, tid, frames, .. }) => {
+            Some(kernel::Event::Stack { at, tid, frames, .. }) => {
                 (at, tid, Part::Addresses(Addresses::new(frames.iter(), wide)))
             }
-            Some(KernelEvent::StackKey { at, tid, key, user, .. }) => {
+            Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
                 let part = match self.keys.get(&(file, key)) {
                     Some(addresses) => Part::Addresses(addresses.clone()),
                     None => Part::Key(key, user),
                 };
                 (at, tid, part)
             }
-            Some(KernelEvent::StackDefinition { key, last, frames }) => {
+            Some(kernel::Event::StackDefinition { key, last, frames }) => {
                 self.define((file, key), Addresses::new(frames.iter(), wide), last);
                 return;
             }
@@ -337,11 +342,11 @@ impl Joiner {
         let Some(number) = event.tid.and_then(|tid| self.clr.remove(&(tid, rundown))) else {
             return;
         };
-        let pointers = record.pointer_size();
-        let frames = clr::stack_frames(record.payload(), pointers);
-        debug_assert!(clr::decode(record).is_none_or(|c| matches!(c.event, ClrEvent::Stack(_))));
+        let Some(clr::Event::Stack { frames, .. }) = clr::decode(record).map(|c| c.event) else {
+            return;
+        };
         if let Some(index) = self.index_of(number) {
-            let part = Part::Addresses(Addresses::new(frames.iter(), kernel::is_wide(record)));
+            let part = Part::Addresses(Addresses::new(frames.iter(), is_wide(record)));
             self.attach(index, part);
         }
     }

@@ -12,7 +12,6 @@
 
 pub mod address;
 mod error;
-pub mod events;
 pub mod files;
 mod join;
 pub mod loss;

@@ -1,12 +1,12 @@
 //! The part of a pass that needs no state of the machine: finds out what each record is, and hands on
 //! what the machine needs of it.
 
-use etl_format::constants::{EventFlags, PointerSize};
+use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Record};
+use etl_schema::views::{clr, kernel, merge};
 
 use crate::address::cache::DirectMapped;
-use crate::events::{clr, kernel};
-use crate::machine::{Machine, Span, images, is_description, widen};
+use crate::machine::{Machine, Span, is_description, widen};
 use crate::observe::RecordObserver;
 use crate::steps::{ClrHead, Follow, Light};
 
@@ -47,14 +47,14 @@ impl Scan {
         to: &mut impl Follow,
     ) {
         self.records += 1;
-        if let Some(hook) = record.hook() {
+        if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
             observer.other(record, time);
-            if hook == kernel::SAMPLE {
+            if id == hook::SAMPLE {
                 if let Some((address, tid)) = kernel::sample(record) {
                     to.sample(address, tid, time);
                 }
-            } else if hook == 0 || kernel::is_looked_at(hook) {
+            } else if id == hook::HEADER || kernel::is_read(id) {
                 // A session's header is looked at as well.
                 to.record(record, time);
             }
@@ -65,7 +65,7 @@ impl Scan {
         } else {
             widen(&mut self.other_span, time);
             observer.other(record, time);
-            if images::is_identity(record) || is_description(record) {
+            if merge::is_image_id(record) || is_description(record) {
                 to.record(record, time);
             }
         }

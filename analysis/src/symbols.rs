@@ -25,12 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use etl_schema::views::Pdb;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Machine;
 use crate::address::{History, Range, Tag};
-use crate::events::clr::Pdb;
 use crate::machine::images::ImageId;
 use crate::machine::names::{ClrKey, Names};
 

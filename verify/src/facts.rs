@@ -2,7 +2,6 @@
 
 pub(crate) use crate::checks::{Facts, enablement as enable, infer, payload};
 pub(crate) use etl_analysis::address::Tag;
-pub(crate) use etl_analysis::events::clr;
 pub(crate) use etl_analysis::files as source;
 pub(crate) use etl_analysis::loss;
 pub(crate) use etl_analysis::machine::{

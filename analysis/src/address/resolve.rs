@@ -1,11 +1,12 @@
 //! Finds the owners of the addresses of stacks and samples at the time they come.
 
+use etl_schema::views::Frames;
+
 use super::keys::KeyUse;
 use super::pending::{MAX_PENDING, Sighting};
 use super::ranges::{Ranges, Tag};
 use super::recent::{AddressCache, CachedAddress, Owner, ProcessOrigin};
 use super::repeats::{CachedStack, Frame, Lookup, Resolved, StackCache};
-use crate::events::frames::Frames;
 use crate::machine::{Origin, Process, Tally};
 
 /// Where addresses of a 64-bit kernel begin; no managed code is there.
@@ -47,7 +48,7 @@ impl Resolver {
         frames: Frames<'_>,
         time: i64,
     ) {
-        match frames.wide() {
+        match frames.as_wide() {
             Some(wide) if (2..=StackCache::MAX_FRAMES).contains(&wide.len()) => {
                 self.whole(processes, index, origin, wide, time);
             }

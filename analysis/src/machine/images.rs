@@ -2,21 +2,10 @@
 
 use foldhash::HashMap;
 
-use etl_format::constants::{PointerSize, RecordKind};
-use etl_format::cursor::Cursor;
-use etl_format::read::{Header, Record};
-use etl_schema::providers::IMAGE_ID;
+use etl_format::read::Record;
+use etl_schema::views::{Pdb, merge};
 
 use super::process::Origin;
-use crate::events::clr::Pdb;
-
-/// Whether a record is one by which a merge tells what an image is.
-#[must_use]
-#[inline]
-pub fn is_identity(record: &Record<'_>) -> bool {
-    matches!(record.kind(), RecordKind::FULL32 | RecordKind::FULL64)
-        && record.provider() == Some(IMAGE_ID)
-}
 
 /// An image in the address space of a process.
 #[derive(Clone, Debug, Default)]
@@ -118,21 +107,12 @@ impl Images {
 
     /// Takes in a record, if it is one by which a merge tells an identity.
     pub fn identity(&mut self, record: &Record<'_>) {
-        let Header::Full(header) = record.header() else { return };
-        if header.class != IMAGE_ID {
-            return;
-        }
+        let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
-        let wide = record.pointer_size() == Some(PointerSize::P8);
-        let mut c = Cursor::new(record.payload());
-        let base = if wide { c.u64() } else { c.u32().map(u64::from) };
-        let (Some(base), Some(pid)) = (base, c.u32()) else { return };
-        let id = match header.opcode {
-            32 => ImageId::None,
-            36 | 37 => match (c.guid(), c.u32()) {
-                (Some(signature), Some(age)) => ImageId::Pdb(Pdb { signature, age }),
-                _ => return,
-            },
+        let (Some(base), Some(pid)) = (event.base(), event.process_id()) else { return };
+        let id = match event.identity() {
+            merge::ImageIdentity::None => ImageId::None,
+            merge::ImageIdentity::Pdb(pdb) => ImageId::Pdb(pdb),
             _ => return,
         };
         let known = self.ids.entry((pid, base)).or_insert(id);

@@ -13,14 +13,14 @@ use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use foldhash::HashMap;
+use etl_schema::views::clr;
+use etl_schema::views::kernel::{self, Change};
 
 use crate::address::cache::DirectMapped;
 use crate::address::keys::Keys;
 use crate::address::pending::Sighting;
 use crate::address::resolve::Resolver;
 use crate::address::{Ranges, Tag, UnresolvedAddress};
-use crate::events::clr::{self, ClrEvent};
-use crate::events::kernel::{self, Change, KernelEvent, ProcessFacts};
 use crate::files::{FileFacts, Timeline};
 use crate::loss::Loss;
 use crate::observe::{Change as MachineChange, Life, StateObserver};
@@ -61,7 +61,7 @@ fn life(change: Change) -> Life {
     match change {
         Change::Start => Life::Begun,
         Change::End => Life::Ended,
-        Change::AtStart | Change::AtEnd => Life::Listed,
+        Change::RundownStart | Change::RundownEnd => Life::Listed,
     }
 }
 
@@ -329,7 +329,7 @@ impl Machine {
         observer: &mut impl StateObserver,
     ) {
         let &ClrHead { pid, tid, rundown, .. } = head;
-        let pointers = Some(head.pointers());
+        let pointers = head.pointers();
         let from = clr::decode_event(rundown, (head.id, head.version), payload, pointers);
         let mut seen = head.seen(timestamp);
         seen.payload = header.is_none_or(is_plain).then_some(payload);
@@ -337,15 +337,14 @@ impl Machine {
             observer.clr_event(&seen);
             return;
         };
-        seen.exact = from.whole;
+        seen.exact = from.exact;
         let index = self.process(pid);
         seen.process = Some(index);
         let span = self.clr_span(rundown);
         widen(span, timestamp);
         let since = span.map_or(0, |(first, _)| timestamp.saturating_sub(first));
         match from.event {
-            ClrEvent::Stack(stated) => {
-                let frames = clr::stack_frames(payload, pointers);
+            clr::Event::Stack { stated, frames } => {
                 self.resolver.frames(
                     &mut self.processes,
                     index,
@@ -357,7 +356,7 @@ impl Machine {
                 // A stack comes microseconds after its event.
                 seen.begun = since.unsigned_abs() <= self.clock.frequency / 100;
             }
-            ClrEvent::Exception(at) => {
+            clr::Event::Exception(at) => {
                 self.resolver.stack(
                     &mut self.processes,
                     index,
@@ -366,7 +365,7 @@ impl Machine {
                     timestamp,
                 );
             }
-            ClrEvent::EntryPoint(at) => {
+            clr::Event::EntryPoint(at) => {
                 self.resolver.stack(
                     &mut self.processes,
                     index,
@@ -380,9 +379,9 @@ impl Machine {
         observer.clr_event(&seen);
         if let Some(process) = self.processes.get_mut(index) {
             let mut code = None;
-            if let (Some(names), Some(header)) = (&mut self.names, header) {
+            if let (Some(names), Some(_)) = (&mut self.names, header) {
                 let clr = (index, process.instance_of(&from));
-                code = names.learn(clr, &from, header, payload, timestamp);
+                code = names.learn(clr, &from, timestamp);
             }
             process.clr_event(&from, code, timestamp, tid);
         }
@@ -390,14 +389,14 @@ impl Machine {
 
     fn kernel_event(
         &mut self,
-        event: KernelEvent<'_>,
+        event: kernel::Event<'_>,
         record: &Record<'_>,
         timestamp: i64,
         observer: &mut impl StateObserver,
     ) {
         match event {
-            KernelEvent::Sample { address, tid } => self.sample(address, tid, timestamp),
-            KernelEvent::Stack { at, pid, frames, .. } => {
+            kernel::Event::Sample { address, tid } => self.sample(address, tid, timestamp),
+            kernel::Event::Stack { at, pid, frames, .. } => {
                 observer.kernel_stack(at, record.timestamp());
                 let process = self.process(pid);
                 self.resolver.frames(
@@ -408,7 +407,7 @@ impl Machine {
                     timestamp,
                 );
             }
-            KernelEvent::StackKey { at, pid, key, .. } => {
+            kernel::Event::StackKey { at, pid, key, .. } => {
                 observer.kernel_stack(at, record.timestamp());
                 let process = self.process(pid);
                 self.keys.used(key, process, timestamp);
@@ -416,7 +415,7 @@ impl Machine {
                     process.tally(Origin::KernelStack).stacks += 1;
                 }
             }
-            KernelEvent::StackDefinition { key, last, frames } => {
+            kernel::Event::StackDefinition { key, last, frames } => {
                 // A definition at the first use comes before the others; those wait for the next.
                 if last {
                     while let Some((process, key_use)) = self.keys.take(key) {
@@ -426,27 +425,30 @@ impl Machine {
                     }
                 }
             }
-            KernelEvent::Image { change, pid, base, size, path } => {
-                self.image(change, (pid, base, size), path, timestamp);
-            }
-            KernelEvent::Thread { change, pid, tid, start_address, name } => {
+            kernel::Event::Image(change, image) => self.image(change, &image, timestamp),
+            kernel::Event::Thread(change, thread) => {
+                let kernel::Thread { pid, tid, .. } = thread;
                 match change {
                     Change::Start => self.threads.start(tid, pid, timestamp),
                     Change::End => self.threads.end(tid, pid, timestamp),
-                    Change::AtStart | Change::AtEnd => self.threads.seen(tid, pid),
+                    Change::RundownStart | Change::RundownEnd => self.threads.seen(tid, pid),
                 }
                 if matches!(change, Change::Start | Change::End) {
                     self.sampled.remove(tid);
                     observer.thread_changed(tid);
                 }
                 self.changed(|| MachineChange::Thread(life(change), tid));
-                let name = name.filter(|_| self.names.is_some());
-                let name = name.map(|name| names::text(name).into_boxed_str());
-                self.threads.describe(tid, start_address, name.filter(|name| !name.is_empty()));
+                self.describe(&thread);
             }
-            KernelEvent::Process { change, pid, facts } => {
-                self.process_event(change, pid, &facts, timestamp);
+            kernel::Event::ThreadName(thread) => {
+                self.threads.seen(thread.tid, thread.pid);
+                self.changed(|| MachineChange::Thread(Life::Listed, thread.tid));
+                self.describe(&thread);
             }
+            kernel::Event::Process(change, process) => {
+                self.process_event(change, &process, timestamp);
+            }
+            _ => {}
         }
     }
 
@@ -475,13 +477,17 @@ impl Machine {
         Some(process)
     }
 
-    fn image(
-        &mut self,
-        change: Change,
-        (pid, base, size): (u32, u64, u64),
-        path: &[u8],
-        timestamp: i64,
-    ) {
+    /// Keeps what an event states of a thread.
+    fn describe(&mut self, thread: &kernel::Thread<'_>) {
+        let name = thread.name().filter(|_| self.names.is_some());
+        let name = name.map(|name| names::text(name).into_boxed_str());
+        let name = name.filter(|name| !name.is_empty());
+        self.threads.describe(thread.tid, thread.start_address().unwrap_or(0), name);
+    }
+
+    fn image(&mut self, change: Change, image: &kernel::Image<'_>, timestamp: i64) {
+        let &kernel::Image { pid, base, size, .. } = image;
+        let path = image.path().unwrap_or_default();
         let from = if change == Change::Start { Some(timestamp) } else { None };
         let kernel = pid == 0 || pid == SYSTEM;
         let process = self.process(pid);
@@ -512,10 +518,10 @@ impl Machine {
     fn process_event(
         &mut self,
         change: Change,
-        pid: u32,
-        facts: &ProcessFacts<'_>,
+        event: &kernel::Process<'_>,
         timestamp: i64,
     ) {
+        let pid = event.pid;
         if change == Change::Start {
             // The id may have been another process's before.
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
@@ -528,16 +534,16 @@ impl Machine {
         let index = self.process(pid);
         self.changed(|| MachineChange::Process(life(change), index));
         let Some(process) = self.processes.get_mut(index) else { return };
-        process.learn(facts, self.names.is_some());
+        process.learn(event, self.names.is_some());
         match change {
             Change::Start => process.started = Some(timestamp),
             Change::End => {
                 process.ended = Some(timestamp);
-                process.exit_status = Some(facts.exit_status);
+                process.exit_status = event.exit_status();
                 process.code.clear(timestamp);
                 process.images.clear(timestamp);
             }
-            Change::AtStart | Change::AtEnd => {}
+            Change::RundownStart | Change::RundownEnd => {}
         }
     }
 

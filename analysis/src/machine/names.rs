@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use etl_format::cursor::Bytes;
 use etl_format::read::EventHeader;
+use etl_schema::views::Pdb;
+use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;
-
-use crate::events::clr::{self, ClrEvent, FromClr, Method, Module, Pdb, Via};
 
 /// A CLR: index of its process, and its instance.
 pub type ClrKey = (usize, u16);
@@ -110,28 +110,20 @@ pub struct Names {
 
 impl Names {
     /// Takes in an event of a CLR; for a method, gives its number, under which its code is to be kept.
-    pub fn learn(
-        &mut self,
-        clr: ClrKey,
-        from: &FromClr<'_>,
-        header: &EventHeader,
-        payload: &[u8],
-        timestamp: i64,
-    ) -> Option<u64> {
-        let version = header.descriptor.version;
+    pub fn learn(&mut self, clr: ClrKey, from: &clr::Decoded<'_>, timestamp: i64) -> Option<u64> {
         match &from.event {
-            ClrEvent::Method(_, method) => {
-                let text = clr::method_text(version, method.named, payload);
+            clr::Event::Method(_, method) => {
+                let text = from.method_text();
                 return Some(self.method(clr, method, &text.unwrap_or_default()).into());
             }
-            ClrEvent::Module(via, module) => self.module(clr, *via, module, timestamp),
-            ClrEvent::Assembly(_, assembly) => {
-                let name = clr::assembly_name(version, payload).unwrap_or_default();
+            clr::Event::Module(via, module) => self.module(clr, *via, module, timestamp),
+            clr::Event::Assembly(_, assembly) => {
+                let name = from.name().unwrap_or_default();
                 let name = self.texts.number(name);
                 self.assemblies.insert((clr, assembly.id), (assembly.domain, name));
             }
-            ClrEvent::AppDomain(_, id) => {
-                let name = clr::domain_name(payload).unwrap_or_default();
+            clr::Event::AppDomain(_, id) => {
+                let name = from.name().unwrap_or_default();
                 let name = self.texts.number(name);
                 self.domains.insert((clr, *id), name);
             }
@@ -174,11 +166,11 @@ impl Names {
         number
     }
 
-    fn module(&mut self, clr: ClrKey, via: Via, module: &Module<'_>, timestamp: i64) {
+    fn module(&mut self, clr: ClrKey, via: clr::Change, module: &Module<'_>, timestamp: i64) {
         let text = module.text();
         let told = ModuleNames {
-            from: (via == Via::Load).then_some(timestamp),
-            to: (via == Via::Unload).then_some(timestamp),
+            from: (via == clr::Change::Load).then_some(timestamp),
+            to: (via == clr::Change::Unload).then_some(timestamp),
             assembly: module.assembly,
             flags: module.flags,
             il_pdb: text.il_pdb,

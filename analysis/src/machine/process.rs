@@ -6,13 +6,14 @@ use etl_schema::decode::Sid;
 use etl_schema::render;
 
 use foldhash::HashMap;
+use etl_schema::clr::Enumeration;
+use etl_schema::views::clr::Method;
+use etl_schema::views::{clr, kernel};
 
 use super::images::KernelHits;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
 use crate::address::pending::{PendingAddresses, Sighting};
 use crate::address::{Added, Ranges, Tag};
-use crate::events::clr::{ClrEvent, FromClr, Method, Rundown, Via};
-use crate::events::kernel::ProcessFacts;
 
 /// Where addresses come from. The order is that of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -231,11 +232,11 @@ pub struct Process {
     /// Addresses that no named method covered yet.
     pub(crate) pending: PendingAddresses,
     /// Indices of the open brackets, by kind and instance.
-    open: HashMap<(Rundown, u16), Vec<usize>>,
+    open: HashMap<(Enumeration, u16), Vec<usize>>,
     /// Index of the bracket that the last enumerated thing stood in.
     inside: Option<usize>,
     /// The enumeration and the CLR that it is of, as long as no bracket begins or ends.
-    inside_of: Option<(Rundown, u16)>,
+    inside_of: Option<(Enumeration, u16)>,
     /// A CLR that is there.
     last_clr: Option<u16>,
     /// The module that a method named last, its CLR, and whether the method had a name.
@@ -250,18 +251,18 @@ impl Process {
     }
 
     /// Takes over what an event states of the process; `texts` says whether long ones are kept.
-    pub(crate) fn learn(&mut self, facts: &ProcessFacts<'_>, texts: bool) {
-        if !facts.name.is_empty() {
-            self.name = String::from_utf8_lossy(facts.name).into_owned();
-            (self.parent_pid, self.session_id) = (Some(facts.parent_pid), Some(facts.session_id));
+    pub(crate) fn learn(&mut self, event: &kernel::Process<'_>, texts: bool) {
+        if let Some(name) = event.name().filter(|name| !name.is_empty()) {
+            self.name = String::from_utf8_lossy(name).into_owned();
+            (self.parent_pid, self.session_id) = (event.parent(), event.session());
         }
-        if let Some(user) = Sid::parse(facts.user) {
+        if let Some(user) = event.user().and_then(Sid::parse) {
             let mut text = Vec::new();
             render::sid(&mut text, user);
             self.user = String::from_utf8(text).unwrap_or_default().into();
         }
-        if texts && !facts.command_line.is_empty() {
-            self.command_line = super::names::text(facts.command_line).into();
+        if texts && let Some(line) = event.command_line().filter(|line| !line.is_empty()) {
+            self.command_line = super::names::text(line).into();
         }
     }
 
@@ -274,7 +275,7 @@ impl Process {
     /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0) are
     /// those of a process's only one.
     #[must_use]
-    pub fn instance_of(&self, from: &FromClr<'_>) -> u16 {
+    pub fn instance_of(&self, from: &clr::Decoded<'_>) -> u16 {
         let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
         let instance = from.instance.or_else(only).unwrap_or(0);
         if self.clrs.len() >= Self::CLRS && !self.clrs.contains_key(&instance) {
@@ -301,11 +302,11 @@ impl Process {
 
     /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
     /// method's id.
-    pub fn clr_event(&mut self, from: &FromClr<'_>, code: Option<u64>, timestamp: i64, tid: u32) {
+    pub fn clr_event(&mut self, from: &clr::Decoded<'_>, code: Option<u64>, timestamp: i64, tid: u32) {
         self.clr_seen(from.rundown, timestamp);
         let instance = self.instance_of(from);
         let told =
-            from.instance.is_some() || !matches!(from.event, ClrEvent::Other | ClrEvent::IlMap(_));
+            from.instance.is_some() || !matches!(from.event, clr::Event::Other | clr::Event::IlMap(_));
         // Once it is there, a rundown's event changes nothing about it.
         if told && (!from.rundown || self.last_clr != Some(instance)) {
             self.last_clr = Some(instance);
@@ -313,17 +314,17 @@ impl Process {
             clr.runtime_events += u64::from(!from.rundown);
         }
         if let Some(via) = via_of(&from.event)
-            && matches!(via, Via::Enumerated(_)) != from.rundown
+            && matches!(via, clr::Change::Rundown(_)) != from.rundown
         {
             self.wrong_provider.add(timestamp);
         }
         match from.event {
-            ClrEvent::Init(kind) => {
+            clr::Event::Init(kind) => {
                 let nested = self.open_bracket(kind, instance).is_some();
                 self.push(kind, instance, (Some(timestamp), None), nested, (timestamp, tid));
             }
-            ClrEvent::Complete(kind) => self.complete(kind, instance, timestamp, tid),
-            ClrEvent::Runtime { version, sku } => {
+            clr::Event::Complete(kind) => self.complete(kind, instance, timestamp, tid),
+            clr::Event::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
                 // A rundown tells the same of a CLR that is there.
@@ -331,11 +332,11 @@ impl Process {
                     clr.started.get_or_insert(timestamp);
                 }
             }
-            ClrEvent::Method(via, method) => {
+            clr::Event::Method(via, method) => {
                 let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
                 self.method(via, &method, tag, timestamp, tid);
             }
-            ClrEvent::Module(via, module) => {
+            clr::Event::Module(via, module) => {
                 let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
                 clr.learn_module(&module);
@@ -343,51 +344,47 @@ impl Process {
                 if module.assembly != 0 {
                     clr.module_assemblies.insert(module.assembly);
                 }
-                if let Via::Enumerated(kind) = via {
+                if let clr::Change::Rundown(kind) = via {
                     listing.disordered |= clr.assemblies.part_of(module.assembly, kind, mark);
                 }
                 self.again(listing, timestamp);
                 self.list(mark, timestamp, listing, |counts| &mut counts.modules);
             }
-            ClrEvent::DomainModule(via, part) => {
+            clr::Event::DomainModule(via, part) => {
                 self.inside(via, instance, timestamp, tid);
                 if part.module != 0 {
                     let clr = self.clrs.entry(instance).or_default();
                     clr.method_modules.insert(part.module);
                 }
             }
-            ClrEvent::Assembly(via, assembly) => {
+            clr::Event::Assembly(via, assembly) => {
                 let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
                 let mut listing = clr.assemblies.note(via, assembly.id, timestamp, mark);
                 if assembly.domain != 0 {
                     clr.assembly_domains.insert(assembly.domain);
                 }
-                if let Via::Enumerated(kind) = via {
+                if let clr::Change::Rundown(kind) = via {
                     listing.disordered |= clr.domains.part_of(assembly.domain, kind, mark);
                 }
                 self.again(listing, timestamp);
                 self.list(mark, timestamp, listing, |counts| &mut counts.assemblies);
             }
-            ClrEvent::AppDomain(via, domain) => {
+            clr::Event::AppDomain(via, domain) => {
                 let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
                 let listing = clr.domains.note(via, domain, timestamp, mark);
                 self.again(listing, timestamp);
                 self.list(mark, timestamp, listing, |counts| &mut counts.domains);
             }
-            ClrEvent::JitStart(id) => {
+            clr::Event::JitStart(id) => {
                 self.jitting.insert(id, (timestamp, tid));
             }
-            ClrEvent::IlMap(_)
-            | ClrEvent::Exception(_)
-            | ClrEvent::EntryPoint(_)
-            | ClrEvent::Stack(_)
-            | ClrEvent::Other => {}
+            _ => {}
         }
     }
 
-    fn method(&mut self, via: Via, method: &Method, mut tag: Tag, timestamp: i64, tid: u32) {
+    fn method(&mut self, via: clr::Change, method: &Method, mut tag: Tag, timestamp: i64, tid: u32) {
         let instance = tag.instance;
         let mark = self.inside(via, instance, timestamp, tid);
         tag.mark = mark;
@@ -406,7 +403,7 @@ impl Process {
         self.signs.verbose += u64::from(method.named && !method.is_always_named());
         let (start, size) = (method.start, u64::from(method.size));
         match via {
-            Via::Load => {
+            clr::Change::Load => {
                 self.methods_loaded += 1;
                 let signs = &mut self.signs;
                 *if method.is_jitted() || method.is_dynamic() {
@@ -420,7 +417,7 @@ impl Process {
                 let added = self.code.add(start, size, Some(timestamp), tag);
                 self.added(added, start, timestamp);
             }
-            Via::Unload => {
+            clr::Change::Unload => {
                 self.methods_unloaded += 1;
                 let jitted = method.is_jitted() && !method.is_dynamic();
                 self.signs.jitted_unloads += u64::from(jitted);
@@ -429,7 +426,7 @@ impl Process {
                     self.methods += 1;
                 }
             }
-            Via::Enumerated(kind) => {
+            clr::Change::Rundown(kind) => {
                 self.methods_enumerated += 1;
                 tag.bits |= listed_by(kind);
                 let added = self.code.add(start, size, None, tag);
@@ -463,7 +460,7 @@ impl Process {
 
     fn push(
         &mut self,
-        kind: Rundown,
+        kind: Enumeration,
         instance: u16,
         (opened, closed): (Option<i64>, Option<i64>),
         nested: bool,
@@ -493,7 +490,7 @@ impl Process {
         });
     }
 
-    fn complete(&mut self, kind: Rundown, instance: u16, timestamp: i64, tid: u32) {
+    fn complete(&mut self, kind: Enumeration, instance: u16, timestamp: i64, tid: u32) {
         self.inside_of = None;
         if let Some(at) = self.open.get_mut(&(kind, instance)).and_then(Vec::pop) {
             if let Some(bracket) = self.brackets.get_mut(at) {
@@ -510,14 +507,14 @@ impl Process {
     }
 
     /// Index of the open bracket of a kind: the last one opened.
-    fn open_bracket(&self, kind: Rundown, instance: u16) -> Option<usize> {
+    fn open_bracket(&self, kind: Enumeration, instance: u16) -> Option<usize> {
         self.open.get(&(kind, instance)).and_then(|open| open.last().copied())
     }
 
     /// An enumerated thing should stand in a bracket: gives the bracket's ordinal as its low byte, 0
     /// for none.
-    fn inside(&mut self, via: Via, instance: u16, timestamp: i64, tid: u32) -> u8 {
-        let Via::Enumerated(kind) = via else { return 0 };
+    fn inside(&mut self, via: clr::Change, instance: u16, timestamp: i64, tid: u32) -> u8 {
+        let clr::Change::Rundown(kind) = via else { return 0 };
         let same = self.inside_of == Some((kind, instance));
         let at = if same { self.inside } else { self.open_bracket(kind, instance) };
         if let Some(at) = at
@@ -601,20 +598,20 @@ impl Process {
     }
 }
 
-fn other(kind: Rundown) -> Rundown {
+fn other(kind: Enumeration) -> Enumeration {
     match kind {
-        Rundown::Start => Rundown::End,
-        Rundown::End => Rundown::Start,
+        Enumeration::Start => Enumeration::End,
+        Enumeration::End => Enumeration::Start,
     }
 }
 
-fn via_of(event: &ClrEvent<'_>) -> Option<Via> {
+fn via_of(event: &clr::Event<'_>) -> Option<clr::Change> {
     match event {
-        ClrEvent::Method(via, _)
-        | ClrEvent::Module(via, _)
-        | ClrEvent::DomainModule(via, _)
-        | ClrEvent::Assembly(via, _)
-        | ClrEvent::AppDomain(via, _) => Some(*via),
+        clr::Event::Method(via, _)
+        | clr::Event::Module(via, _)
+        | clr::Event::DomainModule(via, _)
+        | clr::Event::Assembly(via, _)
+        | clr::Event::AppDomain(via, _) => Some(*via),
         _ => None,
     }
 }

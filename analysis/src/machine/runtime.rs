@@ -1,10 +1,12 @@
 //! What is known of one CLR in a process: its domains, assemblies and modules, and the brackets of its
 //! rundowns.
 
+use etl_schema::clr::Enumeration;
+use etl_schema::views::Pdb;
+use etl_schema::views::clr::{self, Module};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::address::Tag;
-use crate::events::clr::{Module, Pdb, Rundown, Via};
 
 /// An event was about it.
 const TOLD: u8 = 0x80;
@@ -88,14 +90,14 @@ impl Things {
     }
 
     /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
-    pub fn note(&mut self, via: Via, id: u64, timestamp: i64, mark: u8) -> Listing {
+    pub fn note(&mut self, via: clr::Change, id: u64, timestamp: i64, mark: u8) -> Listing {
         let known = self.known.entry(id).or_default();
         if !known.is_told() {
             known.bits |= TOLD;
             self.told += 1;
         }
         match via {
-            Via::Load => {
+            clr::Change::Load => {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
                 known.bits |= Tag::LOADED;
@@ -103,12 +105,12 @@ impl Things {
                 known.to = None;
                 Listing { again, ..Listing::default() }
             }
-            Via::Unload => {
+            clr::Change::Unload => {
                 self.unloaded += 1;
                 known.to = Some(timestamp);
                 Listing::default()
             }
-            Via::Enumerated(kind) => {
+            clr::Change::Rundown(kind) => {
                 self.enumerated += 1;
                 known.bits |= listed_by(kind);
                 if mark == 0 {
@@ -117,30 +119,30 @@ impl Things {
                 let twice = known.mark == mark;
                 known.mark = mark;
                 // A start rundown lists the whole before its parts.
-                let disordered = kind == Rundown::Start && known.parts == mark && !twice;
+                let disordered = kind == Enumeration::Start && known.parts == mark && !twice;
                 Listing { twice, disordered, again: false }
             }
         }
     }
 
     /// A part of the thing is listed: says whether that is out of order.
-    pub fn part_of(&mut self, id: u64, kind: Rundown, mark: u8) -> bool {
+    pub fn part_of(&mut self, id: u64, kind: Enumeration, mark: u8) -> bool {
         if mark == 0 || id == 0 {
             return false;
         }
         let known = self.known.entry(id).or_default();
         known.parts = mark;
         // An end rundown lists the whole behind its parts.
-        kind == Rundown::End && known.mark == mark
+        kind == Enumeration::End && known.mark == mark
     }
 }
 
 /// The bit that says which enumeration listed a thing.
 #[must_use]
-pub const fn listed_by(kind: Rundown) -> u8 {
+pub const fn listed_by(kind: Enumeration) -> u8 {
     match kind {
-        Rundown::Start => Tag::AT_START,
-        Rundown::End => Tag::AT_END,
+        Enumeration::Start => Tag::AT_START,
+        Enumeration::End => Tag::AT_END,
     }
 }
 
@@ -276,7 +278,7 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bracket {
     /// Which enumeration.
-    pub kind: Rundown,
+    pub kind: Enumeration,
     /// The CLR.
     pub instance: u16,
     /// Timestamp of Init, if there was one.
@@ -326,22 +328,22 @@ mod tests {
 
     #[test]
     fn the_whole_stands_before_its_parts_at_the_start_and_behind_them_at_the_end() {
-        let start = Via::Enumerated(Rundown::Start);
+        let start = clr::Change::Rundown(Enumeration::Start);
         let mut domains = Things::default();
         assert!(!domains.note(start, 1, 0, 1).disordered);
-        assert!(!domains.part_of(1, Rundown::Start, 1));
-        domains.part_of(2, Rundown::Start, 1);
+        assert!(!domains.part_of(1, Enumeration::Start, 1));
+        domains.part_of(2, Enumeration::Start, 1);
         assert!(domains.note(start, 2, 0, 1).disordered);
         assert!(domains.note(start, 2, 0, 1).twice);
         assert_eq!(domains.len(), 2);
 
-        let end = Via::Enumerated(Rundown::End);
+        let end = clr::Change::Rundown(Enumeration::End);
         let mut domains = Things::default();
-        assert!(!domains.part_of(1, Rundown::End, 1));
+        assert!(!domains.part_of(1, Enumeration::End, 1));
         assert!(!domains.contains(1));
         assert!(!domains.note(end, 1, 0, 1).disordered);
-        assert!(domains.part_of(1, Rundown::End, 1));
+        assert!(domains.part_of(1, Enumeration::End, 1));
         // In the next bracket it may come first again.
-        assert!(!domains.part_of(1, Rundown::End, 2));
+        assert!(!domains.part_of(1, Enumeration::End, 2));
     }
 }

@@ -364,15 +364,35 @@ pub fn decode_event<'a>(
     Some(Decoded { instance, event: decoded, rundown, exact, fields: Some(fields) })
 }
 
-/// Whether the payload of a map from IL to native code (the event of an id and version) is known to
-/// end where its fields do.
+/// Whether an event (by id) is the call stack of the previous event of its thread.
 #[must_use]
-#[inline]
-pub fn il_map_is_exact(rundown: bool, (id, version): (u16, u8), payload: &[u8]) -> bool {
+pub fn is_stack(rundown: bool, id: u16) -> bool {
+    Catalogue::get(rundown).newest(id).is_some_and(|event| event.kind == Kind::Stack)
+}
+
+/// Whether the payload of a map from IL to native code is known to end where its fields do; `None`
+/// for other events, by provider, id and version.
+#[must_use]
+pub fn il_map_size(rundown: bool, (id, version): (u16, u8)) -> Option<IlMapSize> {
     let event = Catalogue::get(rundown).event(id, version, PointerSize::P8);
-    event.is_some_and(|(event, known)| {
-        known && event.kind == Kind::IlMap && is_exact_il_map(event, payload)
-    })
+    let (event, known) = event?;
+    (known && event.kind == Kind::IlMap).then_some(IlMapSize { event })
+}
+
+/// The size of the payloads of a map from IL to native code, which depends on their count of
+/// entries.
+#[derive(Clone, Copy, Debug)]
+pub struct IlMapSize {
+    event: &'static EventLayout,
+}
+
+impl IlMapSize {
+    /// Whether a payload ends where its fields do.
+    #[must_use]
+    #[inline]
+    pub fn is_exact(self, payload: &[u8]) -> bool {
+        is_exact_il_map(self.event, payload)
+    }
 }
 
 /// Two lists of as many 32-bit offsets as the count states follow the fixed fields.
@@ -385,10 +405,10 @@ fn is_exact_il_map(event: &EventLayout, payload: &[u8]) -> bool {
 /// For an event from which [`decode_event`] reads nothing that tells objects apart, the number of
 /// bytes that its payload needs; `None` for all other events.
 #[must_use]
-pub fn min_size_of_unread(rundown: bool, id: u16) -> Option<usize> {
-    match Catalogue::get(rundown).event(id, u8::MAX, PointerSize::P8) {
+pub fn min_size_without_fields(rundown: bool, id: u16) -> Option<usize> {
+    match Catalogue::get(rundown).newest(id) {
         None => Some(0),
-        Some((event, _)) if event.kind == Kind::IlMap => Some(size_of::<u64>()),
+        Some(event) if event.kind == Kind::IlMap => Some(size_of::<u64>()),
         Some(_) => None,
     }
 }
@@ -578,6 +598,12 @@ impl Catalogue {
             catalogue.ids.push((first, versions));
         }
         catalogue
+    }
+
+    /// The layout of the newest version of an event.
+    #[inline]
+    fn newest(&'static self, id: u16) -> Option<&'static EventLayout> {
+        self.event(id, u8::MAX, PointerSize::P8).map(|(event, _)| event)
     }
 
     /// The layout of an event; `false` beside it for a version newer than the tables know.

@@ -47,6 +47,18 @@ pub struct Process<'a> {
 }
 
 impl<'a> Process<'a> {
+    /// Key by which other events name the process; it is not used again.
+    #[must_use]
+    pub fn key(&self) -> Option<u64> {
+        self.fields.uint(self.fields.event.at[6])
+    }
+
+    /// Its exit status; meaningful when it ends.
+    #[must_use]
+    pub fn exit_status(&self) -> Option<i32> {
+        self.fields.u32(self.fields.event.at[7]).map(u32::cast_signed)
+    }
+
     /// The process that created it.
     #[must_use]
     pub fn parent(&self) -> Option<u32> {
@@ -89,6 +101,12 @@ pub struct Thread<'a> {
 }
 
 impl<'a> Thread<'a> {
+    /// Address of the function that it was created with; `None` where the event does not have it.
+    #[must_use]
+    pub fn start_address(&self) -> Option<u64> {
+        self.fields.uint(self.fields.event.at[3])
+    }
+
     /// Its name, UTF-16; empty where it has none, `None` where the event cannot hold one.
     #[must_use]
     pub fn name(&self) -> Option<&'a [u8]> {
@@ -165,6 +183,8 @@ pub enum Event<'a> {
         tid: u32,
         /// The key.
         key: u64,
+        /// Whether it is that of the user part of the stack, not of the kernel part.
+        user: bool,
     },
     /// The addresses that a key stands for.
     StackDefinition {
@@ -321,7 +341,8 @@ impl<'a> Fields<'a> {
                 tid: self.u32(at[2])?,
                 frames: self.frames(at[3])?,
             },
-            Kind::StackKey => Event::StackKey {
+            Kind::StackKey { user } => Event::StackKey {
+                user,
                 at: self.uint(at[0])?.cast_signed(),
                 pid: self.u32(at[1])?,
                 tid: self.u32(at[2])?,
@@ -382,7 +403,8 @@ impl Kind {
             }
             hook::SAMPLE => Kind::Sample,
             hook::STACK => Kind::Stack,
-            hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Kind::StackKey,
+            hook::STACK_KEY_KERNEL => Kind::StackKey { user: false },
+            hook::STACK_KEY_USER => Kind::StackKey { user: true },
             hook::STACK_KEY_CREATE => Kind::StackDefinition { last: false },
             hook::STACK_KEY_DELETE | hook::STACK_KEY_RUNDOWN => {
                 Kind::StackDefinition { last: true }
@@ -406,14 +428,24 @@ impl Kind {
     const fn fields(self) -> &'static [&'static str] {
         match self {
             Kind::Process(_) => {
-                &["ProcessId", "ParentId", "SessionId", "UserSID", "ImageFileName", "CommandLine"]
+                const NAMES: &[&str] = &[
+                    "ProcessId",
+                    "ParentId",
+                    "SessionId",
+                    "UserSID",
+                    "ImageFileName",
+                    "CommandLine",
+                    "UniqueProcessKey",
+                    "ExitStatus",
+                ];
+                NAMES
             }
-            Kind::Thread(_) => &["ProcessId", "TThreadId", "ThreadName"],
+            Kind::Thread(_) => &["ProcessId", "TThreadId", "ThreadName", "Win32StartAddr"],
             Kind::ThreadName => &["ProcessId", "ThreadId", "ThreadName"],
             Kind::Image(_) => &["ImageBase", "ImageSize", "ProcessId", "FileName", "TimeDateStamp"],
             Kind::Sample => &["InstructionPointer", "ThreadId"],
             Kind::Stack => &["EventTimeStamp", "StackProcess", "StackThread", "Stack"],
-            Kind::StackKey => &["EventTimeStamp", "StackProcess", "StackThread", "StackKey"],
+            Kind::StackKey { .. } => &["EventTimeStamp", "StackProcess", "StackThread", "StackKey"],
             Kind::StackDefinition { .. } => &["StackKey", "Stack"],
             Kind::Ids => &[],
         }
@@ -430,7 +462,7 @@ const THREADS: [&[&str]; 2] =
 struct EventLayout {
     kind: Kind,
     /// Positions of [`Kind::fields`].
-    at: [Position; 6],
+    at: [Position; 8],
     process: Position,
     threads: [Position; 2],
     layout: Layout,
@@ -442,7 +474,7 @@ impl EventLayout {
         let first = |names: &[&str]| {
             names.iter().map(find).find(|at| at.is_known()).unwrap_or(Position::NONE)
         };
-        let mut at = [Position::NONE; 6];
+        let mut at = [Position::NONE; 8];
         at.iter_mut().zip(kind.fields()).for_each(|(at, name)| *at = find(name));
         let layout = Layout::new(decoder, pointers);
         EventLayout { kind, at, process: first(PROCESS), threads: THREADS.map(first), layout }

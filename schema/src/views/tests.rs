@@ -266,7 +266,7 @@ fn every_hook_that_is_read_has_a_layout() {
         }
     }
     assert!(kernel::Fields::new(hook::CSWITCH, 4, &[1; 24], PointerSize::P8).is_some());
-    assert_eq!(clr::min_size_of_unread(false, 1), Some(0));
-    assert_eq!(clr::min_size_of_unread(false, 190), Some(8));
-    assert_eq!(clr::min_size_of_unread(false, 80), None);
+    assert_eq!(clr::min_size_without_fields(false, 1), Some(0));
+    assert_eq!(clr::min_size_without_fields(false, 190), Some(8));
+    assert_eq!(clr::min_size_without_fields(false, 80), None);
 }

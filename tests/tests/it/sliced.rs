@@ -5,14 +5,13 @@ use std::io::Cursor;
 use std::path::Path;
 
 use etl_analysis::MachineBuilder;
-use etl_analysis::events::clr;
-use etl_analysis::events::kernel::{self, KernelEvent};
 use etl_analysis::files::Timeline;
 use etl_analysis::machine::Tallies;
 use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
 use etl_format::write::File;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
+use etl_schema::views::{clr, kernel};
 use etl_test_support::{all_traces, needs, trace};
 use etl_tools::slice::{Slicer, Subject};
 
@@ -50,13 +49,17 @@ fn has_addresses(record: &Record<'_>) -> bool {
     if record.is_event() {
         return record.extended().any(|item| matches!(item, ExtendedItem::Stack(_)))
             || clr::decode(record).is_some_and(|c| {
-                use clr::ClrEvent::{EntryPoint, Exception, Stack};
-                matches!(c.event, Stack(_) | Exception(_) | EntryPoint(_))
+                use clr::Event::{EntryPoint, Exception, Stack};
+                matches!(c.event, Stack { .. } | Exception(_) | EntryPoint(_))
             });
     }
     matches!(
         kernel::decode(record),
-        Some(KernelEvent::Sample { .. } | KernelEvent::Stack { .. } | KernelEvent::StackKey { .. })
+        Some(
+            kernel::Event::Sample { .. }
+                | kernel::Event::Stack { .. }
+                | kernel::Event::StackKey { .. }
+        )
     )
 }
 

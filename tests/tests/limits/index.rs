@@ -1,8 +1,9 @@
 //! Memory of an index of methods and modules.
 
 use etl_analysis::address::{Ranges, Tag};
-use etl_analysis::events::clr::{ClrEvent, FromClr, Method, Module, Rundown, Via};
 use etl_analysis::machine::Process;
+use etl_format::constants::PointerSize;
+use etl_schema::views::clr;
 
 use crate::counting::{peak, peak_and_held};
 
@@ -13,25 +14,32 @@ fn index(methods: u64) -> (usize, usize) {
     let place = |i: u64| 0x7ff0_0000_0000 + i.wrapping_mul(7_368_787) % methods * 256;
     let (process, _, held) = peak_and_held(|| {
         let mut process = Process::new(4);
-        let mut tell = |event| {
-            let from = FromClr { instance: Some(9), event, rundown: true, whole: true };
-            process.clr_event(&from, None, 5, 77);
+        let mut add = |id, version, payload: &[u8]| {
+            let event = clr::decode_event(true, (id, version), payload, PointerSize::P8);
+            process.clr_event(&event.unwrap(), None, 5, 77);
         };
-        tell(ClrEvent::Init(Rundown::End));
-        // The path of the IL, and none of a native image.
-        let paths: Vec<u8> =
-            "C:\\App\\Some.Library.dll\0\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        // DCEndInit, MethodDCEndVerbose and ModuleDCEnd of the CLR 9, and DCEndComplete.
+        add(148, 1, &[9, 0]);
+        let mut payload = Vec::with_capacity(256);
         for i in 0..methods {
             let module = i / 100 + 1;
-            let method =
-                Method { id: i, module, start: place(i), size: 200, flags: 8, named: true };
-            tell(ClrEvent::Method(Via::Enumerated(Rundown::End), method));
+            payload.clear();
+            [i, module, place(i)].iter().for_each(|v| payload.extend(v.to_le_bytes()));
+            [200u32, 0, 8].iter().for_each(|v| payload.extend(v.to_le_bytes()));
+            payload.extend([0, 0, 0, 0, 0, 0, 9, 0]);
+            add(144, 1, &payload);
             if i % 100 == 99 {
-                let module = Module::new(module, module, 0, 2, &paths);
-                tell(ClrEvent::Module(Via::Enumerated(Rundown::End), module));
+                payload.clear();
+                [module, module, 0].iter().for_each(|v| payload.extend(v.to_le_bytes()));
+                let paths = "C:\\App\\Some.Library.dll\0\0".encode_utf16();
+                paths.for_each(|unit| payload.extend(unit.to_le_bytes()));
+                payload.extend([9, 0]);
+                // No PDB of the IL, and none of a native image.
+                payload.resize(payload.len() + 2 * (16 + 4 + 2), 0);
+                add(154, 2, &payload);
             }
         }
-        tell(ClrEvent::Complete(Rundown::End));
+        add(146, 1, &[9, 0]);
         process
     });
     assert_eq!((process.code.live() as u64, process.methods), (methods, methods));

@@ -3,9 +3,9 @@
 use etl_control::enable::{Enablement, EventKey};
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION};
 
-use etl_analysis::events::clr;
 use etl_analysis::machine::Process;
 use etl_format::Guid;
+use etl_schema::clr::Enumeration;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Bits and level that events prove although they do not carry them: enumerations, verbosity.
@@ -28,8 +28,8 @@ impl Demands {
             need(JIT | END_ENUMERATION, any(|p| p.signs.jitted_unloads > 0));
         } else if provider == CLR_RUNDOWN {
             let opened = |p: &Process, kind| p.brackets.iter().any(|b| b.kind == kind);
-            need(START_ENUMERATION, processes.iter().any(|p| opened(p, clr::Rundown::Start)));
-            need(END_RUNDOWN, processes.iter().any(|p| opened(p, clr::Rundown::End)));
+            need(START_ENUMERATION, processes.iter().any(|p| opened(p, Enumeration::Start)));
+            need(END_RUNDOWN, processes.iter().any(|p| opened(p, Enumeration::End)));
         }
         // Only a verbose session gets the names of plain methods.
         let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;

@@ -3,11 +3,11 @@
 //!
 //! A trace has a few dozen kinds of events; the cache has one entry for each hash.
 
-use etl_analysis::events::{clr, whole_texts};
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, Record};
 use etl_schema::decode::{Decoder, StringLayout};
+use etl_schema::views::{clr, count_texts};
 
 use super::enablement::{Admission, MANIFEST};
 use super::payload::{Layout, Payloads};
@@ -32,8 +32,8 @@ pub(super) struct Kind {
     only_size: bool,
     /// Sizes of its payloads with pointers of 4 and of 8 bytes.
     sizes: [Size; 2],
-    /// The version of an IL-to-native map, whose size [`il_map_is_exact`] checks.
-    il_map: Option<u8>,
+    /// The size of an IL-to-native map.
+    il_map: Option<clr::IlMapSize>,
 }
 
 /// The size of payloads.
@@ -64,7 +64,7 @@ impl Size {
             Size::Texts(StringLayout { before, texts, after }) => {
                 let end = payload.len().checked_sub(after);
                 let between = end.and_then(|end| payload.get(before..end));
-                between.and_then(whole_texts) == Some(texts)
+                between.and_then(count_texts) == Some(texts)
             }
             Size::Other => false,
         }
@@ -79,7 +79,7 @@ impl Kind {
         self.only_size
             && (self.layout.sized_elsewhere
                 || (if pointers == Some(PointerSize::P8) { broad } else { narrow }).is_of(payload)
-                || self.il_map.is_some_and(|version| il_map_is_exact(version, payload)))
+                || self.il_map.is_some_and(|size| size.is_exact(payload)))
     }
 }
 
@@ -129,7 +129,8 @@ impl Kinds {
         let layout = payloads.layout(provider, d);
         let decoder = layout.decoder;
         let size = |pointers| decoder.map_or(Size::Other, |decoder| Size::of(decoder, pointers));
-        let is_map = clr::rundown_of(provider).is_some_and(|rundown| clr::is_il_map(rundown, d.id));
+        let il_map = clr::rundown_of(provider)
+            .and_then(|rundown| clr::il_map_size(rundown, (d.id, d.version)));
         self.entries.resize(Self::ENTRIES, None);
         if let Some(kind) = self.entries.get_mut(at) {
             *kind = Some(Kind {
@@ -139,17 +140,8 @@ impl Kinds {
                 layout,
                 only_size: decoder.is_some() && !layout.wrong_descriptor && d.id != MANIFEST,
                 sizes: [size(PointerSize::P4), size(PointerSize::P8)],
-                il_map: (is_map && payloads.is_as_shipped()).then_some(d.version),
+                il_map: il_map.filter(|_| payloads.is_as_shipped()),
             });
         }
     }
-}
-
-/// Whether the payload of an IL-to-native map of this version ends where its fields do.
-#[inline]
-fn il_map_is_exact(version: u8, payload: &[u8]) -> bool {
-    // Method, ReJIT id, extent, the number of offsets in each of two lists, the lists, CLR
-    // instance.
-    let lists = payload.u16_at(17).map(|count| 8 * usize::from(count));
-    version == 0 && lists.map(|lists| 19 + lists + 2) == Some(payload.len())
 }

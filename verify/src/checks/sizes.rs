@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use etl_analysis::ClrSeen;
-use etl_analysis::events::clr;
 use etl_analysis::machine::Counted;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, PointerSize};
@@ -16,6 +15,7 @@ use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Registry, TableSet};
+use etl_schema::views::clr;
 
 /// Provider, id and version of an event.
 pub(crate) type EventId = (Guid, u16, u8);
@@ -134,10 +134,10 @@ mod tests {
             }
             payload.resize(payload.len() + tail, 1);
             let pointers = if narrow { PointerSize::P4 } else { PointerSize::P8 };
-            let from = clr::decode_event(rundown, (id, version), &payload, Some(pointers));
+            let from = clr::decode_event(rundown, (id, version), &payload, pointers);
             let provider = provider(rundown);
             let tables = Registry::of(TableSet::Shipped);
-            if let Some(from) = from.filter(|from| from.whole)
+            if let Some(from) = from.filter(|from| from.exact)
                 && let Some(decoder) = tables.decoder(provider, Identity::Modern { id, version })
             {
                 prop_assert!(decoder.check(&payload, pointers).is_exact(), "{} {} {:?}", id, version, from);
@@ -149,8 +149,9 @@ mod tests {
     fn decode_event_detects_a_whole_payload() {
         let text = [b'm', 0, 0, 0].repeat(3);
         let method: Vec<u8> = [0; 36].into_iter().chain(text).chain([9, 0]).collect();
-        let whole =
-            |payload: &[u8]| clr::decode_event(false, (143, 1), payload, None).unwrap().whole;
+        let whole = |payload: &[u8]| {
+            clr::decode_event(false, (143, 1), payload, PointerSize::P8).unwrap().exact
+        };
         assert!(whole(&method));
         assert!(!whole(&[&method[..], &[0]].concat()), "one byte too many");
     }

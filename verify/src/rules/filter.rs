@@ -7,10 +7,10 @@ use etl_schema::providers::CLR_RUNTIME;
 
 use super::commands::RUNTIME_LARGE;
 use super::{Context, Rule, plural};
-use crate::facts::clr::Rundown;
 use crate::facts::enable::Knowledge;
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::finding::{Finding, Severity};
+use etl_schema::clr::Enumeration;
 
 pub(super) const NOT_ENABLED: Rule = Rule {
     id: "filter.not-enabled",
@@ -149,7 +149,8 @@ fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
 /// modules, assemblies or domains (`false`): the keywords of both differ.
 fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
     let mut out = BTreeMap::new();
-    for bracket in process.brackets.iter().filter(|b| b.kind == Rundown::Start && b.is_whole()) {
+    for bracket in process.brackets.iter().filter(|b| b.kind == Enumeration::Start && b.is_whole())
+    {
         let l = bracket.listed;
         let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.domains)];
         for (methods, _) in lists.into_iter().filter(|(_, count)| *count > 0) {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::clr::Rundown;
 use crate::facts::{Bracket, Facts, Process};
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Context, Rule, each_process, plural};
+use etl_schema::clr::Enumeration;
 
 /// A finding for each rundown that `check` has one for.
 fn each_bracket(
@@ -224,7 +224,7 @@ const MIN_EVENTS: u64 = 10_000;
 
 fn endless(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let mut counts: BTreeMap<(u16, Rundown), usize> = BTreeMap::new();
+        let mut counts: BTreeMap<(u16, Enumeration), usize> = BTreeMap::new();
         for bracket in &process.brackets {
             *counts.entry((bracket.instance, bracket.kind)).or_default() += 1;
         }

@@ -6,11 +6,11 @@ use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
 use etl_schema::providers::CLR_RUNTIME;
 
 use super::{ByClr, by_clr};
-use crate::facts::clr::Rundown;
 use crate::facts::{Bracket, Facts, Known, Process, Tag};
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Context, Rule, plural};
+use etl_schema::clr::Enumeration;
 
 /// A finding for each rundown with a `count` of something other than zero.
 fn each_count(
@@ -192,7 +192,7 @@ fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Brac
     let lists = |b: &Bracket| {
         let l = b.listed;
         let lists = if methods { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
-        b.kind == Rundown::End && b.is_whole() && lists
+        b.kind == Enumeration::End && b.is_whole() && lists
     };
     let bracket = brackets.iter().copied().rfind(|b| lists(b))?;
     Some((bracket, bracket.opened?))
@@ -255,7 +255,7 @@ fn partial(context: &Context<'_>) -> Vec<Finding> {
             if !process.clrs.contains_key(&instance) {
                 continue;
             }
-            let whole = |b: &&&Bracket| b.kind == Rundown::End && b.is_whole();
+            let whole = |b: &&&Bracket| b.kind == Enumeration::End && b.is_whole();
             let whole: Vec<_> = own.iter().filter(whole).collect();
             let Some(first) = whole.first() else { continue };
             let (methods, modules) = whole.iter().fold((0, 0), |(methods, modules), b| {
