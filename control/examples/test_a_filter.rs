@@ -9,8 +9,8 @@ use std::collections::HashSet;
 
 use etl_control::enable::{Enablement, EventKey};
 use etl_control::strategies::{enablements_of, event_keys_of};
-use etl_schema::strategies::events_of;
 use etl_schema::tables::{Provider, Registry};
+use etl_schema::testing::strategies::events_of;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

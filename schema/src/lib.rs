@@ -10,7 +10,8 @@
 //! * [`render`]: values as text and JSON.
 //! * [`sources`]: schemas from elsewhere: in the trace, or from files.
 //! * [`store`]: all sources in one place: a record's schema.
-//! * `strategies`, with the feature `proptest`: events with payloads for property tests.
+//! * [`views`]: typed views of the events of the kernel and of the CLR.
+//! * [`testing`]: traces as stable text for snapshot tests, and events for property tests.
 //!
 //! Which sessions receive an event is the subject of the crate
 //! [`etl-control`](https://docs.rs/etl-control).
@@ -27,7 +28,7 @@
 //! events with their fields, `decode_speed` measures decoding.
 //!
 //! # Features
-//! * `proptest` (off by default): the module `strategies`.
+//! * `proptest` (off by default): the module `testing::strategies`.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -39,11 +40,8 @@ pub mod providers;
 pub mod render;
 pub mod sources;
 pub mod store;
-#[cfg(any(test, feature = "proptest"))]
-pub mod strategies;
 pub mod tables;
-#[cfg(any(test, feature = "proptest"))]
-mod testing;
+pub mod testing;
 pub mod views;
 
 pub use model::{

@@ -9,8 +9,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Under test the command line is the test runner's.
     let mut paths = std::env::args().skip(1).filter(|_| !cfg!(test)).peekable();
     if paths.peek().is_none() {
-        let report =
-            Verifier::new().verify(etl_verify::snapshot::example().as_slice(), "one-event.etl")?;
+        let report = Verifier::new()
+            .verify(etl_schema::testing::snapshot::example().as_slice(), "one-event.etl")?;
         print!("{}", report.text());
         // The report is data, too.
         assert_eq!(report.verdict, Verdict::Broken);

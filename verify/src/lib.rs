@@ -28,7 +28,6 @@ mod loss;
 mod policy;
 mod report;
 mod rules;
-pub mod snapshot;
 mod truth;
 mod verifier;
 mod wrap;

@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, Record};
-use foldhash::HashMap;
 use etl_schema::views::clr;
 use etl_schema::views::kernel::{self, Change};
+use foldhash::HashMap;
 
 use crate::address::cache::DirectMapped;
 use crate::address::keys::Keys;
@@ -515,12 +515,7 @@ impl Machine {
         }
     }
 
-    fn process_event(
-        &mut self,
-        change: Change,
-        event: &kernel::Process<'_>,
-        timestamp: i64,
-    ) {
+    fn process_event(&mut self, change: Change, event: &kernel::Process<'_>, timestamp: i64) {
         let pid = event.pid;
         if change == Change::Start {
             // The id may have been another process's before.

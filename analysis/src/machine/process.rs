@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use etl_schema::decode::Sid;
 use etl_schema::render;
 
-use foldhash::HashMap;
 use etl_schema::clr::Enumeration;
 use etl_schema::views::clr::Method;
 use etl_schema::views::{clr, kernel};
+use foldhash::HashMap;
 
 use super::images::KernelHits;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
@@ -302,11 +302,17 @@ impl Process {
 
     /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
     /// method's id.
-    pub fn clr_event(&mut self, from: &clr::Decoded<'_>, code: Option<u64>, timestamp: i64, tid: u32) {
+    pub fn clr_event(
+        &mut self,
+        from: &clr::Decoded<'_>,
+        code: Option<u64>,
+        timestamp: i64,
+        tid: u32,
+    ) {
         self.clr_seen(from.rundown, timestamp);
         let instance = self.instance_of(from);
-        let told =
-            from.instance.is_some() || !matches!(from.event, clr::Event::Other | clr::Event::IlMap(_));
+        let told = from.instance.is_some()
+            || !matches!(from.event, clr::Event::Other | clr::Event::IlMap(_));
         // Once it is there, a rundown's event changes nothing about it.
         if told && (!from.rundown || self.last_clr != Some(instance)) {
             self.last_clr = Some(instance);
@@ -384,7 +390,14 @@ impl Process {
         }
     }
 
-    fn method(&mut self, via: clr::Change, method: &Method, mut tag: Tag, timestamp: i64, tid: u32) {
+    fn method(
+        &mut self,
+        via: clr::Change,
+        method: &Method,
+        mut tag: Tag,
+        timestamp: i64,
+        tid: u32,
+    ) {
         let instance = tag.instance;
         let mark = self.inside(via, instance, timestamp, tid);
         tag.mark = mark;

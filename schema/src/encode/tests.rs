@@ -1,6 +1,6 @@
 use super::*;
 use crate::decode::Decoder;
-use crate::testing::{Choices, agree, schema, values};
+use crate::testing::choices::{Choices, agree, schema, values};
 use crate::{Identity, SchemaSource};
 use etl_format::Guid;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@ use super::*;
 use crate::decode::{Decoder, SystemTime};
 use crate::encode::PayloadBuilder;
 use crate::model::{Count, EventSchema, Identity, Length, MapEntry, SchemaSource};
-use crate::testing::{Choices, schema, values};
+use crate::testing::choices::{Choices, schema, values};
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use proptest::prelude::*;

@@ -11,7 +11,7 @@ use crate::encode::encode;
 use crate::model::Identity;
 use crate::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use crate::tables::Registry;
-use crate::testing::{Choices, values};
+use crate::testing::choices::{Choices, values};
 
 /// Values of a payload by field name, by the general decoder.
 fn named<'a>(

@@ -9,11 +9,11 @@ use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::{BufferCompressor, File};
+use etl_schema::testing::snapshot::Snapshot;
 use etl_tools::diff::{Differ, Ignore};
 use etl_tools::scrub::{Action, Category, Mask, Policy, Scrubber};
 use etl_tools::slice::{Slicer, Subject};
 use etl_verify::Format;
-use etl_verify::snapshot::Snapshot;
 
 use super::choice;
 

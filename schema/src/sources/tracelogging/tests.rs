@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::OutType;
-use crate::testing::{Choices, schema};
+use crate::testing::choices::{Choices, schema};
 use proptest::prelude::*;
 
 /// Makes a schema sayable: what TraceLogging has no code for becomes what is nearest.

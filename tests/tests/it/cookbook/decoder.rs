@@ -1,6 +1,6 @@
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::store::SchemaStore;
-use etl_verify::snapshot::Snapshot;
+use etl_schema::testing::snapshot::Snapshot;
 
 /// The decoder under test: compiled methods with the size of their code.
 fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {

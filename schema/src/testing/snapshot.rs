@@ -7,9 +7,9 @@
 //! `insta::assert_snapshot!`, and two of them compare line by line.
 //!
 //! ```
-//! use etl_verify::snapshot::Snapshot;
+//! use etl_schema::testing::snapshot::Snapshot;
 //!
-//! # fn trace() -> Vec<u8> { etl_verify::snapshot::example() }
+//! # fn trace() -> Vec<u8> { etl_schema::testing::snapshot::example() }
 //! let trace: Vec<u8> = trace(); // or std::fs::read("trace.etl")?
 //! let text = Snapshot::new().render(trace.as_slice())?;
 //! assert_eq!(text, "\
@@ -26,14 +26,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use crate::decode::Value;
+use crate::model::Field;
+use crate::providers::CLR_RUNTIME;
+use crate::render;
+use crate::store::SchemaStore;
 use etl_format::constants::PointerSize;
 use etl_format::read::{ExtendedItem, Header, Mode, Options, Order, Record, Source, Trace};
 use etl_format::{Guid, Result};
-use etl_schema::decode::Value;
-use etl_schema::model::Field;
-use etl_schema::providers::CLR_RUNTIME;
-use etl_schema::render;
-use etl_schema::store::SchemaStore;
 
 /// How to render a trace. By default everything that varies between recordings is replaced.
 #[derive(Clone, Debug)]
@@ -95,9 +95,9 @@ impl Snapshot {
         self
     }
 
-    /// Without ordinals and times: what is left does not depend on what stands before it.
+    /// Leaves out ordinals and times: the text of a record does not depend on the records before it.
     #[must_use]
-    pub fn without_places(mut self) -> Self {
+    pub fn without_ordinals(mut self) -> Self {
         self.keep_order = true;
         self
     }
@@ -317,7 +317,7 @@ fn is_identity(field: &Field) -> bool {
     let name = &*field.name;
     let wide = matches!(
         field.kind,
-        etl_schema::FieldKind::Value(etl_schema::InType::UInt64 | etl_schema::InType::HexInt64)
+        crate::FieldKind::Value(crate::InType::UInt64 | crate::InType::HexInt64)
     );
     wide && (name.ends_with("ID") || name.ends_with("Address"))
 }
@@ -377,13 +377,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_varies_can_be_kept() {
+    fn render_keeps_times_ids_and_addresses_on_request() {
         let trace = example();
         let kept = Snapshot::new().keep_times().keep_ids().keep_addresses();
         let text = kept.render(trace.as_slice()).unwrap();
         assert!(text.starts_with("##1 2019-04-17T18:40:00.0001000Z 4/8 Microsoft-"), "{text}");
         assert!(text.contains("  AppDomainID=2130710528\n"), "{text}");
-        let bare = Snapshot::new().without_places().render(trace.as_slice()).unwrap();
+        let bare = Snapshot::new().without_ordinals().render(trace.as_slice()).unwrap();
         assert!(bare.starts_with("## Microsoft-"), "{bare}");
         let none = Snapshot::new().provider(Guid::ZERO).render(trace.as_slice()).unwrap();
         assert_eq!(none, "");

@@ -3,7 +3,7 @@
 //!
 //! Values collide often: masks have few bits out of those that matter, ids and levels are close to
 //! each other, so that a filter under test passes some events and drops others. Whole events with
-//! payloads are in `etl_schema::strategies`.
+//! payloads are in `etl_schema::testing::strategies`.
 //!
 //! A filter of your own, compared with the rule:
 //!
@@ -34,8 +34,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use etl_schema::Identity;
-use etl_schema::strategies::{levels, masks};
 use etl_schema::tables::{Provider, TableEvent};
+use etl_schema::testing::strategies::{levels, masks};
 
 use crate::enable::{Enablement, EventKey, IdFilter, Variant};
 

@@ -15,7 +15,7 @@ use proptest::sample::select;
 use crate::encode::{OwnedValue, encode};
 use crate::model::{Count, EventSchema, Identity, SchemaSource};
 use crate::tables::{Provider, TableEvent};
-use crate::testing::{Choices, schema, values};
+use crate::testing::choices::{Choices, schema, values};
 
 /// Choices behind the shape of a schema.
 const SHAPE: Range<usize> = 0..120;
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::decode::Decoder;
     use crate::tables::Registry;
-    use crate::testing::agree;
+    use crate::testing::choices::agree;
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 

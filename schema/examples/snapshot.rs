@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use etl_verify::snapshot::{self, Snapshot};
+use etl_schema::testing::snapshot::{self, Snapshot};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Under test the command line is the test runner's.
