@@ -1,12 +1,12 @@
-//! Readers that are not there: a full disk or a closed pipe behind standard output or standard error, for every
-//! command that prints. Nothing panics, nothing is taken for done that is not, and a verdict stays the exit code.
+//! Every command that prints, with a full disk or a closed pipe as standard output or standard error:
+//! no command panics, failed output is reported, and the exit code of a verdict does not change.
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{BUFFER, TOOLS, directory, etlkit, trace};
 
-/// Every command that prints, in every form; `t.etl` is sound, `cut.etl` is not.
+/// Every command that prints, in every format; `t.etl` is intact, `cut.etl` is truncated.
 const PRINTING: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -82,9 +82,9 @@ fn closed_stdout_is_no_error() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let (code, err) = run(here.path(), args, writer, Stdio::piped());
-        // Judgements are made by then; how far others would have come nobody knows.
-        let judges = ["verify", "diff"].contains(&args[0]);
-        assert_eq!(code, if judges { said.code } else { 0 }, "{args:?}: {err}");
+        // Verdicts are complete before they are printed; other commands stop early.
+        let has_verdict = ["verify", "diff"].contains(&args[0]);
+        assert_eq!(code, if has_verdict { said.code } else { 0 }, "{args:?}: {err}");
         assert!(!err.contains("error") && !err.contains("panicked"), "{args:?}: {err}");
     }
 }
@@ -98,7 +98,7 @@ fn closed_stderr_is_no_error() {
         &["info", "missing.etl"],
         &["verify", "missing.etl", "t.etl"],
         &["verify", "--no-such-option"],
-        &["dump", "t.etl", "-p", "nobody"],
+        &["dump", "t.etl", "-p", "unknown"],
         &["synth", "t.etl", "--check"],
         &["slice", "cut.etl", "-o", "x.etl", "--force"],
         &["missing.etl"],
@@ -110,7 +110,7 @@ fn closed_stderr_is_no_error() {
         drop(reader);
         assert_eq!(run(here.path(), args, Stdio::null(), writer).0, expected, "{args:?}");
     }
-    // The report of a tool whose trace goes to standard output.
+    // Reports of commands whose trace goes to standard output.
     for tool in TOOLS {
         let args = [tool, &["-o", "-"]].concat();
         let expected = run(here.path(), &args, Stdio::null(), Stdio::piped()).0;

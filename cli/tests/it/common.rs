@@ -61,7 +61,7 @@ fn output(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> 
     if let Some(input) = input {
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_vec();
-        // The tool may stop reading before the end.
+        // The tool may stop reading early.
         std::thread::spawn(move || {
             let _ = std::io::Write::write_all(&mut stdin, &input);
         });

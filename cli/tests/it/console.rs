@@ -1,13 +1,13 @@
-//! Pages whose commands are typed again: what they say that commands print is what they print.
+//! Runs the commands of a page and compares their output with the page.
 //!
-//! Lines of a `console` block that begin with `$ ` are run by bash, one after the other in one directory, with the tools of this
-//! build on the path; what they print stands behind each. A block of another kind behind a line that is just a file's name is
-//! written to that file first. With `ETLKIT_WRITE_DOCS=1` pages are written anew.
+//! Lines of a `console` block that start with `$ ` are run by bash in one directory, with the tools of
+//! this build in the search path, and are followed by their output. A block of another kind after a line
+//! with a file name is written to that file first. `ETLKIT_WRITE_DOCS=1` updates the pages.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What a command line prints; nothing on standard error.
+/// The output of a command line, which prints nothing to standard error.
 pub fn bash(here: &Path, line: &str) -> String {
     let tools = Path::new(env!("CARGO_BIN_EXE_etlkit")).parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -17,7 +17,7 @@ pub fn bash(here: &Path, line: &str) -> String {
     for name in crate::common::OWN_SETTINGS {
         command.env_remove(name);
     }
-    // Of a locale that is not installed bash would complain.
+    // bash warns about a locale that is not installed.
     command.args(["-c", line]).current_dir(here).env("PATH", path).env("LC_ALL", "C");
     let output = command.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
@@ -25,8 +25,8 @@ pub fn bash(here: &Path, line: &str) -> String {
     said.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The page, with what its commands print now.
-pub fn anew(page: &str, here: &Path) -> String {
+/// The page with the current output of its commands.
+pub fn updated(page: &str, here: &Path) -> String {
     let mut out = String::new();
     let mut file = None;
     let mut lines = page.lines();
@@ -54,16 +54,16 @@ pub fn anew(page: &str, here: &Path) -> String {
     out
 }
 
-/// Runs a page in a directory, and holds it against itself. Gives it as it is now.
-pub fn hold(file: &Path, here: &Path) -> String {
+/// Runs the commands of a page in a directory and compares their output. Returns the updated page.
+pub fn check(file: &Path, here: &Path) -> String {
     let page = std::fs::read_to_string(file).unwrap().replace("\r\n", "\n");
-    let now = anew(&page, here);
+    let now = updated(&page, here);
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::write(file, &now).unwrap();
     } else {
         let differ = page.lines().zip(now.lines()).find(|(a, b)| a != b);
         let lines = (page.lines().count(), now.lines().count());
-        assert_eq!((differ, lines.0), (None, lines.1), "ETLKIT_WRITE_DOCS=1 writes it anew");
+        assert_eq!((differ, lines.0), (None, lines.1), "ETLKIT_WRITE_DOCS=1 updates it");
     }
     now
 }

@@ -1,8 +1,8 @@
-//! docs/cookbook.md: the shell and Python recipes, and what the workflow judges with, are run as they stand on the page. cargo resolves
-//! its `Cargo.toml`. The Rust ones are run by `tests/tests/it/cookbook`.
+//! Runs the shell and Python recipes of docs/cookbook.md and the script of its workflow, and resolves
+//! its `Cargo.toml`. `tests/tests/it/cookbook` runs the Rust recipes.
 //!
-//! A block behind a line that is just a file's name is written to that file. Blocks of shell are run by bash, in the order of
-//! the page, in one directory, with the tools of this build on the path.
+//! A block after a line with a file name is written to that file. Shell blocks are run by bash in one
+//! directory, in the order of the page, with the tools of this build in the search path.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -43,7 +43,7 @@ fn blocks(page: &str) -> Vec<Block> {
     out
 }
 
-/// Runs a script as the page's reader would.
+/// Runs a script as a reader of the page would.
 fn bash(here: &Path, script: &str) -> Output {
     let tools = Path::new(env!("CARGO_BIN_EXE_etlkit")).parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -59,7 +59,7 @@ fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// A directory with what the page expects of a checkout.
+/// A directory with the files of a checkout that the page uses.
 fn checkout() -> tempfile::TempDir {
     let here = directory(&[]);
     std::fs::create_dir(here.path().join("corpus")).unwrap();
@@ -68,15 +68,15 @@ fn checkout() -> tempfile::TempDir {
     here
 }
 
-/// The script of the workflow's last step that is one.
+/// The script in the workflow.
 fn workflow_script(yaml: &str) -> String {
     let (_, script) = yaml.split_once("run: |\n").unwrap();
     let indented = |line: &&str| line.starts_with("          ");
     script.lines().take_while(indented).map(|line| format!("{}\n", line.trim_start())).collect()
 }
 
-/// What cargo makes of the page's dependencies, with this checkout in the place of the one that they name: whether each crate is
-/// there, with those features, in a version that they take.
+/// The dependency tree of the page's `Cargo.toml`, with the path of this checkout: cargo fails if a
+/// crate, a feature or a version does not exist.
 fn resolved(dependencies: &str) -> String {
     let here = directory(&[("lib.rs", b"")]);
     std::fs::copy(root().join("Cargo.lock"), here.path().join("Cargo.lock")).unwrap();
@@ -101,7 +101,7 @@ fn cookbook_dependencies_resolve() {
         assert!(tree.contains(&format!("── {needed} feature")), "{needed}: {tree}");
     }
     assert!(tree.contains("etl-control feature \"proptest\""), "{tree}");
-    // What is not there is found out.
+    // A missing feature is an error.
     let wrong = manifest.text.replace("\"proptest\"]", "\"strategies\"]");
     assert!(wrong != manifest.text && std::panic::catch_unwind(|| resolved(&wrong)).is_err());
 }
@@ -134,12 +134,12 @@ fn cookbook_recipes_run() {
                 let script = workflow_script(&block.text);
                 let output = bash(here.path(), &script);
                 assert!(output.status.success(), "{at} fails:\n{script}\n{}", said(&output));
-                // The same workflow stops a trace without its rundown.
+                // The same workflow rejects a trace without rundown.
                 let output = bash(here.path(), &script.replace("traces/", "broken/"));
                 assert_eq!(output.status.code(), Some(1), "{at}: {}", said(&output));
                 assert!(said(&output).contains("::error"), "{at}: {}", said(&output));
             }
-            // Files, and what others run.
+            // Files.
             "python" | "kdl" | "toml" => {}
             "rust" => assert!(block.file.is_some(), "{at}"),
             other => panic!("{at}: nothing runs {other:?}"),
@@ -150,7 +150,7 @@ fn cookbook_recipes_run() {
         "{ran:?}"
     );
 
-    // The tests of the recipes can fail: a decoder that has changed, a scenario that has.
+    // The tests of the recipes fail for a changed decoder and a changed scenario.
     let decoder = here.path().join("decoder.py");
     let changed = std::fs::read_to_string(&decoder).unwrap().replace("MethodSize", "MethodToken");
     std::fs::write(&decoder, changed).unwrap();

@@ -1,16 +1,16 @@
-//! Comparing traces, as people see it.
+//! `etlkit diff`.
 
 use crate::common::{buffer, directory, etlkit, etlkit_piped, event, header_event, trace};
 use etl_test_support::needs;
 
-/// The trace of the other tests with one payload changed, one event gone and one more.
+/// The usual trace with one changed payload, one event removed and one added.
 fn other() -> Vec<u8> {
     let mut changed = event(1_010, 1, 4, 0x8, None);
     let end = changed.len();
     changed[end - 8..end - 1].copy_from_slice(b"changed");
     let more = event(1_045, 3, 4, 0x8, None);
     let mut whole = trace();
-    // The second buffer held two events; the last one of the third is a WPP message.
+    // The second buffer contains two events; the last one of the third is a WPP message.
     let first = buffer(1, 0, 0, &[changed, more]);
     whole[crate::common::BUFFER..2 * crate::common::BUFFER].copy_from_slice(&first);
     let mut header = header_event(3);
@@ -72,7 +72,7 @@ fn diff_of_real_traces_counts_every_event() {
     let said = etlkit(here.path(), &["diff", net, net]);
     assert_eq!(said.code, 0);
     assert!(said.out.contains("0 changed, 0 missing, 0 extra, 179473 the same"), "{}", said.out);
-    // All times differ: nothing is paired, and everything is accounted for.
+    // All times differ: no events are paired, and every event is counted.
     let said = etlkit(here.path(), &["diff", other, net, "--limit", "0", "--format", "json"]);
     assert_eq!(said.code, 1);
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();

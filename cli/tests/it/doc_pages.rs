@@ -1,11 +1,11 @@
-//! README.md: what it says that commands print is what they print.
+//! The commands in README.md and docs/tutorial.md print what the pages show.
 //!
-//! How pages are run: `common/console.rs`.
+//! `console.rs` runs the pages.
 use etl_test_support::needs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{directory, etlverify};
-use crate::console::{bash, hold};
+use crate::console::{bash, check};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -34,15 +34,15 @@ fn readme_is_up_to_date() {
         rest = after;
     }
 
-    let now = hold(&file, here.path());
+    let now = check(&file, here.path());
     assert!(now.matches("\n$ etl").count() >= 6, "{now}");
 }
 
-/// docs/tutorial.md: each step is typed, and says what the page says.
+/// docs/tutorial.md.
 #[test]
 fn tutorial_is_up_to_date() {
     let here = directory(&[]);
-    let now = hold(&root().join("docs/tutorial.md"), here.path());
+    let now = check(&root().join("docs/tutorial.md"), here.path());
     assert!(now.matches("\n$ ").count() >= 15, "{now}");
     // What the text makes of it.
     for said in ["68 known: 68 listed, 28 loaded", "verdict   sound", "  lost        64 events"] {

@@ -1,4 +1,4 @@
-//! What `etlkit dump` prints as XML and CSV, read back by others.
+//! The XML and CSV of `etlkit dump`, read by other parsers.
 
 use crate::common::{directory, etlkit, trace, trace_of};
 use etl_test_support::needs;
@@ -7,7 +7,7 @@ use serde_json::Value;
 const NAMESPACE: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
 const PROVIDER: [u8; 16] = [0x5a; 16];
 
-/// Traces small enough to be held as a document.
+/// Traces that are small enough to parse as a document.
 const SMALL: [&str; 12] = [
     "perfview/gcrundownevents.etl",
     "perfview/primitive-types.etl",
@@ -23,7 +23,7 @@ const SMALL: [&str; 12] = [
     "s4/WindowsUpdate.20251008.140245.443.8.etl",
 ];
 
-/// A manifest for one event of the provider that the tests make up.
+/// A manifest for one event of the test provider.
 const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
  <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><events>
   <provider name="Made-Up" guid="{5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a}" symbol="MADE_UP">
@@ -39,7 +39,7 @@ const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microso
  </stringTable></resources></localization>
 </instrumentationManifest>"#;
 
-/// A payload of that event, whose text no format can hold as it is.
+/// A payload of that event with text that every format has to escape.
 fn hostile_payload() -> Vec<u8> {
     let text = "C:\\<&\">\x1b_x001B_\u{202e}=";
     let units = text.encode_utf16().chain([0xd800, 0]);
@@ -81,7 +81,7 @@ fn compare(xml: &str, jsonl: &str, name: &str) {
         for (tag, member) in [("EventID", "id"), ("Opcode", "opcode"), ("Version", "version")] {
             assert_eq!(number(tag).unwrap(), line[member].as_u64().unwrap_or(0), "{name}: {tag}");
         }
-        // Fields come in the same order under the same names, text as it is.
+        // Fields have the same order, names and text.
         let Some(fields) = line["fields"].as_object() else { continue };
         if parts[1] == "ProcessingErrorData" {
             assert_eq!(line["payload_short"], true, "{name}: {line}");
@@ -157,7 +157,7 @@ fn dump_escapes_hostile_text_in_every_format() {
     insta::assert_snapshot!("hostile_text", all);
 }
 
-/// What .NET's `XmlConvert.DecodeName` does; a lone surrogate becomes U+FFFD.
+/// As `XmlConvert.DecodeName` of .NET; an unpaired surrogate becomes U+FFFD.
 fn decode_name(text: &str) -> String {
     let mut units = Vec::new();
     let mut rest = text;
@@ -190,7 +190,7 @@ fn dump_csv_prints_selected_columns() {
     }
 }
 
-/// The same fields as JSON lines give, of a real trace.
+/// CSV and JSON lines contain the same fields.
 #[needs(trace = "perfview/gcrundownevents.etl")]
 #[test]
 fn dump_csv_prints_decoded_fields() {

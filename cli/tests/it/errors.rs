@@ -1,4 +1,4 @@
-//! Errors as a new user makes them: each names what is wrong, and what to do next.
+//! Errors of new users: each message names what is wrong and what to do next.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn windows_xp() -> Vec<u8> {
     bytes
 }
 
-/// Files that are taken for traces, by name and first bytes.
+/// Files that users mistake for traces: name and first bytes.
 fn files() -> Vec<(&'static str, Vec<u8>)> {
     let with = |head: &[u8]| [head, &[0x11, 0, 0xfe, 7].repeat(200)].concat();
     let mut tar = vec![0; 1024];
@@ -87,7 +87,7 @@ const COMMANDS: [&[&str]; 10] = [
     &["scrub", "-o", "out.etl"],
 ];
 
-/// Nothing was done, and the first line says why, the second what to do.
+/// The command failed, its first line says why, and the second what to do.
 fn refused(said: &CommandOutput, what: &str) {
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{what}: {}", said.err);
     let lines: Vec<_> = said.err.lines().collect();
@@ -114,12 +114,12 @@ fn every_command_explains_wrong_files() {
         for command in COMMANDS {
             let said = etlkit(here.path(), &[command, &[name]].concat());
             if name == "cut.etl" && said.code < 2 {
-                // Some read what is left of it.
+                // Some commands read its intact part.
                 let _ = std::fs::remove_file(here.path().join("out.etl"));
                 continue;
             }
             refused(&said, &format!("{command:?} {name}"));
-            // What differs from what info says of it is shown as well.
+            // Errors that differ from that of `info` are shown as well.
             if said.err != info.err && command[0] != "info" {
                 others += &format!("{}: {}", command[0], said.err);
             }
@@ -136,7 +136,7 @@ fn every_command_explains_wrong_files() {
     }
     insta::assert_snapshot!("no_traces", transcript);
     insta::assert_snapshot!("no_traces_elsewhere", others);
-    // The same on standard input.
+    // The same files on standard input.
     for (name, bytes) in files.iter().filter(|(name, _)| *name != "cut.etl") {
         for command in COMMANDS {
             let output = command.contains(&"out.etl");
@@ -150,7 +150,7 @@ fn every_command_explains_wrong_files() {
     }
 }
 
-/// What holds a trace that could be found in it, and is none: the trace would be taken for a damaged one.
+/// Files of other formats that contain a trace, which could be read as a damaged trace.
 fn around_a_trace() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let before = |head: &[u8]| {
         let mut bytes = head.to_vec();
@@ -208,7 +208,7 @@ fn containers_of_traces_are_rejected() {
             refused(&etlkit_piped(&bytes, command), &format!("{command:?} < {name}"));
         }
     }
-    // The bytes of another format in front of a header event that can be read are only damage.
+    // Bytes of another format in front of a readable header event are damage.
     let mut bytes = trace();
     bytes[..4].copy_from_slice(b"MSCF");
     std::fs::write(here.path().join("overwritten.etl"), bytes).unwrap();
@@ -216,7 +216,7 @@ fn containers_of_traces_are_rejected() {
     assert!(said.code < 2 && said.out.contains("session"), "{}", said.err);
 }
 
-/// What is named where a script, a list, settings or a manifest belongs.
+/// Wrong files in place of a script, a list, settings or a manifest.
 #[test]
 fn other_input_files_are_named_in_errors() {
     let here = directory(&[
@@ -248,7 +248,7 @@ fn other_input_files_are_named_in_errors() {
     ] {
         refused(&say(&["synth", "-o", "out"], name), name);
     }
-    // These could be scripts, and are shown what is wrong with them.
+    // These could be scripts: their errors are shown.
     for name in ["notes.txt", "notes.md"] {
         say(&["synth", "--check"], name);
     }
@@ -268,7 +268,7 @@ fn other_input_files_are_named_in_errors() {
     insta::assert_snapshot!("other_files", transcript);
 }
 
-/// `etlkit ... 2>&1 | head` ends the reader of standard error before the tool: nobody hears, nothing panics.
+/// In `etlkit ... 2>&1 | head`, standard error may be closed before the tool ends.
 #[test]
 fn closed_standard_error_is_ignored() {
     let here = directory(&[("t.etl", &trace()), ("bad.kdl", b"what is this")]);
@@ -289,9 +289,9 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The tool as somebody who is not root, who may do everything; nothing where that cannot be had.
+/// The tool as a user other than root, if the test can change the user.
 #[cfg(unix)]
-fn as_nobody(root: bool, here: &Path, args: &[&str]) -> Option<CommandOutput> {
+fn as_other_user(root: bool, here: &Path, args: &[&str]) -> Option<CommandOutput> {
     use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_etlkit"));
     command.args(args).current_dir(here);
@@ -321,7 +321,7 @@ fn unwritable_directory_is_reported() {
         &["scrub", "t.etl", "-o", "closed/o.etl"],
         &["merge", "t.etl", "-o", "closed/o.etl"],
     ] {
-        let Some(said) = as_nobody(root, here.path(), args) else { return };
+        let Some(said) = as_other_user(root, here.path(), args) else { return };
         refused(&said, &format!("{args:?}"));
         assert_eq!(
             said.err,
@@ -330,9 +330,9 @@ fn unwritable_directory_is_reported() {
             "{args:?}"
         );
     }
-    // A scenario's files go into a directory, which may have to be made.
+    // The files of a scenario go into a directory, which may have to be created.
     for out in ["closed", "closed/new"] {
-        let Some(said) = as_nobody(root, here.path(), &["synth", "s.kdl", "-o", out]) else {
+        let Some(said) = as_other_user(root, here.path(), &["synth", "s.kdl", "-o", out]) else {
             return;
         };
         refused(&said, out);
@@ -340,7 +340,7 @@ fn unwritable_directory_is_reported() {
     }
 }
 
-/// Root may read everything, so the tool runs as another user then.
+/// Root may read every file, so the tool runs as another user.
 #[cfg(unix)]
 #[test]
 fn unreadable_file_is_reported() {
@@ -349,13 +349,13 @@ fn unreadable_file_is_reported() {
     set_mode(here.path(), 0o755);
     set_mode(&file, 0);
     let root = std::fs::File::open(&file).is_ok();
-    // What is written is asked for first: others may write here.
+    // The output comes first: the other user may write here.
     set_mode(here.path(), 0o777);
     let others: [&[&str]; 3] =
         [&["diff", "secret.etl"], &["synth", "--check"], &["synth", "-o", "out"]];
     for args in COMMANDS.iter().chain(&others) {
         let args = [*args, &["secret.etl"]].concat();
-        let Some(said) = as_nobody(root, here.path(), &args) else { return };
+        let Some(said) = as_other_user(root, here.path(), &args) else { return };
         refused(&said, &format!("{args:?} secret.etl"));
         assert!(said.err.contains("you may not read this file"), "{args:?}: {}", said.err);
         assert!(

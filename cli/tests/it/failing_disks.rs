@@ -1,15 +1,15 @@
-//! Disks that fail in the middle of a write, and kills, for everything that writes files: traces, directories of
-//! traces, the lock of a corpus, manual pages. What was there stays, or is replaced by something whole.
+//! Failing disks and kills for every command that writes files: existing files stay, or are replaced by
+//! complete ones.
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{CommandOutput, TOOLS, directory, etlkit, large, names, trace};
 
-/// A scenario with two traces, and its truth.
+/// A scenario with two traces.
 const SCENARIO: &str = include_str!("two.kdl");
 
-/// Runs `etlkit` where no file grows beyond so many blocks: the write that would is short, and the next one fails.
+/// Runs `etlkit` with a limit for the size of files: a write beyond it is short, and the next one fails.
 fn limited(here: &Path, blocks: u32, args: &[&str]) -> CommandOutput {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
@@ -34,7 +34,7 @@ fn failed_write_keeps_the_old_output() {
     }
 }
 
-/// What does not fit memory goes through a temporary file.
+/// Large unpacked input goes to a temporary file.
 #[test]
 fn full_disk_while_unpacking_is_reported() {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -95,7 +95,7 @@ fn lock_and_man_pages_are_replaced_atomically() {
     assert_eq!(first, b"what was there");
 }
 
-/// Where the truth is, everything that it speaks of is there, and is what it says.
+/// If the truth exists, the traces that it describes exist and match.
 #[test]
 fn killed_synth_leaves_complete_files() {
     let here = directory(&[("two.kdl", SCENARIO.as_bytes())]);
@@ -134,14 +134,14 @@ fn killed_synth_leaves_complete_files() {
     assert!(killed > 3, "it was always done before");
 }
 
-/// A truth that nobody renews is of other traces.
+/// An old truth describes other traces.
 #[test]
 fn synth_removes_truth_before_replacing_traces() {
     let here = directory(&[("two.kdl", SCENARIO.as_bytes()), ("t.etl", &trace())]);
     let truth = here.path().join("out/truth.jsonl");
     assert_eq!(etlkit(here.path(), &["synth", "two.kdl", "-o", "out"]).code, 0);
     assert!(truth.exists());
-    // Without --force nothing is touched.
+    // Without --force no file is changed.
     let said = etlkit(here.path(), &["synth", "two.kdl", "-o", "out", "--no-truth", "--seed", "2"]);
     assert_eq!(said.code, 2);
     assert!(truth.exists());

@@ -1,8 +1,8 @@
-//! docs/cli.md: every command with its help text and with examples, whose output is real.
+//! docs/cli.md shows the help text of every command and the output of examples.
 //!
-//! A block of the page that begins with `$ etlkit ...` or `$ etlverify ...` is a command line and what it
-//! prints, standard error behind standard output. The test runs each in a directory of small files and compares. With
-//! `ETLKIT_WRITE_DOCS=1` it writes what they print now into the page, and adds commands that are missing.
+//! A block of the page that starts with `$ etlkit ...` or `$ etlverify ...` is a command line with its
+//! output, standard error after standard output. The test runs it in a directory of small files and
+//! compares. `ETLKIT_WRITE_DOCS=1` updates the page and adds missing commands.
 
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,13 @@ fn page() -> PathBuf {
 fn commands(help: &str) -> Vec<String> {
     let listed = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
     let lines = listed.lines().take_while(|line| !line.trim().is_empty());
-    // Lines that go on with a description are indented deeper.
+    // Continued descriptions are indented deeper.
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
-/// All commands, and those below them: `corpus`, `corpus build`.
+/// All commands and their subcommands: `corpus`, `corpus build`.
 fn all_commands(here: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut left = vec![String::new()];
@@ -49,7 +49,7 @@ fn all_commands(here: &Path) -> Vec<String> {
     all
 }
 
-/// Words of a command line; quotes hold words together.
+/// Words of a command line, with single quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -72,13 +72,13 @@ fn run(here: &Path, line: &str) -> String {
         "etlverify" => etlverify(here, &args),
         other => panic!("the page runs {other}"),
     };
-    // Trailing space would be lost in an editor.
+    // Editors remove trailing spaces.
     let lines = said.out.lines().chain(said.err.lines()).map(str::trim_end);
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The page with the output of its commands as it is now.
-fn anew(page: &str, here: &Path) -> String {
+/// The page with the current output of its commands.
+fn updated(page: &str, here: &Path) -> String {
     let mut out = String::new();
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
@@ -101,7 +101,7 @@ fn cli_page_is_up_to_date() {
     assert!(commands.len() > 20 && commands.contains(&"spec mask".to_owned()), "{commands:?}");
     for name in &commands {
         let block = format!("```console\n$ etlkit {name} --help\n");
-        // Commands of commands stand one heading lower.
+        // Subcommands are one heading lower.
         let level = if name.contains(' ') { "###" } else { "##" };
         let heading = format!("\n{level} etlkit {name}\n");
         if write && !text.contains(&block) {
@@ -110,20 +110,20 @@ fn cli_page_is_up_to_date() {
         assert!(text.contains(&block), "docs/cli.md does not show the help of etlkit {name}");
         assert!(text.contains(&heading), "docs/cli.md: etlkit {name}");
     }
-    let anew = anew(&text, here.path());
+    let updated = updated(&text, here.path());
     if write {
-        std::fs::write(page(), anew).unwrap();
+        std::fs::write(page(), updated).unwrap();
         return;
     }
-    // Directories are told apart as the machine does it.
-    let anew = if cfg!(windows) { anew.replace("out\\", "out/") } else { anew };
-    similar_asserts(&text, &anew);
+    // Windows separates directories by a backslash.
+    let updated = if cfg!(windows) { updated.replace("out\\", "out/") } else { updated };
+    assert_equal_pages(&text, &updated);
 }
 
-/// Says where two texts part.
-fn similar_asserts(page: &str, real: &str) {
+/// Compares two texts and shows the first difference.
+fn assert_equal_pages(page: &str, real: &str) {
     let differ = page.lines().zip(real.lines()).enumerate().find(|(_, (a, b))| a != b);
-    let what = "docs/cli.md is not what the commands print; ETLKIT_WRITE_DOCS=1 writes it anew";
+    let what = "docs/cli.md is not what the commands print; ETLKIT_WRITE_DOCS=1 updates it";
     assert!(differ.is_none(), "{what}\n{differ:#?}");
     assert_eq!(page.lines().count(), real.lines().count(), "{what}");
 }

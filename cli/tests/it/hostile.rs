@@ -1,5 +1,5 @@
-//! A trace whose every name is an attack, through every output of every command: nothing acts on a terminal, a
-//! spreadsheet, a browser, an XML reader or a build server.
+//! A trace in which every name is an attack, in every output of every command: nothing reaches a
+//! terminal, a spreadsheet, a browser, an XML parser or a build server unescaped.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use crate::common::{
 /// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the trace.
 const SCENARIO: &str = include_str!("hostile.kdl");
 
-/// A file's name that is one as well.
+/// A hostile file name.
 #[cfg(not(windows))]
 const FILE: &str = "=x9q\u{1b}[31m\u{202e}<b>&'\".etl";
-/// As far as Windows takes such names.
+/// A hostile file name that Windows accepts.
 #[cfg(windows)]
 const FILE: &str = "=x9q\u{202e}&'.etl";
 
-/// What may act, other than line ends.
+/// Characters that a terminal may act on, other than line feeds.
 fn acts(c: char) -> bool {
     (c.is_control() && c != '\n')
         || ('\u{200b}'..='\u{200f}').contains(&c)
@@ -31,7 +31,7 @@ fn inert(said: &CommandOutput, what: &str) {
         if let Some(line) = text.lines().find(|line| line.contains(acts)) {
             panic!("{what}: {line:?}");
         }
-        // A workflow command of the trace's own.
+        // A workflow command from the trace.
         assert!(
             !text.lines().any(|l| l.trim_start().starts_with("::")
                 && !l.starts_with("::error ")
@@ -66,7 +66,7 @@ fn no_formula(csv: &str) {
     }
 }
 
-/// No element and no attribute of the trace's making.
+/// No element and no attribute comes from the trace.
 fn markup(xml: &str, what: &str) {
     let document = roxmltree::Document::parse(xml).unwrap_or_else(|e| panic!("{what}: {e}\n{xml}"));
     for node in document.descendants().filter(roxmltree::Node::is_element) {
@@ -84,7 +84,7 @@ fn hostile() -> tempfile::TempDir {
     let said = etlkit(here.path(), &["synth", "hostile.kdl", "-o", "out"]);
     assert_eq!(said.code, 0, "{}", said.err);
     inert(&said, "synth");
-    // The kernel's part and the CLR's, and one file with everything under a name that acts.
+    // One file with kernel and CLR events, under a hostile name.
     std::fs::copy(here.path().join("out/hostile.etl"), here.path().join(FILE)).unwrap();
     here
 }
@@ -187,7 +187,7 @@ fn errors_are_escaped() {
     inert(&etlverify(Path::new(here.path()), &[name, FILE, "plain.etl"]), "etlverify");
 }
 
-/// A trace may have any number of kinds; so many are counted one by one, and the rest together.
+/// A trace may contain any number of event identities; only some are counted individually.
 #[test]
 fn info_limits_counted_identities() {
     const KINDS: usize = 70_000;
@@ -209,8 +209,8 @@ fn info_limits_counted_identities() {
     let info: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(info["records"], 1 + KINDS);
     assert_eq!(info["events"].as_array().unwrap().len(), 1 << 16);
-    let told = format!("{}", 1 + KINDS - (1 << 16));
+    let uncounted = format!("{}", 1 + KINDS - (1 << 16));
     let problems = info["problems"].to_string();
-    assert!(problems.contains(&told), "{problems}");
-    assert!(etlkit(here.path(), &["info", "many.etl"]).out.contains(&told));
+    assert!(problems.contains(&uncounted), "{problems}");
+    assert!(etlkit(here.path(), &["info", "many.etl"]).out.contains(&uncounted));
 }

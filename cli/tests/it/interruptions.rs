@@ -1,5 +1,5 @@
-//! Tools that are stopped: by a full disk, by a reader that leaves, by a kill at any moment. No half
-//! file is taken for a whole one, and what was there stays.
+//! Commands that are stopped by a full disk, a closed pipe or a kill: no incomplete file gets the name
+//! of the output, and existing files stay.
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn closed_output_pipe_is_an_error() {
     use std::io::Read;
     let here = directory(&[("t.etl", &large())]);
     for tool in TOOLS {
-        // Nothing is read, or a part of it: in both cases the output does not fit into the pipe.
+        // The reader reads nothing or a part: in both cases the output does not fit into the pipe.
         for most in [0, 100_000] {
             let (mut reader, writer) = std::io::pipe().unwrap();
             let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
@@ -41,11 +41,14 @@ fn closed_output_pipe_is_an_error() {
             drop(reader);
             let said = crate::common::CommandOutput::from(child.wait_with_output().unwrap());
             assert_eq!(said.code, 2, "{tool:?} {most}: {}", said.err);
-            let told = said.err.lines().next().unwrap_or_default().to_owned();
-            assert!(told.starts_with("error: (standard output): the reader left after "), "{told}");
-            assert!(told.ends_with(": what it has is not a whole trace"), "{told}");
-            let after: u64 = told.split(' ').find_map(|word| word.parse().ok()).unwrap();
-            assert!(after >= most as u64, "{tool:?} {most}: {told}");
+            let error = said.err.lines().next().unwrap_or_default().to_owned();
+            assert!(
+                error.starts_with("error: (standard output): output pipe closed after "),
+                "{error}"
+            );
+            assert!(error.ends_with("; the trace is truncated"), "{error}");
+            let after: u64 = error.split(' ').find_map(|word| word.parse().ok()).unwrap();
+            assert!(after >= most as u64, "{tool:?} {most}: {error}");
             assert!(said.err.contains("\nhint: "), "{}", said.err);
         }
     }
@@ -76,12 +79,12 @@ fn killed_command_leaves_old_or_complete_output() {
             let out = std::fs::read(at("out.etl")).unwrap();
             assert!(out == whole || (out == b"what was there" && !done), "{tool:?}");
             killed += u32::from(!done);
-            // Later and later, until the tool is done before.
+            // Kill later each time, until the tool ends before.
             wait = if done { wait / 2 } else { wait + Duration::from_millis(1 + round % 3) };
         }
         assert!(killed > 3, "{tool:?} was always done before");
         assert_eq!(std::fs::read(at("t.etl")).unwrap(), file, "the input stays");
-        // What a kill leaves bears no name of ours that is a trace's.
+        // Files that a kill leaves are recognizable as temporary files.
         for entry in std::fs::read_dir(here.path()).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let known = ["t.etl", "whole.etl", "out.etl"].contains(&name.as_str());
@@ -90,7 +93,7 @@ fn killed_command_leaves_old_or_complete_output() {
     }
 }
 
-/// Whatever way leads to the input, by every tool: it stays.
+/// No path to the input overwrites it.
 #[test]
 fn commands_never_overwrite_inputs() {
     let file = large();

@@ -1,4 +1,4 @@
-//! Buffers that tell of losses before them go on telling, through every tool that writes a trace.
+//! Every command that writes a trace keeps the loss flags of buffers.
 
 use crate::common::{BUFFER, buffer, directory, etlkit, event, header_event};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::Path;
 const EVENTS_LOST: u16 = 2;
 const BUFFER_LOST: u16 = 4;
 
-/// Two buffers of each of two processors, in each events of its number; processor 0 lost events,
+/// Two buffers of each of two processors, with events of the buffer's number; processor 0 lost events,
 /// processor 1 a buffer.
 fn lossy() -> Vec<u8> {
     let flagged = |number: u16, processor: u16, timestamp: i64, flag: u16| {
@@ -28,21 +28,21 @@ fn lossy() -> Vec<u8> {
     .concat()
 }
 
-/// What the data buffers of each processor tell, read from the bytes.
-fn told(here: &Path, file: &str) -> BTreeMap<u16, u16> {
+/// The loss flags of the data buffers of each processor.
+fn loss_flags(here: &Path, file: &str) -> BTreeMap<u16, u16> {
     let bytes = std::fs::read(here.join(file)).unwrap();
     let mut rest = bytes.as_slice();
-    let mut told = BTreeMap::new();
+    let mut loss_flags = BTreeMap::new();
     while rest.len() >= 0x48 {
         let u16_at = |at: usize| u16::from_le_bytes([rest[at], rest[at + 1]]);
         let size = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
         if u16_at(0x36) != 4 {
-            *told.entry(u16_at(0x28) & 0x7ff).or_default() |=
+            *loss_flags.entry(u16_at(0x28) & 0x7ff).or_default() |=
                 u16_at(0x34) & (EVENTS_LOST | BUFFER_LOST);
         }
         rest = rest.get(size..).unwrap_or_default();
     }
-    told
+    loss_flags
 }
 
 #[test]
@@ -50,10 +50,10 @@ fn every_command_keeps_loss_flags() {
     let here = directory(&[("t.etl", &lossy())]);
     let here = here.path();
     let all = BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)]);
-    assert_eq!(told(here, "t.etl"), all);
+    assert_eq!(loss_flags(here, "t.etl"), all);
     for (tool, args) in [
         ("slice", &["slice", "t.etl"][..]),
-        // No record of the flagged buffers stays; one has a later buffer of its processor, one has none.
+        // No record of the flagged buffers is kept; one processor has a later buffer, one has none.
         ("slice --id", &["slice", "t.etl", "--id", "1", "--id", "4"]),
         ("scrub", &["scrub", "t.etl"]),
         ("repair", &["repair", "t.etl"]),
@@ -63,19 +63,22 @@ fn every_command_keeps_loss_flags() {
         let output = format!("{}.etl", tool.replace(' ', ""));
         let said = etlkit(here, &[args, &["-o", &output]].concat());
         assert!(said.code < 2, "{tool}: {}", said.err);
-        assert_eq!(told(here, &output), all, "{tool}");
+        assert_eq!(loss_flags(here, &output), all, "{tool}");
     }
     let said = etlkit(here, &["decompress", "compress.etl", "-o", "plain.etl"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert_eq!(told(here, "plain.etl"), all);
+    assert_eq!(loss_flags(here, "plain.etl"), all);
 }
 
 #[test]
 fn repair_keeps_loss_flags() {
-    // The last buffer is torn off in its middle.
+    // The last buffer is truncated.
     let whole = lossy();
     let here = directory(&[("t.etl", &whole[..4 * BUFFER + BUFFER / 2])]);
     let said = etlkit(here.path(), &["repair", "t.etl", "-o", "r.etl"]);
     assert!(said.code < 2, "{}", said.err);
-    assert_eq!(told(here.path(), "r.etl"), BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)]));
+    assert_eq!(
+        loss_flags(here.path(), "r.etl"),
+        BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)])
+    );
 }

@@ -1,4 +1,4 @@
-//! What packages install beside the tools: manual pages and shell completions.
+//! Manual pages and shell completions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ fn man_writes_a_page_for_each_command() {
         assert!(text.contains(&format!(".TH {name} 1")), "{page}");
         assert!(text.contains(&format!("\\fB{typed}\\fR")), "{page} shows no {typed}");
         assert!(text.contains("\n.SH EXAMPLES\n.nf\n"), "{page}");
-        // Whatever a page refers to is there.
+        // Every page that is referred to exists.
         for reference in text.lines().filter_map(|line| line.strip_suffix("(1)")) {
             let other = format!("{}.1", reference.replace('\\', ""));
             assert!(pages.contains(&other), "{page} refers to {other}");
@@ -35,16 +35,16 @@ fn man_writes_a_page_for_each_command() {
     }
     insta::assert_snapshot!("man_pages", pages.join("\n"));
     insta::assert_snapshot!("man_info", read("etlkit-info.1"));
-    // Again, over what is there; and the one page that is printed is the one that is written.
+    // Existing pages are replaced, and the printed page equals the written one.
     assert_eq!(etlkit(here.path(), &["man", "share/man1"]).code, 0);
     assert!(etlkit(here.path(), &["man"]).out.contains("etlkit\\-dump(1)"));
-    // A directory that cannot be made.
+    // A directory that cannot be created.
     std::fs::write(here.path().join("file"), "").unwrap();
     let said = etlkit(here.path(), &["man", "file"]);
     assert!(said.code == 2 && said.err.contains("\nhint: "), "{}", said.err);
 }
 
-/// What stands below `Examples:` of a help text, which breaks long lines.
+/// The examples of a help text, which wraps long lines.
 fn examples(help: &str) -> String {
     let (_, examples) = help.split_once("\nExamples:\n").unwrap();
     examples.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -57,7 +57,7 @@ fn command_lines(page: &Path) -> Vec<String> {
     let (section, _) = section.split_once(".fi\n").unwrap();
     let mut lines = Vec::new();
     for line in section.lines() {
-        // roff takes these for other characters: hyphens at which a line may be broken, quotation marks, accents.
+        // roff replaces these characters: hyphens, quotation marks, accents.
         let plain = ["\\-", "\\*(Aq", "\\(ga", "\\(ti", "\\(ha", "\\(rs"]
             .iter()
             .fold(line.to_owned(), |line, escape| line.replace(escape, ""));
@@ -88,12 +88,12 @@ fn help_of(here: &Path, page: &Path) -> String {
     }
 }
 
-/// What is in a directory.
+/// The entries of a directory.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Examples are not filled and not hyphenated, and have no character that roff takes for another.
+/// roff neither fills nor hyphenates examples, nor replaces characters in them.
 #[test]
 fn man_examples_equal_help_examples() {
     let here = directory(&[]);
@@ -108,7 +108,7 @@ fn man_examples_equal_help_examples() {
         }
         seen += lines.len();
         let text = std::fs::read_to_string(&page).unwrap();
-        // Tables and lists in the notes stand as they are in the help.
+        // Tables and lists in the notes are literal.
         let mut as_it_stands = false;
         for line in text.lines() {
             as_it_stands = (as_it_stands || line == ".nf") && line != ".fi";
@@ -118,7 +118,7 @@ fn man_examples_equal_help_examples() {
     assert!(seen > 60, "{seen} examples");
 }
 
-/// As `man` shows it on a terminal of 80 columns: each command line whole, however long it is.
+/// `man` on a terminal of 80 columns does not wrap examples.
 #[test]
 fn man_examples_are_not_wrapped() {
     let here = directory(&[]);
@@ -140,7 +140,7 @@ fn man_examples_are_not_wrapped() {
     }
 }
 
-/// groff complains of what it does not understand.
+/// groff reports what it does not understand.
 #[test]
 fn man_pages_pass_groff() {
     let here = directory(&[]);
@@ -168,11 +168,11 @@ fn completions_exist_for_every_shell() {
             let said = etlkit(here.path(), &["completions", shell, "--tool", tool]);
             assert_eq!((said.code, said.err.as_str()), (0, ""));
             for word in words {
-                // Elvish and PowerShell list options, and no values of them.
+                // Elvish and PowerShell complete options, not their values.
                 let lists = !(["powershell", "elvish"].contains(&shell) && *word == "sarif");
                 assert!(!lists || said.out.contains(word), "{shell} {tool}: {word}");
             }
-            // The shell itself reads the script, if it is there.
+            // The shell parses the script, if it is installed.
             let path = here.path().join("script");
             std::fs::write(&path, &said.out).unwrap();
             if let ("bash" | "zsh" | "fish", Ok(output)) =

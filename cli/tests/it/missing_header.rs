@@ -1,5 +1,5 @@
-//! Traces whose header event is lost: what nobody told is not shown as if somebody had, and where nothing is left
-//! there is no trace.
+//! Traces whose header event is lost: unknown values are not shown as if they were known, and a file
+//! without any record is not a trace.
 
 use crate::common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn unknown_values_are_not_shown() {
     let run = |args: &[&str]| etlkit(here.path(), args);
     let info = run(&["info", "t.etl"]);
     assert_eq!(info.code, 1, "{}", info.err);
-    insta::assert_snapshot!("headless_info", info.out);
+    insta::assert_snapshot!("missing_header_info", info.out);
     let json: Value =
         serde_json::from_str(&run(&["info", "--format", "json", "t.etl"]).out).unwrap();
     assert_eq!((&json["header"], &json["records"]), (&false.into(), &5.into()));
@@ -35,7 +35,7 @@ fn unknown_values_are_not_shown() {
     ] {
         assert_eq!(json.get(field), Some(&Value::Null), "{field}");
     }
-    // Times count from the first record, in file order too, from a pipe too.
+    // Times count from the first record, also in file order and from a pipe.
     let lost = "warning: t.etl: its header event is lost: times count from its first record";
     for args in [&["dump", "t.etl"][..], &["dump", "--file-order", "t.etl"]] {
         let said = run(args);
@@ -96,7 +96,7 @@ fn trace_prefixes_are_rejected() {
     }
 }
 
-/// Of several files the good ones are told of, and each failure is.
+/// Of several files, the readable ones and each failure are reported.
 #[test]
 fn unreadable_file_does_not_hide_others() {
     let cut = &trace()[..2 * BUFFER + 0x60];
@@ -113,7 +113,7 @@ fn unreadable_file_does_not_hide_others() {
         assert!(said.out.starts_with("a.etl\n") && said.out.contains("\nb.etl\n"), "{}", said.out);
         assert!(said.err.contains("error: notes.txt: this is text"), "{}", said.err);
         assert!(said.err.contains("error: missing.etl: there is no such file"), "{}", said.err);
-        // A list stays one, whatever is left of it.
+        // The output stays a list, however many files can be read.
         let said = run(&["--format", "json", "notes.txt", "a.etl"]);
         assert_eq!(said.code, 2);
         let json: Value = serde_json::from_str(&said.out).unwrap();

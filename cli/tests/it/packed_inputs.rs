@@ -1,4 +1,4 @@
-//! Traces that are packed as files: `.etl.zip`, `.gz` and `.zst` are read as the traces in them.
+//! Packed traces: `.etl.zip`, `.gz` and `.zst`.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     out.finish().unwrap().into_inner()
 }
 
-/// One trace in every form.
+/// One trace in every packing.
 fn forms() -> Vec<(&'static str, Vec<u8>)> {
     let trace = trace();
     let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
@@ -37,12 +37,12 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
         ("t.etl.zst", zstandard(&trace)),
         ("t.etl.zip", archive(&[("notes.txt", b"hello"), ("t.etl", &trace)])),
         ("stored.zip", plain.finish().unwrap().into_inner()),
-        // The name does not count.
+        // The file name does not matter.
         ("t.log", gzip(&trace)),
     ]
 }
 
-/// A command that reads a trace and prints, by how it names the file.
+/// Commands that read a trace and print.
 const PRINTING: [&[&str]; 7] = [
     &["info"],
     &["info", "--format", "json"],
@@ -133,7 +133,7 @@ fn named_pipes_are_read() {
     assert!(said.out.contains("records"));
 }
 
-/// What goes wrong with packed input, each with a next step.
+/// Errors of packed input, each with a hint.
 #[test]
 fn unpack_errors_are_reported() {
     let packed = gzip(&trace());
@@ -160,7 +160,7 @@ fn unpack_errors_are_reported() {
             "evtx.gz",
             &gzip(b"ElfFile\0 and more of it, to be longer than a header of a buffer, please"),
         ),
-        // The same megabyte of zeros three hundred times.
+        // A megabyte of zeros, three hundred times.
         ("bomb.gz", &gzip(&vec![0; 1 << 20]).repeat(300)),
         ("bomb.zst", &zstandard(&vec![0; 1 << 20]).repeat(300)),
         ("small.gz", &gzip(&vec![0; 2 << 20])),
@@ -197,7 +197,7 @@ fn unpack_errors_are_reported() {
             let piped = etlkit_piped(&input, &[reading, &["-"], &args[1..]].concat());
             assert_eq!(piped.code, 2, "{reading:?} {args:?}: {}", piped.err);
         }
-        // Whatever the command, it ends the same way, and leaves nothing.
+        // Every command fails in the same way and leaves no file.
         for command in ["merge", "repair", "compress", "slice", "scrub"] {
             let one = etlkit(here.path(), &[&[command, "-o", "out.etl"], args].concat());
             assert_eq!(one.code, 2, "{command} {args:?}");
@@ -207,7 +207,7 @@ fn unpack_errors_are_reported() {
     insta::assert_snapshot!("unpacking", said);
 }
 
-/// What is packed and no trace is named together with what it was packed in, however it comes in.
+/// A packed file of another format is named together with its packing.
 #[test]
 fn packed_other_formats_are_named() {
     let with = |head: &[u8]| [head, &[0x11, 0, 0xfe, 7].repeat(200)].concat();
@@ -229,7 +229,7 @@ fn packed_other_formats_are_named() {
         ("empty.zst", zstandard(b"")),
         ("empty.zip", archive(&[("empty.etl", b"")])),
         ("archive.gz", gzip(&archive(&[("a.etl", &trace())]))),
-        // Not packed: what stands there is named alone.
+        // Without packing, only the format is named.
         ("pcap.etl", pcap.clone()),
     ];
     let here = directory(&[]);

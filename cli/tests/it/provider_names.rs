@@ -1,4 +1,4 @@
-//! What events, providers and their numbers are called, by whoever says it.
+//! Names of events, providers and their numbers, from every source.
 
 use crate::common::{aligned, buffer, directory, etlkit, etlkit_piped, event, header_event};
 use etl_test_support::needs;
@@ -24,7 +24,7 @@ const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microso
  </stringTable></resources></localization>
 </instrumentationManifest>"#;
 
-/// An event of the provider that the tests make up, with a payload.
+/// An event of the test provider, with a payload.
 fn made_up(timestamp: i64, id: u16, payload: &[u8]) -> Vec<u8> {
     let mut record = event(timestamp, id, 17, 0x30, None);
     record.truncate(0x50);
@@ -91,8 +91,8 @@ fn dump_prints_display_messages_of_numbers() {
     );
 }
 
-/// A chunk of the manifest by which an `EventSource` tells of itself.
-fn told(timestamp: i64) -> Vec<u8> {
+/// A chunk of the manifest that an `EventSource` writes into the trace.
+fn manifest_event(timestamp: i64) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0x5b, 1, 0, 0, 0];
     payload.extend(MANIFEST.replace("Made-Up", "Told-Late").as_bytes());
     let mut record = event(timestamp, 0xfffe, 0, 0, None);
@@ -101,22 +101,26 @@ fn told(timestamp: i64) -> Vec<u8> {
     sized(record)
 }
 
-/// A provider's name may come after its events, from a file, or not at all.
+/// The name of a provider may follow its events, come from a file, or be unknown.
 #[test]
 fn provider_filter_uses_names_from_the_trace() {
-    let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0]), made_up(1_020, 8, &[]), told(1_030)]);
+    let trace = trace_of(&[
+        made_up(1_010, 7, &[5, 0, 0, 0]),
+        made_up(1_020, 8, &[]),
+        manifest_event(1_030),
+    ]);
     let here = directory(&[("t.etl", &trace), ("m.man", MANIFEST.as_bytes())]);
     let lines = |args: &[&str]| {
         let said = etlkit(here.path(), &[&["dump", "t.etl"], args].concat());
         assert_eq!(said.code, 0, "{}", said.err);
         (said.out.lines().count(), said.err)
     };
-    assert_eq!(lines(&["-p", "told-late"]), (3, String::new()));
-    assert_eq!(lines(&["-p", "told-late", "--id", "8"]), (1, String::new()));
+    assert_eq!(lines(&["-p", "named-late"]), (3, String::new()));
+    assert_eq!(lines(&["-p", "named-late", "--id", "8"]), (1, String::new()));
     assert_eq!(lines(&["-p", "Made-Up", "--manifest", "m.man"]), (3, String::new()));
     let note = "note: no provider is called Nobody\n".to_owned();
     assert_eq!(lines(&["-p", "Nobody"]), (0, note.clone()));
-    // In the order of the file it is taken from a pipe that cannot be read twice: from there on.
+    // A pipe cannot be read twice: the name is known from its definition on.
     let args = ["dump", "--file-order", "-p", "Told-Late", "-"];
     assert_eq!(etlkit_piped(&trace, &args).out.lines().count(), 1);
     let slice = |name: &str, out: &str| {
@@ -126,11 +130,11 @@ fn provider_filter_uses_names_from_the_trace() {
         let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         (report["selected"].as_u64(), said.err)
     };
-    assert_eq!(slice("told-late", "a.etl"), (Some(3), String::new()));
+    assert_eq!(slice("named-late", "a.etl"), (Some(3), String::new()));
     assert_eq!(slice("Nobody", "b.etl"), (Some(0), note));
 }
 
-/// What an `EventSource` says of itself in a real trace.
+/// The manifest of an `EventSource` in a real trace.
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
 fn provider_filter_finds_real_event_source() {

@@ -1,4 +1,4 @@
-//! What machines read of a verdict: the JSON as docs/json-verify.md has it, SARIF and JUnit as their schemas have them.
+//! The JSON of `etlverify` matches docs/json-verify.md, its SARIF and JUnit match their schemas.
 
 use etl_test_support::needs;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::common::{BUFFER, directory, etlkit, etlverify, trace, trace_of};
 use serde_json::Value;
 
-/// Microsoft-Windows-Kernel-EventTracing and Microsoft-Windows-DotNETRuntime, as they stand in a file.
+/// Microsoft-Windows-Kernel-EventTracing and Microsoft-Windows-DotNETRuntime, as bytes of a file.
 const EVENT_TRACING: [u8; 16] =
     *b"\x37\xec\x75\xb6\xb6\xbd\x48\x46\xbc\x92\xf3\xfd\xc7\x4d\x3c\xa2";
 const RUNTIME: [u8; 16] = *b"\x23\x0d\x3c\xe1\xbc\xcc\x12\x4e\x93\x1b\xd9\xcc\x2e\xee\x27\xe4";
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// Traces that between them have everything that a report can have, and a directory with them.
+/// A directory with traces whose reports contain every part that a report can have.
 fn traces() -> (tempfile::TempDir, Vec<String>) {
     let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("small.etl", &trace())]);
     let mut names = vec!["cut.etl".to_owned(), "small.etl".to_owned()];
@@ -43,7 +43,7 @@ fn traces() -> (tempfile::TempDir, Vec<String>) {
         let traces = files.iter().filter(|name| name.ends_with(".etl"));
         names.extend(traces.map(|name| format!("{out}/{name}")));
     }
-    // Windows' own provider tells that a session was given the runtime's, and not with which mask.
+    // Windows records that a session enabled the runtime provider, but not the mask.
     let mut payload = RUNTIME.to_vec();
     payload.extend("clr\0".encode_utf16().flat_map(u16::to_le_bytes));
     let enabled = trace_of(EVENT_TRACING, 14, 0, &payload);
@@ -58,7 +58,7 @@ fn json(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&said.out).unwrap_or_else(|e| panic!("{e}: {}", said.err))
 }
 
-/// The rows of the page's tables: type by key, and the same for the types that stand for several keys.
+/// The tables of the page: type by key, with composite types expanded.
 fn documented() -> BTreeMap<String, String> {
     let page = std::fs::read_to_string(root().join("docs/json-verify.md")).unwrap();
     let mut tables: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
@@ -95,7 +95,7 @@ fn documented() -> BTreeMap<String, String> {
     all
 }
 
-/// Every key of a report with the kinds of values that it was seen with.
+/// Every key of a report with the JSON types of its values.
 fn seen(value: &Value, path: &str, out: &mut BTreeMap<String, BTreeSet<&'static str>>) {
     let kind = match value {
         Value::Null => "null",
@@ -134,9 +134,9 @@ fn verify_json_matches_its_page() {
     for name in &names {
         seen(&json(here.path(), &[name]), "", &mut all);
     }
-    let told = ["--enable", "rundown:0xB8:5", &names[2]];
-    seen(&json(here.path(), &told), "", &mut all);
-    // What stands for the items of an array.
+    let args = ["--enable", "rundown:0xB8:5", &names[2]];
+    seen(&json(here.path(), &args), "", &mut all);
+    // Items of an array.
     all.retain(|key, _| !key.ends_with("[]"));
     let documented = documented();
     for (key, kinds) in &all {
@@ -144,13 +144,13 @@ fn verify_json_matches_its_page() {
         for seen in kinds {
             let is = match *seen {
                 "null" => kind.ends_with(" or null"),
-                // An array of nothing may be of anything.
+                // An empty array has no item type.
                 "array" => kind.starts_with("array"),
                 seen => kind.trim_end_matches(" or null") == seen,
             };
             assert!(is, "{key} is documented as {kind}, and was {seen}");
         }
-        // Every null that is promised is seen, so that the page promises none in vain.
+        // Every documented null occurs.
         assert_eq!(kind.ends_with(" or null"), kinds.contains("null"), "{key}: {kind}, {kinds:?}");
     }
     for key in documented.keys() {
@@ -167,7 +167,7 @@ fn verify_json_codes_match_their_page() {
         let line = page.lines().find(|l| l.starts_with(&format!("| `{key}` |")));
         line.unwrap_or_else(|| panic!("{key}")).to_owned()
     };
-    let mut told = 0;
+    let mut found = 0;
     for name in &names {
         let report = json(here.path(), &[name]);
         let items = |list: &str, key: &str| {
@@ -186,16 +186,16 @@ fn verify_json_codes_match_their_page() {
             let row = row(&format!("{list}[].{key}"));
             for word in items(list, key) {
                 assert!(row.contains(&format!("`{word}`")), "{list}[].{key} was {word}: {row}");
-                told += 1;
+                found += 1;
             }
         }
         assert!(row("verdict").contains(&format!("`{}`", report["verdict"].as_str().unwrap())));
         assert_eq!(report["schema_version"], 2);
     }
-    assert!(told > 500, "{told}");
+    assert!(found > 500, "{found}");
 }
 
-/// An array where several files were named, even if only one of them is a trace.
+/// An array if several files were named, even if only one of them is a trace.
 #[test]
 fn verify_json_is_a_list_for_several_files() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", b"no trace"), ("c.etl", &trace())]);
@@ -214,7 +214,7 @@ fn verify_json_is_a_list_for_several_files() {
     assert_eq!(files, [below("a.etl"), below("c.etl")]);
 }
 
-/// Keys of an object are among those that the schema of SARIF 2.1.0 knows, and those it demands are there.
+/// An object has only keys of the SARIF 2.1.0 schema, and all required ones.
 fn keys(value: &Value, demanded: &[&str], allowed: &[&str]) {
     let object = value.as_object().unwrap_or_else(|| panic!("no object: {value}"));
     for key in demanded {
@@ -230,7 +230,7 @@ fn text(value: &Value) {
     assert!(value["text"].as_str().is_some_and(|t| !t.is_empty()), "{value}");
 }
 
-/// A relative reference or a URI: only what RFC 3986 lets stand, and no colon in the first segment.
+/// A relative reference or a URI by RFC 3986, without a colon in the first segment.
 fn is_uri_reference(uri: &str) -> bool {
     let first = uri.split('/').next().unwrap_or_default();
     let unescaped =
@@ -281,7 +281,7 @@ fn sarif_matches_its_schema() {
             text(&result["message"]);
             let index = usize::try_from(result["ruleIndex"].as_i64().unwrap()).unwrap();
             assert_eq!(rules[index]["id"], result["ruleId"]);
-            // A result that is no failure has no level.
+            // A result that is not a failure has no level.
             let (kind, level) =
                 (result["kind"].as_str().unwrap(), result["level"].as_str().unwrap());
             match kind {
@@ -311,7 +311,7 @@ fn sarif_matches_its_schema() {
     assert_eq!(kinds, BTreeSet::from(["fail", "open"]), "both were shown");
 }
 
-/// The rules of the XML schemas of Ant's and Jenkins' JUnit reports, where they differ the stricter one.
+/// The XML schemas of the JUnit reports of Ant and Jenkins; the stricter one where they differ.
 #[test]
 fn junit_matches_its_schemas() {
     let (here, names) = traces();
@@ -361,7 +361,7 @@ fn junit_matches_its_schemas() {
             .zip(form)
             .all(|(s, f)| if *f == b'0' { s.is_ascii_digit() } else { s == f });
         assert!(timestamp.len() == form.len() && fits, "{}", String::from_utf8_lossy(&timestamp));
-        // In this order, and no other.
+        // The order is fixed.
         let order = children(suite);
         assert_eq!(order.first().map(String::as_str), Some("properties"));
         assert_eq!(order[order.len() - 2..], ["system-out", "system-err"]);

@@ -1,4 +1,4 @@
-//! The tools that make files: what they say, what they leave, and what they refuse.
+//! `merge`, `repair`, `compress` and `decompress`.
 
 use crate::common::{
     BUFFER, CommandOutput, buffer, directory, etlkit, etlkit_bytes, event, header_event, names,
@@ -7,7 +7,7 @@ use crate::common::{
 use serde_json::Value;
 use std::path::Path;
 
-/// What was said, on both streams and with the exit code.
+/// Both streams and the exit code.
 fn all(said: &CommandOutput) -> String {
     format!("{}--- stderr\n{}--- exit {}\n", said.out, said.err, said.code)
 }
@@ -63,16 +63,16 @@ fn merge_reports_reason_of_mismatch() {
         ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
         ("zip.etl", b"PK\x03\x04and so on"),
     ]);
-    let mut told = String::new();
+    let mut text = String::new();
     for file in
         ["machine.etl", "boot.etl", "clock.etl", "cut.etl", "zip.etl", "none.etl", "./a.etl"]
     {
         let said = etlkit(here.path(), &["merge", "a.etl", file, "-o", "m.etl"]);
         assert_eq!((said.code, said.out.as_str()), (2, ""));
-        told.push_str(&said.err);
+        text.push_str(&said.err);
         assert!(!here.path().join("m.etl").exists());
     }
-    insta::assert_snapshot!("merge_refusals", told);
+    insta::assert_snapshot!("merge_refusals", text);
     for (reason, timestamps_of) in [
         ("machine", [1_015, 1_045]),
         ("boot", [36_000_001_015, 36_000_001_045]),
@@ -86,7 +86,7 @@ fn merge_reports_reason_of_mismatch() {
     }
     let said = etlkit(here.path(), &["merge", "a.etl", "slow.etl", "-o", "slower.etl"]);
     insta::assert_snapshot!("merge_clocks", all(&said));
-    // 15 and 45 ticks of a microsecond.
+    // 15 and 45 ticks of one microsecond.
     assert_eq!(timestamps(here.path(), "slower.etl")[6..], [1_150, 1_450]);
     let salvage = ["merge", "a.etl", "cut.etl", "-o", "s.etl", "--salvage"];
     let said = etlkit(here.path(), &salvage);
@@ -111,7 +111,7 @@ fn compress_then_decompress_restores_bytes() {
     }
 }
 
-/// Every tool that makes a trace compresses it as it is told; decompressed, it is the plain one.
+/// Every command that writes a trace can compress it; decompressed it equals the uncompressed output.
 #[test]
 fn every_command_compresses_its_output() {
     let here = directory(&[("t.etl", &trace())]);
@@ -141,7 +141,7 @@ fn every_command_compresses_its_output() {
     }
 }
 
-/// Inputs are no open files: there may be far more of them than a process may have open.
+/// Inputs are not kept open, so there may be more of them than a process may open.
 #[test]
 #[cfg(unix)]
 fn merge_reads_more_inputs_than_open_files() {
@@ -171,13 +171,13 @@ fn merge_reads_more_inputs_than_open_files() {
     assert_eq!(found.len(), 601);
     assert!(found.is_sorted());
 
-    // Each holds a buffer: with less memory than they take together it is done in passes, and comes to the same.
+    // Each input needs a buffer: with less memory, they are merged in passes with the same result.
     let merge = |files: &[&str], out: &str, memory: &str| {
         let limit = ["-o", out, "--max-memory", memory, "--format", "json"];
         let said = etlkit(here.path(), &[&["merge"], files, &limit].concat());
         (said.code, said.err, said.out)
     };
-    // Large buffers, so that few are enough: two events far apart in size.
+    // Large buffers, so that few are enough.
     let large = |number: i64| {
         let mut one = event(1_015 + number, 7, 4, 0x8, None);
         one.resize(3_000, 0);
@@ -199,11 +199,11 @@ fn merge_reads_more_inputs_than_open_files() {
     assert_eq!(timestamps(here.path(), "passes.etl")[1..], (1_015..1_215).collect::<Vec<_>>());
     let bytes = |name: &str| std::fs::read(here.path().join(name)).unwrap();
     assert!(bytes("once.etl") == bytes("passes.etl"), "the same bytes");
-    // Two have to be read at once.
+    // Two inputs have to be read at the same time.
     let (code, err, _) = merge(&all[..2], "none.etl", "0");
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("2 traces") && err.contains("--max-memory"), "{err}");
-    // A trace that does not fit is named by its own name, in whatever half it was.
+    // Errors name the right trace, in whichever pass it was read.
     std::fs::write(here.path().join("large150.etl"), b"no trace at all").unwrap();
     let (code, err, _) = merge(&all, "none.etl", "1M");
     assert_eq!(code, 2, "{err}");
@@ -242,12 +242,12 @@ fn repair_writes_intact_traces() {
         ("cut.etl", &trace()[..2 * BUFFER + 0x60]),
         ("text.etl", &[b'x'; 9_000]),
     ]);
-    let mut told = String::new();
+    let mut text = String::new();
     for (file, code) in [("t.etl", 0), ("broken.etl", 1), ("cut.etl", 1), ("text.etl", 2)] {
         let out = format!("new-{file}");
         let said = etlkit(here.path(), &["repair", file, "-o", &out]);
         assert_eq!(said.code, code);
-        told.push_str(&all(&said));
+        text.push_str(&all(&said));
         if code < 2 {
             let strict = etlkit(here.path(), &["info", "--strict", &out]);
             assert_eq!(
@@ -258,12 +258,12 @@ fn repair_writes_intact_traces() {
             );
         }
     }
-    insta::assert_snapshot!("repair", told);
+    insta::assert_snapshot!("repair", text);
     let json = ["repair", "broken.etl", "-o", "j.etl", "--format", "json"];
     insta::assert_snapshot!("repair_json", all(&etlkit(here.path(), &json)));
 }
 
-/// What a sound trace says of its recording is not for a repair to change, and is told.
+/// A repair reports the losses of an intact trace and keeps their counts.
 #[test]
 fn repair_keeps_loss_counts() {
     let mut lossy = trace();
@@ -282,7 +282,7 @@ fn repair_keeps_loss_counts() {
 #[test]
 fn existing_output_is_kept_without_force() {
     let here = directory(&[("t.etl", &trace()), ("out.etl", b"mine")]);
-    let mut told = String::new();
+    let mut text = String::new();
     for tool in ["merge", "repair", "compress", "decompress"] {
         for args in
             [&["-o", "out.etl"][..], &["-o", "t.etl", "--force"], &["-o", "no/such/place.etl"]]
@@ -290,14 +290,14 @@ fn existing_output_is_kept_without_force() {
             let said = etlkit(here.path(), &[&[tool, "t.etl"], args].concat());
             assert_eq!((said.code, said.out.as_str()), (2, ""));
             if tool == "merge" {
-                told.push_str(&said.err);
+                text.push_str(&said.err);
             }
         }
     }
     assert_eq!(std::fs::read(here.path().join("t.etl")).unwrap(), trace());
     assert_eq!(std::fs::read(here.path().join("out.etl")).unwrap(), b"mine");
     assert_eq!(names(here.path()), ["out.etl", "t.etl"], "nothing half done is left");
-    insta::assert_snapshot!("clobber", told);
+    insta::assert_snapshot!("clobber", text);
     let said = etlkit(here.path(), &["merge", "t.etl", "-o", "out.etl", "--force"]);
     assert_eq!(said.code, 0);
     assert_eq!(timestamps(here.path(), "out.etl").len(), 6);

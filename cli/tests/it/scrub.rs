@@ -1,9 +1,9 @@
-//! Scrubbing traces, as people do it.
+//! `etlkit scrub`.
 
 use crate::common::{directory, etlkit, etlkit_piped, etlverify, trace, trace_of};
 use etl_test_support::needs;
 
-/// A trace with an exception of the CLR whose message tells more than it should.
+/// A trace with a CLR exception whose message contains private data.
 fn exception() -> Vec<u8> {
     let provider: etl_format::Guid = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4".parse().unwrap();
     let mut payload: Vec<u8> = ["My.Exception", "C:\\Users\\Jane\\Falcon.txt of JANE is missing"]
@@ -46,7 +46,7 @@ fn scrub_reports_invalid_arguments() {
         assert_eq!((one.code, one.out.as_str()), (2, ""), "{args:?}");
         said.push_str(&one.err);
     }
-    insta::assert_snapshot!("scrub_mistakes", said);
+    insta::assert_snapshot!("scrub_errors", said);
     assert!(!here.path().join("s.etl").exists());
     let said = etlkit(here.path(), &["scrub", "t.etl", "-o", "t.etl", "--force"]);
     assert_eq!(said.code, 2);
@@ -82,7 +82,7 @@ fn scrubbed_real_trace_still_resolves() {
     let more = ["--salt", "x", "--compress", "--format", "json"];
     let said = etlkit(here.path(), &[&args[..], &more].concat());
     assert_eq!(said.code, 0, "{}", said.err);
-    // How much is found grows with the schemas that are known.
+    // The counts grow with the number of known schemas.
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     for (category, least) in [
         ("users", 4),

@@ -1,4 +1,4 @@
-//! Cutting traces, as people do it.
+//! `etlkit slice`.
 
 use crate::common::{directory, etlkit, etlkit_piped, trace};
 use etl_test_support::needs;
@@ -38,7 +38,7 @@ fn slice_rejects_unsafe_paths() {
     assert_eq!(std::fs::read(here.path().join("t.etl")).unwrap(), trace());
     let said = etlkit(here.path(), &["slice", "t.etl", "-o", "there.etl", "--force"]);
     assert_eq!(said.code, 0);
-    // What is no trace leaves no file behind.
+    // A failure leaves no file.
     std::fs::write(here.path().join("no.etl"), b"no trace").unwrap();
     assert_eq!(etlkit(here.path(), &["slice", "no.etl", "-o", "new.etl"]).code, 2);
     assert!(!here.path().join("new.etl").exists());

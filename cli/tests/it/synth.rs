@@ -1,10 +1,10 @@
-//! `etlkit synth`, as a person runs it.
+//! `etlkit synth` and `etlkit corpus`.
 
 use std::path::Path;
 
 use crate::common::etlkit;
 
-/// The recipe of the documents, in a corpus of its own.
+/// The recipe of the documentation, in a corpus.
 fn with_recipe() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/recipe.kdl");
@@ -12,7 +12,7 @@ fn with_recipe() -> tempfile::TempDir {
     directory
 }
 
-/// Paths as they are shown where directories are not told apart by a backslash.
+/// Paths with slashes.
 fn slashes(text: &str) -> String {
     if cfg!(windows) { text.replace('\\', "/") } else { text.to_owned() }
 }
@@ -55,7 +55,7 @@ fn synth_shows_script_errors() {
     std::fs::write(directory.path().join("bad.kdl"), script).unwrap();
     let said = etlkit(directory.path(), &["synth", "--check", "bad.kdl"]);
     assert_eq!(said.code, 2);
-    insta::assert_snapshot!("mistakes", said.err);
+    insta::assert_snapshot!("script_errors", said.err);
 }
 
 #[test]
@@ -77,7 +77,7 @@ at "3s" { stop "clr" }
     std::fs::write(directory.path().join("short.kdl"), script).unwrap();
     let explained = etlkit(directory.path(), &["synth", "--timeline", "short.kdl"]);
     assert_eq!((explained.code, explained.err.as_str()), (0, ""));
-    insta::assert_snapshot!("explain", explained.out);
+    insta::assert_snapshot!("timeline", explained.out);
     let mut left: Vec<_> = std::fs::read_dir(directory.path())
         .unwrap()
         .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
@@ -86,7 +86,7 @@ at "3s" { stop "clr" }
     assert_eq!(left, ["recipe.kdl", "short.kdl"], "nothing is written");
 }
 
-/// Names that would act on a terminal come out as what they are, in the timeline and in what is wrong.
+/// Hostile names are escaped, in the timeline and in errors.
 #[test]
 fn script_errors_are_escaped() {
     let directory = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn script_errors_are_escaped() {
     let said = etlkit(directory.path(), &["synth", "--check", "bad.kdl"]);
     assert_eq!(said.code, 2);
     assert!(!said.err.contains(acts), "{:?}", said.err);
-    insta::assert_snapshot!("mistakes_of_strangers", said.err);
+    insta::assert_snapshot!("hostile_script_errors", said.err);
 }
 
 #[test]
@@ -137,15 +137,15 @@ fn corpus_list_build_and_check() {
     )
     .unwrap();
     say(&["check"], 1);
-    // What is built is compared with what was built, and there all the same.
-    say(&["build", "-o", "anew"], 0);
-    assert!(directory.path().join("anew/recipe/recipe.etl").exists());
+    // Differences from corpus.lock are warnings; the files are written.
+    say(&["build", "-o", "again"], 0);
+    assert!(directory.path().join("again/recipe/recipe.etl").exists());
     std::fs::write(&lock, locked.replace("recipe/recipe.etl", "recipe/other.etl")).unwrap();
     say(&["check", "recipe"], 1);
     insta::assert_snapshot!("corpus", slashes(&said));
 }
 
-/// A gate that looks in the wrong place must not hold.
+/// `corpus check` must not pass if it finds no scenarios.
 #[test]
 fn corpus_without_scenarios_is_an_error() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! Any number of threads gives the same output, to the byte.
+//! The output does not depend on the number of threads.
 
 use etl_test_support::needs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{buffer, directory, etlkit, event, header_event, perfinfo};
 
-/// A trace of five processors whose buffers take turns, with enough of them that threads are started.
+/// A trace of five processors with alternating buffers, enough of them to start threads.
 fn many() -> Vec<u8> {
     let count = 90;
     let mut bytes = buffer(0, 0, 4, &[header_event(count as u32 + 1)]);
@@ -14,7 +14,7 @@ fn many() -> Vec<u8> {
         let records: Vec<_> = (0..24)
             .map(|i| match (number + i) % 3 {
                 0 => perfinfo(start + i * 30, 0x0f2e),
-                // Providers that tell their names, so that what is learned on the way shows.
+                // Events with provider names, so that the output depends on learned names.
                 1 => event(start + i * 30, i as u16, 4, 1 << i, Some(b"Provider\0")),
                 _ => event(start + i * 30, 7, 4, 8, None),
             })
@@ -24,7 +24,7 @@ fn many() -> Vec<u8> {
     bytes
 }
 
-/// What commands print and what they write, with a number of threads.
+/// Output and file of a command with a number of threads.
 fn output(here: &Path, args: &[&str], threads: &str) -> (i32, String, String, Vec<u8>) {
     let out = here.join("out.etl");
     let _ = std::fs::remove_file(&out);
@@ -33,7 +33,7 @@ fn output(here: &Path, args: &[&str], threads: &str) -> (i32, String, String, Ve
     (said.code, said.out, said.err, std::fs::read(&out).unwrap_or_default())
 }
 
-fn hold(here: &Path, files: &[&str]) {
+fn check(here: &Path, files: &[&str]) {
     for file in files {
         let commands: [&[&str]; 17] = [
             &["info", file],
@@ -97,8 +97,8 @@ fn output_does_not_depend_on_threads() {
         damaged[at] ^= 0x20;
     }
     std::fs::write(here.path().join("damaged.etl"), damaged).unwrap();
-    hold(here.path(), &["plain.etl", "packed.etl", "damaged.etl"]);
-    // What could be read and the failures, in the order of the files, whoever meets one first.
+    check(here.path(), &["plain.etl", "packed.etl", "damaged.etl"]);
+    // Reports and failures are in the order of the files.
     for threads in ["1", "2", "5"] {
         let files = ["info", "plain.etl", "none.etl", "packed.etl", "nothing.etl"];
         let (code, out, err, _) = output(here.path(), &files, threads);

@@ -1,4 +1,4 @@
-//! What people see: the tools on a tiny trace, whole and broken, and on what is no trace.
+//! The output of the tools for a small trace, intact and damaged.
 
 use crate::common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
 use etl_test_support::needs;
@@ -149,7 +149,7 @@ fn spec_prints_tables() {
         insta::assert_snapshot!(format!("spec_{name}"), said.out);
     }
     for args in [
-        &["spec", "mask", "nobody", "1"][..],
+        &["spec", "mask", "unknown", "1"][..],
         &["spec", "mask", "Thread", "1"],
         &["spec", "events", "runtime", "nothing"],
         &["spec", "keywords", "runtime", "nothing"],
@@ -184,7 +184,7 @@ fn spec_line_explains_command_lines() {
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
         insta::assert_snapshot!(format!("spec_line_{name}"), said.out);
     }
-    // The documents' own script, with its dashes.
+    // A script from a document, with its dashes.
     let script = "xperf –on SysProf+CSWITCH –stackwalk Profile -f k.etl\r\n\r\n\
                   xperf –start rundown –on A669021C-C450-4609-A035-5AF59AF4DF18:0xB8:0x5:'stack' –f clr2.etl \
                   (wait for 30 seconds)\r\n\
@@ -196,14 +196,14 @@ fn spec_line_explains_command_lines() {
     insta::assert_snapshot!("spec_line_script", said.out);
     let said = etlkit(here.path(), &["spec", "line", "xperf -start clr -on A:0xZZ:5 -f a.etl"]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));
-    insta::assert_snapshot!("spec_line_mistake", said.err);
+    insta::assert_snapshot!("spec_line_error", said.err);
     let said = etlkit_piped(b"\n", &["spec", "line", "-"]);
     assert_eq!(said.code, 2);
 }
 
 #[test]
 fn dump_prints_decoded_fields() {
-    // MethodLoadVerbose_V1 of the runtime provider, with a name that wants to act on a terminal.
+    // MethodLoadVerbose_V1 of the runtime provider, with a hostile name.
     let mut payload = Vec::new();
     for n in [1u64, 2, 0x7fff_0000] {
         payload.extend(n.to_le_bytes());
@@ -214,7 +214,7 @@ fn dump_prints_decoded_fields() {
     for text in ["Ns", "M\u{1b}[2J\u{202e}", "void ()"] {
         payload.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
     }
-    // A surrogate without its partner stays visible.
+    // An unpaired surrogate stays visible.
     let at = payload.len() - 4;
     payload[at..at + 2].copy_from_slice(&0xd800u16.to_le_bytes());
     payload.extend(9u16.to_le_bytes());
@@ -234,7 +234,7 @@ fn dump_prints_decoded_fields() {
 
 #[test]
 fn verify_prints_every_format() {
-    // A cut trace: the one thing that is wrong with it can be told by any format.
+    // A truncated trace has one finding, which every format can represent.
     let here = directory(&[("cut.etl", &trace()[..2 * BUFFER + 0x60]), ("t.etl", &trace())]);
     for format in ["text", "json", "sarif", "junit", "github"] {
         let said = etlverify(here.path(), &["--format", format, "cut.etl"]);
@@ -293,7 +293,7 @@ fn manifest_option_names_fields() {
       </events></instrumentation>
     </instrumentationManifest>"#;
     let bytes = crate::common::trace_of([0x5a; 16], 7, 0, &42u32.to_le_bytes());
-    // As Windows' tools write it: UTF-16 with a byte order mark.
+    // UTF-16 with a byte order mark, as Windows tools write it.
     let wide: Vec<u8> = "\u{feff}"
         .encode_utf16()
         .chain(manifest.encode_utf16())

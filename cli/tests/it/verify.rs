@@ -1,4 +1,4 @@
-//! `etlverify` beyond a single verdict: several files, settings in a file, what is told of the sessions.
+//! `etlverify` with several files, a configuration file and `--enable`.
 
 use crate::common::{BUFFER, directory, etlverify, trace};
 use etl_test_support::needs;
@@ -17,7 +17,7 @@ fn verify_jobs_do_not_change_output() {
         let many = etlverify(here.path(), &["--format", format, "--jobs", "4", "."]);
         assert_eq!((one.code, one.out), (many.code, many.out), "{format}");
     }
-    // The failure told is that of the first file, whichever job meets one first.
+    // Failures are in the order of the files, whichever job finds one first.
     std::fs::write(here.path().join("3.etl"), b"no trace").unwrap();
     std::fs::write(here.path().join("7.etl"), b"no trace").unwrap();
     let said = etlverify(here.path(), &["--jobs", "4", "."]);
@@ -56,7 +56,7 @@ fn verify_reads_nearest_config() {
     // A repository's root ends the search.
     std::fs::create_dir(here.path().join("a/.git")).unwrap();
     assert_eq!(etlverify(&below, &[file]).code, 1);
-    // A file that is named counts, and its mistakes are named.
+    // A named file is used, and its errors are reported.
     let config = here.path().join("other.toml");
     std::fs::write(&config, "[severity]\n\"file.damaged\" = \"note\"\n").unwrap();
     let config = config.to_str().unwrap();
@@ -73,15 +73,15 @@ fn verify_reads_nearest_config() {
 fn enable_is_compared_with_events() {
     let path = etl_test_support::trace("perfview/gcrundownevents.etl");
     let (here, file) = (directory(&[]), path.to_str().unwrap());
-    let judged = |line: &str| etlverify(here.path(), &["--enable", line, file]);
-    assert_eq!(judged("rundown:0x1000000138:5").code, 0);
-    // Level 3 admits none of the events; a mask without Loader not the modules.
-    let said = judged("rundown:0x1000000138:3");
+    let verify = |line: &str| etlverify(here.path(), &["--enable", line, file]);
+    assert_eq!(verify("rundown:0x1000000138:5").code, 0);
+    // Level 3 admits none of the events; a mask without Loader does not admit the modules.
+    let said = verify("rundown:0x1000000138:3");
     assert_eq!(said.code, 1);
     assert!(said.out.contains("filter.not-enabled"), "{}", said.out);
-    let said = judged("xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x130:5 -f r.etl");
+    let said = verify("xperf -start r -on a669021c-c450-4609-a035-5af59af4df18:0x130:5 -f r.etl");
     assert!(said.out.contains("keywords 0x8)"), "{}", said.out);
-    let said = judged("nobody:1");
+    let said = verify("unknown:1");
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("nobody"), "{}", said.err);
+    assert!(said.err.contains("unknown"), "{}", said.err);
 }

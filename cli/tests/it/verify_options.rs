@@ -1,5 +1,5 @@
-//! `etlverify` as a gate: least shares that pass and that do not, what is told of sessions in every way there is, and the
-//! command lines that a report gives as repairs.
+//! Options of `etlverify`: required percentages, enablement in every notation, and the command lines
+//! that reports suggest.
 
 use etl_test_support::needs;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ fn made(scenario: &str, set: &[&str]) -> tempfile::TempDir {
     here
 }
 
-fn judge(here: &Path, args: &[&str]) -> CommandOutput {
+fn verify(here: &Path, args: &[&str]) -> CommandOutput {
     etlverify(here, &[&["--no-config"], args].concat())
 }
 
-/// Lines are broken at the edge; a message is one text.
+/// Lines are wrapped; a message is one text.
 fn unbroken(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A gate that is just met passes with 0; asked for a little more it fails with 1, and says by how much.
+/// A percentage that is just reached passes; a little more fails, and the message says by how much.
 fn gate(here: &Path, others: &[&str], option: &str, met: &str, missed: &str, message: &str) {
-    let passed = judge(here, &[&[option, met], others].concat());
+    let passed = verify(here, &[&[option, met], others].concat());
     assert_eq!(passed.code, 0, "{option} {met}: {}", passed.out);
     assert!(!passed.out.contains("symbols.coverage"), "{option} {met}: {}", passed.out);
-    let failed = judge(here, &[&[option, missed], others].concat());
+    let failed = verify(here, &[&[option, missed], others].concat());
     assert_eq!(failed.code, 1, "{option} {missed}: {}", failed.out);
     let text = unbroken(&failed.out);
     assert!(text.contains("error symbols.coverage"), "{text}");
@@ -53,21 +53,21 @@ fn min_coverage_options_on_real_trace() {
         "--min-process-coverage",
         "98.49",
         "98.5",
-        // Rounded down, so that what falls short never looks as if it did not.
+        // Rounded down, so that a missed percentage never looks reached.
         "1707 of 1733 addresses of the process resolve (98.499 %)",
     );
-    // The sessions were verbose and the trace was merged on its machine: all of both is there.
+    // The sessions were verbose and the trace was merged on its machine: both are complete.
     for option in ["--min-named-methods", "--min-pdb-identity"] {
-        let said = judge(here.path(), &[&[option, "100"], &others[..]].concat());
+        let said = verify(here.path(), &[&[option, "100"], &others[..]].concat());
         assert_eq!(said.code, 0, "{option}: {}", said.out);
     }
 }
 
 #[test]
 fn min_named_methods_and_min_pdb_identity() {
-    // Level 4: methods by token.
+    // Level 4: methods without names.
     let here = made("rules/symbols.coverage", &[]);
-    let said = judge(here.path(), &["--format", "json", "clr.etl"]);
+    let said = verify(here.path(), &["--format", "json", "clr.etl"]);
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let sum = |key: &str| {
         let tables = report["coverage"].as_object().unwrap().values();
@@ -88,10 +88,10 @@ fn min_named_methods_and_min_pdb_identity() {
         ),
     );
 
-    // Not merged: addresses in images, and no identity of any.
+    // Not merged: images without PDB identity.
     let here = made("rules/merge.no-image-ids", &[]);
     let file = traces(here.path()).remove(0);
-    let said = judge(here.path(), &["--format", "json", &file]);
+    let said = verify(here.path(), &["--format", "json", &file]);
     let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let tables = report["coverage"].as_object().unwrap().values();
     let image: u64 = tables.map(|t| t["image"].as_u64().unwrap()).sum();
@@ -113,26 +113,26 @@ fn invalid_percentages_are_rejected() {
     let here = directory(&[("t.etl", &trace())]);
     for option in ["coverage", "process-coverage", "sample-coverage", "named", "identified"] {
         for wrong in ["101", "-1", "half", "NaN", "inf"] {
-            let said = judge(here.path(), &[&format!("--min-{option}={wrong}"), "t.etl"]);
+            let said = verify(here.path(), &[&format!("--min-{option}={wrong}"), "t.etl"]);
             assert_eq!(said.code, 2, "{option} {wrong}: {}", said.out);
             assert!(said.err.contains(wrong), "{}", said.err);
         }
-        // Of no addresses at all any share is met, and a percent sign is welcome.
+        // Without addresses any percentage is reached; a percent sign is allowed.
         let here = made("recipe", &[]);
-        let said = judge(here.path(), &[&format!("--min-{option}=100%"), "recipe.etl"]);
+        let said = verify(here.path(), &[&format!("--min-{option}=100%"), "recipe.etl"]);
         assert_eq!(said.code, 0, "{}", said.out);
     }
 }
 
-/// One mask told in five ways, and one that does not fit the events.
+/// One mask in five notations, and one that does not match the events.
 #[test]
 fn enable_accepts_every_notation() {
     let here = made("recipe", &[]);
-    let told = |lines: &[&str]| {
+    let enabled = |lines: &[&str]| {
         let mut args = Vec::new();
         lines.iter().for_each(|line| args.extend(["--enable", line]));
         args.push("recipe.etl");
-        let said = judge(here.path(), &args);
+        let said = verify(here.path(), &args);
         (said.code, said.out)
     };
     let rundown = "a669021c-c450-4609-a035-5af59af4df18";
@@ -147,89 +147,89 @@ fn enable_accepts_every_notation() {
             .to_owned(),
     ];
     for way in &ways {
-        let (code, out) = told(&[way]);
+        let (code, out) = enabled(&[way]);
         assert_eq!(code, 0, "{way}: {out}");
         let line = out.lines().find(|l| l.contains("DotNETRuntimeRundown")).unwrap();
         assert!(line.ends_with("0x138:5  declared"), "{way}: {line}");
-        // Without Loader nothing of modules could have come, whoever says so.
-        let (code, out) = told(&[&way.replace("0x138", "0x130")]);
+        // Without Loader no module events can occur, in every notation.
+        let (code, out) = enabled(&[&way.replace("0x138", "0x130")]);
         assert_eq!(code, 1, "{way}: {out}");
         let text = unbroken(&out);
         assert!(text.contains("warning filter.not-enabled"), "{text}");
         assert!(text.contains("that no declared enablement requests: 0x130 at level 5"), "{text}");
     }
-    // Both sessions, each told for itself.
-    let (code, out) = told(&["runtime:0x1CCBD:5", "rundown:0x138:5"]);
+    // Both sessions, separately.
+    let (code, out) = enabled(&["runtime:0x1CCBD:5", "rundown:0x138:5"]);
     assert_eq!((code, out.matches("  declared").count()), (0, 2), "{out}");
-    // A mask that asks for nothing, and says so.
+    // A mask that enables nothing.
     let bad = made("recipe", &["rundown=0xB8"]);
-    let said = judge(bad.path(), &["--enable", "rundown:0xB8:5", "recipe.etl"]);
+    let said = verify(bad.path(), &["--enable", "rundown:0xB8:5", "recipe.etl"]);
     let text = unbroken(&said.out);
     assert!(text.contains("was enabled with 0xb8, which requests none"), "{text}");
     assert!(text.contains("EndRundownKeyword (0x100) is missing"), "{text}");
-    // What is none is named, and what would be one.
+    // Invalid values are named, with an example.
     for wrong in
-        ["nobody:1:5", "rundown:mask:5", "rundown:0x138:256", "xperf -stop clr", "xperf -on"]
+        ["unknown:1:5", "rundown:mask:5", "rundown:0x138:256", "xperf -stop clr", "xperf -on"]
     {
-        let (code, out) = told(&[wrong]);
+        let (code, out) = enabled(&[wrong]);
         assert_eq!((code, out.as_str()), (2, ""), "{wrong}");
     }
 }
 
-/// What the simulation knows of its sessions, instead of what can be inferred.
+/// The truth of a simulation replaces inferred enablement.
 #[test]
 fn truth_option_reads_enablement() {
     let here = made("recipe", &[]);
-    let inferred = judge(here.path(), &["recipe.etl"]).out;
+    let inferred = verify(here.path(), &["recipe.etl"]).out;
     assert!(inferred.contains("0x118:5  inferred"), "{inferred}");
-    let said = judge(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
+    let said = verify(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     let enabled = |out: &str| -> String {
         let lines = out.lines().skip_while(|l| *l != "enabled").take_while(|l| !l.is_empty());
         lines.map(|l| format!("{l}\n")).collect()
     };
     insta::assert_snapshot!("truth_enabled", enabled(&said.out));
-    // A file that it does not know, and a truth that is none.
+    // A file that the truth does not describe, and an invalid truth.
     std::fs::copy(here.path().join("recipe.etl"), here.path().join("other.etl")).unwrap();
-    let said = judge(here.path(), &["--truth", "truth.jsonl", "other.etl"]);
+    let said = verify(here.path(), &["--truth", "truth.jsonl", "other.etl"]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("other.etl: the truth knows no such file"), "{}", said.err);
     assert!(said.err.contains("it knows recipe.etl"), "{}", said.err);
     std::fs::write(here.path().join("truth.jsonl"), "{\"kind\":\n").unwrap();
-    let said = judge(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
+    let said = verify(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
     assert!(said.code == 2 && said.err.contains("line 1"), "{}", said.err);
 }
 
-/// The lines that a report gives for this project's own tools run as they stand.
+/// The command lines that a report suggests for these tools run as they are.
 #[test]
 fn remedies_are_valid_command_lines() {
     let whole = trace();
     let here = directory(&[("cut.etl", &whole[..2 * crate::common::BUFFER + 0x60])]);
-    let out = judge(here.path(), &["cut.etl"]).out;
+    let out = verify(here.path(), &["cut.etl"]).out;
     let line =
         out.lines().find(|l| l.trim().starts_with("etlkit ")).unwrap_or_else(|| panic!("{out}"));
     assert_eq!(line.trim(), "etlkit repair cut.etl -o repaired.etl");
     let args: Vec<&str> = line.split_whitespace().skip(1).collect();
     let said = etlkit(here.path(), &args);
     assert!(said.code < 2, "{}", said.err);
-    assert!(!judge(here.path(), &["repaired.etl"]).out.contains("file.damaged"));
+    assert!(!verify(here.path(), &["repaired.etl"]).out.contains("file.damaged"));
 
     let made = made("rules/filter.not-enabled", &[]);
-    let said = judge(made.path(), &["--truth", "truth.jsonl", "clr.etl"]);
+    let said = verify(made.path(), &["--truth", "truth.jsonl", "clr.etl"]);
     let line = said.out.lines().find(|l| l.trim().starts_with("etlverify ")).unwrap();
     assert!(line.ends_with(" clr.etl"), "{line}");
     let args: Vec<&str> = line.split_whitespace().skip(1).collect();
-    let said = judge(made.path(), &args);
+    let said = verify(made.path(), &args);
     assert!(said.err.is_empty() && said.code < 2, "{}", said.err);
 
-    // A name that a shell would take apart is not put into a line.
+    // A name that a shell would split is not put into a command line.
     let odd = PathBuf::from("a trace $(x).etl");
     std::fs::copy(here.path().join("cut.etl"), here.path().join(&odd)).unwrap();
-    let out = judge(here.path(), &[odd.to_str().unwrap()]).out;
+    let out = verify(here.path(), &[odd.to_str().unwrap()]).out;
     assert!(out.contains("      etlkit repair trace.etl -o repaired.etl\n"), "{out}");
 }
 
-/// The first screen: verdict, where colours are, and the edge of the terminal.
+/// The first screen: verdict, colors, and the width of the terminal.
 #[test]
 fn report_text_fits_80_columns() {
     for (scenario, file) in [
@@ -241,32 +241,32 @@ fn report_text_fits_80_columns() {
         ("many-processes", "many.etl"),
     ] {
         let here = made(scenario, &[]);
-        let out = judge(here.path(), &[file]).out;
+        let out = verify(here.path(), &[file]).out;
         assert!(!out.contains('\x1b'), "{scenario}: no terminal, no colours");
         let mut lines = out.lines();
         assert_eq!(lines.next(), Some(file), "{scenario}");
         assert!(lines.next().is_some_and(|l| l.starts_with("verdict   ")), "{scenario}: {out}");
         for line in out.lines() {
             assert_eq!(line, line.trim_end(), "{scenario}");
-            // Command lines are pasted, so they are not broken.
+            // Command lines are not wrapped, since users copy them.
             let command = line.starts_with("      xperf ") || line.starts_with("      etl");
             assert!(command || line.chars().count() <= 80, "{scenario}: {line}");
         }
-        let painted = judge(here.path(), &["--color", "always", file]).out;
+        let painted = verify(here.path(), &["--color", "always", file]).out;
         assert!(painted.contains("\x1b[1;3"), "{scenario}: {painted}");
         assert_eq!(stripped(&painted), out, "{scenario}");
-        assert_eq!(judge(here.path(), &["--color", "never", file]).out, out);
+        assert_eq!(verify(here.path(), &["--color", "never", file]).out, out);
     }
-    // Names in a trace bring no colours, even where there are some.
+    // Names in a trace cannot change colors.
     let here = directory(&[("t.etl", &trace())]);
-    let painted = judge(here.path(), &["--color", "always", "t.etl"]).out;
+    let painted = verify(here.path(), &["--color", "always", "t.etl"]).out;
     assert!(!stripped(&painted).contains('\x1b'), "{painted}");
-    // Only the text is painted.
-    let json = judge(here.path(), &["--color", "always", "--format", "json", "t.etl"]).out;
+    // Only text is colored.
+    let json = verify(here.path(), &["--color", "always", "--format", "json", "t.etl"]).out;
     assert!(!json.contains('\x1b'));
 }
 
-/// Without the colours that the report has.
+/// The text without colors.
 fn stripped(text: &str) -> String {
     let mut out = text.to_owned();
     for code in ["0", "1", "1;31", "1;32", "1;33", "31", "33", "36"] {
@@ -275,7 +275,7 @@ fn stripped(text: &str) -> String {
     out.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What somebody meets who has just got the tool.
+/// The first commands of a new user.
 #[test]
 fn help_and_rule_lists() {
     let here = made("recipe", &[]);
@@ -303,20 +303,20 @@ fn help_and_rule_lists() {
         &["--explain", "rundown.missing"],
         &["--explain", "rundown"],
     ] {
-        let said = judge(here.path(), args);
+        let said = verify(here.path(), args);
         let (out, err) = (said.out, said.err);
         all += &format!("$ etlverify {}   ({})\n{out}{err}\n", args.join(" "), said.code);
     }
-    // Directories are told apart as the machine does it.
+    // Windows separates directories by a backslash.
     let all = if cfg!(windows) { all.replace("traces\\", "traces/") } else { all };
     insta::assert_snapshot!("first_impressions", all);
 }
 
-/// What runtimes write is not what the pages print: by the one the trace is sound without a word, by the other not.
+/// Runtimes and reference pages disagree: with one table the trace has no findings, with the other it has.
 #[test]
 fn event_tables_option_selects_tables() {
     let here = made("recipe", &[]);
-    let judged = |profile: &[&str]| judge(here.path(), &[profile, &["recipe.etl"]].concat());
+    let judged = |profile: &[&str]| verify(here.path(), &[profile, &["recipe.etl"]].concat());
     let shipped = judged(&[]);
     assert!(shipped.code == 0 && shipped.out.contains("findings: 0"), "{}", shipped.out);
     assert_eq!(judged(&["--event-tables", "shipped"]).out, shipped.out);
@@ -325,12 +325,12 @@ fn event_tables_option_selects_tables() {
     assert!(documented.out.contains("note    payload.wrong-descriptor "), "{}", documented.out);
 }
 
-/// Everything in a file that is judged together with itself would have happened twice.
+/// A file that is named twice would count every event twice.
 #[test]
 fn together_rejects_duplicate_files() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", &trace())]);
-    let said = judge(here.path(), &["--together", "a.etl", "./a.etl"]);
+    let said = verify(here.path(), &["--together", "a.etl", "./a.etl"]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));
     assert!(said.err.starts_with("error: ./a.etl: is named twice\nhint: "), "{}", said.err);
-    assert!(judge(here.path(), &["--together", "a.etl", "b.etl"]).err.is_empty());
+    assert!(verify(here.path(), &["--together", "a.etl", "b.etl"]).err.is_empty());
 }
