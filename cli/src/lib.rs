@@ -10,8 +10,8 @@
 // `stderr_line!` and `output` escape what they print, and do not panic if the reader is gone.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-/// Prints a line to standard error. Unlike `eprintln!` it does not panic if standard error is closed
-/// (`2>&1 | head`).
+/// Prints a line to standard error. Unlike `eprintln!` it does not panic if standard error is
+/// closed (`2>&1 | head`).
 macro_rules! stderr_line {
     ($($part:tt)*) => {
         $crate::output::write_stderr(format_args!("{}\n", format_args!($($part)*)))

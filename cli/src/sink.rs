@@ -1,7 +1,8 @@
 //! Output files: complete under their name, or not there at all.
 //!
-//! A command writes to a temporary file in the directory of the target, which is renamed to the target
-//! once it is complete ([`Sink::commit`]). A command that fails or is killed leaves the target as it was.
+//! A command writes to a temporary file in the directory of the target, which is renamed to the
+//! target once it is complete ([`Sink::commit`]). A command that fails or is killed leaves the
+//! target as it was.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
@@ -41,15 +42,16 @@ pub(crate) struct Sink {
 
 #[derive(Debug)]
 enum Target {
-    /// A regular file: the temporary file, its final path, and whether an existing file is replaced.
+    /// A regular file: the temporary file, its final path, and whether an existing file is
+    /// replaced.
     Named { file: NamedTempFile, path: PathBuf, force: bool },
     /// Standard output, a pipe or a device: written in one go at the end.
     Stream { file: File, path: Option<PathBuf> },
 }
 
 impl Sink {
-    /// Opens the output. `inputs` are the files that the command reads: they are never written to, by
-    /// whatever name or link, not even with `--force`.
+    /// Opens the output. `inputs` are the files that the command reads: they are never written to,
+    /// by whatever name or link, not even with `--force`.
     ///
     /// # Errors
     /// When the output is one of the inputs, exists without `--force`, or cannot be created.
@@ -203,8 +205,8 @@ impl Sink {
         }
     }
 
-    /// Commits the file, then prints the report: on standard output, or on standard error if the file
-    /// itself goes to standard output.
+    /// Commits the file, then prints the report: on standard output, or on standard error if the
+    /// file itself goes to standard output.
     ///
     /// # Errors
     /// As [`Sink::commit`].
@@ -323,7 +325,8 @@ pub(crate) fn sync_dir(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The permissions of the new file: those of the file that it replaces, or the default of the umask.
+/// The permissions of the new file: those of the file that it replaces, or the default of the
+/// umask.
 #[cfg(unix)]
 #[allow(clippy::unnecessary_wraps)] // Other systems have none.
 fn permissions(replaced: Option<&fs::Metadata>) -> Option<fs::Permissions> {

@@ -28,9 +28,9 @@ const MAX_LISTED: usize = 50;
 /// Arguments of `etlkit repair`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The output contains every record that can be read, in time order. The report lists the regions that
-cannot be read, with the number of records before and after each. A compressed trace stays compressed;
---compress compresses the output in any case.
+The output contains every record that can be read, in time order. The report lists the regions
+that cannot be read, with the number of records before and after each. A compressed trace stays
+compressed; --compress compresses the output in any case.
 
 Exit codes: 0 the trace was intact, 1 it was damaged or unclosed and the output is intact, 2 error.
 

@@ -1,6 +1,7 @@
 //! Makes the examples of a manual page literal, so that they can be copied.
 //!
-//! `clap_mangen` writes the text after the options as prose, which roff fills, justifies and hyphenates.
+//! `clap_mangen` writes the text after the options as prose, which roff fills, justifies and
+//! hyphenates.
 
 /// Characters that roff replaces: quotation marks, accents and its own escape.
 const LITERAL: [(&str, &str); 4] =

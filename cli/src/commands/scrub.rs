@@ -30,17 +30,20 @@ const MIN_SECRET: usize = 3;
 /// Arguments of `etlkit scrub`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Equal values get equal replacements of the same length, so that events still refer to each other and
-symbols still resolve. With --lengths free, text is replaced by short tokens, which hides lengths.
+Equal values get equal replacements of the same length, so that events still refer to each other
+and symbols still resolve. With --lengths free, text is replaced by short tokens, which hides
+lengths.
 
-Categories: users (owners of home directories, fields with user names), machines, command-lines (only
-the arguments), sids, paths (only the directories), ips, addresses.
-Actions: keep, hash (replace by a hash of salt and value), drop (replace text by `*`, the rest by 0).
-Presets: usual hashes users, machines, command-lines and sids; strict also hashes paths and ips, and
-drops command-lines; none replaces nothing but what other options name. docs/scrub.md describes all.
+Categories: users (owners of home directories, fields with user names), machines, command-lines
+(only the arguments), sids, paths (only the directories), ips, addresses.
+Actions: keep, hash (replace by a hash of salt and value), drop (replace text by `*`, the rest by
+0).
+Presets: usual hashes users, machines, command-lines and sids; strict also hashes paths and ips,
+and drops command-lines; none replaces nothing but what other options name. docs/scrub.md
+describes all.
 
-Exit codes: 0 success, 1 the trace is damaged and its intact parts were scrubbed, 2 error, or a listed
-text cannot be removed (then no output is written).
+Exit codes: 0 success, 1 the trace is damaged and its intact parts were scrubbed, 2 error, or a
+listed text cannot be removed (then no output is written).
 
 Examples:
   etlkit scrub trace.etl -o clean.etl

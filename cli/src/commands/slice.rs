@@ -25,10 +25,10 @@ const SCHEMA_VERSION: u32 = 1;
 /// Arguments of `etlkit slice`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
---pid and --tid select by the process and thread that an event is about, which may differ from those in
-its header (samples, context switches). Stacks are kept with their events. The state that selected events
-need is kept from the whole trace: processes, threads, images, managed code, schemas, stack keys;
-docs/slice.md describes it.
+--pid and --tid select by the process and thread that an event is about, which may differ from
+those in its header (samples, context switches). Stacks are kept with their events. The state that
+selected events need is kept from the whole trace: processes, threads, images, managed code,
+schemas, stack keys; docs/slice.md describes it.
 
 Exit codes: 0 success, 1 the trace is damaged and its intact parts were read, 2 error.
 

@@ -7,8 +7,8 @@ pub(crate) struct InputArgs {
     /// Read this file of a ZIP archive; needed if the archive contains several traces
     #[arg(long, value_name = "NAME")]
     pub member: Option<String>,
-    /// Allow packed input to unpack to SIZE [default: 250 times its packed size, but at least 256M and
-    /// at most 16G]
+    /// Allow packed input to unpack to SIZE [default: 250 times its packed size, but at least 256M
+    /// and at most 16G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_unpacked: Option<u64>,
     /// Read files in blocks instead of mapping them into memory

@@ -25,10 +25,10 @@ impl Mapped {
         if file.metadata().map_err(failure)?.len() == 0 {
             return Ok(Mapped::Memory(Vec::new()));
         }
-        // SAFETY: the map is only read. If another process writes to the file, the bytes change under
-        // the reader, which accepts any bytes and checks each index. If another process truncates the
-        // file, an access ends this process (SIGBUS). SECURITY.md describes both; `--no-mmap` avoids
-        // them.
+        // SAFETY: the map is only read. If another process writes to the file, the bytes change
+        // under the reader, which accepts any bytes and checks each index. If another process
+        // truncates the file, an access ends this process (SIGBUS). SECURITY.md describes both;
+        // `--no-mmap` avoids them.
         #[allow(unsafe_code)]
         let mapped = unsafe { Mmap::map(file) }.map_err(failure)?;
         Ok(Mapped::Map(mapped))

@@ -47,7 +47,8 @@ pub(crate) trait WithSource {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`, for reading in any order, and unpacks it if necessary.
+    /// Opens a file, or standard input for `-`, for reading in any order, and unpacks it if
+    /// necessary.
     ///
     /// # Errors
     /// When the file does not exist, cannot be read or cannot be unpacked.
@@ -93,7 +94,8 @@ impl Input {
         Self::spooled(unpack::spool(reader, name)?, name, args)?.ensure_trace(name, from.as_deref())
     }
 
-    /// Checks that unpacked input is a trace. Only here its error can name what it was unpacked from.
+    /// Checks that unpacked input is a trace. Only here its error can name what it was unpacked
+    /// from.
     fn ensure_trace(mut self, name: &str, from: Option<&str>) -> Result<Self, Failure> {
         if from.is_none() {
             return Ok(self);

@@ -1,7 +1,7 @@
 //! A headless Chromium, controlled through a pipe by its DevTools protocol.
 //!
-//! Messages are JSON, each followed by a zero byte: commands go to file descriptor 3, answers and events
-//! come from file descriptor 4.
+//! Messages are JSON, each followed by a zero byte: commands go to file descriptor 3, answers and
+//! events come from file descriptor 4.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

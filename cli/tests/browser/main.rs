@@ -1,5 +1,5 @@
-//! The HTML report of `etlverify` in a browser: on large and small screens, in light and dark mode, with
-//! a mouse.
+//! The HTML report of `etlverify` in a browser: on large and small screens, in light and dark mode,
+//! with a mouse.
 //!
 //! `ETLKIT_SCREENSHOTS=DIR` writes the screenshots to DIR.
 #![cfg(unix)]
@@ -52,7 +52,8 @@ const LOOK: &str = r#"(() => {
       range.setEnd(t, word.index + word[0].length);
       const rects = [...range.getClientRects()].filter((r) => r.width > 0);
       const lines = new Set(rects.map((r) => Math.round(r.top)));
-      // A hyphen or a slash is a place to break at, and what is longer than a line has to be broken.
+      // A hyphen or a slash is a place to break at, and what is longer than a line has to be
+      // broken.
       if (lines.size > 1 && word[0].length < 24 && !/[-\/]/.test(word[0])) broken.push(word[0]);
       if (!e.closest(".scroll, pre") && rects.some((r) => r.right > edge + 1)) outside.push(word[0]);
     }
@@ -188,7 +189,8 @@ fn html_report_of_a_real_trace_can_be_sorted() {
     assert_eq!(browser.asked_and_complained().1, Vec::<String>::new());
 }
 
-/// Many processes with names that do not fit, several sessions, losses everywhere; and a trace of no CLR at all.
+/// Many processes with names that do not fit, several sessions, losses everywhere; and a trace of
+/// no CLR at all.
 #[needs(chromium)]
 #[test]
 fn html_report_of_many_processes_fits() {
@@ -203,7 +205,8 @@ fn html_report_of_many_processes_fits() {
     let text = seen["text"].as_str().unwrap();
     assert!(text.contains("6 more processes") && text.contains("loss"), "{text}");
     assert!(text.contains("see processor "), "{text}");
-    // Findings are not behind the lanes of all processes, and names that do not fit show in full when asked for.
+    // Findings are not below the lanes of all processes, and names that do not fit show in full
+    // when asked for.
     browser.open(&crowd, LARGE, "light");
     let findings = "document.querySelector('table.findings').getBoundingClientRect().top";
     assert!(browser.ask(findings).as_f64().unwrap() < 3_000.0);

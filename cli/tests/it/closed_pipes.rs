@@ -1,5 +1,6 @@
-//! Every command that prints, with a full disk or a closed pipe as standard output or standard error:
-//! no command panics, failed output is reported, and the exit code of a verdict does not change.
+//! Every command that prints, with a full disk or a closed pipe as standard output or standard
+//! error: no command panics, failed output is reported, and the exit code of a verdict does not
+//! change.
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};

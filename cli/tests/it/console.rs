@@ -1,8 +1,9 @@
 //! Runs the commands of a page and compares their output with the page.
 //!
-//! Lines of a `console` block that start with `$ ` are run by bash in one directory, with the tools of
-//! this build in the search path, and are followed by their output. A block of another kind after a line
-//! with a file name is written to that file first. `ETLKIT_WRITE_DOCS=1` updates the pages.
+//! Lines of a `console` block that start with `$ ` are run by bash in one directory, with the tools
+//! of this build in the search path, and are followed by their output. A block of another kind
+//! after a line with a file name is written to that file first. `ETLKIT_WRITE_DOCS=1` updates the
+//! pages.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,8 @@
-//! Runs the shell and Python recipes of docs/cookbook.md and the script of its workflow, and resolves
-//! its `Cargo.toml`. `tests/tests/it/cookbook` runs the Rust recipes.
+//! Runs the shell and Python recipes of docs/cookbook.md and the script of its workflow, and
+//! resolves its `Cargo.toml`. `tests/tests/it/cookbook` runs the Rust recipes.
 //!
-//! A block after a line with a file name is written to that file. Shell blocks are run by bash in one
-//! directory, in the order of the page, with the tools of this build in the search path.
+//! A block after a line with a file name is written to that file. Shell blocks are run by bash in
+//! one directory, in the order of the page, with the tools of this build in the search path.
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

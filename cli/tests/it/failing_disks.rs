@@ -1,5 +1,5 @@
-//! Failing disks and kills for every command that writes files: existing files stay, or are replaced by
-//! complete ones.
+//! Failing disks and kills for every command that writes files: existing files stay, or are
+//! replaced by complete ones.
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use crate::common::{CommandOutput, TOOLS, directory, etlkit, large, names, trace
 /// A scenario with two traces.
 const SCENARIO: &str = include_str!("two.kdl");
 
-/// Runs `etlkit` with a limit for the size of files: a write beyond it is short, and the next one fails.
+/// Runs `etlkit` with a limit for the size of files: a write beyond it is short, and the next one
+/// fails.
 fn limited(here: &Path, blocks: u32, args: &[&str]) -> CommandOutput {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");

@@ -1,8 +1,8 @@
 //! docs/cli.md shows the help text of every command and the output of examples.
 //!
-//! A block of the page that starts with `$ etlkit ...` or `$ etlverify ...` is a command line with its
-//! output, standard error after standard output. The test runs it in a directory of small files and
-//! compares. `ETLKIT_WRITE_DOCS=1` updates the page and adds missing commands.
+//! A block of the page that starts with `$ etlkit ...` or `$ etlverify ...` is a command line with
+//! its output, standard error after standard output. The test runs it in a directory of small files
+//! and compares. `ETLKIT_WRITE_DOCS=1` updates the page and adds missing commands.
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,8 @@ use crate::common::{
     CommandOutput, buffer, directory, etlkit, etlverify, event, header_event, trace,
 };
 
-/// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the trace.
+/// Names of processes, modules, methods, command lines and sessions; `x9q` marks what came from the
+/// trace.
 const SCENARIO: &str = include_str!("hostile.kdl");
 
 /// A hostile file name.

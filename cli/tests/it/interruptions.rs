@@ -1,5 +1,5 @@
-//! Commands that are stopped by a full disk, a closed pipe or a kill: no incomplete file gets the name
-//! of the output, and existing files stay.
+//! Commands that are stopped by a full disk, a closed pipe or a kill: no incomplete file gets the
+//! name of the output, and existing files stay.
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use std::path::Path;
 const EVENTS_LOST: u16 = 2;
 const BUFFER_LOST: u16 = 4;
 
-/// Two buffers of each of two processors, with events of the buffer's number; processor 0 lost events,
-/// processor 1 a buffer.
+/// Two buffers of each of two processors, with events of the buffer's number; processor 0 lost
+/// events, processor 1 a buffer.
 fn lossy() -> Vec<u8> {
     let flagged = |number: u16, processor: u16, timestamp: i64, flag: u16| {
         let records =

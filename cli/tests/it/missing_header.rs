@@ -1,5 +1,5 @@
-//! Traces whose header event is lost: unknown values are not shown as if they were known, and a file
-//! without any record is not a trace.
+//! Traces whose header event is lost: unknown values are not shown as if they were known, and a
+//! file without any record is not a trace.
 
 use crate::common::{BUFFER, directory, etlkit, etlkit_piped, etlverify, trace};
 use serde_json::Value;

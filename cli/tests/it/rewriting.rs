@@ -111,7 +111,8 @@ fn compress_then_decompress_restores_bytes() {
     }
 }
 
-/// Every command that writes a trace can compress it; decompressed it equals the uncompressed output.
+/// Every command that writes a trace can compress it; decompressed it equals the uncompressed
+/// output.
 #[test]
 fn every_command_compresses_its_output() {
     let here = directory(&[("t.etl", &trace())]);

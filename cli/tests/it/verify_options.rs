@@ -1,5 +1,5 @@
-//! Options of `etlverify`: required percentages, enablement in every notation, and the command lines
-//! that reports suggest.
+//! Options of `etlverify`: required percentages, enablement in every notation, and the command
+//! lines that reports suggest.
 
 use etl_test_support::needs;
 use std::path::{Path, PathBuf};
@@ -312,7 +312,8 @@ fn help_and_rule_lists() {
     insta::assert_snapshot!("first_impressions", all);
 }
 
-/// Runtimes and reference pages disagree: with one table the trace has no findings, with the other it has.
+/// Runtimes and reference pages disagree: with one table the trace has no findings, with the other
+/// it has.
 #[test]
 fn event_tables_option_selects_tables() {
     let here = made("recipe", &[]);

@@ -23,8 +23,8 @@ use crate::output;
 The file corpus.lock in the directory of the scripts lists CRC-32 and size of every output.
 `corpus check` builds in memory and compares with it; `corpus build` warns if its outputs differ.
 
-Exit codes: 0 success, 1 `corpus check` found differences, 2 error (no scenario, an invalid script, no
-corpus.lock).
+Exit codes: 0 success, 1 `corpus check` found differences, 2 error (no scenario, an invalid
+script, no corpus.lock).
 
 Examples:
   etlkit corpus list

@@ -22,8 +22,8 @@ use etl_schema::providers;
 /// Arguments of `etlkit diff`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Events are aligned in time order: first equal events, then, between those, events of the same identity
-and time. docs/json-diff.md describes the algorithm.
+Events are aligned in time order: first equal events, then, between those, events of the same
+identity and time. docs/json-diff.md describes the algorithm.
 
 Values of --ignore:
   time             times of events, and fields that contain times

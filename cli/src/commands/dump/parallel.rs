@@ -76,8 +76,8 @@ enum Piece {
     Pending(usize),
 }
 
-/// Prints the remaining records on `threads` threads. Returns the error that ended reading, if any, after
-/// printing everything before it.
+/// Prints the remaining records on `threads` threads. Returns the error that ended reading, if any,
+/// after printing everything before it.
 pub(super) fn print<S: Source>(
     records: &mut Records<S>,
     printer: &mut Printer,

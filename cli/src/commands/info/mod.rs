@@ -24,9 +24,9 @@ const SCHEMA_VERSION: u32 = 1;
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 1 a trace is damaged and its intact parts were read, 2 a file cannot be read; the
-other files are summarized nevertheless. Lost events are listed as problems and do not change the exit
-code.
+Exit codes: 0 success, 1 a trace is damaged and its intact parts were read, 2 a file cannot be
+read; the other files are summarized nevertheless. Lost events are listed as problems and do not
+change the exit code.
 
 Examples:
   etlkit info trace.etl
@@ -35,7 +35,8 @@ pub(crate) struct Args {
     /// Traces to read; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Output format; the JSON is an object, or an array of them for several files (docs/json-info.md)
+    /// Output format; the JSON is an object, or an array of them for several files
+    /// (docs/json-info.md)
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Stop at the first damage of the file, with exit code 2

@@ -29,8 +29,8 @@ const SCHEMA_VERSION: u32 = 1;
 /// Arguments of `etlkit merge`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Traces are merged if they come from one machine and one boot of it. Otherwise the command fails with a
-reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
+Traces are merged if they come from one machine and one boot of it. Otherwise the command fails
+with a reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
 
 Exit codes: 0 success, 1 merged the intact parts of damaged traces (--salvage), 2 error.
 
@@ -52,8 +52,8 @@ pub(crate) struct Args {
     /// Merge the intact parts of damaged traces
     #[arg(long)]
     salvage: bool,
-    /// Memory for reading traces at the same time; traces that need more are merged in several passes,
-    /// with temporary files
+    /// Memory for reading traces at the same time; traces that need more are merged in several
+    /// passes, with temporary files
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = input::byte_size)]
     max_memory: u64,
     /// Format of the report; docs/merge.md describes the JSON

@@ -1,8 +1,8 @@
 //! Merges more traces than fit into memory: each half first, then both halves.
 //!
-//! Halves are split until their buffers fit into the allowed memory. Each becomes an unnamed temporary
-//! file. Records with equal timestamps keep the order of their traces, since each half contains
-//! neighbours.
+//! Halves are split until their buffers fit into the allowed memory. Each becomes an unnamed
+//! temporary file. Records with equal timestamps keep the order of their traces, since each half
+//! contains neighbours.
 
 use std::io;
 

@@ -19,8 +19,8 @@ use crate::output::{self, ReportFormat};
 /// Arguments of `etlkit spec`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A provider is given by its name, the end of its name (runtime, rundown) or its GUID; a class of kernel
-events by its name (Thread, FileIo).
+A provider is given by its name, the end of its name (runtime, rundown) or its GUID; a class of
+kernel events by its name (Thread, FileIo).
 
 Examples:
   etlkit spec providers

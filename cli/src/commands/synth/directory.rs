@@ -11,7 +11,8 @@ use super::TRUTH;
 use crate::error::Failure;
 use crate::sink;
 
-/// A directory that receives its files all at once: until then they are in a temporary directory in it.
+/// A directory that receives its files all at once: until then they are in a temporary directory in
+/// it.
 pub(crate) struct Directory {
     target: PathBuf,
     temporary: tempfile::TempDir,
@@ -65,7 +66,8 @@ impl Directory {
                     .hint("--force replaces it"));
             }
         }
-        // The truth is removed first and written last: it never describes other traces than those there.
+        // The truth is removed first and written last: it never describes other traces than those
+        // there.
         let truth = self.target.join(TRUTH);
         match fs::remove_file(&truth) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {

@@ -56,15 +56,16 @@ pub(crate) struct Args {
     /// Definitions of the CLR events to compare payloads with
     #[arg(long, value_enum, value_name = "TABLES", default_value_t)]
     event_tables: EventTables,
-    /// A provider that a session enabled, with mask and level, or the command line of xperf, logman or
-    /// tracelog that started the session; may be repeated
+    /// A provider that a session enabled, with mask and level, or the command line of xperf, logman
+    /// or tracelog that started the session; may be repeated
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
     enable: Vec<String>,
-    /// Read what the sessions enabled from the truth.jsonl that `etlkit synth` wrote with the traces
+    /// Read what the sessions enabled from the truth.jsonl that `etlkit synth` wrote with the
+    /// traces
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// Read settings from FILE [default: etlverify.toml in this directory or the nearest parent, up to the
-    /// root of the repository]
+    /// Read settings from FILE [default: etlverify.toml in this directory or the nearest parent, up
+    /// to the root of the repository]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Do not read etlverify.toml

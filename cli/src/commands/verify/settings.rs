@@ -91,7 +91,8 @@ pub(super) fn with_truth(
     Ok(settings)
 }
 
-/// The configuration file in this directory or the nearest parent, up to the root of the repository.
+/// The configuration file in this directory or the nearest parent, up to the root of the
+/// repository.
 fn find_config() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     for directory in here.ancestors() {

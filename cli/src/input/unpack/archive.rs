@@ -17,8 +17,8 @@ const FORMAT: &str = "ZIP archive";
 /// Calls `f` with the name and the bytes of the trace in the archive.
 ///
 /// # Errors
-/// When the archive contains no trace, or several and none is chosen, or cannot be read; or those of
-/// `f`.
+/// When the archive contains no trace, or several and none is chosen, or cannot be read; or those
+/// of `f`.
 pub(super) fn with_member<R: Read + Seek, T>(
     mut archive: R,
     name: &str,

@@ -23,8 +23,8 @@ const MAX_INPUT: u64 = 1 << 20;
 /// Arguments of `etlkit spec line`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and plain
-lists of providers. Quote the line, or write lines to standard input.
+Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and
+plain lists of providers. Quote the line, or write lines to standard input.
 
 Examples:
   etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
