@@ -22,9 +22,11 @@ fn readme_is_up_to_date() {
     let page = std::fs::read_to_string(&file).unwrap();
 
     // The first command of the page, as cargo would run it.
-    let (_, first) = page.split_once("cargo run --release --bin etlkit -- ").unwrap();
-    let (first, _) = first.split_once('#').unwrap();
+    let first = page.lines().find(|line| line.starts_with("cargo run ")).unwrap();
+    let (_, first) = first.split_once(" -- ").unwrap();
+    let (first, _) = first.split_once('#').unwrap_or((first, ""));
     let said = bash(here.path(), &format!("etlkit {first}"));
+    // Its output, where `...` stands for omitted lines.
     let (_, shown) = page.split_once("```text\nout/recipe.etl").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     let mut rest = said.as_str();

@@ -94,7 +94,7 @@ fn dump_prints_display_messages_of_numbers() {
 /// A chunk of the manifest that an `EventSource` writes into the trace.
 fn manifest_event(timestamp: i64) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0x5b, 1, 0, 0, 0];
-    payload.extend(MANIFEST.replace("Made-Up", "Told-Late").as_bytes());
+    payload.extend(MANIFEST.replace("Made-Up", "Named-Late").as_bytes());
     let mut record = event(timestamp, 0xfffe, 0, 0, None);
     record.truncate(0x50);
     record.extend(payload);
@@ -118,10 +118,11 @@ fn provider_filter_uses_names_from_the_trace() {
     assert_eq!(lines(&["-p", "named-late"]), (3, String::new()));
     assert_eq!(lines(&["-p", "named-late", "--id", "8"]), (1, String::new()));
     assert_eq!(lines(&["-p", "Made-Up", "--manifest", "m.man"]), (3, String::new()));
-    let note = "note: no provider is called Nobody\n".to_owned();
-    assert_eq!(lines(&["-p", "Nobody"]), (0, note.clone()));
+    let note =
+        "note: unknown provider Unknown: neither the trace nor the tables define it\n".to_owned();
+    assert_eq!(lines(&["-p", "Unknown"]), (0, note.clone()));
     // A pipe cannot be read twice: the name is known from its definition on.
-    let args = ["dump", "--file-order", "-p", "Told-Late", "-"];
+    let args = ["dump", "--file-order", "-p", "Named-Late", "-"];
     assert_eq!(etlkit_piped(&trace, &args).out.lines().count(), 1);
     let slice = |name: &str, out: &str| {
         let said =
@@ -131,7 +132,7 @@ fn provider_filter_uses_names_from_the_trace() {
         (report["selected"].as_u64(), said.err)
     };
     assert_eq!(slice("named-late", "a.etl"), (Some(3), String::new()));
-    assert_eq!(slice("Nobody", "b.etl"), (Some(0), note));
+    assert_eq!(slice("Unknown", "b.etl"), (Some(0), note));
 }
 
 /// The manifest of an `EventSource` in a real trace.
@@ -178,8 +179,8 @@ fn dump_prints_messages() {
         let args = [&["dump", "--tmf", "d.tmf", "-p", "driver", "t.etl"], args].concat();
         let said = etlkit(here.path(), &args);
         assert_eq!(said.code, 0);
-        let note = "note: d.tmf: line 9: the type ItemOdd(x) is not known; its message shows bytes \
-            from there on\n";
+        let note =
+            "note: d.tmf: line 9: unknown type ItemOdd(x); the message shows bytes from there on\n";
         assert_eq!(said.err, note);
         said.out
     };

@@ -38,7 +38,7 @@ fn synth_keeps_existing_files_without_force() {
     let before = std::fs::read(directory.path().join("out/recipe.etl")).unwrap();
     let other = etlkit(directory.path(), &[&args[..], &["--seed", "2"]].concat());
     assert_eq!(other.code, 2);
-    assert!(other.err.contains("--force overwrites"), "{}", other.err);
+    assert!(other.err.contains("--force replaces it"), "{}", other.err);
     assert_eq!(std::fs::read(directory.path().join("out/recipe.etl")).unwrap(), before);
     assert_eq!(
         etlkit(directory.path(), &[&args[..], &["--seed", "2", "--force"]].concat()).code,

@@ -161,7 +161,7 @@ fn spec_prints_tables() {
         assert!(said.err.contains("hint: "), "{args:?}: {}", said.err);
     }
     let said = etlkit(here.path(), &["spec", "mask", "runtime", "0xZZ"]);
-    assert!(said.code == 2 && said.err.contains("decimal or 0x"), "{}", said.err);
+    assert!(said.code == 2 && said.err.contains("hexadecimal one with 0x"), "{}", said.err);
 }
 
 #[test]

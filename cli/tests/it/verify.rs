@@ -53,7 +53,7 @@ fn verify_reads_nearest_config() {
     std::fs::write(here.path().join("etlverify.toml"), "allow = [\"file\"]\n").unwrap();
     let said = etlverify(&below, &[file]);
     assert!(said.out.contains("left out by the policy"), "{}", said.out);
-    // A repository's root ends the search.
+    // The search ends at the root of a repository.
     std::fs::create_dir(here.path().join("a/.git")).unwrap();
     assert_eq!(etlverify(&below, &[file]).code, 1);
     // A named file is used, and its errors are reported.

@@ -51,7 +51,7 @@ impl Text {
     pub fn finish(self, names: &[String; 2], summary: &Summary, limit: u64) -> String {
         let mut out = String::new();
         let [first, second] = names;
-        let _ = writeln!(out, "--- {first}\n+++ {second}");
+        let _ = writeln!(out, "--- {}\n+++ {}", one_line(first), one_line(second));
         if !summary.header.is_empty() {
             out.push_str("\nheader\n");
             for change in &summary.header {
