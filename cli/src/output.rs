@@ -93,11 +93,8 @@ fn write_stdout(bytes: &[u8]) -> io::Result<()> {
 
 /// Prints to standard error. A closed standard error is ignored, where `eprint!` would panic.
 pub(crate) fn write_stderr(text: fmt::Arguments<'_>) {
-    write_stderr_escaped(&escape_controls(&text.to_string(), Style::Text));
-}
-
-/// As [`write_stderr`], for text that is escaped already and may contain colours.
-pub(crate) fn write_stderr_escaped(text: &str) {
+    let text = text.to_string();
+    let text = escape_controls(&text, Style::Text);
     CAPTURED.with_borrow_mut(|captured| {
         let _ = match captured {
             Some(captured) => captured.err.write_all(text.as_bytes()),
