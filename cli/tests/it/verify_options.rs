@@ -158,7 +158,7 @@ fn enable_accepts_every_notation() {
         assert_eq!(code, 1, "{way}: {out}");
         let text = unbroken(&out);
         assert!(text.contains("warning filter.not-enabled"), "{text}");
-        assert!(text.contains("enabled with 0x130 at level 5 as declared"), "{text}");
+        assert!(text.contains("that no declared enablement requests: 0x130 at level 5"), "{text}");
     }
     // Both sessions, separately.
     let (code, out) = enabled(&["runtime:0x1CCBD:5", "rundown:0x138:5"]);
