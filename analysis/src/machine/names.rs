@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use etl_format::cursor::Bytes;
-use etl_format::read::EventHeader;
 use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;

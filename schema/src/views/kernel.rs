@@ -379,7 +379,9 @@ enum Kind {
     Image(Change),
     Sample,
     Stack,
-    StackKey,
+    StackKey {
+        user: bool,
+    },
     StackDefinition {
         last: bool,
     },

@@ -1,6 +1,7 @@
 //! Which events a filter admits.
 
 use crate::common::{Made, open, trace};
+use etl_format::read::Order;
 use etl_tools::filter::Filter;
 
 /// Ids of the admitted events. Event 1 has keyword 0, event N level 4 and keyword N - 1.
@@ -9,7 +10,7 @@ fn admitted(filter: &Filter) -> Vec<u16> {
         |id: u16| Made { keyword: u64::from(id) - 1, ..Made::new(2_000 + i64::from(id), id, b"") };
     let file = trace(&[made(1), made(2), made(3), made(5)]);
     let mut trace = open(&file);
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     let mut ids = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() && filter.admits(&record) {
@@ -62,6 +63,6 @@ fn unknown_provider_names_are_returned() {
     let mut filter = Filter::new().providers(["No-Such-Provider"]);
     assert!(filter.has_unresolved_names());
     let known = etl_schema::store::SchemaStore::default();
-    let unknown = filter.learn_names_of_trace(&mut trace.file_order().unwrap(), &known);
+    let unknown = filter.learn_names_of_trace(&mut trace.records(Order::File).unwrap(), &known);
     assert_eq!(unknown, ["No-Such-Provider"]);
 }

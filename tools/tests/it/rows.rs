@@ -1,6 +1,7 @@
 //! One event as a row of each form.
 
 use crate::common::{Made, open, trace};
+use etl_format::read::Order;
 use etl_schema::store::SchemaStore;
 use etl_tools::filter::Filter;
 use etl_tools::rows::{Columns, Format, RowWriter};
@@ -21,7 +22,7 @@ fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> Strin
     let mut out = Vec::new();
     rows.begin(&mut out);
     let filter = Filter::new().providers(["Microsoft-Windows-DotNETRuntime"]);
-    let mut records = trace.ordered().unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         rows.learn(&record);
         rows.write_if(&filter, &mut out, &record);
