@@ -6,9 +6,9 @@ use std::{fmt, fs};
 use etl_format::compress::{self, Effort};
 use etl_format::constants::{CompressionFormat, EventFlags, EventProperties, LogFileMode};
 use etl_format::constants::{PointerSize, hook};
-use etl_format::read::{FileOrder, Options, Record, Trace};
-use etl_format::rewrite::merge::{MergeOptions, merge};
-use etl_format::rewrite::repack;
+use etl_format::read::{Options, Order, Record, Records, Trace};
+use etl_format::rewrite::merge::Merger;
+use etl_format::rewrite::repack::Repacker;
 use etl_format::write::record::{Descriptor, Event, PerfInfo};
 use etl_format::write::{BufferCompressor, LogFileHeader, Output, Session, SessionConfig};
 use etl_format::{Guid, Result};
@@ -37,12 +37,11 @@ impl Inputs {
     /// When the trace that the variable names cannot be read.
     #[must_use]
     pub fn new() -> Self {
-        let options = Options::default();
         let plain = match std::env::var_os("ETLKIT_BENCH_TRACE") {
             Some(path) => {
                 let bytes = fs::read(path).expect("the trace can be read");
                 let mut plain = Vec::new();
-                repack::decompress(&bytes[..], &mut plain, &options, |_| {}).expect("a trace");
+                Repacker::decompress().run(&bytes[..], &mut plain).expect("a trace");
                 plain
             }
             None => simulated(),
@@ -80,8 +79,7 @@ fn compressed(plain: &[u8]) -> Vec<u8> {
     let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default);
     let compressor = compressor.expect("the format is known");
     let mut out = Vec::new();
-    let options = Options::default();
-    repack::compress(plain, &mut out, &compressor, &options, |_| {}).expect("a whole trace");
+    Repacker::compress(compressor).run(plain, &mut out).expect("a whole trace");
     out
 }
 
@@ -142,14 +140,14 @@ impl Loop {
         let bytes = self.input(inputs);
         match self {
             Loop::Walk => {
-                let mut records = FileOrder::open(bytes, &Options::default()).expect("a trace");
+                let mut records = Records::stream(bytes, &Options::default()).expect("a trace");
                 while let Some(record) = records.next_record().expect("a whole trace") {
                     look(&record);
                 }
             }
             Loop::Ordered => {
                 let mut trace = Trace::open(bytes, &Options::default()).expect("a trace");
-                let mut records = trace.ordered().expect("a trace");
+                let mut records = trace.records(Order::Time).expect("a trace");
                 while let Some(record) = records.next_record().expect("a whole trace") {
                     look(&record);
                 }
@@ -161,8 +159,7 @@ impl Loop {
                 drop(black_box(Verifier::new().verify(bytes, "").expect("a trace")));
             }
             Loop::Merge => {
-                let options = MergeOptions::default();
-                merge(vec![bytes, bytes], Discard, &options).expect("traces of one machine");
+                Merger::new().run(vec![bytes, bytes], Discard).expect("traces of one machine");
             }
             Loop::SessionWriter => write_session(),
         }
@@ -194,7 +191,7 @@ fn decompress(bytes: &[u8]) {
 
 fn fields(bytes: &[u8]) {
     let store = SchemaStore::default();
-    let mut records = FileOrder::open(bytes, &Options::default()).expect("a trace");
+    let mut records = Records::stream(bytes, &Options::default()).expect("a trace");
     while let Some(record) = records.next_record().expect("a whole trace") {
         if let (Some(decoder), Some(pointers)) = (store.decoder(&record), record.pointer_size()) {
             read_fields(decoder, pointers, record.payload());
