@@ -1,10 +1,5 @@
-<<<<<<< HEAD
 //! Runs every rule on the corpus: one scenario keeps it and one breaks it alone. A table lists the
 //! outcome of each rule for each scenario.
-=======
-//! The rules against the corpus: each rule has a scenario that keeps it and one that breaks it and
-//! no other. The outcomes of every scenario of `corpus/` are a reviewed snapshot.
->>>>>>> 0ca0820 (Write the tests of the rules and what they publish in plain words)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -1,10 +1,5 @@
-<<<<<<< HEAD
 //! Validates reports on the corpus with tools by others: JSON and SARIF by their schemas, JUnit by
 //! a reader.
-=======
-//! Reports on every scenario of the corpus, in every format, read by other programs: JSON against
-//! its schema in `docs/schema`, SARIF against the schema of SARIF, JUnit by a reader of it.
->>>>>>> 0ca0820 (Write the tests of the rules and what they publish in plain words)
 
 use std::path::PathBuf;
 

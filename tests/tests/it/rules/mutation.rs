@@ -1,15 +1,7 @@
-<<<<<<< HEAD
 //! Deletes, doubles, moves or alters each event of a valid trace, and records what verify reports.
 //!
 //! docs/unnoticed.md is the table of every change to every event of some traces. A property test
 //! compares it with random changes to traces of other seeds.
-=======
-//! Any single event of a sound trace, deleted, doubled, moved or altered: what is noticed, and what
-//! is not.
-//!
-//! The table in `docs/unnoticed.md` is made of every change of every event of some traces. It is
-//! the claim; the property holds it against traces of other seeds, changed at random.
->>>>>>> 0ca0820 (Write the tests of the rules and what they publish in plain words)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
