@@ -9,7 +9,7 @@ use crate::model::Identity;
 use crate::providers::IMAGE_ID;
 use crate::tables::Registry;
 
-/// Versions below this are tried for one that the tables do not have.
+/// Where the tables lack a version, versions below this are tried in its stead.
 const MAX_VERSION: u16 = 16;
 
 /// An image as a merge identifies it. These events are few, so fields are found by name.

@@ -35,7 +35,7 @@ pub struct Payloads {
     pub short: BTreeMap<EventId, Counted>,
     /// Payloads with bytes after their last field.
     pub long: BTreeMap<EventId, Counted>,
-    /// Events of which the tables have only other versions.
+    /// Events whose version is not in the tables, which have other versions of them.
     pub unknown_version: BTreeMap<EventId, Counted>,
     /// Events of the CLR whose level and keywords are not those of the tables.
     pub descriptor: BTreeMap<EventId, Counted>,
