@@ -46,7 +46,7 @@ fn tutorial_is_up_to_date() {
     let here = directory(&[]);
     let now = check(&root().join("docs/tutorial.md"), here.path());
     assert!(now.matches("\n$ ").count() >= 15, "{now}");
-    // What the text makes of it.
+    // The text of the page refers to these.
     for said in ["68 known: 68 listed, 28 loaded", "verdict   sound", "  lost        64 events"] {
         assert!(now.contains(said), "{said}");
     }

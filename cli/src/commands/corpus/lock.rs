@@ -37,8 +37,8 @@ impl Lock {
 
     /// The error of a missing file.
     pub fn missing(&self) -> Failure {
-        Failure::new(self.path.display().to_string(), "there is no such file")
-            .hint("`etlkit corpus check --update` writes it")
+        Failure::new(self.path.display().to_string(), "file not found")
+            .hint("`etlkit corpus check --update` creates it")
     }
 
     /// The outputs that differ from the expected ones, a line for each.

@@ -4,7 +4,7 @@ use etl_synth::ScriptErrors;
 
 use crate::error::Failure;
 
-/// Prints every error at its position in the script.
+/// Prints every error with its position in the script.
 pub(super) fn explain(name: &str, errors: &ScriptErrors) -> Failure {
     for error in errors.as_slice() {
         stderr_line!("{}", error.report());
