@@ -1,0 +1,191 @@
+//! Stacks joined to their events, in traces made for it: each way in which a stack is recorded.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::Cursor;
+
+use etl_analysis::{
+    Analysis, Change, EventKind, EventRef, Life, Machine, Observer, Recording, Sample, Stack,
+};
+use etl_format::constants::PointerSize;
+use etl_format::write::record::{PerfInfo, System};
+use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+
+const KERNEL: u64 = 0xffff_8000_0000_0000;
+const PID: u32 = 400;
+const TID: u32 = 8;
+
+/// A trace of kernel events.
+struct Trace {
+    session: Session<File<Cursor<Vec<u8>>>>,
+}
+
+impl Trace {
+    fn new() -> Self {
+        let header = LogFileHeader {
+            timestamp: 1_000,
+            perf_freq: 10_000_000,
+            start_time: 132_000_000_000_000_000,
+            ..LogFileHeader::new()
+        };
+        let file = File::new(Cursor::new(Vec::new()));
+        Trace { session: Session::create(file, SessionConfig::new(header)).unwrap() }
+    }
+
+    fn event(&mut self, hook: u16, version: u8, timestamp: i64, parts: &[&[u8]]) {
+        let payload = parts.concat();
+        let record = PerfInfo {
+            pointer_size: PointerSize::P8,
+            version,
+            hook,
+            timestamp,
+            pebs_index: None,
+            counters: &[],
+            payload: &payload,
+        };
+        self.session.write(0, &record).unwrap();
+    }
+
+    /// A thread of the process starts or ends.
+    fn thread(&mut self, hook: u16, tid: u32, timestamp: i64) {
+        let payload = [&PID.to_le_bytes()[..], &tid.to_le_bytes(), &[0; 64]].concat();
+        let record = System {
+            pointer_size: PointerSize::P8,
+            version: 3,
+            hook,
+            thread_id: 4,
+            process_id: 4,
+            timestamp,
+            kernel_time: 0,
+            user_time: 0,
+            payload: &payload,
+        };
+        self.session.write(0, &record).unwrap();
+    }
+
+    fn sample(&mut self, timestamp: i64, address: u64, tid: u32) {
+        self.event(0x0f2e, 2, timestamp, &[&address.to_le_bytes(), &tid.to_le_bytes(), &[0; 4]]);
+    }
+
+    /// The stack of an event at `of`: its addresses, or for the hooks of keys the key.
+    fn stack(&mut self, hook: u16, timestamp: i64, of: i64, tid: u32, words: &[u64]) {
+        let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let ids = [PID.to_le_bytes(), tid.to_le_bytes()].concat();
+        self.event(hook, 2, timestamp, &[&of.to_le_bytes(), &ids, &words]);
+    }
+
+    /// What a key stands for; it goes out of use.
+    fn definition(&mut self, timestamp: i64, words: &[u64]) {
+        let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.event(0x1823, 2, timestamp, &[&words]);
+    }
+
+    fn analyze(self) -> (Machine, Seen) {
+        let (file, _) = self.session.close(None).unwrap();
+        let bytes = file.into_inner().into_inner();
+        let mut seen = Seen::default();
+        let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
+        let machine = Analysis::new().names(true).run(&mut recording, &mut seen).unwrap();
+        (machine, seen)
+    }
+}
+
+/// What an observer is shown.
+#[derive(Debug, Default)]
+struct Seen {
+    samples: Vec<(i64, Option<u32>, u64)>,
+    stacks: Vec<(i64, Vec<u64>, Vec<u64>, bool)>,
+    changes: Vec<Change>,
+    records: u64,
+}
+
+impl Observer for Seen {
+    fn record(&mut self, _: &Machine, _: &etl_format::read::Record<'_>, event: &EventRef) {
+        assert_eq!(event.number, self.records);
+        self.records += 1;
+    }
+
+    fn change(&mut self, _: &Machine, change: &Change, _: &EventRef) {
+        self.changes.push(*change);
+    }
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        let pid = sample.event.process.map(|process| machine.processes()[process].pid);
+        self.samples.push((sample.event.time, pid, sample.address));
+        let (kernel, user) = (sample.frames.kernel.to_vec(), sample.frames.user.to_vec());
+        self.stacks.push((sample.event.time, kernel, user, sample.frames.is_partial));
+    }
+
+    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
+        assert!(matches!(stack.event.kind, EventKind::Kernel { .. }));
+        let (kernel, user) = (stack.frames.kernel.to_vec(), stack.frames.user.to_vec());
+        self.stacks.push((stack.event.time, kernel, user, stack.frames.is_partial));
+    }
+}
+
+#[test]
+fn kernel_and_user_part_are_joined_in_time_order() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.thread(0x0501, 12, 2_000);
+    trace.sample(3_000, KERNEL + 1, TID);
+    trace.stack(0x1820, 3_001, 3_000, TID, &[KERNEL + 1, KERNEL + 2]);
+    // The next sample is complete before the first one returns to its process.
+    trace.sample(3_100, 0x1000, 12);
+    trace.stack(0x1820, 3_101, 3_100, 12, &[0x1000, 0x1010]);
+    trace.stack(0x1820, 3_200, 3_000, TID, &[0x2000]);
+    let (_, seen) = trace.analyze();
+    assert_eq!(seen.samples, [(3_000, Some(PID), KERNEL + 1), (3_100, Some(PID), 0x1000)]);
+    let first = (3_000, vec![KERNEL + 1, KERNEL + 2], vec![0x2000], false);
+    assert_eq!(seen.stacks, [first, (3_100, vec![], vec![0x1000, 0x1010], false)]);
+}
+
+#[test]
+fn keyed_parts_wait_for_their_definitions() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.sample(3_000, KERNEL + 1, TID);
+    trace.stack(0x1825, 3_001, 3_000, TID, &[77]);
+    trace.stack(0x1826, 3_002, 3_000, TID, &[78]);
+    trace.sample(3_100, KERNEL + 1, TID);
+    trace.stack(0x1825, 3_101, 3_100, TID, &[77]);
+    trace.definition(9_000, &[77, KERNEL + 1]);
+    trace.definition(9_001, &[78, 0x2000, 0x2010]);
+    // The key is another stack's from now on, and is never defined again.
+    trace.sample(9_100, KERNEL + 5, TID);
+    trace.stack(0x1825, 9_101, 9_100, TID, &[77]);
+    let (_, seen) = trace.analyze();
+    let whole = (3_000, vec![KERNEL + 1], vec![0x2000, 0x2010], false);
+    let without_user = (3_100, vec![KERNEL + 1], vec![], true);
+    assert_eq!(seen.stacks, [whole, without_user, (9_100, vec![], vec![], true)]);
+}
+
+#[test]
+fn events_without_a_thread_are_found_by_time() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.event(0x0f43, 2, 3_000, &[&[0; 24]]);
+    trace.sample(3_000, 0x1000, 16);
+    trace.stack(0x1820, 3_001, 3_000, TID, &[0x5000]);
+    trace.stack(0x1820, 3_002, 2_999, TID, &[0x6000]);
+    let (_, seen) = trace.analyze();
+    // The stack of no event is dropped; the sample of the other thread has none.
+    assert_eq!(seen.stacks.len(), 2);
+    assert!(seen.stacks.contains(&(3_000, vec![], vec![0x5000], false)));
+    assert_eq!(seen.samples, [(3_000, None, 0x1000)]);
+}
+
+#[test]
+fn thread_id_belongs_to_its_process_at_the_time() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.thread(0x0502, TID, 4_000);
+    trace.thread(0x0501, TID, 5_000);
+    let (machine, seen) = trace.analyze();
+    let spans: Vec<_> = machine.threads().iter().map(|t| (t.tid, t.started, t.ended)).collect();
+    assert!(spans.ends_with(&[(TID, Some(2_000), Some(4_000)), (TID, Some(5_000), None)]));
+    assert_eq!(machine.thread_at(TID, 4_500).unwrap().started, Some(2_000));
+    assert_eq!(machine.thread_at(TID, 5_500).unwrap().pid, PID);
+    let begun = Change::Thread(Life::Begun, TID);
+    assert_eq!(seen.changes, [begun, Change::Thread(Life::Ended, TID), begun]);
+}
