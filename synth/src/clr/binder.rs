@@ -27,7 +27,7 @@ impl Clr {
     }
 
     /// .NET Core since 5 tells how it looks for an assembly.
-    pub(super) fn tell_binding(
+    pub(super) fn emit_binding(
         &mut self,
         assembly: usize,
         ctx: &mut OpContext<'_, '_>,
@@ -47,7 +47,7 @@ impl Clr {
     }
 
     /// It is found, and loaded.
-    pub(super) fn tell_bound(
+    pub(super) fn emit_bound(
         &mut self,
         assembly: usize,
         ctx: &mut OpContext<'_, '_>,
@@ -63,7 +63,7 @@ impl Clr {
     }
 
     /// .NET Framework verifies strong names and publishers.
-    pub(super) fn tell_verification(
+    pub(super) fn emit_verification(
         &mut self,
         assembly: usize,
         ctx: &mut OpContext<'_, '_>,

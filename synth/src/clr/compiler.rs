@@ -53,7 +53,7 @@ impl Clr {
     }
 
     /// Which type a method is of, and over which others.
-    pub(super) fn tell_details(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub(super) fn emit_details(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(5) || !self.asked(ctx).raises(4, keyword::METHOD_DIAGNOSTIC) {
             return Ok(());
         }
@@ -72,7 +72,7 @@ impl Clr {
     }
 
     /// Memory for compiled code (told of since .NET 5).
-    pub(super) fn tell_memory(
+    pub(super) fn emit_memory(
         &mut self,
         index: usize,
         body: &CodeBody,
@@ -89,7 +89,7 @@ impl Clr {
     }
 
     /// The entry point of precompiled code is looked up (told of since .NET Core 3).
-    pub(super) fn tell_entry(
+    pub(super) fn emit_entry(
         &mut self,
         index: usize,
         body: &CodeBody,
@@ -109,7 +109,7 @@ impl Clr {
 
     /// What became of a method's calls: the method behind it is put into it where it is small enough, and
     /// of some the call at the end becomes a jump.
-    pub(super) fn tell_calls(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub(super) fn emit_calls(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.asked(ctx).raises(5, keyword::JIT_TRACING) {
             return Ok(());
         }
@@ -126,22 +126,22 @@ impl Clr {
         };
         let who: Vec<OwnedValue> =
             [names(method), names(method), names(callee)].into_iter().flatten().collect();
-        let tell = |id: u16, more: Vec<OwnedValue>, ctx: &mut OpContext<'_, '_>| {
+        let emit = |id: u16, more: Vec<OwnedValue>, ctx: &mut OpContext<'_, '_>| {
             let instance = OwnedValue::from(self.instance);
             let values: Vec<_> = who.iter().cloned().chain(more).chain([instance]).collect();
             self.raise(id, 0, &values, ctx)
         };
         if callee.il_size <= INLINED {
-            tell(185, Vec::new(), ctx)?;
+            emit(185, Vec::new(), ctx)?;
         } else {
             let why = values![false, reason("too many bytes of IL")].into();
-            tell(if core { 192 } else { 186 }, why, ctx)?;
+            emit(if core { 192 } else { 186 }, why, ctx)?;
         }
         match method.token % 4 {
-            0 => tell(188, values![false, 0u32].into(), ctx),
+            0 => emit(188, values![false, 0u32].into(), ctx),
             1 => {
                 let why = values![false, reason("the caller has pinned locals")].into();
-                tell(if core { 191 } else { 189 }, why, ctx)
+                emit(if core { 191 } else { 189 }, why, ctx)
             }
             _ => Ok(()),
         }
@@ -149,9 +149,9 @@ impl Clr {
 
     /// A method was compiled quickly: better code has to wait until nothing more of that comes.
     pub(super) fn note_quick(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
-        let told = self.tiering_waits.is_some();
+        let reported = self.tiering_waits.is_some();
         self.tiering_waits = Some(self.tiering_waits.unwrap_or(0).saturating_add(1));
-        if told { Ok(()) } else { self.raise(281, 0, &values![self.instance], ctx) }
+        if reported { Ok(()) } else { self.raise(281, 0, &values![self.instance], ctx) }
     }
 
     /// The compiler in the background begins with methods that are called often.

@@ -76,7 +76,7 @@ pub(crate) struct Heap {
     /// What native code has told the collector that it holds.
     pub pressure: u64,
     /// Types that a session was told of, by index.
-    pub told_types: u64,
+    pub emitted_types: u64,
     /// Allocated in the program's domain, all of it and since it was told of last.
     pub of_domain: (u64, u64),
 }
@@ -92,7 +92,7 @@ impl Heap {
         whole / heaps + if heap == 0 { whole % heaps } else { 0 }
     }
 
-    fn room(&self, heap: u32, kind: Kind) -> u64 {
+    fn reserved_bytes(&self, heap: u32, kind: Kind) -> u64 {
         self.of(heap, kind).map(|s| s.size).sum()
     }
 
@@ -117,7 +117,7 @@ impl Heap {
         for heap in 0..self.heaps {
             for kind in kinds.into_iter().filter(|k| *k != Kind::Pinned || self.pinned_heap) {
                 let needed = self.needed(heap, kind);
-                let mut room = self.room(heap, kind);
+                let mut room = self.reserved_bytes(heap, kind);
                 while (room == 0 || room < needed) && self.segments.len() < sizes.most {
                     let reserve = if kind == Kind::Small { sizes.small } else { sizes.large };
                     let at = self.vacant.iter().position(|(_, size)| *size == reserve);
@@ -147,7 +147,7 @@ impl Heap {
                     let Some(last) = last.filter(|_| self.of(heap, kind).count() > 1) else {
                         break;
                     };
-                    if self.room(heap, kind) - last.size < needed {
+                    if self.reserved_bytes(heap, kind) - last.size < needed {
                         break;
                     }
                     self.segments.retain(|s| *s != last);

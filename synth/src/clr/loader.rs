@@ -43,11 +43,11 @@ impl Clr {
         };
         found.loaded = true;
         let then = found.modules.iter().copied().map(ClrOp::LoadModule).collect();
-        self.tell_binding(assembly, ctx)?;
-        self.tell_verification(assembly, ctx)?;
+        self.emit_binding(assembly, ctx)?;
+        self.emit_verification(assembly, ctx)?;
         let values = self.assembly_values(assembly);
         self.raise(154, 1, &values, ctx)?;
-        self.tell_bound(assembly, ctx)?;
+        self.emit_bound(assembly, ctx)?;
         Ok(OpEffect { cost: 300 * MICROSECOND, then, ..OpEffect::default() })
     }
 

@@ -40,7 +40,7 @@ pub(super) const LOAD: MethodEventIds = MethodEventIds { plain: 141, verbose: 14
 const UNLOAD: MethodEventIds = MethodEventIds { plain: 142, verbose: 144 };
 
 /// Whether precompiled methods are told of (rule E3), given the keyword that NGen needs beside it.
-pub(super) fn tells_precompiled(asked: &CombinedEnablement, beside: u64) -> bool {
+pub(super) fn includes_precompiled(asked: &CombinedEnablement, beside: u64) -> bool {
     asked.raises(4, keyword::NGEN)
         && asked.raises(4, beside)
         && !asked.raises(4, keyword::OVERRIDE_NGEN)
@@ -72,11 +72,11 @@ impl Clr {
             self.gain(index, body);
             self.report_code(index, &body, true, ctx)?;
             let asked = self.asked(ctx);
-            if tells_precompiled(&asked, keyword::START_ENUMERATION) {
-                self.tell_details(index, ctx)?;
-                self.tell_method(index, &body, LOAD, false, ctx)?;
+            if includes_precompiled(&asked, keyword::START_ENUMERATION) {
+                self.emit_details(index, ctx)?;
+                self.emit_method(index, &body, LOAD, false, ctx)?;
             }
-            self.tell_entry(index, &body, ctx)?;
+            self.emit_entry(index, &body, ctx)?;
             3 * MICROSECOND
         } else {
             let tier = if self.is_tiered() && method.kind == CodeKind::Jitted { QUICK } else { 0 };
@@ -162,11 +162,11 @@ impl Clr {
         self.gain(index, body);
         self.report_code(index, &body, true, ctx)?;
         if kind != CodeKind::Helper {
-            self.tell_memory(index, &body, ctx)?;
+            self.emit_memory(index, &body, ctx)?;
         }
         if asked.raises(4, keyword::JIT) {
-            self.tell_details(index, ctx)?;
-            self.tell_method(index, &body, LOAD, false, ctx)?;
+            self.emit_details(index, ctx)?;
+            self.emit_method(index, &body, LOAD, false, ctx)?;
         }
         if tier == QUICK {
             self.note_quick(ctx)?;
@@ -180,7 +180,7 @@ impl Clr {
             let values = self.map_values(index, &body);
             self.raise(190, self.map_version(), &values, ctx)?;
         }
-        self.tell_calls(index, ctx)?;
+        self.emit_calls(index, ctx)?;
         Ok(time / 4)
     }
 
@@ -246,15 +246,15 @@ impl Clr {
         let asked = self.asked(ctx);
         let precompiled = |body: &CodeBody| place.is_some_and(|p| p.start == body.start);
         for body in &bodies {
-            let told = if precompiled(body) {
-                tells_precompiled(&asked, keyword::END_ENUMERATION)
+            let reported = if precompiled(body) {
+                includes_precompiled(&asked, keyword::END_ENUMERATION)
             } else {
                 kind != CodeKind::Helper
                     && asked.raises(4, keyword::JIT)
                     && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
             };
-            if told {
-                self.tell_method(index, body, UNLOAD, false, ctx)?;
+            if reported {
+                self.emit_method(index, body, UNLOAD, false, ctx)?;
             }
             self.report_code(index, body, false, ctx)?;
             if !precompiled(body) && kind != CodeKind::Helper {
@@ -274,7 +274,7 @@ impl Clr {
     }
 
     /// Tells of a method's code: plain or verbose, and its cold part once more (rules E4 and E5).
-    pub(super) fn tell_method(
+    pub(super) fn emit_method(
         &self,
         index: usize,
         body: &CodeBody,

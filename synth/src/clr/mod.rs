@@ -70,8 +70,8 @@ impl Clr {
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread, ctx),
             ClrOp::Stub => self.make_stub(ctx),
             ClrOp::Stop => self.stop(ctx),
-            ClrOp::Rundown(enumeration, item) => self.tell(*enumeration, item, ctx),
-            ClrOp::Capture(item) => self.tell_state(item, ctx),
+            ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item, ctx),
+            ClrOp::Capture(item) => self.emit_state(item, ctx),
         }
     }
 }

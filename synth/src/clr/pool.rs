@@ -45,12 +45,12 @@ impl Clr {
         let reason = if by > 0 { 3u32 } else { 7 };
         let after = self.pool.workers;
         self.raise(55, 0, &values![throughput(after), after, reason, self.instance], ctx)?;
-        self.tell_climb(before, after, ctx)?;
+        self.emit_climb(before, after, ctx)?;
         Ok(OpEffect::after(10 * MICROSECOND))
     }
 
     /// What the pool has measured when it climbs.
-    fn tell_climb(&mut self, before: u32, after: u32, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_climb(&mut self, before: u32, after: u32, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let of = |n: f64| OwnedValue::Double(n);
         let (b, a) = (f64::from(before), f64::from(after));
         let values = values![
@@ -88,7 +88,7 @@ impl Clr {
     }
 
     /// Whether the runtime tells of single pieces of work.
-    fn tells_work(&self) -> bool {
+    fn emits_work(&self) -> bool {
         self.is_core(0) || self.is_desktop(4, 5)
     }
 
@@ -96,7 +96,7 @@ impl Clr {
     pub(super) fn enqueue(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         self.begin_pool(ctx)?;
         let work = self.heap.object(0, 64);
-        if self.tells_work() {
+        if self.emits_work() {
             self.raise(61, 0, &values![OwnedValue::Pointer(work), self.instance], ctx)?;
         }
         if self.pool.workers == 0 {
@@ -116,7 +116,7 @@ impl Clr {
         ctx: &mut OpContext<'_, '_>,
     ) -> Result<OpEffect> {
         ctx.until(since + MICROSECOND);
-        if self.tells_work() {
+        if self.emits_work() {
             self.raise(62, 0, &values![OwnedValue::Pointer(work), self.instance], ctx)?;
         }
         let workers = self.pool.workers;
@@ -137,7 +137,7 @@ impl Clr {
     pub(super) fn enqueue_io(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let native = ctx.process.space.heap(0x80);
         let object = self.heap.object(0, 128);
-        if self.tells_work() {
+        if self.emits_work() {
             let (n, o) = (OwnedValue::Pointer(native), OwnedValue::Pointer(object));
             self.raise(65, 0, &values![n.clone(), o.clone(), self.instance], ctx)?;
             self.raise(63, 0, &values![n, o, false, self.instance], ctx)?;
@@ -160,7 +160,7 @@ impl Clr {
         ctx: &mut OpContext<'_, '_>,
     ) -> Result<OpEffect> {
         ctx.until(since + 100 * MICROSECOND);
-        if self.tells_work() {
+        if self.emits_work() {
             let (n, o) = (OwnedValue::Pointer(native), OwnedValue::Pointer(object));
             self.raise(64, 0, &values![n, o, self.instance], ctx)?;
         }

@@ -28,8 +28,8 @@ pub(crate) struct OpContext<'a, 's> {
 
 impl OpContext<'_, '_> {
     /// It is this moment at least: what happens here follows from what another thread did.
-    pub fn until(&mut self, moment: Nanos) {
-        self.origin.at = self.origin.at.max(moment);
+    pub fn until(&mut self, time: Nanos) {
+        self.origin.at = self.origin.at.max(time);
     }
 
     /// Lets time pass within the operation.

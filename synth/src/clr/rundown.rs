@@ -4,7 +4,7 @@
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
-use super::method::{LOAD, MethodEventIds, tells_precompiled};
+use super::method::{LOAD, MethodEventIds, includes_precompiled};
 use super::op::{ClrOp, Enumeration, Item, OpEffect};
 use super::raise::OpContext;
 use super::state::Clr;
@@ -142,7 +142,7 @@ impl Clr {
     }
 
     /// Tells of one item under the rundown provider. What has gone meanwhile is passed over.
-    pub(super) fn tell(
+    pub(super) fn emit_item(
         &self,
         enumeration: Enumeration,
         item: &Item,
@@ -195,16 +195,16 @@ impl Clr {
                 }
             }
             Item::Method(method) => {
-                self.tell_enumerated(method, if end { DC_END } else { DC_START }, end, ctx)?;
+                self.emit_enumerated(method, if end { DC_END } else { DC_START }, end, ctx)?;
             }
-            Item::Threads => self.tell_threads(ctx)?,
-            Item::Collector => self.tell_collector(ctx)?,
+            Item::Threads => self.emit_threads(ctx)?,
+            Item::Collector => self.emit_collector(ctx)?,
         }
         Ok(OpEffect::after(self.enumeration_cost))
     }
 
     /// All code of a method; precompiled code and compiled code have keywords of their own.
-    fn tell_enumerated(
+    fn emit_enumerated(
         &self,
         index: usize,
         ids: MethodEventIds,
@@ -220,8 +220,8 @@ impl Clr {
         let here = ctx.origin.at;
         for body in method.bodies.iter().filter(|body| body.since <= here) {
             let precompiled = method.precompiled.is_some_and(|p| p.start == body.start);
-            let told = if precompiled {
-                tells_precompiled(&asked, keyword::NGEN)
+            let reported = if precompiled {
+                includes_precompiled(&asked, keyword::NGEN)
             } else {
                 asked.raises(4, keyword::JIT)
             };
@@ -230,8 +230,8 @@ impl Clr {
             if mapped && end {
                 self.raise_rundown(150, self.map_version(), &self.map_values(index, body), ctx)?;
             }
-            if told {
-                self.tell_method(index, body, ids, true, ctx)?;
+            if reported {
+                self.emit_method(index, body, ids, true, ctx)?;
             }
             if mapped && !end {
                 self.raise_rundown(149, self.map_version(), &self.map_values(index, body), ctx)?;
@@ -240,7 +240,7 @@ impl Clr {
         Ok(())
     }
 
-    fn tell_threads(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_threads(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         // The event has the keyword of app domain resources as well, which enumerates nothing.
         if !self.asked_rundown(ctx).raises(4, keyword::THREADING) {
             return Ok(());
@@ -263,7 +263,7 @@ impl Clr {
     }
 
     /// How the collector is set up (told of since .NET 8, where the rundown is asked for collections).
-    fn tell_collector(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_collector(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(8) || !self.asked_rundown(ctx).raises(4, keyword::GC) {
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl Clr {
     }
 
     /// Tells of one item under the runtime provider, as if it had just been loaded.
-    pub(super) fn tell_state(&self, item: &Item, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub(super) fn emit_state(&self, item: &Item, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         match *item {
             Item::Runtime => {
                 let values = self.information(ctx);
@@ -308,13 +308,13 @@ impl Clr {
                 let here = ctx.origin.at;
                 for body in found.bodies.iter().filter(|body| body.since <= here) {
                     let precompiled = found.precompiled.is_some_and(|p| p.start == body.start);
-                    let told = if precompiled {
-                        tells_precompiled(&asked, keyword::NGEN)
+                    let reported = if precompiled {
+                        includes_precompiled(&asked, keyword::NGEN)
                     } else {
                         asked.raises(4, keyword::JIT)
                     };
-                    if told {
-                        self.tell_method(method, body, LOAD, false, ctx)?;
+                    if reported {
+                        self.emit_method(method, body, LOAD, false, ctx)?;
                     }
                 }
             }

@@ -17,7 +17,7 @@ impl Clr {
     /// A thread waits for a lock that another one has.
     pub(super) fn contend(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if self.is_core(8) {
-            self.tell_lock(ctx)?;
+            self.emit_lock(ctx)?;
         } else {
             self.raise(81, 1, &values![0u8, self.instance], ctx)?;
         }
@@ -33,7 +33,7 @@ impl Clr {
     }
 
     /// Newer runtimes say which lock it is, and make one for an object when it is wanted twice.
-    fn tell_lock(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_lock(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let pointer = OwnedValue::Pointer;
         let at = ctx.rng.pick(LOCKS);
         let lock = match self.locks.get(at) {
@@ -56,13 +56,13 @@ impl Clr {
 
     /// A thread waits until somebody wakes it (told of since .NET 9).
     pub(super) fn wait(&mut self, time: Nanos, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
-        let told = self.is_core(9);
-        if told {
+        let reported = self.is_core(9);
+        if reported {
             let object = OwnedValue::Pointer(self.heap.object(0, 24));
             self.raise(301, 0, &values![0u8, object, self.instance], ctx)?;
         }
         ctx.pass(time);
-        if told {
+        if reported {
             self.raise(302, 0, &values![self.instance], ctx)?;
         }
         Ok(OpEffect::after(MICROSECOND))

@@ -61,7 +61,7 @@ pub(super) struct ImageIdentifier<'f> {
     files: &'f ImageFiles,
     schemas: SchemaStore,
     /// Processes and addresses of images that were told of before.
-    told: BTreeSet<(u32, u64)>,
+    identified: BTreeSet<(u32, u64)>,
     /// ImageFiles whose version was told before.
     versions: BTreeSet<Key>,
     /// Images in the order in which they were told of.
@@ -74,7 +74,7 @@ impl<'f> ImageIdentifier<'f> {
         ImageIdentifier {
             files,
             schemas,
-            told: BTreeSet::new(),
+            identified: BTreeSet::new(),
             versions: BTreeSet::new(),
             images: Vec::new(),
         }
@@ -131,7 +131,7 @@ impl<'f> ImageIdentifier<'f> {
             }
             None => push(32, 2, &values![at, pid])?,
         }
-        if self.told.insert((pid, base)) {
+        if self.identified.insert((pid, base)) {
             self.images.push(image);
         }
         Ok(())

@@ -66,7 +66,7 @@ impl LogFile {
     }
 
     /// Bytes free in the current buffer of a processor.
-    pub fn room(&self, processor: u16) -> usize {
+    pub fn free_bytes(&self, processor: u16) -> usize {
         self.writer.free_bytes(processor)
     }
 

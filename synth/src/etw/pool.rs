@@ -81,7 +81,7 @@ impl BufferPool {
     }
 
     /// Bytes free in the current buffer of a processor.
-    pub fn room(&self, processor: u16) -> usize {
+    pub fn free_bytes(&self, processor: u16) -> usize {
         let used = self.lanes.get(self.index(processor)).map_or(0, |l| l.bytes.len());
         self.size.saturating_sub(BUFFER_HEADER + used)
     }
@@ -108,7 +108,7 @@ impl BufferPool {
         len: usize,
     ) -> etl_format::Result<bool> {
         let index = self.index(processor);
-        let full = len > self.room(processor);
+        let full = len > self.free_bytes(processor);
         if full {
             self.seal(index);
         }

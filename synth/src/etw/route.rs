@@ -198,7 +198,7 @@ impl Etw<'_> {
             let Some(target) = self.sessions.get(*session) else { continue };
             let len = delivery.record_len(*session, self.payload.len());
             if *outcome == EventOutcome::Recorded
-                && !target.has_room(delivery.origin.processor, len)
+                && !target.has_space(delivery.origin.processor, len)
             {
                 *outcome = EventOutcome::Lost;
                 lost_together |= !target.is_independent();

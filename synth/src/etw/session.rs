@@ -163,7 +163,7 @@ impl Session {
 
     /// Whether a record of this length finds room, in the current buffer of its processor or in a
     /// free one.
-    pub fn has_room(&self, processor: u16, len: usize) -> bool {
+    pub fn has_space(&self, processor: u16, len: usize) -> bool {
         let whole = (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER);
         if len > whole || !self.running {
             return false;
@@ -171,8 +171,8 @@ impl Session {
         let fits = |room: usize| room < whole && len <= room;
         let most = self.plan.buffers as usize;
         let file = self.file.as_ref();
-        file.is_none_or(|f| fits(f.room(processor)) || f.in_use() < most)
-            && self.pool.as_ref().is_none_or(|p| fits(p.room(processor)) || p.has_free())
+        file.is_none_or(|f| fits(f.free_bytes(processor)) || f.in_use() < most)
+            && self.pool.as_ref().is_none_or(|p| fits(p.free_bytes(processor)) || p.has_free())
     }
 
     /// Whether what does not fit here is lost here alone.

@@ -10,13 +10,10 @@ use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
 use etl_schema::EventSchema;
 use etl_schema::store::SchemaStore;
 
-use super::patch;
 use super::record::{EditableRecord, Schemas};
+use super::{Problem, patch};
 use crate::file_system::FileSystem;
 use crate::model::{Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, Side};
-
-/// Why an edit cannot be made.
-pub(crate) type Problem = String;
 
 /// Makes a plan's changes to its file. `schemas` are those of the scenario's own providers.
 pub(crate) fn edit(
@@ -213,7 +210,7 @@ impl Records {
             return Err(format!("there is no {}", target.event));
         };
         let mut moved = self.all.remove(at);
-        moved.take_moment(&model);
+        moved.take_time_of(&model);
         // What was taken out before it makes its place one less.
         let to = to.saturating_sub(usize::from(at < to));
         let to = to.saturating_add(usize::from(side == Side::After));
@@ -230,8 +227,8 @@ impl Records {
         };
         let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
         let (mut early, mut late) = (other.clone(), one.clone());
-        early.take_moment(&one);
-        late.take_moment(&other);
+        early.take_time_of(&one);
+        late.take_time_of(&other);
         if let Some(place) = self.all.get_mut(at) {
             *place = early;
         }

@@ -7,3 +7,6 @@ mod record;
 
 pub(crate) use bytes::apply;
 pub(crate) use edit::edit;
+
+/// Why a file cannot be edited, for the error message.
+type Problem = String;

@@ -11,7 +11,7 @@ use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
-use super::edit::Problem;
+use super::Problem;
 use crate::model::{Changes, FieldValue};
 
 /// Which header a record has, as far as its places differ.
@@ -141,7 +141,7 @@ impl EditableRecord {
     }
 
     /// It happens when and where another one does.
-    pub fn take_moment(&mut self, other: &EditableRecord) {
+    pub fn take_time_of(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
         self.put(self.timestamp_at(), &timestamp.to_le_bytes());
         self.processor = other.processor;

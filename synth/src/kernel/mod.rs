@@ -86,7 +86,7 @@ fn classic<'a>(
     Event { descriptor, format, ..Event::new(&table.schema, values) }
 }
 
-fn tell(
+fn emit(
     etw: &mut Etw<'_>,
     to: Recipients,
     origin: &Origin,
@@ -98,11 +98,16 @@ fn tell(
             let own = own(etw, origin);
             etw.log(&own, event, kind)
         }
-        Recipients::Session(session) => tell_one(etw, session, origin, event),
+        Recipients::Session(session) => log_to_session(etw, session, origin, event),
     }
 }
 
-fn tell_one(etw: &mut Etw<'_>, session: usize, origin: &Origin, event: &Event<'_>) -> Result<()> {
+fn log_to_session(
+    etw: &mut Etw<'_>,
+    session: usize,
+    origin: &Origin,
+    event: &Event<'_>,
+) -> Result<()> {
     let own = own(etw, origin);
     etw.log_to(session, &own, event)
 }
@@ -159,7 +164,7 @@ pub(crate) fn process(
         "".into(),
     ];
     let format = change.format(0x0300 | u16::from(opcode), false);
-    tell(etw, to, origin, &classic(table, format, opcode, 4, &values), KernelEvent::ProcessStart)
+    emit(etw, to, origin, &classic(table, format, opcode, 4, &values), KernelEvent::ProcessStart)
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
@@ -201,7 +206,7 @@ pub(crate) fn thread(
         OwnedValue::Utf16(vec![0]),
     ];
     let format = RecordFormat::System(0x0500 | u16::from(opcode));
-    tell(etw, to, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
+    emit(etw, to, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
 }
 
 /// Tells of an image.
@@ -242,7 +247,7 @@ pub(crate) fn image(
         PointerSize::P4 => image.base >= KERNEL_SPACE_32,
     };
     let event = classic(table, change.format(hook, of_kernel), opcode, 3, &values);
-    tell(etw, to, origin, &event, KernelEvent::ImageLoad)
+    emit(etw, to, origin, &event, KernelEvent::ImageLoad)
 }
 
 /// Everything of some groups that is there, for a session that begins or ends to log them.

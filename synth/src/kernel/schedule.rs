@@ -4,7 +4,7 @@ use etl_schema::encode::OwnedValue;
 
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
-use super::{Recipients, classic, layout, tell, tell_one};
+use super::{Recipients, classic, emit, layout, log_to_session};
 use crate::error::Result;
 use crate::etw::{Etw, Origin, values};
 use crate::machine::LeaveReason;
@@ -73,7 +73,7 @@ pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &ContextSwitch, origin: &Orig
     ];
     let event = KernelEvent::ContextSwitch;
     let format = RecordFormat::PerfInfo(event.hook());
-    tell(etw, Recipients::All, origin, &classic(table, format, 36, version, &values), event)
+    emit(etw, Recipients::All, origin, &classic(table, format, 36, version, &values), event)
 }
 
 /// Tells that a thread that waited is ready, because a timer has run down.
@@ -83,7 +83,7 @@ pub(crate) fn ready_thread(etw: &mut Etw<'_>, tid: u32, origin: &Origin) -> Resu
     let values = values![tid, 1u8, 0i8, 1u8, 0u8];
     let event = KernelEvent::ReadyThread;
     let format = RecordFormat::PerfInfo(event.hook());
-    tell(etw, Recipients::All, origin, &classic(table, format, 50, 2, &values), event)
+    emit(etw, Recipients::All, origin, &classic(table, format, 50, 2, &values), event)
 }
 
 /// The stack that goes with the event of a moment, for each session that takes one.
@@ -115,7 +115,7 @@ fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) 
     let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
     let values = values![timestamp.cast_unsigned(), origin.pid, origin.tid, addresses];
     let event = classic(table, RecordFormat::PerfInfo(0x1820), 32, 2, &values);
-    tell_one(etw, session, origin, &event)
+    log_to_session(etw, session, origin, &event)
 }
 
 /// A sample of a processor, and the stack that goes with it.
@@ -129,7 +129,7 @@ pub(crate) fn sample(
     let table = layout(PERF_INFO, 46, 2)?;
     let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
     let format = RecordFormat::PerfInfo(KernelEvent::Sample.hook());
-    tell_one(etw, session, origin, &classic(table, format, 46, 2, &values))?;
+    log_to_session(etw, session, origin, &classic(table, format, 46, 2, &values))?;
     let takes =
         etw.sessions.get(session).is_some_and(|s| s.kernel.takes_stack(KernelEvent::Sample));
     if takes { stack_in(etw, session, frames, origin) } else { Ok(()) }
@@ -149,5 +149,5 @@ pub(crate) fn interval(
     let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
     let values = values![0u32, units, units, "Timer"];
     let format = RecordFormat::PerfInfo(0x0f00 | u16::from(opcode));
-    tell_one(etw, session, origin, &classic(table, format, opcode, 3, &values))
+    log_to_session(etw, session, origin, &classic(table, format, opcode, 3, &values))
 }

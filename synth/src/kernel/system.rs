@@ -10,7 +10,7 @@ use etl_format::constants::PointerSize;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
-use super::{classic, layout, tell_one};
+use super::{classic, layout, log_to_session};
 use crate::error::Result;
 use crate::etw::{Etw, Origin, values};
 use crate::machine::Machine;
@@ -39,14 +39,14 @@ pub(crate) fn masks(
     let mut values: Vec<OwnedValue> = masks.0.iter().map(|word| (*word).into()).collect();
     values.push(etw.kernel_event_version().into());
     let format = RecordFormat::PerfInfo(opcode.into());
-    tell_one(etw, session, origin, &classic(table, format, opcode, 2, &values))
+    log_to_session(etw, session, origin, &classic(table, format, opcode, 2, &values))
 }
 
 /// Tells a session that its rundown is complete.
 pub(crate) fn rundown_complete(etw: &mut Etw<'_>, session: usize, origin: &Origin) -> Result<()> {
     let table = layout(EVENT_TRACE, 8, 0)?;
     let event = classic(table, RecordFormat::PerfInfo(8), 8, 2, &[]);
-    tell_one(etw, session, origin, &event)
+    log_to_session(etw, session, origin, &event)
 }
 
 /// Tells a session what the computer is made of.
@@ -57,13 +57,13 @@ pub(crate) fn configuration(
     machine: &Machine,
     origin: &Origin,
 ) -> Result<()> {
-    let mut tell = |opcode, version, values: &[OwnedValue]| {
+    let mut emit = |opcode, version, values: &[OwnedValue]| {
         // Of displays there is one layout, the oldest.
         let described = if opcode == 14 { 0 } else { version };
         let table = layout(SYSTEM_CONFIG, opcode, described)?;
         let format = RecordFormat::System(0x0b00 | u16::from(opcode));
         let event = classic(table, format, opcode, version as u8, values);
-        tell_one(etw, session, origin, &event)
+        log_to_session(etw, session, origin, &event)
     };
     let (major, minor, _) = plan.os;
     let old = (major, minor) < (6, 2);
@@ -72,25 +72,25 @@ pub(crate) fn configuration(
         // Before Windows 8 it ended here.
         cpu.truncate(8);
     }
-    tell(10, if old { 2 } else { 3 }, &cpu)?;
+    emit(10, if old { 2 } else { 3 }, &cpu)?;
     for display in &plan.displays {
-        tell(28, 2, &values![display.dpi, display.dpi])?;
-        tell(14, 2, &video(display))?;
+        emit(28, 2, &values![display.dpi, display.dpi])?;
+        emit(14, 2, &video(display))?;
     }
     for (number, card) in (1u32..).zip(&plan.network_cards) {
-        tell(13, 2, &network_card(number, card))?;
+        emit(13, 2, &network_card(number, card))?;
     }
     for (number, service) in (1u32..).zip(&plan.services) {
-        tell(15, 3, &service_of(number, service, machine))?;
+        emit(15, 3, &service_of(number, service, machine))?;
     }
     for (number, disk) in (0u32..).zip(&plan.disks) {
-        tell(11, 2, &physical_disk(number, disk))?;
+        emit(11, 2, &physical_disk(number, disk))?;
     }
     for (number, disk) in (0u32..).zip(&plan.disks) {
         let mut start = FIRST_VOLUME;
         // The first one is that which the system starts from.
         for (partition, volume) in (2u32..).zip(&disk.volumes) {
-            tell(12, 2, &logical_disk(number, partition, start, volume))?;
+            emit(12, 2, &logical_disk(number, partition, start, volume))?;
             start = start.saturating_add(volume.bytes);
         }
     }

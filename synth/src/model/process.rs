@@ -73,7 +73,7 @@ pub struct ImagePlan {
     /// Identity of its PDB: GUID and age; its path makes one where nothing is said.
     pub pdb: Option<(Guid, u32)>,
     /// Whether it has no PDB.
-    pub bare: bool,
+    pub no_pdb: bool,
     /// What its file says of itself.
     pub about: VersionInfo,
 }
@@ -174,7 +174,7 @@ impl ImagePlan {
             path: path.into(),
             size: 0x8_0000,
             pdb: None,
-            bare: false,
+            no_pdb: false,
             about: VersionInfo::default(),
         }
     }

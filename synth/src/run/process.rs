@@ -234,7 +234,7 @@ impl Simulator<'_> {
                         size,
                         checksum: plan.size ^ 0x1_0000,
                         timestamp: 0x5e00_0000 | plan.size >> 4,
-                        pdb: (!plan.bare)
+                        pdb: (!plan.no_pdb)
                             .then(|| plan.pdb.unwrap_or_else(|| Image::usual_pdb(&plan.path))),
                         path: plan.path,
                         about: plan.about,

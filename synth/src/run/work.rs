@@ -74,8 +74,9 @@ impl Simulator<'_> {
                 }
                 let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
                 let creating = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreating(new)));
-                let told = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
-                let ops: Vec<Op> = creating.chain([Op::StartThread(new)]).chain(told).collect();
+                let reported =
+                    clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreated(new, tid, true)));
+                let ops: Vec<Op> = creating.chain([Op::StartThread(new)]).chain(reported).collect();
                 self.enqueue(thread, ops)?;
             }
             Work::EndThread => {
@@ -89,8 +90,8 @@ impl Simulator<'_> {
                 else {
                     return Ok(());
                 };
-                let told = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
-                let ops: Vec<Op> = told.chain([Op::EndThread(old)]).collect();
+                let reported = clrs.into_iter().map(|c| Op::Clr(c, ClrOp::ThreadTerminated(old)));
+                let ops: Vec<Op> = reported.chain([Op::EndThread(old)]).collect();
                 self.enqueue(first, ops)?;
             }
             Work::UnloadImage(path) => self.enqueue(thread, [Op::UnloadImage(path.clone())])?,

@@ -94,7 +94,7 @@ fn resolve_all(
             out.push(spec);
             continue;
         };
-        let name = bare(file);
+        let name = file_name(file);
         let text = reader.beside(name).map_err(|error| format!("{name}: {error}"))?;
         let listed = parse_provider_file(tool, &spec, &text)
             .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
@@ -301,12 +301,12 @@ impl Saved {
 
 /// The file's own name: files of a scenario have no directories.
 fn base(path: &str) -> String {
-    let name = bare(path);
+    let name = file_name(path);
     if name.contains('.') { name.to_owned() } else { format!("{name}.etl") }
 }
 
 /// A path without its directory.
-fn bare(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit(['\\', '/', ':']).next().unwrap_or(path)
 }
 

@@ -122,8 +122,8 @@ mod tests {
             ("\"\\\n}\" a { \"\\\n}\" b {", 2),
             ("// {n} }}}\na {", 1),
         ] {
-            let told = (0..).find(|most| too_deep(text, *most).is_none());
-            assert_eq!(told, Some(depth), "{text}");
+            let reported = (0..).find(|most| too_deep(text, *most).is_none());
+            assert_eq!(reported, Some(depth), "{text}");
         }
     }
 

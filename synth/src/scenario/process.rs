@@ -83,7 +83,7 @@ pub(super) fn process(reader: &mut Reader<'_>, mut args: Args<'_>, scenario: &mu
                     plan.clrs.push(clr);
                 }
             }
-            "at" | "every" => step::moment(reader, args, scenario, Some(place)),
+            "at" | "every" => step::timed_block(reader, args, scenario, Some(place)),
             _ => unknown(reader, node, "a process", "image, clr, at, every"),
         }
     });
@@ -99,7 +99,7 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
     if let Some(text) = args.opt_text(reader, "pdb") {
         match text.parse() {
             Ok(guid) => image.pdb = Some((guid, 1)),
-            Err(_) if text == "none" => image.bare = true,
+            Err(_) if text == "none" => image.no_pdb = true,
             Err(_) => reader.error(args.span(), "pdb: not a GUID, and not none", text, None),
         }
     }

@@ -57,12 +57,12 @@ pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Pr
             "event" => {
                 let at = args.span();
                 if let Some(event) = event(reader, args, &plan) {
-                    let told_apart = plan.kind == ProviderKind::TraceLogging
+                    let distinct = plan.kind == ProviderKind::TraceLogging
                         || seen.insert(format!("{:?}", event.identity));
                     if !seen.insert(format!("\"{}\"", event.name)) {
                         let message = format!("two events are called \"{}\"", event.name);
                         reader.error(at, message, "the second", None);
-                    } else if !told_apart {
+                    } else if !distinct {
                         let help = match plan.kind {
                             ProviderKind::Classic => "opcode and version tell classic events apart",
                             ProviderKind::Wpp => "id is the number of the message",

@@ -21,7 +21,7 @@ const HANDLES: [(&str, HandleKind); 5] = [
 
 /// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside a process what happens
 /// is what the process does.
-pub(super) fn moment(
+pub(super) fn timed_block(
     reader: &mut Reader<'_>,
     mut args: Args<'_>,
     scenario: &mut Scenario,

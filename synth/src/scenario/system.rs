@@ -34,7 +34,7 @@ pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenar
         "machine" => machine(reader, args, &mut scenario.machine),
         "provider" => scenario.providers.extend(super::provider::provider(reader, args)),
         "process" => process::process(reader, args, scenario),
-        "at" | "every" => step::moment(reader, args, scenario, None),
+        "at" | "every" => step::timed_block(reader, args, scenario, None),
         "session" => {
             // A session at the top runs from the beginning.
             if let Some(plan) = session::session(reader, args) {

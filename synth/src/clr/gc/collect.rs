@@ -59,7 +59,7 @@ impl Clr {
             self.heap.background_thread = true;
             self.raise(11, 1, &values![instance], ctx)?;
         }
-        self.tell_ranges(ctx)?;
+        self.emit_ranges(ctx)?;
 
         let old: Vec<Range> = (0..self.heap.heaps).flat_map(|h| self.heap.ranges(h)).collect();
         let before = self.heap.sizes;
@@ -74,21 +74,21 @@ impl Clr {
             promoted,
         };
         ctx.pass(100 * MICROSECOND + all / 4096 * MICROSECOND / 8);
-        self.tell_marks(&collection, ctx)?;
+        self.emit_marks(&collection, ctx)?;
         ctx.pass(all / 4096 * MICROSECOND / 8);
-        self.tell_survivors(&collection, &old, ctx)?;
+        self.emit_survivors(&collection, &old, ctx)?;
         self.grow_heap(ctx)?;
         for segment in self.heap.shrink() {
             self.raise(6, 1, &values![segment.address, instance], ctx)?;
         }
         self.heap.settle();
-        self.tell_history(&collection, ctx)?;
-        self.tell_ranges(ctx)?;
+        self.emit_history(&collection, ctx)?;
+        self.emit_ranges(ctx)?;
         self.raise(2, 1, &values![number, depth, instance], ctx)?;
         let found = self.heap.dying.min(MAX_FINALIZED);
         self.heap.dying = 0;
-        self.tell_heap(&promoted, found, ctx)?;
-        self.tell_domains(&collection, ctx)?;
+        self.emit_heap(&promoted, found, ctx)?;
+        self.emit_domains(&collection, ctx)?;
         self.raise(7, 1, &values![instance], ctx)?;
         ctx.pass(8 * MICROSECOND);
         self.raise(3, 1, &values![instance], ctx)?;
@@ -99,7 +99,7 @@ impl Clr {
     }
 
     /// TargetThread each generation lies. What asks for it has changed between the products.
-    fn tell_ranges(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_ranges(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !(self.is_core(0) || self.is_desktop(4, 5)) {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl Clr {
     }
 
     /// What was found from where: the desktop names the roots, .NET Core counts what hangs on them.
-    fn tell_marks(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_marks(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let instance = self.instance;
         let alive: u64 = collection.promoted.iter().sum();
         let partial = collection.generation < 2;
@@ -141,7 +141,7 @@ impl Clr {
                 }
             }
         }
-        self.tell_joins(ctx)?;
+        self.emit_joins(ctx)?;
         let pinned: Vec<_> = self.heap.pinned().copied().collect();
         for handle in pinned {
             let (id, object) = (OwnedValue::Pointer(handle.id), OwnedValue::Pointer(handle.object));
@@ -152,7 +152,7 @@ impl Clr {
     }
 
     /// The threads of several heaps wait for each other.
-    fn tell_joins(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_joins(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if self.heap.heaps < 2 || !self.is_core(3) {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Clr {
     }
 
     /// What survived: what was moved to another place, and what stayed where it was.
-    fn tell_survivors(
+    fn emit_survivors(
         &mut self,
         collection: &Collection,
         old: &[Range],
@@ -212,7 +212,7 @@ impl Clr {
         Ok(())
     }
 
-    fn tell_heap(
+    fn emit_heap(
         &mut self,
         promoted: &[u64; 4],
         found: u32,
@@ -246,7 +246,7 @@ impl Clr {
     }
 
     /// What survived in each domain of a full collection.
-    fn tell_domains(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_domains(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if collection.generation < 2 || collection.background {
             return Ok(());
         }
@@ -275,7 +275,7 @@ impl Clr {
             let object = OwnedValue::Pointer(self.heap.object(0, 64));
             self.raise(29, 0, &values![of_type, object, self.instance], ctx)?;
             if self.asked(ctx).raises(5, keyword::GC) {
-                self.tell_type(kind, ctx)?;
+                self.emit_type(kind, ctx)?;
             }
             ctx.pass(MICROSECOND);
         }

@@ -19,7 +19,7 @@ mod mechanism {
 }
 
 impl Clr {
-    pub(super) fn tell_history(
+    pub(super) fn emit_history(
         &mut self,
         collection: &Collection,
         ctx: &mut OpContext<'_, '_>,
@@ -28,15 +28,15 @@ impl Clr {
             return Ok(());
         }
         if collection.large && self.is_core(5) {
-            self.tell_large(collection, ctx)?;
+            self.emit_large(collection, ctx)?;
         }
         for heap in 0..self.heap.heaps {
-            self.tell_heap_history(collection, heap, ctx)?;
+            self.emit_heap_history(collection, heap, ctx)?;
         }
-        self.tell_global_history(collection, ctx)
+        self.emit_global_history(collection, ctx)
     }
 
-    fn tell_heap_history(
+    fn emit_heap_history(
         &mut self,
         collection: &Collection,
         heap: u32,
@@ -109,7 +109,7 @@ impl Clr {
         ])
     }
 
-    fn tell_global_history(
+    fn emit_global_history(
         &mut self,
         collection: &Collection,
         ctx: &mut OpContext<'_, '_>,
@@ -156,7 +156,7 @@ impl Clr {
     }
 
     /// The large objects were put together.
-    fn tell_large(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_large(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let [.., large] = collection.promoted;
         let heaps: Vec<OwnedValue> = (0..self.heap.heaps)
             .map(|heap| {

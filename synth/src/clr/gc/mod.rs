@@ -97,9 +97,9 @@ impl Clr {
         } else {
             self.heap.object(index, amount)
         };
-        self.tell_tick(amount, kind, large, address, object, index, ctx)?;
-        self.tell_sample(amount, kind, address, object, ctx)?;
-        self.tell_domain(amount, ctx)?;
+        self.emit_tick(amount, kind, large, address, object, index, ctx)?;
+        self.emit_sample(amount, kind, address, object, ctx)?;
+        self.emit_domain(amount, ctx)?;
         let mut then = Vec::new();
         let budget = BUDGET * u64::from(self.heap.heaps.max(1));
         if self.heap.fresh >= budget {
@@ -119,7 +119,7 @@ impl Clr {
     }
 
     #[allow(clippy::too_many_arguments, reason = "what an event has")]
-    fn tell_tick(
+    fn emit_tick(
         &mut self,
         amount: u64,
         kind: usize,
@@ -157,7 +157,7 @@ impl Clr {
     }
 
     /// Samples of allocations, with the type before the first of its kind.
-    fn tell_sample(
+    fn emit_sample(
         &mut self,
         amount: u64,
         kind: usize,
@@ -175,7 +175,7 @@ impl Clr {
             let address = OwnedValue::Pointer(address);
             let values = values![address, of_type.clone(), count, amount, self.instance];
             self.raise(id, 0, &values, ctx)?;
-            self.tell_type(kind, ctx)?;
+            self.emit_type(kind, ctx)?;
         }
         if self.is_core(10) {
             let name = TYPES.get(kind).map_or("", |(name, _)| name);
@@ -188,12 +188,12 @@ impl Clr {
     }
 
     /// Who a type is, once.
-    fn tell_type(&mut self, kind: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_type(&mut self, kind: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let bit = 1u64 << (kind % 64);
-        if self.heap.told_types & bit != 0 || !self.asked(ctx).raises(4, keyword::TYPE) {
+        if self.heap.emitted_types & bit != 0 || !self.asked(ctx).raises(4, keyword::TYPE) {
             return Ok(());
         }
-        self.heap.told_types |= bit;
+        self.heap.emitted_types |= bit;
         let Some((name, finalizable)) = TYPES.get(kind) else { return Ok(()) };
         let array = name.ends_with("[]");
         let flags = u32::from(*finalizable) << 1 | u32::from(array) << 3;
@@ -210,7 +210,7 @@ impl Clr {
     }
 
     /// What was allocated in the domain of the program.
-    fn tell_domain(&mut self, amount: u64, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_domain(&mut self, amount: u64, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let (all, fresh) = self.heap.of_domain;
         let (all, fresh) = (all.saturating_add(amount), fresh.saturating_add(amount));
         self.heap.of_domain = (all, fresh % DOMAIN_TICK);
