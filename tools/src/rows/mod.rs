@@ -2,7 +2,7 @@
 //! CSV and XML over it.
 //!
 //! ```
-//! use etl_format::read::{Order, Order, Order, Options, Trace};
+//! use etl_format::read::{Options, Order, Trace};
 //! use etl_schema::store::SchemaStore;
 //! use etl_tools::rows::{Format, RowWriter};
 //!
