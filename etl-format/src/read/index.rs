@@ -44,7 +44,7 @@ pub struct BufferEntry {
     /// then the processor and the sequence number are unknown and 0.
     pub rebuilt: bool,
     /// Whether its records are known not to be in time order; only found out by
-    /// [`super::OrderCheck::Full`].
+    /// [`super::OrderCheck::Scan`].
     pub unordered: bool,
 }
 

@@ -31,7 +31,6 @@ pub enum OrderCheck {
 
 /// How a trace is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::exhaustive_structs)] // Plain choices with defaults.
 pub struct Options {
     /// What happens at a fault.
     pub mode: Mode,
@@ -40,8 +39,8 @@ pub struct Options {
     /// Bounds on memory.
     pub limits: Limits,
     /// Threads that decompress buffers, the caller's own included; 0 counts as 1. They work for
-    /// [`OrderCheck::Scan`], for [`super::Records::for_each`] and for
-    /// [`crate::rewrite::repack::decompress`]. The records are the same for any number.
+    /// [`OrderCheck::Scan`] and for [`super::Records::for_each`]. The records are the same for any
+    /// number.
     pub threads: usize,
 }
 
