@@ -138,5 +138,5 @@ fn work_that_is_turned_away_is_told_of_once() {
     let mut timeline = Timeline::new(Vec::new());
     Simulation::new(&scenario).observer(&mut timeline).run(&mut Nowhere).unwrap();
     let told = String::from_utf8(timeline.into_inner()).unwrap();
-    assert_eq!(told.matches("turns work away from now on").count(), 1);
+    assert_eq!(told.matches("it rejects work from now on").count(), 1);
 }

@@ -10,7 +10,7 @@ fn enabled(truth: &str, session: &str) -> Vec<(String, String, u64)> {
         .map(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-            (text("provider"), text("any"), line["level"].as_u64().unwrap())
+            (text("provider_guid"), text("match_any_keyword"), line["level"].as_u64().unwrap())
         })
         .collect()
 }

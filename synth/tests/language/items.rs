@@ -48,11 +48,11 @@ at "3s" { in "App.exe" { raise "driver" "Read" { length 512 } } }
 at "4s" { stop "s" }"#,
         &[
             (
-                r#""provider":"11111111-2222-3333-4444-555555555555","id":7,"version":2,"level":3,"opcode":11,"task":5,"keyword":"0x10","name":"Sold","activity":"#,
+                r#""provider_guid":"11111111-2222-3333-4444-555555555555","id":7,"version":2,"level":3,"opcode":11,"task":5,"keyword":"0x10","activity":"#,
                 1,
             ),
             (r#""fields":{"Count":42,"What":"apples"}"#, 1),
-            (r#""form":"message""#, 1),
+            (r#""record_format":"message""#, 1),
             (r#""fields":{"length":512}"#, 1),
             ("file driver.tmf", 1),
         ],
@@ -64,7 +64,7 @@ at "4s" { stop "s" }"#,
 }
 <<session>>"#,
         &[
-            (r#""name":"App.exe","exited":"#, 1),
+            (r#""name":"App.exe","exited_ns":"#, 1),
             (r#""ParentId":77"#, 1),
             (r#""CommandLine":"App.exe --run""#, 1),
             // Local service.
@@ -87,9 +87,9 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             // Concurrent, and of servers.
             (r#""StartupFlags":4097"#, 1),
             // A millisecond for each of more than ten items.
-            (r#""at":2010"#, 1),
-            (r#""name":"GCJoin_V2","fields":{"Heap":1,"#, 2),
-            (r#""name":"GCPerHeapHistory_V3""#, 2),
+            (r#""at_ns":2010"#, 1),
+            (r#""event":"GCJoin_V2","fields":{"Heap":1,"#, 2),
+            (r#""event":"GCPerHeapHistory_V3""#, 2),
             (r#""NumHeaps":2"#, 1),
         ],
     ),
@@ -105,9 +105,9 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
 <<session>>"#,
         &[
             (r#""AppDomainFlags":4,"AppDomainName":"common""#, 1),
-            (r#""name":"AppDomainLoad_V1""#, 2),
-            (r#""name":"ThreadDomainEnter""#, 1),
-            (r#""name":"AppDomainUnload_V1""#, 1),
+            (r#""event":"AppDomainLoad_V1""#, 2),
+            (r#""event":"ThreadDomainEnter""#, 1),
+            (r#""event":"AppDomainUnload_V1""#, 1),
         ],
     ),
     (
@@ -121,13 +121,13 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
 <<session>>"#,
         &[
             (
-                r#""name":"StrongNameVerificationStop_V1","fields":{"VerificationFlags":1,"ErrorCode":0,"FullyQualifiedAssemblyName":"Plug, Version=1.2.3.4, Culture=neutral, PublicKeyToken=31bf3856ad364e35""#,
+                r#""event":"StrongNameVerificationStop_V1","fields":{"VerificationFlags":1,"ErrorCode":0,"FullyQualifiedAssemblyName":"Plug, Version=1.2.3.4, Culture=neutral, PublicKeyToken=31bf3856ad364e35""#,
                 1,
             ),
-            (r#""name":"AuthenticodeVerificationStart_V1""#, 1),
-            (r#""name":"AssemblyLoad_V1""#, 1),
+            (r#""event":"AuthenticodeVerificationStart_V1""#, 1),
+            (r#""event":"AssemblyLoad_V1""#, 1),
             (r#""AssemblyFlags":8"#, 2),
-            (r#""name":"AssemblyUnload_V1""#, 1),
+            (r#""event":"AssemblyUnload_V1""#, 1),
         ],
     ),
     (
@@ -152,7 +152,7 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             (r#""ModuleFlags":10"#, 1),
             (r#""ModuleFlags":4"#, 1),
             // Hot code, and cold code behind it.
-            (r#""name":"ModuleRangeLoad""#, 2),
+            (r#""event":"ModuleRangeLoad""#, 2),
         ],
     ),
     (
@@ -171,7 +171,7 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             (r#""MethodFlags":398"#, 4),
             // The cold half of precompiled code.
             (r#""size":20,"#, 2),
-            (r#""name":"MethodUnloadVerbose_V1""#, 1),
+            (r#""event":"MethodUnloadVerbose_V1""#, 1),
         ],
     ),
     (
@@ -183,12 +183,12 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
 }
 <<session>>"#,
         &[
-            (r#""name":"ContentionStart_V1""#, 100),
-            (r#""at":2010"#, 2),
-            (r#""name":"ILStubGenerated""#, 5),
+            (r#""event":"ContentionStart_V1""#, 100),
+            (r#""at_ns":2010"#, 2),
+            (r#""event":"ILStubGenerated""#, 5),
             // The second call of a method goes through the stub that is there.
-            (r#""name":"ILStubCacheHit""#, 20),
-            (r#""name":"ExceptionThrown_V1""#, 2),
+            (r#""event":"ILStubCacheHit""#, 20),
+            (r#""event":"ExceptionThrown_V1""#, 2),
         ],
     ),
     (
@@ -202,8 +202,8 @@ at "3s" { stop "s"; stop "own" }"#,
             ("buffer_size: 8192", 3),
             ("maximum_file_size: 128", 3),
             ("clock_type: system time", 3),
-            (r#""name":"own","file":"own.etl","pid":"#, 1),
-            (r#""allFiles":["part1.etl","part2.etl""#, 1),
+            (r#""session":"own","file":"own.etl","pid":"#, 1),
+            (r#""all_files":["part1.etl","part2.etl""#, 1),
         ],
     ),
     (
@@ -216,18 +216,18 @@ at "1s" { session "d" file="d.etl" { enable "runtime" all=0x8000 ignore-keyword-
 at "3s" { disable "runtime" in="a" }
 at "5s" { stop "a"; stop "b"; stop "c"; stop "d" }"#,
         &[
-            (r#""any":"0xc000","all":"0x4000""#, 1),
-            (r#""ids":[81, 91]"#, 1),
-            (r#""notIds":[81],"processes":[4004]"#, 1),
-            (r#""executables":true"#, 1),
-            (r#""ignoreKeyword0":true"#, 1),
+            (r#""match_any_keyword":"0xc000","match_all_keyword":"0x4000""#, 1),
+            (r#""ids":[81,91]"#, 1),
+            (r#""not_ids":[81],"pids":[4004]"#, 1),
+            (r#""executables":["Other.exe"]"#, 1),
+            (r#""ignore_keyword_0":true"#, 1),
             (r#""a":"recorded","b":"id""#, 1),
             (r#""c":"process""#, 2),
             // By the old rule what must all be there does not count where any keyword will do.
-            (r#""name":"ContentionStart_V1""#, 2),
+            (r#""event":"ContentionStart_V1""#, 2),
             (r#""d":"keyword""#, 0),
-            (r#""stackIn":["b","d"]"#, 1),
-            (r#""a":"off""#, 1),
+            (r#""stack_sessions":["b","d"]"#, 1),
+            (r#""a":"disabled""#, 1),
         ],
     ),
     (
@@ -236,7 +236,11 @@ at "5s" { stop "a"; stop "b"; stop "c"; stop "d" }"#,
 at "1s" { session "k" file="k.etl" { kernel "processes images profile stacks" interval="2ms" } }
 at "1s" { run "logman start trace l -p {e13c0d23-ccbc-4e12-931b-d9cc2eee27e4} 0x10 0x5 -o l.etl -ets" }
 at "4s" { stop "k"; run "logman stop l -ets" }"#,
-        &[(r#""form":"perfinfo""#, 100), (r#""file":"l.etl""#, 1), (r#""NewInterval":20000"#, 1)],
+        &[
+            (r#""record_format":"perfinfo""#, 100),
+            (r#""file":"l.etl""#, 1),
+            (r#""NewInterval":20000"#, 1),
+        ],
     ),
     (
         "image.version, image.description, image.company, image.product, image.language",
@@ -244,7 +248,7 @@ at "4s" { stop "k"; run "logman stop l -ets" }"#,
 at "1s" { session "k" file="k.etl" { kernel "images" } }
 at "2s" { stop "k"; merge "k.etl" into="m.etl" }"#,
         &[(
-            r#""version":"3.1 (main)","description":"Adds","company":"Sum","product":"Sums","language":1031}"#,
+            r#""file_version":"3.1 (main)","description":"Adds","company":"Sum","product":"Sums","language":1031}"#,
             1,
         )],
     ),
@@ -262,7 +266,7 @@ at "3s" { stop "s" }"#,
 at "1s" { session "k" file="k.etl" { kernel "processes" } }
 at "2s" { kernel "images" in="k" }
 at "3s" { stop "k" }"#,
-        &[(r#""logged":["LOADER"]"#, 1), (r#""name":"Start""#, 2), (r#""k":"off""#, 1)],
+        &[(r#""flags":["LOADER"]"#, 1), (r#""event":"Start""#, 2), (r#""k":"disabled""#, 1)],
     ),
     (
         "machine.computer, machine.domain, disk, disk.gb, volume, volume.gb, volume.free-gb, volume.file-system, network-card, network-card.address, network-card.ip, network-card.dns, display, display.width, display.height, display.bits, display.refresh, display.memory-mb, display.dpi, service, service.display, service.process, service.group, kernel.stackwalk",
@@ -288,7 +292,7 @@ at "3s" { stop "k" }"#,
             ("1024", 1),
             ("Does the work", 1),
             ("workers", 1),
-            (r#""name":"Stack"#, 1),
+            (r#""event":"Stack"#, 1),
         ],
     ),
     (
@@ -316,29 +320,29 @@ at "4s" { stop "ring"; stop "live" }"#,
         r#"<<process>> }
 <<session>>
 at "2s" { capture-state "runtime" in="s" }"#,
-        &[(r#""name":"AppDomainLoad_V1""#, 1), (r#""name":"MethodLoadVerbose_V1""#, 10)],
+        &[(r#""event":"AppDomainLoad_V1""#, 1), (r#""event":"MethodLoadVerbose_V1""#, 10)],
     ),
     (
         "merge, merge.into, merge.identities, merge.compress",
         r#"<<process>>; at "2s" { contend } }
 at "1s" { session "a" file="a.etl" { enable "runtime" } ; session "b" file="b.etl" { enable "runtime" } }
 at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false compress=#true }"#,
-        &[(r#""file":"c.etl","of":["a.etl","b.etl"]"#, 1), ("file c.etl", 1)],
+        &[(r#""file":"c.etl","inputs":["a.etl","b.etl"]"#, 1), ("file c.etl", 1)],
     ),
     (
         "tier, rejit",
         r#"<<process>>; at "2s" { tier 3 }; at "3s" { rejit 2 } }
 <<session>>"#,
         &[
-            (r#""name":"TieredCompilationResume""#, 1),
+            (r#""event":"TieredCompilationResume""#, 1),
             (
-                r#""name":"TieredCompilationBackgroundJitStart","fields":{"ClrInstanceID":9,"PendingMethodCount":3}"#,
+                r#""event":"TieredCompilationBackgroundJitStart","fields":{"ClrInstanceID":9,"PendingMethodCount":3}"#,
                 1,
             ),
             (r#""PendingMethodCount":7,"JittedMethodCount":3"#, 1),
             // The tier of optimised code, in bits 7 to 9.
             (r#""MethodFlags":520"#, 3),
-            (r#""name":"MethodLoadVerbose_V2""#, 2),
+            (r#""event":"MethodLoadVerbose_V2""#, 2),
             (r#""ReJITID":2}"#, 1),
         ],
     ),
@@ -347,19 +351,19 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         r#"<<process>>; at "2s" { allocate 130 }; at "3s" { gc 2 induced=#true compact=#true }; at "4s" { gc 2 background=#true } }
 <<session>>"#,
         &[
-            (r#""name":"GCAllocationTick_V3""#, 130),
+            (r#""event":"GCAllocationTick_V3""#, 130),
             // Two of themselves, two that are asked for.
-            (r#""name":"GCTriggered""#, 4),
-            (r#""name":"GCMarkWithType""#, 14),
-            (r#""name":"GCHeapStats_V2""#, 4),
+            (r#""event":"GCTriggered""#, 4),
+            (r#""event":"GCMarkWithType""#, 14),
+            (r#""event":"GCHeapStats_V2""#, 4),
             (r#""Depth":2,"Reason":1,"Type":0"#, 1),
             (r#""Depth":2,"Reason":0,"Type":1"#, 1),
-            (r#""name":"GCLOHCompact""#, 1),
-            (r#""name":"GCCreateConcurrentThread_V1""#, 1),
-            (r#""name":"GCGlobalHeapHistory_V4""#, 4),
-            (r#""name":"GCGenerationRange""#, 20),
-            (r#""name":"AppDomainMemSurvived""#, 1),
-            (r#""name":"AppDomainMemAllocated""#, 3),
+            (r#""event":"GCLOHCompact""#, 1),
+            (r#""event":"GCCreateConcurrentThread_V1""#, 1),
+            (r#""event":"GCGlobalHeapHistory_V4""#, 4),
+            (r#""event":"GCGenerationRange""#, 20),
+            (r#""event":"AppDomainMemSurvived""#, 1),
+            (r#""event":"AppDomainMemAllocated""#, 3),
         ],
     ),
     (
@@ -367,13 +371,13 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         r#"<<process>>; at "2s" { handle 3 kind="pinned" }; at "2.1s" { handle 2 }; at "2.2s" { free-handle 1 }; at "2.3s" { add-pressure 4096; remove-pressure 96; gc 0 } }
 <<session>>"#,
         &[
-            (r#""name":"SetGCHandle""#, 5),
+            (r#""event":"SetGCHandle""#, 5),
             (r#""Kind":3,"#, 3),
             (r#""Kind":2,"#, 2),
-            (r#""name":"DestroyGCHandle""#, 1),
+            (r#""event":"DestroyGCHandle""#, 1),
             (r#""BytesAllocated":4096"#, 1),
             (r#""BytesFreed":96"#, 1),
-            (r#""name":"PinObjectAtGCTime""#, 3),
+            (r#""event":"PinObjectAtGCTime""#, 3),
             (r#""PinnedObjectCount":3,"SinkBlockCount":1,"GCHandleCount":4"#, 1),
         ],
     ),
@@ -384,14 +388,14 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         &[
             (r#""ExceptionFlags":17"#, 2),
             (r#""ExceptionFlags":21"#, 2),
-            (r#""name":"ExceptionFilterStart""#, 6),
-            (r#""name":"ExceptionFilterStop""#, 6),
-            (r#""name":"ExceptionFinallyStart""#, 2),
-            (r#""name":"ExceptionFinallyStop""#, 2),
+            (r#""event":"ExceptionFilterStart""#, 6),
+            (r#""event":"ExceptionFilterStop""#, 6),
+            (r#""event":"ExceptionFinallyStart""#, 2),
+            (r#""event":"ExceptionFinallyStop""#, 2),
             // The first block is never left.
-            (r#""name":"ExceptionCatchStart""#, 4),
-            (r#""name":"ExceptionCatchStop""#, 2),
-            (r#""name":"ExceptionThrownStop""#, 2),
+            (r#""event":"ExceptionCatchStart""#, 4),
+            (r#""event":"ExceptionCatchStop""#, 2),
+            (r#""event":"ExceptionThrownStop""#, 2),
         ],
     ),
     (
@@ -399,11 +403,11 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         r#"process "App.exe" threads=3 { clr "core" version="9.0" { <<assembly>> }; at "2s" { contend 40; wait "5ms" } }
 <<session>>"#,
         &[
-            (r#""name":"ContentionLockCreated""#, 4),
-            (r#""name":"ContentionStart_V2""#, 40),
-            (r#""name":"ContentionStop_V1""#, 40),
-            (r#""name":"WaitHandleWaitStart""#, 1),
-            (r#""name":"WaitHandleWaitStop""#, 1),
+            (r#""event":"ContentionLockCreated""#, 4),
+            (r#""event":"ContentionStart_V2""#, 40),
+            (r#""event":"ContentionStop_V1""#, 40),
+            (r#""event":"WaitHandleWaitStart""#, 1),
+            (r#""event":"WaitHandleWaitStop""#, 1),
         ],
     ),
     (
@@ -413,20 +417,20 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
     at "3s" { grow-pool 3; shrink-pool 2; grow-pool 2 io=#true; shrink-pool 1 io=#true } }
 <<session>>"#,
         &[
-            (r#""name":"ThreadPoolMinMaxThreads""#, 1),
-            (r#""name":"ThreadPoolEnqueue""#, 5),
-            (r#""name":"ThreadPoolDequeue""#, 5),
-            (r#""name":"ThreadPoolWorkerThreadWait""#, 1),
-            (r#""name":"ThreadPoolIOPack""#, 2),
-            (r#""name":"ThreadPoolIOEnqueue""#, 2),
-            (r#""name":"ThreadPoolIODequeue""#, 2),
-            (r#""name":"IOThreadCreate_V1""#, 3),
-            (r#""name":"IOThreadTerminate_V1""#, 1),
-            (r#""name":"ThreadPoolWorkerThreadStart","fields":{"ActiveWorkerThreadCount":4"#, 1),
-            (r#""name":"ThreadPoolWorkerThreadStop""#, 2),
-            (r#""name":"ThreadPoolWorkerThreadAdjustmentSample""#, 2),
-            (r#""name":"ThreadPoolWorkerThreadAdjustmentAdjustment""#, 2),
-            (r#""name":"ThreadPoolWorkerThreadAdjustmentStats""#, 2),
+            (r#""event":"ThreadPoolMinMaxThreads""#, 1),
+            (r#""event":"ThreadPoolEnqueue""#, 5),
+            (r#""event":"ThreadPoolDequeue""#, 5),
+            (r#""event":"ThreadPoolWorkerThreadWait""#, 1),
+            (r#""event":"ThreadPoolIOPack""#, 2),
+            (r#""event":"ThreadPoolIOEnqueue""#, 2),
+            (r#""event":"ThreadPoolIODequeue""#, 2),
+            (r#""event":"IOThreadCreate_V1""#, 3),
+            (r#""event":"IOThreadTerminate_V1""#, 1),
+            (r#""event":"ThreadPoolWorkerThreadStart","fields":{"ActiveWorkerThreadCount":4"#, 1),
+            (r#""event":"ThreadPoolWorkerThreadStop""#, 2),
+            (r#""event":"ThreadPoolWorkerThreadAdjustmentSample""#, 2),
+            (r#""event":"ThreadPoolWorkerThreadAdjustmentAdjustment""#, 2),
+            (r#""event":"ThreadPoolWorkerThreadAdjustmentStats""#, 2),
         ],
     ),
     (
@@ -435,10 +439,10 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
 <<session>>"#,
         &[
             (r#"late.dll"#, 2),
-            (r#""name":"ThreadCreating""#, 1),
-            (r#""name":"ThreadRunning""#, 1),
-            (r#""name":"ThreadTerminated""#, 1),
-            (r#""exited":4"#, 1),
+            (r#""event":"ThreadCreating""#, 1),
+            (r#""event":"ThreadRunning""#, 1),
+            (r#""event":"ThreadTerminated""#, 1),
+            (r#""exited_ns":4"#, 1),
         ],
     ),
     (
@@ -446,7 +450,7 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         r#"<<process>> }
 at "1s" { session "s" file="s.etl" }
 end "2s""#,
-        &[(r#""stopped":"#, 0)],
+        &[(r#""stopped_ns":"#, 0)],
     ),
     (
         "param, repeat, repeat.as, include",
@@ -458,7 +462,7 @@ repeat 1 { session "last{n}" file="t.etl" }"#,
             ("file s1.etl", 1),
             ("file s2.etl", 1),
             ("file s3.etl", 0),
-            (r#""name":"last1""#, 1),
+            (r#""session":"last1""#, 1),
             (r#""name":"App.exe""#, 1),
         ],
     ),
@@ -508,7 +512,11 @@ edit "s.etl" { header "events-lost" set=33; header "build" raise=2; buffer 2 "se
 at "1s" { session "a" file="a.etl" { enable "runtime" level=5; fault "lost-events" every=4 } }
 at "1s" { session "b" file="b.etl" buffer-kb=8 { enable "runtime" level=5; fault "lost-buffers" every=3 } }
 at "4s" { stop "a"; stop "b" }"#,
-        &[(r#""a":"lost""#, 1000), (r#""session":"b","sequence":3,"#, 1), (r#""fate":"lost""#, 10)],
+        &[
+            (r#""a":"lost""#, 1000),
+            (r#""session":"b","sequence":3,"#, 1),
+            (r#""outcome":"lost""#, 10),
+        ],
     ),
     (
         "fault cut-rundown, fault cut-rundown.after, fault complete-missing, fault wrong-keyword",
@@ -519,10 +527,10 @@ at "3s" { session "c" file="c.etl" { enable "rundown" keywords=0x118 level=5; fa
 at "4s" { stop "a"; stop "b"; stop "c" }"#,
         &[
             (r#""a":"recorded""#, 5),
-            (r#""a":"off""#, 5),
+            (r#""a":"disabled""#, 5),
             (r#""b":"missing""#, 1),
             (
-                r#""at":3000000000,"time":134120196030000000,"provider":"a669021c-c450-4609-a035-5af59af4df18","level":5,"any":"0x98""#,
+                r#""at_ns":3000000000,"filetime":134120196030000000,"provider_guid":"a669021c-c450-4609-a035-5af59af4df18","level":5,"match_any_keyword":"0x98""#,
                 1,
             ),
         ],
@@ -532,7 +540,7 @@ at "4s" { stop "a"; stop "b"; stop "c" }"#,
         r#"<<process>>; at "2s" { contend } }
 at "1s" { session "a" file="a.etl" { enable "runtime"; fault "skew" ticks=555 } ; session "b" file="b.etl" { enable "runtime"; fault "unmerged" } }
 at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" }"#,
-        &[(r#""skew":555"#, 1), (r#""of":["a.etl"]"#, 1)],
+        &[(r#""skew_ticks":555"#, 1), (r#""inputs":["a.etl"]"#, 1)],
     ),
     (
         "fault truncated, fault truncated.percent, fault torn, fault flipped, fault flipped.bits, fault circular-wrap, fault circular-wrap.kb, fault not-closed",
@@ -550,7 +558,7 @@ at "4s" { stop "a"; stop "b"; stop "c"; stop "d"; stop "e" }"#,
             (r#""fault":"torn","file":"b.etl""#, 1),
             (r#""fault":"flipped","file":"c.etl""#, 4),
             ("file d.etl of 262144 bytes", 1),
-            (r#""fate":"overwritten""#, 1),
+            (r#""outcome":"overwritten""#, 1),
         ],
     ),
 ];
