@@ -1,8 +1,8 @@
-//! Prints the processes of a recording and its most frequent places, by samples and by stacks of other
-//! events.
+//! Prints the processes of a recording and its most frequent places, by samples and by stacks of
+//! other events.
 //!
-//! `cargo run --release -p etl-analysis --example machine [-- trace.etl...]`: several files are read as
-//! one recording. Without a file, a trace of its own.
+//! `cargo run --release -p etl-analysis --example machine [-- trace.etl...]`: several files are
+//! read as one recording. Without a file, a trace of its own.
 
 mod input;
 

@@ -35,7 +35,7 @@ pub struct Session {
     pub events_lost: u32,
 }
 
-/// What a file says of itself.
+/// What a file states of itself.
 #[derive(Clone, Debug)]
 pub struct FileFacts {
     /// Its name, as the user gave it.
@@ -77,8 +77,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The most by which the same raw timestamp may stand at different times in files of one machine: what
-    /// setting the clock changes, and reading two clocks one after the other.
+    /// The most by which the same raw timestamp may stand at different times in files of one
+    /// machine: what setting the clock changes, and reading two clocks one after the other.
     const SKEW: i64 = FILETIME_PER_SECOND / 10;
 
     /// A timeline for files with these clocks.
@@ -131,7 +131,7 @@ impl Timeline {
 }
 
 impl Machine {
-    /// Takes in what a file says of itself.
+    /// Takes in what a file states of itself.
     pub(crate) fn file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
         let source = self.files.len();
         let timeline = self.timeline().clone();
@@ -144,7 +144,7 @@ impl Machine {
             beyond.filter(|&p| header.processors != 0 && u32::from(p) >= header.processors);
         let entries = trace.buffers();
         let noted = trace.notes().iter().filter_map(|note| {
-            let offset = place(note)?;
+            let offset = buffer_of(note)?;
             // They stand in the order of the file.
             let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
             let timestamp = timeline.timestamp(source, entry.first_timestamp);
@@ -197,7 +197,7 @@ fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
 
 /// Offset of the buffer that a note is about.
 #[must_use]
-pub fn place(note: &Note) -> Option<u64> {
+pub fn buffer_of(note: &Note) -> Option<u64> {
     match *note {
         Note::EventsLostInBuffer { offset, .. }
         | Note::BufferLostBefore { offset, .. }

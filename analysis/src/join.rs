@@ -1,9 +1,11 @@
 //! Stacks joined to the events they belong to.
 //!
 //! A stack is recorded apart from its event in most cases:
-//! - the kernel logs it after the event, and names the event by time and thread; its parts in the kernel
-//!   and in the process come as two records, the second when the thread returns to the process;
-//! - instead of addresses, the kernel may log a key, and what it stands for when the key goes out of use;
+//! - the kernel logs it after the event, and names the event by time and thread; its parts in the
+//!   kernel and in the process come as two records, the second when the thread returns to the
+//!   process;
+//! - instead of addresses, the kernel may log a key, and what it stands for when the key goes out
+//!   of use;
 //! - extended data holds it, or a key, or one of two parts that share a match id;
 //! - the CLR logs it as the next event of the same provider on the thread.
 //!

@@ -1,10 +1,10 @@
 //! The traced machine over time, from one pass over its Windows event traces.
 //!
-//! [`Analysis`] reads one or several traces as one [`Recording`], in time order, and keeps a [`Machine`]:
-//! processes, threads, images, CLRs with their modules and methods, losses, and what the addresses of
-//! stacks and samples resolve to. An [`Observer`] sees the events with the machine as it is at their
-//! time. [`Symbols`](symbols::Symbols) finds what is at an address of a process at a time: method,
-//! module, image.
+//! [`Analysis`] reads one or several traces as one [`Recording`], in time order, and keeps a
+//! [`Machine`]: processes, threads, images, CLRs with their modules and methods, losses, and what
+//! the addresses of stacks and samples resolve to. An [`Observer`] sees the events with the machine
+//! as it is at their time. [`Symbols`](symbols::Symbols) finds what is at an address of a process
+//! at a time: method, module, image.
 //!
 //! Memory grows with what is alive in the traced machine (processes, modules, methods, distinct
 //! addresses that are not resolved yet), not with the number of events.

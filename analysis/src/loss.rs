@@ -1,8 +1,8 @@
 //! What was lost, and where: which processor, which span of time.
 //!
-//! Whatever a rule misses may be among what was lost, and is then undecided. So each loss is placed as
-//! closely as the file allows: a flag on a buffer places it on a processor between two timestamps; a
-//! header's count alone places it anywhere in the session.
+//! Whatever a rule misses may be among what was lost, and is then undecided. So each loss is placed
+//! as closely as the file allows: a flag on a buffer assigns it to a processor between two
+//! timestamps; a header's count alone may be of any time of the session.
 
 use std::collections::HashMap;
 
@@ -65,7 +65,7 @@ impl Loss {
     }
 }
 
-/// The losses that a file tells of, with timestamps as they are mapped by `at`.
+/// The losses that a file reports, with timestamps as they are mapped by `at`.
 #[must_use]
 pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i64) -> Vec<Loss> {
     let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
@@ -75,11 +75,11 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     let mut add = |what, processor, (from, to)| {
         losses.push(Loss { from, to, processor, what, source });
     };
-    let places: HashMap<u64, usize> =
+    let indices: HashMap<u64, usize> =
         streams.iter().enumerate().map(|(index, b)| (b.offset, index)).collect();
-    // The span from the buffer before the one at an offset to the one behind it.
+    // The span from the buffer before the one at an offset to the one after it.
     let around = |offset: u64, first: isize, last: isize| {
-        let index = places.get(&offset).copied()?;
+        let index = indices.get(&offset).copied()?;
         let processor = streams.get(index)?.processor;
         let neighbour = |by: isize| {
             let b = streams.get(index.checked_add_signed(by)?)?;
@@ -107,7 +107,7 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             _ => {}
         }
     }
-    // A count says nothing of where; flags on buffers do.
+    // A count has no location; flags on buffers have.
     if counted.0 > 0 && !located.0 {
         add(What::Events, None, (None, None));
     }
@@ -132,8 +132,8 @@ fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
     trace.buffers().first().is_some_and(|first| first.offset == buffer.offset)
 }
 
-/// How many buffers of a circular file are gone since newer ones were written over them; `None` where none are,
-/// or where the file is not circular.
+/// How many buffers of a circular file are gone since newer ones were written over them; `None`
+/// where none are, or where the file is not circular.
 #[must_use]
 pub fn overwritten<S: Source>(trace: &Trace<S>) -> Option<u64> {
     let header = trace.header();
@@ -172,8 +172,8 @@ impl Surroundings {
         let timestamped = buffers.iter().filter(|b| b.first_timestamp != i64::MIN);
         let mut by_place: Vec<_> = timestamped.copied().collect();
         by_place.sort_by_key(|b| b.offset);
-        let told = buffers.iter().filter(|b| !b.rebuilt);
-        let mut by_time: Vec<_> = told.map(|b| (b.processor, b.first_timestamp)).collect();
+        let intact = buffers.iter().filter(|b| !b.rebuilt);
+        let mut by_time: Vec<_> = intact.map(|b| (b.processor, b.first_timestamp)).collect();
         by_time.sort_unstable();
         Surroundings { by_place, by_time }
     }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_touch_when_they_share_a_moment() {
+    fn touches_spans_that_share_a_time() {
         let loss = |from, to| Loss { from, to, processor: None, what: What::Events, source: 0 };
         assert!(loss(Some(10), Some(20)).touches(Some(20), None));
         assert!(!loss(Some(10), Some(20)).touches(Some(21), None));

@@ -6,11 +6,12 @@ use etl_format::read::{EventHeader, Record};
 
 use crate::machine::Machine;
 
-/// Sees a recording in time order, with the machine as it is then. Every method does nothing by default.
+/// Sees a recording in time order, with the machine as it is then. Every method does nothing by
+/// default.
 ///
-/// Samples and stacks come once they are complete, so later than the events they belong to, and in the
-/// order of these events. The machine is ahead of them by then: what it knows of the past, such as the
-/// process of a thread, is part of what they bring along.
+/// Samples and stacks come once they are complete, so later than the events they belong to, and in
+/// the order of these events. The machine is ahead of them by then: what it knows of the past, such
+/// as the process of a thread, is part of what they bring along.
 pub trait Observer {
     /// A record. The machine has taken it in.
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
@@ -138,8 +139,8 @@ pub struct Frames<'a> {
     pub kernel: &'a [u64],
     /// In the process, innermost first.
     pub user: &'a [u64],
-    /// Whether a part is missing: it is named by a key that is not defined, or did not come before the
-    /// limits of what is held were reached.
+    /// Whether a part is missing: it is named by a key that is not defined, or did not come before
+    /// the limits of what is held were reached.
     pub is_partial: bool,
 }
 
@@ -156,10 +157,11 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Sees every record before the machine takes it in; see [`Analysis::run_split`](crate::Analysis::run_split).
+/// Sees every record before the machine takes it in; see
+/// [`Analysis::run_split`](crate::Analysis::run_split).
 ///
-/// With several threads this runs on the one that reads, ahead of the machine: so it has no state of
-/// the machine at hand. Every method does nothing by default.
+/// With several threads this runs on the one that reads, ahead of the machine: so it has no state
+/// of the machine at hand. Every method does nothing by default.
 pub trait RecordObserver {
     /// An event of a manifest provider.
     #[inline]

@@ -11,15 +11,16 @@ use crate::scan::Scan;
 use crate::steps::{AtOnce, Steps};
 use crate::{Error, Result};
 
-/// One or several files that are read as one recording: the runtime session's and the rundown's, for
-/// example, that have not been merged.
+/// One or several files that are read as one recording: the runtime session's and the rundown's,
+/// for example, that have not been merged.
 #[derive(Debug)]
 pub struct Recording<S: Source> {
     files: Vec<(Trace<S>, String)>,
 }
 
 impl<S: Source> Recording<S> {
-    /// Opens files and finds their buffers. Each has a name for reports and errors. Damage is no error.
+    /// Opens files and finds their buffers. Each has a name for reports and errors. Damage is no
+    /// error.
     ///
     /// # Errors
     /// When the bytes of a file are no trace, or it cannot be read.
@@ -68,22 +69,22 @@ impl Analysis {
         Analysis::default()
     }
 
-    /// Threads that work on a recording of one file: with two or more, one reads and another one keeps
-    /// the machine. The result does not depend on it. 0 counts as 1.
+    /// Threads that work on a recording of one file: with two or more, one reads and another one
+    /// keeps the machine. The result does not depend on it. 0 counts as 1.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         Analysis { threads, ..self }
     }
 
-    /// Whether the machine keeps the names of methods, modules, assemblies, domains and images: some
-    /// 100 bytes for each, and each text once.
+    /// Whether the machine keeps the names of methods, modules, assemblies, domains and images:
+    /// some 100 bytes for each, and each text once.
     #[must_use]
     pub fn names(self, names: bool) -> Self {
         Analysis { names, ..self }
     }
 
-    /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage does
-    /// not end the reading.
+    /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage
+    /// does not end the reading.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -102,9 +103,9 @@ impl Analysis {
         })
     }
 
-    /// As [`Analysis::run`], for observers that need neither records together with the machine nor joined
-    /// stacks. With two or more threads `records` runs on the one that reads, and `state` on the one that
-    /// keeps the machine.
+    /// As [`Analysis::run`], for observers that need neither records together with the machine nor
+    /// joined stacks. With two or more threads `records` runs on the one that reads, and `state` on
+    /// the one that keeps the machine.
     ///
     /// # Errors
     /// As [`Analysis::run`].
@@ -128,8 +129,8 @@ impl Analysis {
         })
     }
 
-    /// Windows writes buffers in order, so the quick check nearly always does. Only where a record came
-    /// too late are the files read again, with every record looked at first.
+    /// Windows writes buffers in order, so the quick check nearly always does. Only where a record
+    /// came too late are the files read again, with every record looked at first.
     fn checked<S: Source>(
         &self,
         recording: &mut Recording<S>,
@@ -142,7 +143,8 @@ impl Analysis {
         Ok(machine.unwrap_or_else(|| Machine::new(recording.timeline(), self.names)))
     }
 
-    /// One pass; `None` where records came out of order, which only [`OrderCheck::Lookahead`] lets happen.
+    /// One pass; `None` where records came out of order, which only [`OrderCheck::Lookahead`] lets
+    /// happen.
     fn pass<S: Source>(
         &self,
         recording: &mut Recording<S>,
@@ -244,7 +246,8 @@ impl<R: RecordObserver, O: StateObserver + Send> Pass for Split<'_, R, O> {
                 read.map_err(|error| (0, error))
             }
             [reader] => loop {
-                // Not by `?`: a record that goes through an error's conversion is copied on the way.
+                // Not by `?`: a record that goes through an error's conversion is copied on the
+                // way.
                 let record = match reader.next_record() {
                     Ok(Some(record)) => record,
                     Ok(None) => return Ok(()),
@@ -299,7 +302,8 @@ impl<O: Observer> Pass for Joined<'_, O> {
     }
 }
 
-/// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time order.
+/// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time
+/// order.
 #[derive(Debug)]
 pub struct MachineBuilder {
     machine: Machine,

@@ -1,5 +1,5 @@
-//! The part of a pass that needs no state of the machine: finds out what each record is, and hands on
-//! what the machine needs of it.
+//! The part of a pass that needs no state of the machine: finds out what each record is, and hands
+//! on what the machine needs of it.
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Record};
@@ -105,8 +105,8 @@ impl Scan {
     }
 }
 
-/// Whether the payload of an event is laid out as the tables have it: extended data may bring a schema
-/// of their own.
+/// Whether the payload of an event is laid out as the tables have it: extended data may bring a
+/// schema of their own.
 #[inline]
 pub(crate) fn is_plain(header: &EventHeader) -> bool {
     !header.flags.has(EventFlags::EXTENDED_INFO) && !header.flags.has(EventFlags::STRING_ONLY)

@@ -1,8 +1,9 @@
-//! What a record says about addresses and whose they are, taken out of it.
+//! What the machine needs of records, taken out of them.
 //!
-//! Looking at a record and following from it are two pieces of work: [`Scan`](crate::scan::Scan) does the first and
-//! [`Machine`] the second, one behind the other or on two threads. Most records say a few words, so that is all that
-//! goes from one thread to the other; only the rest goes over as it is.
+//! Looking at a record and following from it are two pieces of work: [`Scan`](crate::scan::Scan)
+//! does the first and [`Machine`] the second, one after the other or on two threads. Of most
+//! records the machine needs a few words, and only they go from one thread to the other; the other
+//! records go as they are.
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Record, RecordBatch};
@@ -12,7 +13,8 @@ use crate::observe::{ClrSeen, StateObserver};
 
 /// Who does what is to be done for a record: at once, or later and elsewhere.
 pub(crate) trait Follow {
-    /// A sample of what a processor was doing: the instruction pointer, and the thread that was running.
+    /// A sample of what a processor was doing: the instruction pointer, and the thread that was
+    /// running.
     fn sample(&mut self, address: u64, tid: u32, timestamp: i64);
     /// A thread is of a process.
     fn thread(&mut self, pid: u32, tid: u32, timestamp: i64);
@@ -37,7 +39,7 @@ pub(crate) struct Light {
 pub(crate) struct ClrHead {
     pub pid: u32,
     pub tid: u32,
-    /// Whether it has been said before whose the thread is.
+    /// Whether the process of the thread is known already.
     pub known: bool,
     pub id: u16,
     pub version: u8,
@@ -87,7 +89,7 @@ enum Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     kept: Vec<(i64, Kept)>,
-    /// Payloads, one behind the other.
+    /// Payloads, one after the other.
     payloads: Vec<u8>,
     records: RecordBatch,
 }
@@ -141,8 +143,8 @@ impl Steps {
                 Kept::Light(light) => to.light(light, timestamp),
                 Kept::Clr(head, len) => {
                     let parts = payloads.split_at_checked(len as usize);
-                    let (payload, behind) = parts.unwrap_or_default();
-                    payloads = behind;
+                    let (payload, rest) = parts.unwrap_or_default();
+                    payloads = rest;
                     to.clr(head, payload, timestamp);
                 }
                 Kept::Record => match records.next() {

@@ -1,9 +1,10 @@
 //! What is at an address of a process at a time: a method with its module, or an image.
 //!
-//! A rundown at the end of a recording explains the samples before it, so addresses are looked up when
-//! the recording was read: [`Machine::symbols`] finds the owner of an address at the address's own time.
-//! Code that was unloaded and the code that took its place are two owners. The owner is a method, if an
-//! event places one there at that time; else an image of the process, else one of the kernel.
+//! A rundown at the end of a recording explains the samples before it, so addresses are looked up
+//! when the recording was read: [`Machine::symbols`] finds the owner of an address at the address's
+//! own time. Code that was unloaded and the code that took its place are two owners. The owner is a
+//! method, if an event places one there at that time; else an image of the process, else one of the
+//! kernel.
 //!
 //! ```no_run
 //! use etl_analysis::symbols::Symbol;
@@ -40,7 +41,7 @@ use crate::machine::names::{ClrKey, Names};
 pub enum Symbol<'a> {
     /// Code of a method.
     Method(Method<'a>),
-    /// A native image, and no method that the trace tells of.
+    /// A native image, and no known method.
     Image(Image<'a>),
 }
 
@@ -59,8 +60,9 @@ pub struct Method<'a> {
     pub name: &'a str,
     /// Signature; empty where no event names the method.
     pub signature: &'a str,
-    /// Which version of the method's code this is (`ReJITID`): 0 for the first, another number for what a
-    /// tier or a profiler had compiled later. `None` where the events are too old to tell.
+    /// Which version of the method's code this is (`ReJITID`): 0 for the first, another number for
+    /// what a tier or a profiler had compiled later. `None` where the events are too old to have
+    /// it.
     pub version: Option<u64>,
     /// Whether the code was compiled at run time.
     pub jitted: bool,
@@ -68,13 +70,13 @@ pub struct Method<'a> {
     pub dynamic: bool,
     /// First address of this piece of code: a method may have a hot and a cold one.
     pub start: u64,
-    /// Address behind its last one.
+    /// Address after its last one.
     pub end: u64,
-    /// Timestamp of its load; `None` where an enumeration alone tells of it.
+    /// Timestamp of its load; `None` where only a rundown lists it.
     pub from: Option<i64>,
     /// Timestamp of its unload; `None` where it was there to the end.
     pub to: Option<i64>,
-    /// Its module; `None` for helpers of the runtime, and where no event tells of the module.
+    /// Its module; `None` for helpers of the runtime, and where no event is about the module.
     pub module: Option<Module<'a>>,
 }
 
@@ -91,26 +93,26 @@ pub struct Module<'a> {
     pub il_pdb: Option<Pdb>,
     /// PDB of its native image.
     pub native_pdb: Option<Pdb>,
-    /// Full name of its assembly; empty where no event tells of the assembly.
+    /// Full name of its assembly; empty where no event is about the assembly.
     pub assembly: &'a str,
-    /// Name of its application domain; empty where no event tells of the domain.
+    /// Name of its application domain; empty where no event is about the domain.
     pub domain: &'a str,
 }
 
 /// A native image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Image<'a> {
-    /// Path of its file; empty where the trace does not tell.
+    /// Path of its file; empty where no event states it.
     pub path: &'a str,
     /// Its first address.
     pub start: u64,
-    /// Address behind its last one.
+    /// Address after its last one.
     pub end: u64,
-    /// How far behind its first address.
+    /// Offset from its first address.
     pub offset: u64,
     /// Whether it is one of the kernel's, which all processes see.
     pub kernel: bool,
-    /// Its PDB, where a merge told of it.
+    /// Its PDB, where a merge recorded it.
     pub pdb: Option<Pdb>,
 }
 
@@ -136,8 +138,8 @@ impl fmt::Display for Symbol<'_> {
 }
 
 impl Machine {
-    /// Finds what is at addresses. Names are empty where [`Analysis::names`](crate::Analysis::names) was
-    /// not asked for.
+    /// Finds what is at addresses. Names are empty where
+    /// [`Analysis::names`](crate::Analysis::names) was not asked for.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'_> {
         let mut by_pid: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -162,7 +164,8 @@ pub struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// What was at an address of a process at a time; `None` where no method and no image was there.
+    /// What was at an address of a process at a time; `None` where no method and no image was
+    /// there.
     #[must_use]
     pub fn at(&self, pid: u32, address: u64, timestamp: i64) -> Option<Symbol<'a>> {
         let process = self.process(pid, timestamp);

@@ -18,8 +18,8 @@ const MODULE: u64 = 0x7ff8_0001_0000;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// A process loads a module and compiles three methods, and is then seen `stacks` times: three times of four in `Compare`, which
-/// `Sort` has called, else in `Sort` itself.
+/// A process loads a module and compiles three methods, and is then seen `stacks` times: three
+/// times of four in `Compare`, which `Sort` has called, else in `Sort` itself.
 pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
     let header = LogFileHeader {
         timestamp: 1_000,

@@ -1,16 +1,16 @@
 //! A sorted map of addresses with long leaves: for millions of ranges.
 //!
-//! Keys stand in runs of up to [`MOST`], each sorted; the runs stand in a tree. A tree of the keys themselves has
-//! nodes of eleven at most: more levels, each of them in another place of the memory, and more room that is not used. What
-//! comes in the order of its keys fills the runs to the brim.
+//! Keys are kept in sorted runs of up to [`MAX_KEYS`], and the runs in a tree. A tree of the keys
+//! themselves has nodes of at most eleven: more levels, each in another part of the memory, and
+//! more unused capacity. Keys that come in order fill their runs.
 
 use std::collections::BTreeMap;
 
-/// Most keys of a run.
-const MOST: usize = 128;
+/// Keys of a run.
+const MAX_KEYS: usize = 128;
 
-/// Room that a run gets when it is full, in keys.
-const ROOM: usize = MOST / 8;
+/// Capacity that a full run gets in addition, in keys.
+const GROWTH: usize = MAX_KEYS / 8;
 
 /// A sorted run.
 #[derive(Clone, Debug)]
@@ -66,24 +66,24 @@ impl<V: Copy> Chunks<V> {
     pub fn at_or_before_mut(&mut self, key: u64) -> Option<(u64, &mut V)> {
         let mut runs = self.runs.range_mut(..=key);
         let (_, mut run) = runs.next_back()?;
-        let mut behind = run.keys.partition_point(|&k| k <= key);
-        if behind == 0 {
+        let mut after = run.keys.partition_point(|&k| k <= key);
+        if after == 0 {
             (_, run) = runs.next_back()?;
-            behind = run.keys.len();
+            after = run.keys.len();
         }
-        let at = behind.checked_sub(1)?;
+        let at = after.checked_sub(1)?;
         Some((*run.keys.get(at)?, run.values.get_mut(at)?))
     }
 
     /// The first key that is not below `key`.
-    pub fn at_or_behind(&self, key: u64) -> Option<u64> {
+    pub fn at_or_after(&self, key: u64) -> Option<u64> {
         let own = self.runs.range(..=key).next_back();
         let found = own.and_then(|(_, run)| run.keys.get(run.keys.partition_point(|&k| k < key)));
-        let behind = || self.runs.range(key..).find_map(|(_, run)| run.keys.first());
-        found.or_else(behind).copied()
+        let after = || self.runs.range(key..).find_map(|(_, run)| run.keys.first());
+        found.or_else(after).copied()
     }
 
-    /// Adds a key, or gives it another value; gives the one that it had.
+    /// Adds a key, or changes its value; returns the value that it had.
     pub fn insert(&mut self, key: u64, value: V) -> Option<V> {
         let Some((&bound, run)) = self.runs.range_mut(..=key).next_back() else {
             // Below all others: the first run takes it, if there is one.
@@ -91,26 +91,25 @@ impl<V: Copy> Chunks<V> {
             let mut run = run.unwrap_or(Run { keys: Vec::new(), values: Vec::new() });
             run.put(0, key, value);
             self.len += 1;
-            let upper = (run.keys.len() > MOST).then(|| run.split());
+            let upper = (run.keys.len() > MAX_KEYS).then(|| run.split());
             self.runs.insert(key, run);
             self.add(upper);
             return None;
         };
-        let place = match run.keys.binary_search(&key) {
-            Ok(place) => return run.values.get_mut(place).map(|v| std::mem::replace(v, value)),
-            Err(place) => place,
+        let at = match run.keys.binary_search(&key) {
+            Ok(at) => return run.values.get_mut(at).map(|v| std::mem::replace(v, value)),
+            Err(at) => at,
         };
         self.len += 1;
-        if run.keys.len() < MOST {
-            run.put(place, key, value);
+        if run.keys.len() < MAX_KEYS {
+            run.put(at, key, value);
             return None;
         }
-        // Behind all others of its run: that stays full.
-        let behind = place == run.keys.len();
-        let upper = if behind {
+        // After all others of its run: that stays full.
+        let upper = if at == run.keys.len() {
             Run { keys: vec![key], values: vec![value] }
         } else {
-            run.put(place, key, value);
+            run.put(at, key, value);
             run.split()
         };
         debug_assert!(upper.keys.first().is_some_and(|&first| first > bound));
@@ -129,9 +128,9 @@ impl<V: Copy> Chunks<V> {
     /// Takes a key out.
     pub fn remove(&mut self, key: u64) -> Option<V> {
         let (&bound, run) = self.runs.range_mut(..=key).next_back()?;
-        let place = run.keys.binary_search(&key).ok()?;
-        run.keys.remove(place);
-        let value = run.values.remove(place);
+        let at = run.keys.binary_search(&key).ok()?;
+        run.keys.remove(at);
+        let value = run.values.remove(at);
         self.len -= 1;
         if run.keys.is_empty() {
             self.runs.remove(&bound);
@@ -146,21 +145,21 @@ impl<V: Copy> Chunks<V> {
 }
 
 impl<V: Copy> Run<V> {
-    fn put(&mut self, place: usize, key: u64, value: V) {
+    fn put(&mut self, at: usize, key: u64, value: V) {
         if self.keys.len() == self.keys.capacity() {
-            self.keys.reserve_exact(ROOM);
-            self.values.reserve_exact(ROOM);
+            self.keys.reserve_exact(GROWTH);
+            self.values.reserve_exact(GROWTH);
         }
-        self.keys.insert(place, key);
-        self.values.insert(place, value);
+        self.keys.insert(at, key);
+        self.values.insert(at, value);
     }
 
     /// Takes the upper half out.
     fn split(&mut self) -> Run<V> {
         let half = self.keys.len() / 2;
         let upper = Run { keys: self.keys.split_off(half), values: self.values.split_off(half) };
-        self.keys.shrink_to(half + ROOM);
-        self.values.shrink_to(half + ROOM);
+        self.keys.shrink_to(half + GROWTH);
+        self.values.shrink_to(half + GROWTH);
         upper
     }
 }
@@ -189,7 +188,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn it_is_a_sorted_map(steps in steps()) {
+        fn chunks_are_a_sorted_map(steps in steps()) {
             let (mut chunks, mut map) = (Chunks::default(), BTreeMap::new());
             for step in steps {
                 match step {
@@ -209,8 +208,8 @@ mod tests {
                 let before = map.range(..=key).next_back().map(|(&k, &v)| (k, v));
                 prop_assert_eq!(chunks.at_or_before(key), before);
                 prop_assert_eq!(chunks.at_or_before_mut(key).map(|(k, &mut v)| (k, v)), before);
-                let behind = map.range(key..).next().map(|(&k, _)| k);
-                prop_assert_eq!(chunks.at_or_behind(key), behind);
+                let after = map.range(key..).next().map(|(&k, _)| k);
+                prop_assert_eq!(chunks.at_or_after(key), after);
                 prop_assert_eq!(chunks.get_mut(key).copied(), map.get(&key).copied());
             }
             let all: Vec<_> = chunks.iter().map(|(k, &v)| (k, v)).collect();
@@ -219,12 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_order_takes_no_more_than_it_has_to() {
+    fn keys_in_order_fill_their_runs() {
         let mut chunks = Chunks::default();
         for key in 0..100_000u64 {
             chunks.insert(key, key);
         }
-        let room: usize = chunks.runs.values().map(|r| r.keys.capacity()).sum();
-        assert!(room < 115_000, "{room}");
+        let capacity: usize = chunks.runs.values().map(|r| r.keys.capacity()).sum();
+        assert!(capacity < 115_000, "{capacity}");
     }
 }

@@ -50,7 +50,8 @@ impl Machine {
     }
 }
 
-/// Native images of managed modules by file name, and whether the modules' events identify their PDBs.
+/// Native images of managed modules by file name, and whether the modules' events identify their
+/// PDBs.
 fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, bool> {
     let mut out = HashMap::new();
     let modules = clrs.values().flat_map(|clr| clr.module_facts.values());

@@ -22,8 +22,8 @@ pub(crate) struct Sighting {
 /// An address that no named method was known to cover when it came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
-    /// How often it lay inside an image, by origin. The code of a precompiled method lies in an image
-    /// as well, and may be listed later.
+    /// How often it lay inside an image, by origin. The code of a precompiled method lies in an
+    /// image as well, and may be listed later.
     pub in_image: [u64; Origin::COUNT],
     /// How often it lay outside of all images, by origin.
     pub outside: [u64; Origin::COUNT],

@@ -1,16 +1,16 @@
 //! Who owns an address at which time.
 //!
-//! What is alive stands in one ordered map with some 40 bytes per range, so that an index of millions of
-//! methods stays small; what has gone, and what was covered by something told of later, stands in a
-//! list that is sorted once, at the end.
+//! Live ranges are kept in one ordered map with some 40 bytes for each, so that an index of
+//! millions of methods stays small. Ranges that have ended, and those hidden by a later range, are
+//! kept in a list that is sorted once, at the end.
 
 use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
 
-/// Ranges that are tried for one address at one time. More than that have shared an address only where
-/// a trace is made to be slow.
-const MOST_TRIED: usize = 1 << 12;
+/// Ranges that are tried for one address at one time. Only a trace that is made to be slow has more
+/// at one address.
+const MAX_TRIED: usize = 1 << 12;
 
 /// What is known of the owner of a range, kept small: there is one per method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// An event names it; a plain one tells only a token.
+    /// An event names it; others have only its token.
     pub const NAMED: u8 = 1;
     /// Compiled at run time; else precompiled code of an image.
     pub const JITTED: u8 = 2;
@@ -51,7 +51,7 @@ impl Tag {
 pub struct Range {
     /// First address.
     pub start: u64,
-    /// Address behind the last one.
+    /// Address after the last one.
     pub end: u64,
     /// Since when, as a raw timestamp; `None` for since before the trace.
     pub from: Option<i64>,
@@ -66,7 +66,7 @@ impl Range {
         self.start <= address && address < self.end
     }
 
-    /// Whether it was owned at some moment of a span.
+    /// Whether it was owned at some time of a span.
     fn lived_in(&self, first: i64, last: i64) -> bool {
         self.from.is_none_or(|from| from <= last) && self.to.is_none_or(|to| to >= first)
     }
@@ -106,11 +106,11 @@ impl Live {
 pub enum Added {
     /// It holds no address.
     Empty,
-    /// Nobody was there.
+    /// No range was there.
     New,
-    /// It had been told of before; this is how it was known then.
+    /// It was known before, with this tag.
     Known(Tag),
-    /// It was told of as loaded a second time, without an unload between.
+    /// It was loaded a second time, without an unload in between.
     Again,
     /// Another range is still alive there, beginning at this address.
     Overlaps(u64),
@@ -143,7 +143,7 @@ pub struct Ranges {
 impl Ranges {
     /// A range begins, or is found to have been there all along (`from` is `None`).
     ///
-    /// What is told again (a rundown tells what a load told) changes nothing but what is known of it.
+    /// An event about a known range (a rundown lists what was loaded before) only adds to its tag.
     pub fn add(&mut self, start: u64, size: u64, from: Option<i64>, tag: Tag) -> Added {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         let end = start.saturating_add(size.into());
@@ -151,7 +151,7 @@ impl Ranges {
             return Added::Empty;
         }
         let beneath = self.live.at_or_before_mut(end - 1);
-        // Most of what is told again stands alone where it stood.
+        // Most known ranges are the only ones where they are.
         if let Some((at, known)) = beneath
             && at == start
             && known.size == size
@@ -166,7 +166,7 @@ impl Ranges {
         }
         let beneath = self.live.at_or_before(end - 1);
         let overlapped = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
-        // What another one covers behind its end is found no more.
+        // What another range covers after its end is not found any more.
         let other = overlapped.map_or(end, |(at, live)| live.range(at, None).end);
         self.changed(start, end.max(other));
         // Something begins inside of it.
@@ -191,12 +191,12 @@ impl Ranges {
         overlapped.map_or(Added::New, |(at, _)| Added::Overlaps(at))
     }
 
-    /// The range that begins at `start` ends; gives what was known of it. One whose beginning was not
+    /// The range that begins at `start` ends; returns its tag. One whose beginning was not
     /// seen has been there since before the trace.
     pub fn remove(&mut self, start: u64, size: u64, at: i64, tag: Tag) -> Option<Tag> {
         let known = self.live.remove(start);
-        let told = start.saturating_add(size);
-        let end = known.map_or(told, |live| live.range(start, None).end);
+        let stated = start.saturating_add(size);
+        let end = known.map_or(stated, |live| live.range(start, None).end);
         // What it covered of another one is found again, to where that one ends.
         let beneath = self.live.at_or_before(start);
         let other = beneath.map_or(end, |(at, live)| live.range(at, None).end);
@@ -204,7 +204,7 @@ impl Ranges {
         let range = match known {
             Some(live) => live.range(start, Some(at)),
             None => {
-                let end = told;
+                let end = stated;
                 Range { start, end, from: None, to: Some(at), tag }
             }
         };
@@ -226,7 +226,8 @@ impl Ranges {
         self.changed(0, u64::MAX);
     }
 
-    /// Pages whose changes are counted apart; a power of two. Pages that are as far from each other share a count.
+    /// Pages whose changes are counted apart; a power of two. Pages that are as far from each other
+    /// share a count.
     const PAGES: usize = 256;
     /// Pages of a change that is counted for each of them.
     const FEW: u64 = 8;
@@ -265,7 +266,8 @@ impl Ranges {
         self.changes
     }
 
-    /// How often anything changed at an address, or near it: what [`Ranges::now`] gives for it holds as long as this.
+    /// How often anything changed at an address, or near it: what [`Ranges::now`] returns for it
+    /// holds as long as this.
     #[must_use]
     #[inline]
     pub fn changes_at(&self, address: u64) -> u64 {
@@ -292,7 +294,7 @@ impl Ranges {
             }
             None => {
                 let from = found.map_or(0, |(at, live)| at.saturating_add(live.size.into()));
-                let to = self.live.at_or_behind(address).unwrap_or(u64::MAX);
+                let to = self.live.at_or_after(address).unwrap_or(u64::MAX);
                 self.gap = Some((from, to));
                 None
             }
@@ -335,8 +337,8 @@ impl Ranges {
     }
 }
 
-/// What is told again of the range that begins at `start`; what was there before, and was not seen to go, goes to the
-/// `past`.
+/// An event about the known range that begins at `start`. If another one was there before, and its
+/// end was not seen, that goes to the `past`.
 fn again(
     known: &mut Live,
     start: u64,
@@ -352,7 +354,7 @@ fn again(
         known.id = tag.id;
         return if another { Added::Overlaps(start) } else { Added::Known(before) };
     }
-    // Loaded again at the same place: the unload in between was not seen.
+    // Loaded again at the same address: the unload in between was not seen.
     past.push(known.range(start, from));
     *known = live(from, size, tag);
     Added::Again
@@ -383,16 +385,17 @@ pub struct History<'a> {
 }
 
 impl History<'_> {
-    /// The owner of an address at some moment of a span.
+    /// The owner of an address at some time of a span.
     #[must_use]
     pub fn owner(&self, address: u64, first: i64, last: i64) -> Option<Tag> {
         self.range(address, first, last).map(|range| range.tag)
     }
 
-    /// The range that owned an address at some moment of a span.
+    /// The range that owned an address at some time of a span.
     ///
-    /// Of a range that was found by an enumeration alone it is not known since when it was there. So of
-    /// several that may have been there at that time, the one that went first was: those behind it came when it had gone.
+    /// Of a range that was found by an enumeration alone it is not known since when it was there.
+    /// So of several that may have been there at that time, the one that ended first was: the
+    /// others came after it.
     #[must_use]
     pub fn range(&self, address: u64, first: i64, last: i64) -> Option<Range> {
         let live = self.live.at_or_before(address);
@@ -406,18 +409,18 @@ impl History<'_> {
         }
     }
 
-    /// The past range with the earliest end that owned an address at some moment of a span.
+    /// The past range with the earliest end that owned an address at some time of a span.
     fn gone(&self, address: u64, first: i64, last: i64) -> Option<Range> {
         let mut found: Option<Range> = None;
         let mut tried = 0;
         let groups = self.starts.partition_point(|s| s.start <= address);
-        let mut behind = self.starts.get(groups).map_or(self.past.len(), |s| s.first);
+        let mut after = self.starts.get(groups).map_or(self.past.len(), |s| s.first);
         for group in self.starts.get(..groups).unwrap_or_default().iter().rev() {
-            if group.furthest <= address || tried >= MOST_TRIED {
+            if group.furthest <= address || tried >= MAX_TRIED {
                 break;
             }
-            let ranges = self.past.get(group.first..behind).unwrap_or_default();
-            behind = group.first;
+            let ranges = self.past.get(group.first..after).unwrap_or_default();
+            after = group.first;
             // Those whose end in time is not before the span.
             let at = ranges.partition_point(|r| r.to.is_some_and(|to| to < first));
             tried += 1;
@@ -430,7 +433,7 @@ impl History<'_> {
                     }
                     break;
                 }
-                if tried >= MOST_TRIED {
+                if tried >= MAX_TRIED {
                     break;
                 }
             }
@@ -455,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_belongs_to_who_lives_there_at_the_time() {
+    fn owner_is_the_range_that_lives_at_the_time() {
         let mut ranges = Ranges::default();
         assert_eq!(ranges.add(0x1000, 0x100, Some(10), named(1)), Added::New);
         assert_eq!(ranges.now(0x10ff), Some(named(1)));
@@ -473,13 +476,13 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_many_have_had_is_each_ones_at_its_time() {
+    fn owner_among_many_is_found_by_time() {
         let mut ranges = Ranges::default();
         for i in 0..20_000 {
             ranges.add(0x1000, 0x40, Some(10 * i), named(i as u64));
             ranges.remove(0x1000, 0x40, 10 * i + 5, Tag::default());
         }
-        // This one was there at the end, and nobody saw it come.
+        // This one was there at the end, and its load was not seen.
         ranges.add(0x1000, 0x40, None, named(77_777));
         let history = ranges.history();
         for i in [0, 1, 9_999, 10_000, 19_999] {
@@ -492,24 +495,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_enumerated_was_there_all_along() {
+    fn enumerated_range_has_been_there_all_along() {
         let mut ranges = Ranges::default();
         ranges.add(0x1000, 0x100, None, named(1));
         assert!(ranges.history().owner(0x1000, i64::MIN, i64::MIN).is_some());
-        // A load that was seen says since when, and the rundown after it does not change that.
+        // A load that was seen states since when, and the rundown after it does not change that.
         let mut ranges = Ranges::default();
         ranges.add(0x1000, 0x100, Some(10), Tag { id: 1, ..Tag::default() });
         let before = Tag { id: 1, ..Tag::default() };
         assert_eq!(ranges.add(0x1000, 0x100, None, named(1)), Added::Known(before));
         assert!(ranges.history().owner(0x1000, 1, 9).is_none());
-        // Told of as another method's, it is another's.
+        // Listed as another method's, it is another's.
         assert_eq!(ranges.add(0x1000, 0x100, None, named(2)), Added::Overlaps(0x1000));
         ranges.add(0x1000, 0x100, None, named(1));
         assert_eq!(ranges.now(0x1000), Some(named(1)));
     }
 
     #[test]
-    fn a_small_range_inside_a_large_one_hides_nothing() {
+    fn small_range_inside_a_large_one_hides_nothing() {
         let mut ranges = Ranges::default();
         ranges.add(0x1000, 0x1000, None, named(1));
         assert_eq!(ranges.add(0x1100, 0x10, None, named(2)), Added::Overlaps(0x1000));
@@ -519,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_remembered_only_as_long_as_it_is_one() {
+    fn gap_is_kept_until_something_is_added() {
         let mut ranges = Ranges::default();
         assert_eq!(ranges.now(0x1008), None);
         ranges.add(0x1000, 0x10, Some(1), named(1));
@@ -532,14 +535,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn what_was_found_holds_as_long_as_nothing_changed_there(
+        fn owner_holds_while_changes_at_its_address_do(
             steps in proptest::collection::vec((0u64..0x60, 0u32..14, any::<bool>(), any::<bool>()), 1..80)
         ) {
             let mut ranges = Ranges::default();
             let addresses: Vec<_> = (0..0x200).map(|i| i * 0x100).collect();
             let mut found = vec![(0, 0, None); addresses.len()];
-            for (timestamp, (place, size, gone, seen)) in steps.into_iter().enumerate() {
-                let (start, size, timestamp) = (place * 0x200, 0x80u64 << size, timestamp as i64);
+            for (timestamp, (slot, size, gone, seen)) in steps.into_iter().enumerate() {
+                let (start, size, timestamp) = (slot * 0x200, 0x80u64 << size, timestamp as i64);
                 if gone {
                     ranges.remove(start, size, timestamp, named(9));
                 } else {

@@ -1,10 +1,10 @@
 //! What addresses resolved to, and how often they came since.
 //!
-//! Stacks and samples name the same addresses again and again. The cache keeps what an address resolved
-//! to, with the state of the address space for which that holds: whatever is loaded or unloaded there
-//! changes the state, so that every address is resolved at its own time. An address that comes again is
-//! only counted in its slot; counts go to their owners when the slot is needed for another address, and
-//! at the end of the recording.
+//! Stacks and samples name the same addresses again and again. The cache keeps what an address
+//! resolved to, with the state of the address space for which that holds: whatever is loaded or
+//! unloaded there changes the state, so that every address is resolved at its own time. An address
+//! that comes again is only counted in its slot; counts go to their owners when the slot is needed
+//! for another address, and at the end of the recording.
 
 use super::cache::DirectMapped;
 use crate::machine::Origin;
@@ -63,7 +63,8 @@ pub(crate) struct CachedAddress {
     pub count: u32,
     /// When it came last.
     pub last: i64,
-    /// State of the address there: grows with each change of what it may resolve to. 0 for a free slot.
+    /// State of the address there: grows with each change of what it may resolve to. 0 for a free
+    /// slot.
     state: u64,
     /// Where it is counted: the index of the kernel's image, or of the pending address.
     index: u32,
@@ -107,7 +108,8 @@ impl AddressCache {
         (cached.address == address && cached.by == by && cached.state != 0).then_some(cached)
     }
 
-    /// Counts an address, if it is known what it resolves to in this state; else it has to be resolved.
+    /// Counts an address, if it is known what it resolves to in this state; else it has to be
+    /// resolved.
     #[inline]
     pub fn count(&mut self, by: ProcessOrigin, address: u64, state: u64, time: i64) -> bool {
         let Some(cached) = self.slots.slot_mut(Self::hash(by, address)) else { return false };

@@ -1,9 +1,9 @@
 //! Stacks that came before, and how often they came since.
 //!
-//! Some hundreds of stacks, of tens of frames each, make up most recordings. What all frames of a stack
-//! resolved to is kept from its second time on; from then on it is only counted as a whole, as long as
-//! nothing is loaded or unloaded in its process. Counts go to the owners of the frames when the slot is
-//! needed for another stack, and at the end of the recording.
+//! Some hundreds of stacks, of tens of frames each, make up most recordings. What all frames of a
+//! stack resolved to is kept from its second time on; from then on it is only counted as a whole,
+//! as long as nothing is loaded or unloaded in its process. Counts go to the owners of the frames
+//! when the slot is needed for another stack, and at the end of the recording.
 
 use super::cache::DirectMapped;
 use super::recent::{Owner, ProcessOrigin};
@@ -77,8 +77,8 @@ impl StackCache {
         ((sum ^ sum >> 32).wrapping_mul(START) >> 40) as usize
     }
 
-    /// Counts a stack if it is known what it resolves to in this state. Otherwise it takes a slot; what
-    /// had it and was counted is in `evicted`.
+    /// Counts a stack if it is known what it resolves to in this state. Otherwise it takes a slot;
+    /// what had it and was counted is in `evicted`.
     #[inline]
     pub fn count(&mut self, by: ProcessOrigin, state: u64, frames: &[Frame], time: i64) -> Lookup {
         let Some(slot) = self.slots.slot_mut(Self::hash(by, frames)) else { return Lookup::New };

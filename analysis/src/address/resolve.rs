@@ -12,8 +12,8 @@ use crate::machine::{Origin, Process, Tally};
 /// Where addresses of a 64-bit kernel begin; no managed code is there.
 pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
 
-/// Frames of a stack that has a key, which counts for every process that used the key. The kernel takes
-/// 192.
+/// Frames of a stack that has a key, which counts for every process that used the key. The kernel
+/// takes 192.
 const MAX_KEYED_FRAMES: usize = 512;
 
 /// What addresses resolve to besides the code and images of their process.
@@ -117,8 +117,8 @@ impl Resolver {
         }
     }
 
-    /// Frames of a stack that had a key. The time of each use is not kept, so all are decided at the end,
-    /// for the span of the uses.
+    /// Frames of a stack that had a key. The time of each use is not kept, so all are decided at
+    /// the end, for the span of the uses.
     pub fn keyed(&mut self, process: &mut Process, key_use: KeyUse, frames: Frames<'_>) {
         let KeyUse { count, first, last } = key_use;
         let frames = frames.first(MAX_KEYED_FRAMES);

@@ -14,13 +14,13 @@ pub struct Image {
     pub pid: u32,
     /// First address.
     pub base: u64,
-    /// File name without the path, in lower case; empty where the trace does not tell.
+    /// File name without the path, in lower case; empty where no event states it.
     pub name: Box<str>,
     /// How many addresses lie in it, by origin.
     pub hits: [u64; Origin::COUNT],
 }
 
-/// What a merge tells of an image.
+/// The identity of an image, from a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageId {
     /// Its PDB.
@@ -62,7 +62,7 @@ impl KernelHits {
     }
 }
 
-/// All images, and what is told of them.
+/// All images, and their identities.
 #[derive(Clone, Debug, Default)]
 pub struct Images {
     /// In the order in which they appeared.
@@ -70,20 +70,20 @@ pub struct Images {
     /// Indices of the kernel's images.
     pub kernel: Vec<u64>,
     ids: HashMap<(u32, u64), ImageId>,
-    /// Events by which a merge tells identities.
+    /// Events by which a merge adds identities.
     pub identities: u64,
 }
 
 impl Images {
-    /// Adds an image; gives its index.
+    /// Adds an image; returns its index.
     pub fn add(&mut self, pid: u32, base: u64, path: &[u8]) -> u64 {
         let name = super::runtime::file_name(path);
         self.list.push(Image { pid, base, name, ..Image::default() });
         (self.list.len() - 1) as u64
     }
 
-    /// Adds an image to those of the kernel; gives its ordinal among them, which stops at the last one
-    /// that 16 bits can tell.
+    /// Adds an image to those of the kernel; returns its ordinal among them, which stops at the
+    /// last one of 16 bits.
     pub fn add_kernel(&mut self, index: u64) -> u16 {
         let Ok(ordinal) = u16::try_from(self.kernel.len()) else { return u16::MAX };
         self.kernel.push(index);
@@ -105,7 +105,7 @@ impl Images {
         }
     }
 
-    /// Takes in a record, if it is one by which a merge tells an identity.
+    /// Takes in a record, if it is one by which a merge adds an identity.
     pub fn identity(&mut self, record: &Record<'_>) {
         let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
@@ -121,13 +121,13 @@ impl Images {
         }
     }
 
-    /// What is told of an image.
+    /// The identity of an image.
     #[must_use]
     pub fn id_of(&self, image: &Image) -> Option<ImageId> {
         self.ids.get(&(image.pid, image.base)).copied()
     }
 
-    /// Whether the trace gives the PDB identity of an image.
+    /// Whether the PDB identity of an image is known.
     #[must_use]
     pub fn is_identified(&self, index: u64) -> bool {
         let image = self.get(index);

@@ -44,14 +44,14 @@ const SYSTEM: u32 = 4;
 const RECENT_PROCESSES: usize = 64;
 const RECENT_THREADS: usize = 256;
 
-/// Samples of threads without a known process that are kept, by thread and address; others count for the
-/// idle process.
+/// Samples of threads without a known process that are kept, by thread and address; others count
+/// for the idle process.
 const MAX_UNATTRIBUTED: usize = 1 << 20;
 
-/// Processes that are told apart; all others count as one. A machine has some hundreds.
+/// Processes that are kept apart; all others count as one. A machine has some hundreds.
 const MAX_PROCESSES: usize = 1 << 16;
 
-/// The id under which processes count that are not told apart.
+/// The id under which processes beyond the limit count.
 const OTHERS: u32 = u32::MAX;
 
 /// Times of the first and the last of some records.
@@ -120,9 +120,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine of which nothing is known yet. `names` keeps the names of methods, modules, assemblies,
-    /// domains and images; the [`Tag`]s of code then hold the number of a method in [`Names`] instead of
-    /// its id.
+    /// A machine of which nothing is known yet. `names` keeps the names of methods, modules,
+    /// assemblies, domains and images; the [`Tag`]s of code then hold the number of a method in
+    /// [`Names`] instead of its id.
     pub(crate) fn new(timeline: Timeline, names: bool) -> Self {
         Machine {
             files: Vec::new(),
@@ -157,7 +157,8 @@ impl Machine {
         &self.processes
     }
 
-    /// Index of the process that had an id at a time: of several, the last that had started by then.
+    /// Index of the process that had an id at a time: of several, the last that had started by
+    /// then.
     #[must_use]
     pub fn process_at(&self, pid: u32, time: i64) -> Option<usize> {
         let own = |index: &usize| self.processes.get(*index).is_some_and(|p| p.pid == pid);
@@ -189,7 +190,8 @@ impl Machine {
         own().rfind(|t| t.started.is_none_or(|at| at <= time)).or_else(|| own().next())
     }
 
-    /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every processor.
+    /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every
+    /// processor.
     #[must_use]
     pub fn process_of_thread(&self, tid: u32) -> Option<usize> {
         let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
@@ -202,7 +204,8 @@ impl Machine {
         self.volumes.list()
     }
 
-    /// A path of an event as users have it: with the drive letter of its volume, where that is known.
+    /// A path of an event as users have it: with the drive letter of its volume, where that is
+    /// known.
     #[must_use]
     pub fn user_path<'p>(&self, path: &'p str) -> Cow<'p, str> {
         self.volumes.user_path(path)
@@ -229,7 +232,7 @@ impl Machine {
         }
     }
 
-    /// Takes in what a record says of who owns addresses, and which addresses it names.
+    /// Takes in a record that may change the machine, or has addresses.
     pub(crate) fn owners(
         &mut self,
         record: &Record<'_>,
@@ -491,7 +494,7 @@ impl Machine {
         let from = if change == Change::Start { Some(timestamp) } else { None };
         let kernel = pid == 0 || pid == SYSTEM;
         let process = self.process(pid);
-        // Told again, it is the image that it was.
+        // Listed again, it is the image that it was.
         let known = self.processes.get_mut(process).and_then(|p| p.images.now(base));
         let known = known.filter(|tag| {
             change != Change::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
@@ -567,7 +570,7 @@ impl Machine {
         index
     }
 
-    /// Index of the process that stands for all that are not told apart.
+    /// Index of the process that stands for all beyond the limit.
     #[cold]
     fn others(&mut self) -> usize {
         if let Some(&others) = self.by_pid.get(&OTHERS) {
@@ -578,7 +581,7 @@ impl Machine {
         self.processes.len() - 1
     }
 
-    /// Stacks told by a key that was never defined.
+    /// Stacks whose key was never defined.
     #[must_use]
     pub fn undefined_stacks(&self) -> u64 {
         self.keys.undefined()

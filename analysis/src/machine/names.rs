@@ -1,7 +1,7 @@
-//! What methods, modules, assemblies, domains and images are called.
+//! Names of methods, modules, assemblies, domains and images.
 //!
-//! A judgement needs none of it, and there may be millions of methods: so this is kept only for who asks
-//! what is at an address ([`crate::symbols`]). Texts are kept once, however many methods have them.
+//! There may be millions of methods, so names are kept only where they are asked for:
+//! [`Analysis::names`](crate::Analysis::names). Each text is kept once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) fn text(units: &[u8]) -> String {
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// What events say of a method.
+/// What events state of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodNames {
     /// Id within its CLR.
@@ -64,7 +64,7 @@ pub struct MethodNames {
     pub token: u32,
     /// Flags, as [`Method::flags`].
     pub flags: u32,
-    /// ReJIT id; `None` where the events are too old to tell.
+    /// ReJIT id; `None` where the events are too old to have it.
     pub version: Option<u64>,
     /// Whether an event names it.
     pub named: bool,
@@ -73,7 +73,7 @@ pub struct MethodNames {
     signature: Text,
 }
 
-/// What events say of a module, for as long as its id is its own.
+/// What events state of a module, as long as its id is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModuleNames {
     /// Since when, where its load was seen.
@@ -92,12 +92,12 @@ pub struct ModuleNames {
     native_path: Text,
 }
 
-/// What events say of names.
+/// The names of methods, modules, assemblies, domains and images.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     texts: Texts,
     methods: Vec<MethodNames>,
-    /// Where a method of a CLR stands that was told of last, by id and version.
+    /// Number of the last method with an id and a version, by CLR.
     latest: HashMap<(ClrKey, u64, Option<u64>), u32>,
     modules: BTreeMap<(ClrKey, u64), Vec<ModuleNames>>,
     /// Domain and name.
@@ -108,7 +108,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Takes in an event of a CLR; for a method, gives its number, under which its code is to be kept.
+    /// Takes in an event of a CLR; for a method, returns its number, under which its code is to be
+    /// kept.
     pub fn learn(&mut self, clr: ClrKey, from: &clr::Decoded<'_>, timestamp: i64) -> Option<u64> {
         match &from.event {
             clr::Event::Method(_, method) => {
@@ -132,7 +133,7 @@ impl Names {
     }
 
     fn method(&mut self, clr: ClrKey, method: &Method, text: &clr::MethodText<'_>) -> u32 {
-        let told = MethodNames {
+        let new = MethodNames {
             id: method.id,
             module: method.module,
             token: text.token,
@@ -148,26 +149,26 @@ impl Names {
         if let Some(number) = known
             && let Some(before) = self.methods.get_mut(number as usize)
         {
-            // A plain event tells of what a verbose one names; another name is another method's,
-            // which has the id now.
+            // A plain event is about a method that a verbose one names; another name is another
+            // method's, which has the id now.
             let names = |m: &MethodNames| (m.namespace, m.name, m.signature);
-            if !told.named || names(before) == names(&told) && before.named {
+            if !new.named || names(before) == names(&new) && before.named {
                 return number;
             }
-            if !before.named && before.token == told.token && before.module == told.module {
-                *before = told;
+            if !before.named && before.token == new.token && before.module == new.module {
+                *before = new;
                 return number;
             }
         }
         let number = u32::try_from(self.methods.len()).unwrap_or(u32::MAX);
-        self.methods.push(told);
+        self.methods.push(new);
         self.latest.insert(key, number);
         number
     }
 
     fn module(&mut self, clr: ClrKey, via: clr::Change, module: &Module<'_>, timestamp: i64) {
         let text = module.text();
-        let told = ModuleNames {
+        let new = ModuleNames {
             from: (via == clr::Change::Load).then_some(timestamp),
             to: (via == clr::Change::Unload).then_some(timestamp),
             assembly: module.assembly,
@@ -178,17 +179,17 @@ impl Names {
             native_path: self.texts.number(text.native_path),
         };
         let spans = self.modules.entry((clr, module.id)).or_default();
-        match spans.last_mut().filter(|last| last.to.is_none() && last.path == told.path) {
-            // Told again, it is what it was.
+        match spans.last_mut().filter(|last| last.to.is_none() && last.path == new.path) {
+            // Listed again, it is what it was.
             Some(last) => {
-                last.to = told.to;
-                last.il_pdb = last.il_pdb.or(told.il_pdb);
-                last.native_pdb = last.native_pdb.or(told.native_pdb);
+                last.to = new.to;
+                last.il_pdb = last.il_pdb.or(new.il_pdb);
+                last.native_pdb = last.native_pdb.or(new.native_pdb);
                 if last.native_path == 0 {
-                    last.native_path = told.native_path;
+                    last.native_path = new.native_path;
                 }
             }
-            None => spans.push(told),
+            None => spans.push(new),
         }
     }
 
@@ -243,7 +244,7 @@ impl Names {
         self.domains.get(&(clr, id)).map(|&name| self.texts.get(name))
     }
 
-    /// Path of an image; empty where it is not told.
+    /// Path of an image; empty where no event states it.
     #[must_use]
     pub fn image_path(&self, index: u64) -> &str {
         let at = usize::try_from(index).ok();

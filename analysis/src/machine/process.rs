@@ -28,7 +28,7 @@ pub enum Origin {
     Sample,
     /// Addresses at which exceptions were thrown.
     Exception,
-    /// Addresses at which precompiled code is entered, as the runtime tells them.
+    /// Addresses at which precompiled code is entered, as the runtime states them.
     EntryPoint,
 }
 
@@ -60,7 +60,7 @@ pub struct Tally {
     pub named: u64,
     /// Addresses in a native image of the process or of the kernel.
     pub image: u64,
-    /// Those of them whose image the trace gives a PDB identity of.
+    /// Those of them in an image with a known PDB identity.
     pub identified: u64,
     /// Addresses in neither.
     pub unresolved: u64,
@@ -117,7 +117,7 @@ impl Cause {
             Cause::CutRundown => "rundown not whole",
             Cause::MethodGone => "a method's code at another time",
             Cause::ImageGone => "an image at another time",
-            Cause::Outside => "outside of everything the trace tells of",
+            Cause::Outside => "not in any known method, module or image",
             Cause::Beyond => "beyond the addresses that are kept apart",
         }
     }
@@ -140,7 +140,7 @@ impl Counted {
     }
 }
 
-/// What method events say of what the sessions had on.
+/// What method events show of the keywords and the level of the sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MethodSigns {
     /// Loads of code compiled at run time.
@@ -200,14 +200,14 @@ pub struct Process {
     pub methods_unloaded: u64,
     /// Distinct pieces of method code.
     pub methods: u64,
-    /// Method code that was told of where other code still was: the first one's timestamp and address, and
-    /// the address of what was there.
+    /// Method code that began where other code still was: the first one's timestamp and address,
+    /// and the address of what was there.
     pub overlap: Option<(i64, u64, u64)>,
     /// Loads of code that was there already.
     pub loaded_twice: Counted,
     /// Unloads of code whose load or enumeration was never seen.
     pub unloads_unknown: Counted,
-    /// What the method events say of the sessions.
+    /// What the method events show of the sessions.
     pub signs: MethodSigns,
     /// Methods being compiled, by CLR and id: since when and on which thread.
     pub jitting: HashMap<u64, (i64, u32)>,
@@ -225,7 +225,7 @@ pub struct Process {
     pub unresolved_span: Option<(i64, i64)>,
     /// Addresses in native images of managed modules that no method covers.
     pub precompiled: u64,
-    /// Those of them whose image the trace gives no PDB identity of.
+    /// Those of them in an image without a known PDB identity.
     pub precompiled_unidentified: u64,
     /// Addresses in kernel images.
     pub(crate) kernel_hits: KernelHits,
@@ -250,7 +250,7 @@ impl Process {
         Process { pid, ..Process::default() }
     }
 
-    /// Takes over what an event states of the process; `texts` says whether long ones are kept.
+    /// Takes over what an event states of the process; `texts` is whether long ones are kept.
     pub(crate) fn learn(&mut self, event: &kernel::Process<'_>, texts: bool) {
         if let Some(name) = event.name().filter(|name| !name.is_empty()) {
             self.name = String::from_utf8_lossy(name).into_owned();
@@ -266,14 +266,14 @@ impl Process {
         }
     }
 
-    /// Whether the process ran managed code, as far as the trace tells.
+    /// Whether the process ran managed code, as far as the recording shows.
     #[must_use]
     pub fn is_managed(&self) -> bool {
         self.clr_events > 0
     }
 
-    /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0) are
-    /// those of a process's only one.
+    /// The instance of the CLR that an event is of. Events that do not name their CLR (version 0)
+    /// are those of a process's only one.
     #[must_use]
     pub fn instance_of(&self, from: &clr::Decoded<'_>) -> u16 {
         let only = || self.clrs.keys().next().copied().filter(|_| self.clrs.len() == 1);
@@ -284,7 +284,8 @@ impl Process {
         instance
     }
 
-    /// CLRs of a process that are told apart; the others count as one. Windows gives a process a handful.
+    /// CLRs of a process that are kept apart; the others count as one. Windows gives a process a
+    /// handful.
     const CLRS: usize = 256;
     /// Brackets of a process that are kept; collectors ask for two or three.
     const BRACKETS: usize = 1 << 12;
@@ -300,8 +301,8 @@ impl Process {
         }
     }
 
-    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under the
-    /// method's id.
+    /// Takes in an event of the CLR. The code of a method is kept under the number `code`, or under
+    /// the method's id.
     pub fn clr_event(
         &mut self,
         from: &clr::Decoded<'_>,
@@ -311,10 +312,10 @@ impl Process {
     ) {
         self.clr_seen(from.rundown, timestamp);
         let instance = self.instance_of(from);
-        let told = from.instance.is_some()
+        let is_known = from.instance.is_some()
             || !matches!(from.event, clr::Event::Other | clr::Event::IlMap(_));
         // Once it is there, a rundown's event changes nothing about it.
-        if told && (!from.rundown || self.last_clr != Some(instance)) {
+        if is_known && (!from.rundown || self.last_clr != Some(instance)) {
             self.last_clr = Some(instance);
             let clr = self.clrs.entry(instance).or_default();
             clr.runtime_events += u64::from(!from.rundown);
@@ -333,7 +334,7 @@ impl Process {
             clr::Event::Runtime { version, sku } => {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
-                // A rundown tells the same of a CLR that is there.
+                // A rundown states the same of a CLR that is there.
                 if !from.rundown {
                     clr.started.get_or_insert(timestamp);
                 }
@@ -524,8 +525,8 @@ impl Process {
         self.open.get(&(kind, instance)).and_then(|open| open.last().copied())
     }
 
-    /// An enumerated thing should stand in a bracket: gives the bracket's ordinal as its low byte, 0
-    /// for none.
+    /// An enumerated item should stand in a bracket: returns the bracket's ordinal as its low byte,
+    /// 0 for none.
     fn inside(&mut self, via: clr::Change, instance: u16, timestamp: i64, tid: u32) -> u8 {
         let clr::Change::Rundown(kind) = via else { return 0 };
         let same = self.inside_of == Some((kind, instance));
@@ -565,14 +566,14 @@ impl Process {
         }
     }
 
-    /// Modules that methods name and nothing tells of.
+    /// Modules that methods name and no event is about.
     #[must_use]
     pub fn unknown_modules(&self) -> usize {
         self.clrs.values().map(|clr| clr.unknown_modules().count()).sum()
     }
 
-    /// Whether its CLRs started inside the trace, and what they loaded was told of from then on: their
-    /// domains, and code.
+    /// Whether its CLRs started inside the recording, and their loads were recorded from then on:
+    /// their domains, and code.
     #[must_use]
     pub fn is_recorded_from_start(&self) -> bool {
         let told = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;

@@ -1,5 +1,5 @@
-//! What is known of one CLR in a process: its domains, assemblies and modules, and the brackets of its
-//! rundowns.
+//! What is known of one CLR in a process: its domains, assemblies and modules, and the brackets of
+//! its rundowns.
 
 use etl_schema::clr::Enumeration;
 use etl_schema::views::Pdb;
@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::address::Tag;
 
 /// An event was about it.
-const TOLD: u8 = 0x80;
+const KNOWN: u8 = 0x80;
 
 /// What is known of a module, an assembly or a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// How it was told of: [`Tag::LOADED`], [`Tag::AT_START`], [`Tag::AT_END`].
+    /// How it is known: [`Tag::LOADED`], [`Tag::AT_START`], [`Tag::AT_END`].
     pub bits: u8,
     /// Ordinal of the bracket that listed it last.
     mark: u8,
@@ -35,8 +35,8 @@ impl Known {
 }
 
 impl Known {
-    fn is_told(&self) -> bool {
-        self.bits & TOLD != 0
+    fn is_known(&self) -> bool {
+        self.bits & KNOWN != 0
     }
 }
 
@@ -45,7 +45,7 @@ impl Known {
 pub struct Listing {
     /// It was listed by this bracket already.
     pub twice: bool,
-    /// It came before what has to come before it, or behind what has to come behind.
+    /// It came before an item that has to precede it, or after one that has to follow it.
     pub disordered: bool,
     /// It is loaded though it was there.
     pub again: bool,
@@ -56,7 +56,7 @@ pub struct Listing {
 pub struct Things {
     known: BTreeMap<u64, Known>,
     /// Those that an event was about; the others are only named as the whole of a part.
-    told: usize,
+    noted: usize,
     /// Events of enumerations.
     pub enumerated: u64,
     /// Events of loads.
@@ -69,32 +69,32 @@ impl Things {
     /// How many distinct ones there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.told
+        self.noted
     }
 
-    /// Whether none was told of.
+    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.told == 0
+        self.noted == 0
     }
 
-    /// Whether it was told of.
+    /// Whether an event was about it.
     #[must_use]
     pub fn contains(&self, id: u64) -> bool {
-        self.known.get(&id).is_some_and(Known::is_told)
+        self.known.get(&id).is_some_and(Known::is_known)
     }
 
     /// All of them, by id.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Known)> {
-        self.known.iter().filter(|(_, known)| known.is_told()).map(|(&id, known)| (id, known))
+        self.known.iter().filter(|(_, known)| known.is_known()).map(|(&id, known)| (id, known))
     }
 
     /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
     pub fn note(&mut self, via: clr::Change, id: u64, timestamp: i64, mark: u8) -> Listing {
         let known = self.known.entry(id).or_default();
-        if !known.is_told() {
-            known.bits |= TOLD;
-            self.told += 1;
+        if !known.is_known() {
+            known.bits |= KNOWN;
+            self.noted += 1;
         }
         match via {
             clr::Change::Load => {
@@ -125,19 +125,19 @@ impl Things {
         }
     }
 
-    /// A part of the thing is listed: says whether that is out of order.
+    /// A part of the item is listed: returns whether that is out of order.
     pub fn part_of(&mut self, id: u64, kind: Enumeration, mark: u8) -> bool {
         if mark == 0 || id == 0 {
             return false;
         }
         let known = self.known.entry(id).or_default();
         known.parts = mark;
-        // An end rundown lists the whole behind its parts.
+        // An end rundown lists the whole after its parts.
         kind == Enumeration::End && known.mark == mark
     }
 }
 
-/// The bit that says which enumeration listed a thing.
+/// The bit of the enumeration that listed an item.
 #[must_use]
 pub const fn listed_by(kind: Enumeration) -> u8 {
     match kind {
@@ -188,7 +188,7 @@ impl ModuleFacts {
     }
 }
 
-/// What stands behind the last separator of a path in UTF-16, in lower case.
+/// The file name of a path in UTF-16, in lower case.
 #[must_use]
 pub fn file_name(path: &[u8]) -> Box<str> {
     let units = path.chunks_exact(2).map(|u| {
@@ -205,11 +205,11 @@ pub fn file_name(path: &[u8]) -> Box<str> {
 /// A CLR in a process.
 #[derive(Clone, Debug, Default)]
 pub struct Clr {
-    /// Its version, where it told.
+    /// Its version, where an event states it.
     pub version: Option<[u16; 4]>,
     /// 1 for the desktop framework, 2 for Core.
     pub sku: Option<u16>,
-    /// When it told that it starts, where that was inside the trace.
+    /// When it started, where that was inside the recording.
     pub started: Option<i64>,
     /// Events of the runtime provider.
     pub runtime_events: u64,
@@ -240,22 +240,22 @@ impl Clr {
         }
     }
 
-    /// Keeps what a module's event says.
+    /// Keeps what a module's event states.
     pub fn learn_module(&mut self, module: &Module<'_>) {
         self.module_facts.entry(module.id).or_default().learn(module);
     }
 
-    /// Modules that methods or domains name and nothing tells of.
+    /// Modules that methods or domains name and no event is about.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {
         self.method_modules.iter().copied().filter(|&id| !self.modules.contains(id))
     }
 
-    /// Assemblies that modules name and nothing tells of.
+    /// Assemblies that modules name and no event is about.
     pub fn unknown_assemblies(&self) -> impl Iterator<Item = u64> + '_ {
         self.module_assemblies.iter().copied().filter(|&id| !self.assemblies.contains(id))
     }
 
-    /// Domains that assemblies name and nothing tells of.
+    /// Domains that assemblies name and no event is about.
     pub fn unknown_domains(&self) -> impl Iterator<Item = u64> + '_ {
         self.assembly_domains.iter().copied().filter(|&id| !self.domains.contains(id))
     }
@@ -320,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_stands_behind_the_path() {
+    fn file_name_drops_the_path() {
         assert_eq!(&*file_name(&utf16(r"C:\Windows\A.NI.dll")), "a.ni.dll");
         assert_eq!(&*file_name(&utf16("B.dll")), "b.dll");
         assert_eq!(&*file_name(b""), "");
     }
 
     #[test]
-    fn the_whole_stands_before_its_parts_at_the_start_and_behind_them_at_the_end() {
+    fn whole_is_listed_before_its_parts_at_the_start_and_after_them_at_the_end() {
         let start = clr::Change::Rundown(Enumeration::Start);
         let mut domains = Things::default();
         assert!(!domains.note(start, 1, 0, 1).disordered);

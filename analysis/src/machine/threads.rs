@@ -9,12 +9,12 @@ const MAX_THREADS: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Thread {
-    /// Its id. Windows gives the id of an ended thread to a new one.
+    /// Its id. A new thread may have the id of an ended one.
     pub tid: u32,
     /// Id of its process.
     pub pid: u32,
-    /// Time of its start; `None` where it was there when the recording began, or where the recording
-    /// has no thread events.
+    /// Time of its start; `None` where it was there when the recording began, or where the
+    /// recording has no thread events.
     pub started: Option<i64>,
     /// Time of its end; `None` where the recording does not show it.
     pub ended: Option<i64>,

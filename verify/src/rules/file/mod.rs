@@ -8,7 +8,7 @@ use etl_format::read::Note;
 
 use super::{Context, Rule};
 use crate::facts::Facts;
-use crate::facts::source::{FileFacts, place};
+use crate::facts::source::{FileFacts, buffer_of};
 use crate::finding::Finding;
 
 /// The beginning of a message: the file's name where there are several.
@@ -54,7 +54,7 @@ fn each_note(
 
 /// The finding with the buffer that a note is about.
 fn locate(facts: &Facts, file: &FileFacts, note: &Note, finding: Finding) -> Finding {
-    let Some(offset) = place(note) else { return finding };
+    let Some(offset) = buffer_of(note) else { return finding };
     let known = file.noted.get(&offset);
     let finding = finding.at(facts, known.map(|&(_, timestamp)| timestamp));
     finding.in_file(&file.name, offset, known.map(|&(processor, _)| processor))
