@@ -1,5 +1,7 @@
 //! GUIDs of providers and of the kernel's event classes, each spelled once, and their names.
 
+use std::sync::LazyLock;
+
 use etl_format::Guid;
 use etl_format::constants::{ExtendedType, group_guid, group_name};
 use etl_format::read::Record;
@@ -77,15 +79,8 @@ const WITHOUT_TABLE: [(Guid, &str); 5] = [
 ];
 
 /// Classes of the kernel's groups, by group byte.
-static KERNEL_GROUPS: [Option<Guid>; 256] = {
-    let mut groups = [None; 256];
-    let mut group = 0;
-    while group < groups.len() {
-        groups[group] = group_guid(group as u8);
-        group += 1;
-    }
-    groups
-};
+static KERNEL_GROUPS: LazyLock<[Option<Guid>; 256]> =
+    LazyLock::new(|| std::array::from_fn(|group| group_guid(group as u8)));
 
 /// The name of a provider or of a kernel event class, where it is built in.
 ///

@@ -5,7 +5,7 @@
 //! allocating. In order of precedence:
 //!
 //! 1. metadata in the event itself (TraceLogging),
-//! 2. schemas from files ([`SchemaStore::give`]),
+//! 2. schemas from files ([`SchemaStore::add_schemas`]),
 //! 3. the tables of this crate,
 //! 4. `TRACE_EVENT_INFO` records that a merge added,
 //! 5. manifests that `EventSource`s wrote into the trace.

@@ -4,9 +4,12 @@ use std::fmt;
 
 use etl_format::read::Record;
 
+/// A function that sees a record.
+type Function<'f> = Box<dyn FnMut(&Record<'_>) + 'f>;
+
 /// A function that is called for every record that an operation reads.
 #[derive(Default)]
-pub(crate) struct OnRecord<'f>(Option<Box<dyn FnMut(&Record<'_>) + 'f>>);
+pub(crate) struct OnRecord<'f>(Option<Function<'f>>);
 
 impl<'f> OnRecord<'f> {
     pub(crate) fn new(f: impl FnMut(&Record<'_>) + 'f) -> Self {

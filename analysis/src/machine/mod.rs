@@ -418,16 +418,15 @@ impl Machine {
                     process.tally(Origin::KernelStack).stacks += 1;
                 }
             }
-            kernel::Event::StackDefinition { key, last, frames } => {
-                // A definition at the first use comes before the others; those wait for the next.
-                if last {
-                    while let Some((process, key_use)) = self.keys.take(key) {
-                        if let Some(process) = self.processes.get_mut(process) {
-                            self.resolver.keyed(process, key_use, frames);
-                        }
+            kernel::Event::StackDefinition { key, last: true, frames } => {
+                while let Some((process, key_use)) = self.keys.take(key) {
+                    if let Some(process) = self.processes.get_mut(process) {
+                        self.resolver.keyed(process, key_use, frames);
                     }
                 }
             }
+            // A definition at the first use comes before the others; those wait for the next.
+            kernel::Event::StackDefinition { last: false, .. } => {}
             kernel::Event::Image(change, image) => self.image(change, &image, timestamp),
             kernel::Event::Thread(change, thread) => {
                 let kernel::Thread { pid, tid, .. } = thread;

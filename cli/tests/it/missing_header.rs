@@ -56,7 +56,7 @@ fn unknown_values_are_not_shown() {
         assert!(said.code < 2 && said.err.contains(lost), "{args:?}: {}", said.err);
     }
     let repaired = run(&["repair", "t.etl", "-o", "r.etl"]);
-    assert!(repaired.out.contains("its header event is lost: times count"), "{}", repaired.out);
+    assert!(repaired.out.contains("the header event is lost: times count"), "{}", repaired.out);
     std::fs::write(here.path().join("whole.etl"), trace()).unwrap();
     for args in [&["t.etl"][..], &["--together", "t.etl", "whole.etl"]] {
         let verified = etlverify(here.path(), args);

@@ -262,7 +262,7 @@ fn allow_and_deny_change_the_verdict() {
     for args in [&["--explain", "nothing.such"][..], &["--deny", "nothing", "cut.etl"]] {
         let said = etlverify(here.path(), args);
         assert_eq!(said.code, 2);
-        assert!(said.err.contains("there is no such rule"), "{}", said.err);
+        assert!(said.err.contains("unknown rule"), "{}", said.err);
     }
     let said = etlverify(here.path(), &["--explain", "rundown.unclosed"]);
     assert_eq!(said.code, 0);

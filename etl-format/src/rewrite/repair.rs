@@ -66,13 +66,16 @@ fn is_fault(note: &Note) -> bool {
     )
 }
 
+/// Called for each record.
+type OnRecord<'f> = Box<dyn FnMut(&Record<'_>) + 'f>;
+
 /// Repairs traces.
 #[derive(Default)]
 pub struct Repairer<'f> {
     limits: Limits,
     compressor: Option<BufferCompressor>,
     threads: usize,
-    on_record: Option<Box<dyn FnMut(&Record<'_>) + 'f>>,
+    on_record: Option<OnRecord<'f>>,
 }
 
 impl fmt::Debug for Repairer<'_> {

@@ -1,7 +1,7 @@
 //! A scenario as data: what a script says, and what a program builds in its place.
 //!
 //! Every struct has a `new` with what it cannot do without, and public fields with sound defaults
-//! for the rest. Nothing here moves; [`crate::simulate`] makes it run.
+//! for the rest. Nothing here moves; [`Simulation`](crate::Simulation) makes it run.
 
 mod computer;
 mod edit;

@@ -89,8 +89,8 @@ fn inputs_that_once_failed_do_no_more() {
 fn inputs_that_once_failed_are_told_of() {
     let page =
         fs::read_to_string(etl_test_support::root().join("docs/fuzzing.md")).expect("the page");
-    let (_, told) = page.split_once("What was found").expect("the part on what was found");
-    let rows = told.lines().filter(|line| line.starts_with("| `"));
+    let (_, faults) = page.split_once("Faults that were found").expect("the table of faults");
+    let rows = faults.lines().filter(|line| line.starts_with("| `"));
     let names: BTreeSet<&str> = rows
         .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
         .collect();

@@ -13,6 +13,14 @@ const NOT_DESCRIBED: &[(&str, &[u8], &str)] = &[
     ("ed54dff8-c409-4cf6-bf83-05e1e61a09c4", &[33, 35, 37], "compressed XML of an assessment"),
 ];
 
+/// Kinds of which the tables describe older versions only: class, type, version, and why.
+const OLDER_VERSIONS: &[(&str, u8, u16, &str)] = &[(
+    "01853a65-418f-4f36-aefc-dc0f1d2fd235",
+    22,
+    5,
+    "the state of a device and the code of its problem are new",
+)];
+
 /// Made by a test of another project: payloads of a 64-bit machine in 32-bit records.
 const WRONG_POINTERS: &str = "syzygy/process_data_64_v2.etl";
 
@@ -50,6 +58,10 @@ fn every_classic_event_decodes_to_its_last_byte_or_is_listed() {
                 }
                 (Some(_), Some(_)) => panic!("{place}: described after all, take it off the list"),
                 (None, Some(note)) if note.is_exact() => *kinds.entry(kind).or_default() += 1,
+                (None, Some(_))
+                    if OLDER_VERSIONS
+                        .iter()
+                        .any(|(c, t, v, _)| (*c, *t, *v) == (&*class, id.opcode, id.version)) => {}
                 (None, note) if !path.ends_with(WRONG_POINTERS) => {
                     bad.entry(place).or_insert_with(|| {
                         let length = record.payload().len();

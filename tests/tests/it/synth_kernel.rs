@@ -275,10 +275,10 @@ fn group_masks_say_all_that_was_asked_for_and_the_timeline_says_what_is_not_simu
         .unwrap();
     let text = String::from_utf8(timeline.into_inner()).unwrap();
     for said in [
-        "session \"k1\": DISK_IO, REGISTRY: it is in the group masks, and no such event is simulated",
-        "session \"k2\": NETWORKTRACE: it",
-        "session \"NT Kernel Logger\": DISK_IO: it",
-        "session \"k4\": SYSCALL: it",
+        "session \"k1\": set in the group masks but not simulated: DISK_IO, REGISTRY",
+        "session \"k2\": set in the group masks but not simulated: NETWORKTRACE",
+        "session \"NT Kernel Logger\": set in the group masks but not simulated: DISK_IO",
+        "session \"k4\": set in the group masks but not simulated: SYSCALL",
     ] {
         assert!(text.contains(said), "{said}\n{text}");
     }

@@ -33,12 +33,18 @@ fn records(bytes: &[u8], mode: Mode) -> etl_format::Result<Vec<Whole>> {
     Ok(found)
 }
 
+/// Whether the header counts all buffers: in other traces a cut between buffers shows nowhere.
+fn counts_its_buffers(bytes: &[u8]) -> bool {
+    let trace = Trace::open(bytes, &Options::default()).unwrap();
+    trace.header().buffers_written as usize >= trace.buffers().len()
+}
+
 #[needs(traces)]
 #[test]
 fn a_cut_trace_gives_all_that_is_whole() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
-        if bytes.len() > SMALL {
+        if bytes.len() > SMALL || !counts_its_buffers(&bytes) {
             continue;
         }
         let name = path.display();
@@ -221,7 +227,7 @@ fn strict<S: Source>(source: S) -> (u64, Fault) {
 fn a_cut_trace_is_refused_at_the_exact_place() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
-        if bytes.len() > SMALL {
+        if bytes.len() > SMALL || !counts_its_buffers(&bytes) {
             continue;
         }
         let name = path.display();

@@ -280,10 +280,10 @@ fn many_runtimes_with_many_rundowns_and_many_methods() {
     let messages: Vec<_> = left_out.map(|f| f.message.as_str()).collect();
     assert_eq!(messages.len(), usize::from(CLRS), "{messages:?}");
     for (message, clr) in messages.iter().zip(1..=CLRS) {
-        let example = format!("of CLR {clr}, and not unloaded, and it does not list them");
+        let example = format!("of CLR {clr} and not unloaded, but it does not list them");
         assert!(message.starts_with("192 methods were there"), "{message}");
         assert!(message.contains(&example), "{message}");
-        assert!(message.contains(&format!("the first is {:#x}", place(clr, 8))), "{message}");
+        assert!(message.contains(&format!("(first: {:#x})", place(clr, 8))), "{message}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Events as rows of text: one [`Row`] for a record of any kind, and writers of text, JSON lines,
+//! Events as rows of text: one `Row` for a record of any kind, and writers of text, JSON lines,
 //! CSV and XML over it.
 //!
 //! ```
@@ -202,7 +202,7 @@ impl RowModel {
             record,
             time: &model.time,
             provider,
-            provider_name: provider.and_then(|_| model.provider_name),
+            provider_name: provider.and(model.provider_name),
             store: &model.store,
             provider_json: &model.provider_json,
             header: HeaderFields::of(record),

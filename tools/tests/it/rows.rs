@@ -49,9 +49,7 @@ fn json_has_one_object_per_event() {
         text.starts_with("{\"time\":\"") && text.ends_with(",\"payload_size\":18}\n"),
         "{text}"
     );
-    assert!(
-        text.contains(&format!(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,"))
-    );
+    assert!(text.contains(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,"));
     assert!(text.contains(&format!(",\"provider_guid\":\"{guid}\",{named},\"id\":1,")), "{text}");
     assert!(text.contains("\"fields\":{\"Count\":7,\"Depth\":1,"), "{text}");
 }

@@ -100,7 +100,7 @@ impl<O: Output> Session<O> {
             buffer_size: size,
             saved_offset: used,
             current_offset: sealed.current_offset,
-            timestamp: timestamp,
+            timestamp,
             sequence_number: sealed.sequence,
             processor: Processor::Index(sealed.processor),
             logger_id: self.config.logger_id,

@@ -160,8 +160,8 @@ fn judged(path: &Path) -> Result<Judged, String> {
         .filter(|line| line.starts_with("{\"kind\":\"merge\""))
         .flat_map(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            let of = line["of"].as_array().cloned().unwrap_or_default();
-            of.into_iter().filter_map(|f| f.as_str().map(str::to_owned))
+            let inputs = line["inputs"].as_array().cloned().unwrap_or_default();
+            inputs.into_iter().filter_map(|f| f.as_str().map(str::to_owned))
         })
         .collect();
     let truth = Truth::read(truth.as_slice()).unwrap();

@@ -131,12 +131,7 @@ fn every_session_file_gives_back_the_truth_buffer_by_buffer() {
 /// Every record of a file belongs to a buffer that the truth knows, and is its event; every buffer
 /// that stands whole in it has all its events; of one that was damaged, the records before the
 /// damage are there.
-fn session_file<'t>(
-    made: &'t Made,
-    file: &str,
-    bytes: &[u8],
-    kinds: &mut BTreeSet<String>,
-) -> usize {
+fn session_file(made: &Made, file: &str, bytes: &[u8], kinds: &mut BTreeSet<String>) -> usize {
     let truth = &made.truth;
     let place = format!("{}/{file}", made.name);
     let writers = truth.writers_of(file);
