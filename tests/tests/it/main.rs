@@ -1,5 +1,6 @@
 //! Tests that cross crates: real traces, readers by others, the corpus, the pages of `docs/`.
 
+mod architecture_page;
 mod baseline_fields;
 mod clr_tables;
 mod collections;
