@@ -1,3 +1,5 @@
+//! Finds the records at which findings show: processor and file offset.
+
 use std::collections::BTreeMap;
 
 use etl_analysis::{Error, Recording};

@@ -11,6 +11,9 @@ use etl_test_support::{all_traces, needs, traces};
 /// GCFitBucketInfo.
 const GC_FIT_BUCKET_INFO: u16 = 209;
 
+/// GCLOHCompact.
+const GC_LOH_COMPACT: u16 = 208;
+
 /// Provider, id, version, level, opcode, task, keywords.
 type Tuple = (String, u16, u8, u8, u8, u16, u64);
 
@@ -79,7 +82,7 @@ fn every_clr_event_is_described_and_decodes_whole() {
             let note = decoder.check(record.payload(), record.pointer_size().unwrap());
             // Its elements are C structures with the padding of the process, which the tables
             // do not describe.
-            if d.id == GC_FIT_BUCKET_INFO {
+            if [GC_LOH_COMPACT, GC_FIT_BUCKET_INFO].contains(&d.id) {
                 continue;
             }
             assert!(note.is_exact(), "{place}: {note:?}");
