@@ -13,7 +13,7 @@ const NOT_DESCRIBED: &[(&str, &[u8], &str)] = &[
     ("ed54dff8-c409-4cf6-bf83-05e1e61a09c4", &[33, 35, 37], "compressed XML of an assessment"),
 ];
 
-/// Kinds of which the tables describe older versions only: class, type, version, and why.
+/// Kinds that the tables describe in older versions only: class, type, version, and why.
 const OLDER_VERSIONS: &[(&str, u8, u16, &str)] = &[(
     "01853a65-418f-4f36-aefc-dc0f1d2fd235",
     22,
