@@ -2,25 +2,12 @@
 
 use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
 use crate::enable::{CombinedEnablement, Enablement};
+pub use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{
     COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
     START_RUNDOWN, THREADING,
 };
 use etl_schema::{EventSchema, Identity};
-
-/// The two enumerations. With both keywords the start one comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Enumeration {
-    /// `DCStart` events.
-    Start,
-    /// `DCEnd` events.
-    End,
-}
-
-impl Enumeration {
-    /// Both.
-    pub const ALL: [Enumeration; 2] = [Enumeration::Start, Enumeration::End];
-}
 
 /// The rundown provider, as the CLR sees it enabled.
 ///
