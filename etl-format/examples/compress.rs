@@ -1,6 +1,7 @@
-//! Buffers packed and unpacked: `cargo run --release --example compress [FILE.etl]`.
+//! Compresses and decompresses buffers: `cargo run --release --example compress [FILE.etl]`.
 //!
-//! Only the buffers change, as when Windows merges with compression; unpacked, the file is byte for byte what it was.
+//! Only the buffers change, as when Windows merges with compression. Decompressing restores the
+//! file byte for byte.
 
 mod input;
 

@@ -1,7 +1,7 @@
-//! Records as they stand in the file: `cargo run --example file_order [FILE.etl]`.
+//! Reads records in the order of the file: `cargo run --example file_order [FILE.etl]`.
 //!
-//! One buffer is in memory at a time and nothing goes back, so that a pipe will do: `-` reads one.
-//! Within a buffer records are in time order, from buffer to buffer they are not.
+//! One buffer is in memory at a time, and the file is read forwards only, so it may be a pipe: `-`
+//! reads standard input. Records are in time order within a buffer, but not from buffer to buffer.
 
 mod input;
 

@@ -1,7 +1,7 @@
-//! What is left of a damaged trace: `cargo run --example salvage [FILE.etl]`.
+//! Reads what is left of a damaged trace: `cargo run --example salvage [FILE.etl]`.
 //!
-//! By default reading stops at the first fault. In salvage mode it goes on at the next sound buffer or record, and
-//! keeps a map of what it could not read.
+//! By default reading stops at the first fault. In salvage mode it continues at the next intact
+//! buffer or record, and records what it could not read.
 
 mod input;
 
@@ -10,7 +10,8 @@ use etl_format::read::{Damage, Options, Order, Trace};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = input::bytes()?;
     if std::env::args().nth(1).is_none() || cfg!(test) {
-        // The sample is broken here: a buffer's header and its first records are overwritten, and the end is cut off.
+        // Damages the sample: overwrites a buffer's header and its first records, and cuts off the
+        // end.
         bytes.get_mut(0x8000..0x9000).ok_or("the sample is too short")?.fill(0x5a);
         bytes.truncate(bytes.len() - 0x2000);
     }
@@ -21,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("salvaged: {records} records");
     for piece in map {
         println!(
-            "bytes {:#x} to {:#x}: {} ({} records before it, {} behind)",
+            "bytes {:#x} to {:#x}: {} ({} records before it, {} after)",
             piece.range.start,
             piece.range.end,
             piece.error,
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Reads all records, and tells how many there were and what could not be read.
+/// Reads all records. Returns their number, and what could not be read.
 fn walk(bytes: &[u8], options: &Options) -> etl_format::Result<(u64, Vec<Damage>)> {
     let mut trace = Trace::open(bytes, options)?;
     let mut records = trace.records(Order::Time)?;

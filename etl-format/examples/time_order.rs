@@ -1,6 +1,7 @@
 //! All records in time order: `cargo run --example time_order [FILE.etl]`.
 //!
-//! Every processor has buffers of its own. `ordered` merges them, with one or two buffers of each in memory.
+//! Every processor has its own buffers. The reader merges them, with one or two buffers of each
+//! processor in memory.
 
 mod input;
 

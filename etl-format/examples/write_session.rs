@@ -1,7 +1,7 @@
-//! A trace written as a session of Windows writes it: `cargo run --example write_session [OUT.etl]`.
+//! Writes a trace as a Windows session does: `cargo run --example write_session [OUT.etl]`.
 //!
-//! Records go into the buffer of their processor, full buffers to the file, and the final counts into the file's header
-//! when the session is closed.
+//! Each record goes into the buffer of its processor, and full buffers go to the file. Closing the
+//! session writes the final counts into the file's header.
 
 use std::io::{Cursor, Seek, Write};
 
@@ -31,7 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
-    // `new` has what real files share; the clock says when the session began, in its ticks and on the wall.
+    // `new` has the values that real files share. The two times state when the session began: in
+    // ticks of its clock, and as UTC.
     let header = LogFileHeader {
         processors: 2,
         perf_freq: 10_000_000,

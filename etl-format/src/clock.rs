@@ -2,14 +2,14 @@
 
 use crate::constants::{ClockType, FILETIME_PER_SECOND, FILETIME_UNIX_EPOCH};
 
-/// Ticks in a second that a trace without a header event is taken to have: what Windows has used since
-/// version 10, release 1809.
+/// Ticks per second that are assumed for a trace without a header event: the frequency of Windows
+/// since version 10, release 1809.
 pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
 
 /// How the raw timestamps of a trace relate to the calendar.
 ///
-/// `filetime = start_time + floor((timestamp - start_timestamp) * 10^7 / frequency)`. The raw timestamps stay
-/// what they are: payloads refer to other records by raw timestamp.
+/// `filetime = start_time + floor((timestamp - start_timestamp) * 10^7 / frequency)`. Raw
+/// timestamps are never changed, because payloads refer to other records by raw timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// The kind of clock.
@@ -23,11 +23,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock from the facts of a header event.
+    /// A clock from the fields of a header event.
     ///
-    /// The frequency is `perf_freq` for the performance counter (and for a clock of type 0 or an
-    /// unknown one, where nothing better is known), 10^7 for system time, and the processor's speed
-    /// for its cycle counter. A frequency of 0 counts as 1 so that the arithmetic stays defined.
+    /// The frequency is `perf_freq` for the performance counter and for clocks of type 0 or an
+    /// unknown type, 10^7 for system time, and the processor's speed for its cycle counter. A
+    /// frequency of 0 counts as 1 so that the arithmetic stays defined.
     #[must_use]
     pub fn new(
         kind: ClockType,
@@ -44,8 +44,8 @@ impl Clock {
         Clock { kind, start_time, start_timestamp, frequency: frequency.max(1) }
     }
 
-    /// The clock of a trace whose header event is lost: nobody told one. Times count from this timestamp, with
-    /// [`ASSUMED_FREQUENCY`], in the calendar from FILETIME 0.
+    /// The clock that is assumed for a trace whose header event is lost. Times count from this
+    /// timestamp, with [`ASSUMED_FREQUENCY`]; it is FILETIME 0.
     #[must_use]
     pub fn assumed(start_timestamp: i64) -> Self {
         Clock::new(ClockType::RAW, 0, start_timestamp, ASSUMED_FREQUENCY, 0)
@@ -60,7 +60,7 @@ impl Clock {
     /// FILETIME of a raw timestamp, saturating at the ends of 64 bits.
     #[must_use]
     pub fn filetime(&self, timestamp: i64) -> i64 {
-        // The common clock of today ticks in FILETIME units; spare it the wide division.
+        // The usual clock today ticks in FILETIME units and needs no 128-bit division.
         if self.frequency == FILETIME_PER_SECOND.unsigned_abs() {
             let since = timestamp.checked_sub(self.start_timestamp);
             if let Some(time) = since.and_then(|s| self.start_time.checked_add(s)) {
@@ -71,7 +71,7 @@ impl Clock {
         saturate(i128::from(self.start_time) + since)
     }
 
-    /// Nanoseconds since the Unix epoch, keeping what the raw clock knows below 100 ns.
+    /// Nanoseconds since the Unix epoch, at the full resolution of the raw clock.
     #[must_use]
     pub fn unix_nanos(&self, timestamp: i64) -> i128 {
         let start = (i128::from(self.start_time) - i128::from(FILETIME_UNIX_EPOCH)) * 100;
@@ -104,7 +104,7 @@ fn saturate(v: i128) -> i64 {
 
 /// A FILETIME as UTC in ISO 8601, to its 100 ns: `2020-07-29T00:07:10.6935923Z`.
 ///
-/// Proleptic Gregorian calendar; years before 1601 carry what the arithmetic gives.
+/// Proleptic Gregorian calendar, also for years before 1601.
 #[must_use]
 pub fn iso_utc(filetime: i64) -> String {
     let seconds = filetime.div_euclid(FILETIME_PER_SECOND);
@@ -130,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_clocks() {
+    fn filetime_of_known_clocks() {
         let at = |kind, freq, mhz| Clock::new(kind, 1_000, 50, freq, mhz);
         assert_eq!(at(ClockType::QPC, 3_117_777, 0).filetime(50 + 3_117_777), 1_000 + 10_000_000);
         assert_eq!(at(ClockType::SYSTEM_TIME, 3_117_777, 0).filetime(60), 1_010);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn calendar_dates() {
+    fn iso_utc_of_known_dates() {
         for (filetime, text) in [
             (0, "1601-01-01T00:00:00.0000000Z"),
             (FILETIME_UNIX_EPOCH, "1970-01-01T00:00:00.0000000Z"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nanoseconds_keep_what_filetime_drops() {
+    fn unix_nanos_keeps_full_resolution() {
         let clock = Clock::new(ClockType::QPC, FILETIME_UNIX_EPOCH, 0, 1_000_000_000, 0);
         assert_eq!(clock.filetime(157), FILETIME_UNIX_EPOCH + 1);
         assert_eq!(clock.unix_nanos(157), 157);
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics_and_keeps_order(
+        fn filetime_keeps_order(
             start_time: i64, start_timestamp: i64, freq: i64, a: i64, b: i64, kind in 0u32..5, mhz: u32,
         ) {
             let clock = Clock::new(ClockType(kind), start_time, start_timestamp, freq, mhz);
@@ -176,7 +176,7 @@ mod tests {
         }
 
         #[test]
-        fn timestamp_at_is_the_first_at_or_after(
+        fn timestamp_at_returns_the_first_at_or_after(
             start_timestamp in -1_000_000_000i64..1_000_000_000, freq in 1i64..20_000_000, offset in -1_000_000_000i64..1_000_000_000,
         ) {
             let clock = Clock::new(ClockType::QPC, 0, start_timestamp, freq, 0);

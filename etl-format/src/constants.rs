@@ -1,7 +1,8 @@
-//! Every tag of the format, once: values, names, and a `Display` that prints what it does not know.
+//! Every constant of the format: values, names, and a `Display` that prints unknown values as
+//! numbers.
 //!
-//! The read half and the write half share these constants and nothing else. Sources: the published
-//! `ntwmi.h` and `evntrace.h` headers, checked against real files where such files exist.
+//! Sources: the published `ntwmi.h` and `evntrace.h` headers, checked against real files where such
+//! files exist.
 
 use crate::Guid;
 use core::fmt;
@@ -137,7 +138,7 @@ pub const FILETIME_PER_SECOND: i64 = 10_000_000;
 /// The first half of a kernel-format record's marker word: `SYSTEM_TRACE_VERSION`.
 pub const SYSTEM_TRACE_VERSION: u8 = 2;
 
-/// Set in the top byte of the first word of every record that is not a bare WNODE.
+/// Set in the top byte of the first word of every record but a WNODE without a marker.
 pub const MARKER_TRACE: u8 = 0x80;
 
 /// Set, together with [`MARKER_TRACE`], for records whose kind is the third marker byte.
@@ -746,7 +747,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_values_print_and_are_kept() {
+    fn display_prints_unknown_values() {
         assert_eq!(RecordKind(0x7f).to_string(), "RecordKind(0x7f)");
         assert_eq!(RecordKind::EVENT64.to_string(), "EVENT64");
         assert_eq!(RecordKind::from_name("perfinfo64"), Some(RecordKind::PERFINFO64));
@@ -758,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn group_guids_are_the_published_ones() {
+    fn group_guid_matches_published_guids() {
         let text = |g: u8| group_guid(g).map(|g| g.to_string()).unwrap_or_default();
         assert_eq!(text(0x00), "68fdd900-4a3e-11d1-84f4-0000f80464e3");
         assert_eq!(text(0x03), "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c");

@@ -1,6 +1,6 @@
-//! The one place that checks bounds: little-endian integers out of a byte slice.
+//! Little-endian values from a byte slice, with every bound checked.
 //!
-//! Everything in the read half asks this module; nothing else indexes foreign bytes.
+//! All bytes of a trace are read through this module; nothing else indexes them.
 
 use crate::Guid;
 
@@ -134,8 +134,8 @@ impl<'a> Cursor<'a> {
         self.array().map(Guid::from_bytes)
     }
 
-    /// UTF-16LE code units up to a NUL, which is consumed and not returned; `None` when there is
-    /// no NUL. The slice has an even length.
+    /// UTF-16LE code units up to a NUL, which is consumed and not returned; `None` when there is no
+    /// NUL. The slice has an even length.
     pub fn utf16z(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest();
         let len = utf16_nul(rest)?;
@@ -152,13 +152,14 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Offset of the first 16-bit code unit that is 0, of those that begin at even offsets; `None` when there is none.
+/// Offset of the first 16-bit code unit that is 0, of those that begin at even offsets; `None` when
+/// there is none.
 ///
-/// Texts are a few dozen units long as a rule, and there are several in many events.
+/// Many events have several texts, of a few dozen units each.
 #[must_use]
 #[inline]
 pub fn utf16_nul(bytes: &[u8]) -> Option<usize> {
-    // So many bytes at a time are a few vector instructions on every processor that has any.
+    // One step is a few vector instructions.
     const STEP: usize = 32;
     let has_nul = |chunk: &[u8; STEP]| {
         let (units, _) = chunk.as_chunks::<2>();
@@ -167,8 +168,8 @@ pub fn utf16_nul(bytes: &[u8]) -> Option<usize> {
     let (chunks, _) = bytes.as_chunks::<STEP>();
     let whole = chunks.iter().position(has_nul).unwrap_or(chunks.len()) * STEP;
     let rest = bytes.get(whole..)?;
-    // Four units at a time: subtracting 1 from a 16-bit lane borrows into its top bit exactly when the
-    // lane is 0 (lanes above a borrow may lie, the lowest hit does not).
+    // Four units at a time: subtracting 1 from a 16-bit lane borrows into its top bit exactly when
+    // the lane is 0 (lanes above a borrow may be wrong, the lowest hit is right).
     const ONES: u64 = 0x0001_0001_0001_0001;
     const TOPS: u64 = 0x8000_8000_8000_8000;
     let mut at = whole;
@@ -190,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_text_is_found_at_each_length() {
+    fn utf16_nul_finds_the_end_at_each_length() {
         for len in 0..80usize {
             let mut bytes: Vec<u8> = (0..len).flat_map(|i| [0, 1 + i as u8]).collect();
             assert_eq!(utf16_nul(&bytes), None);
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_nothing_past_the_end() {
+    fn reads_past_the_end_return_none() {
         let bytes: &[u8] = &[1, 2, 3];
         assert_eq!(bytes.u16_at(1), Some(0x0302));
         assert_eq!(bytes.u16_at(2), None);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_end_at_their_nul() {
+    fn strings_end_at_nul() {
         let mut c = Cursor::new(b"axc\0\0yz");
         assert_eq!(c.utf16z(), None, "zeros of two neighbouring units do not make a NUL");
         assert_eq!(c.ansiz(), Some(&b"axc"[..]));

@@ -1,22 +1,22 @@
-//! What can be wrong with a trace, where, and what was needed against what was there.
+//! The error type: what is wrong with a trace, where, what was expected and what was found.
 
 use thiserror::Error as ThisError;
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// A fault in a trace, or in the medium it is read from or written to.
+/// A fault in a trace, or an I/O error of its source or output.
 ///
-/// Every fault of the bytes carries the file offset at which it was found; offsets count from the
-/// first byte of the trace. [`Error::code`] is stable across versions and is what tools print in
+/// Every fault of the bytes has the file offset at which it was found, counted from the first byte
+/// of the trace. [`Error::code`] is stable across versions and is what tools print in
 /// machine-readable output.
 ///
-/// A clone of an error of the medium keeps its kind and its text, not its source.
+/// A clone of an I/O error keeps its kind and its text, not its source.
 #[derive(Clone, Debug, ThisError)]
 #[error("at offset {offset:#x}: {kind}")]
 pub struct Error {
-    /// File offset of the structure or field at fault: of one that is not whole its first byte, so
-    /// that the bytes end as many behind it as [`ErrorKind::Truncated`] has.
+    /// File offset of the structure or field at fault. For [`ErrorKind::Truncated`] it is the first
+    /// byte of the incomplete structure.
     pub offset: u64,
     /// What was wrong.
     pub kind: ErrorKind,
@@ -46,7 +46,7 @@ pub enum ErrorKind {
         /// What would have been right.
         expected: &'static str,
     },
-    /// The bytes are not an event trace log at all, or one that is known and refused by name.
+    /// The bytes are no event trace log, or one of a kind that is not supported.
     #[error("not a readable event trace log: {0}")]
     NotEtl(&'static str),
     /// A compressed buffer does not decompress to its declared size.
@@ -59,7 +59,7 @@ pub enum ErrorKind {
         /// Bytes the buffer header declares.
         declared: u64,
     },
-    /// A declared limit would be exceeded; the caller can raise it.
+    /// A limit of the caller would be exceeded.
     #[error("{what} needs {need} bytes, the limit is {limit}")]
     Limit {
         /// What the memory was needed for.
@@ -69,10 +69,10 @@ pub enum ErrorKind {
         /// Bytes allowed.
         limit: u64,
     },
-    /// Something asked of the writer that the format cannot express.
+    /// The caller requested something that the format cannot express.
     #[error("cannot be written: {0}")]
     Unwritable(&'static str),
-    /// The medium failed.
+    /// The source or the output failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -112,7 +112,7 @@ impl Error {
         Error::new(offset, ErrorKind::Invalid { what, found, expected })
     }
 
-    /// Whether the medium failed, as against the bytes.
+    /// Whether this is an I/O error, and not a fault of the bytes.
     #[must_use]
     pub fn is_io(&self) -> bool {
         matches!(self.kind, ErrorKind::Io(_))

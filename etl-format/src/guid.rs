@@ -1,4 +1,4 @@
-//! Sixteen bytes that name a provider, an event class or an activity.
+//! GUIDs of providers, event classes and activities.
 
 use core::fmt;
 use core::str::FromStr;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_one() {
+    fn from_str_refuses_other_text() {
         for bad in [
             "",
             "e13c0d23",

@@ -1,9 +1,9 @@
 //! Windows event trace logs (`.etl`) as bytes, buffers, records and time order, on any OS.
 //!
-//! This crate knows the container and no provider: what an event *means* is the business of
-//! `etl-schema`. See [`constants`] for every tag of the format.
+//! This crate reads and writes the container and knows no provider. `etl-schema` decodes what
+//! events mean. See [`constants`] for every tag of the format.
 //!
-//! A trace in memory, written and read; `std::fs::read` gives one that was recorded:
+//! Writes a trace in memory and reads it. For a recorded trace, use `std::fs::read`:
 //!
 //! ```
 //! use std::io::Cursor;
@@ -22,14 +22,14 @@
 //! while let Some(record) = records.next_record()? {
 //!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
 //! }
-//! assert_eq!(records.count(), 1, "nobody wrote an event: there is the header's alone");
+//! assert_eq!(records.count(), 1, "the header event is the only record");
 //! # Ok::<(), etl_format::Error>(())
 //! ```
 //!
 //! # Examples
-//! Programs in `examples/`, each of which runs as it is (`cargo run --example time_order`) or on the file that is named:
-//! `file_order` and `time_order` read a trace, `salvage` reads a damaged one, `write_session` writes one, `compress` packs and unpacks
-//! its buffers.
+//! The programs in `examples/` run without arguments (`cargo run --example time_order`) or on a
+//! file. `file_order` and `time_order` read a trace, `salvage` reads a damaged one, `write_session`
+//! writes one, `compress` compresses and decompresses its buffers.
 //!
 //! # Features
 //! None. The crate needs `std`.

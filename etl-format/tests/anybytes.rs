@@ -1,4 +1,4 @@
-//! Any bytes at all: nothing panics, everything ends, and all ways of reading agree.
+//! Arbitrary bytes: no panic, no endless loop, and all ways of reading agree.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 /// A trace with a record of every kind, and extended items of every type.
-fn motley() -> File {
+fn all_kinds() -> File {
     let data = [7u8; 24];
     let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &data[..])).collect();
     let made =
@@ -44,22 +44,22 @@ fn motley() -> File {
 
 fn templates() -> Vec<Vec<u8>> {
     if cfg!(miri) {
-        // To pack them takes Miri minutes.
-        return [small().bytes(), motley().bytes()].into_iter().cycle().take(6).collect();
+        // Miri needs minutes to compress them.
+        return [small().bytes(), all_kinds().bytes()].into_iter().cycle().take(6).collect();
     }
     vec![
         small().bytes(),
-        motley().bytes(),
+        all_kinds().bytes(),
         small().compressed(3, xpress).bytes(),
-        motley().compressed(2, lznt1).bytes(),
-        motley().compressed(4, xpress).bytes(),
-        motley().compressed(4, huffman).bytes(),
+        all_kinds().compressed(2, lznt1).bytes(),
+        all_kinds().compressed(4, xpress).bytes(),
+        all_kinds().compressed(4, huffman).bytes(),
     ]
 }
 
-/// One thing that happens to a file.
+/// One kind of damage to a file.
 #[derive(Clone, Debug)]
-enum Harm {
+enum Damage {
     Bit(Index, u8),
     Byte(Index, u8),
     /// A 32-bit field takes a value that is at an edge of something.
@@ -72,7 +72,7 @@ enum Harm {
     Splice(Index, usize, Index),
 }
 
-fn harm() -> impl Strategy<Value = Harm> {
+fn damage() -> impl Strategy<Value = Damage> {
     let at = any::<Index>;
     let word = prop::sample::select(vec![
         0,
@@ -90,54 +90,54 @@ fn harm() -> impl Strategy<Value = Harm> {
         0x9000_0020,
     ]);
     prop_oneof![
-        (at(), 0..8u8).prop_map(|(i, bit)| Harm::Bit(i, bit)),
-        (at(), any::<u8>()).prop_map(|(i, byte)| Harm::Byte(i, byte)),
-        (at(), prop_oneof![word, any::<u32>()]).prop_map(|(i, word)| Harm::Word(i, word)),
-        (at(), 0..0x500usize).prop_map(|(i, len)| Harm::Delete(i, len)),
-        (at(), prop::collection::vec(any::<u8>(), 0..64)).prop_map(|(i, v)| Harm::Insert(i, v)),
+        (at(), 0..8u8).prop_map(|(i, bit)| Damage::Bit(i, bit)),
+        (at(), any::<u8>()).prop_map(|(i, byte)| Damage::Byte(i, byte)),
+        (at(), prop_oneof![word, any::<u32>()]).prop_map(|(i, word)| Damage::Word(i, word)),
+        (at(), 0..0x500usize).prop_map(|(i, len)| Damage::Delete(i, len)),
+        (at(), prop::collection::vec(any::<u8>(), 0..64)).prop_map(|(i, v)| Damage::Insert(i, v)),
         (at(), 0..0x900usize, prop::sample::select(vec![0u8, 0xff, 0x5a]))
-            .prop_map(|(i, len, byte)| Harm::Fill(i, len, byte)),
-        at().prop_map(Harm::Truncate),
-        (at(), 0..0x900usize, at()).prop_map(|(i, len, to)| Harm::Splice(i, len, to)),
+            .prop_map(|(i, len, byte)| Damage::Fill(i, len, byte)),
+        at().prop_map(Damage::Truncate),
+        (at(), 0..0x900usize, at()).prop_map(|(i, len, to)| Damage::Splice(i, len, to)),
     ]
 }
 
-fn inflict(bytes: &mut Vec<u8>, harm: &Harm) {
+fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
     if bytes.is_empty() {
         return;
     }
     let (total, place) = (bytes.len(), |i: &Index| i.index(bytes.len()));
-    match harm {
-        Harm::Bit(i, bit) => {
+    match damage {
+        Damage::Bit(i, bit) => {
             let at = place(i);
             bytes[at] ^= 1 << bit;
         }
-        Harm::Byte(i, byte) => {
+        Damage::Byte(i, byte) => {
             let at = place(i);
             bytes[at] = *byte;
         }
-        Harm::Word(i, word) => {
+        Damage::Word(i, word) => {
             let at = place(i) & !3;
             let len = 4.min(total - at);
             bytes[at..at + len].copy_from_slice(&word.to_le_bytes()[..len]);
         }
-        Harm::Delete(i, len) => {
+        Damage::Delete(i, len) => {
             let at = place(i);
             bytes.drain(at..total.min(at + len));
         }
-        Harm::Insert(i, new) => {
+        Damage::Insert(i, new) => {
             let at = place(i);
             bytes.splice(at..at, new.iter().copied());
         }
-        Harm::Fill(i, len, byte) => {
+        Damage::Fill(i, len, byte) => {
             let at = place(i);
             bytes[at..total.min(at + len)].fill(*byte);
         }
-        Harm::Truncate(i) => {
+        Damage::Truncate(i) => {
             let at = place(i);
             bytes.truncate(at);
         }
-        Harm::Splice(i, len, to) => {
+        Damage::Splice(i, len, to) => {
             let (at, to) = (place(i), place(to));
             let piece = bytes[at..total.min(at + len)].to_vec();
             bytes.splice(to..to, piece);
@@ -145,8 +145,8 @@ fn inflict(bytes: &mut Vec<u8>, harm: &Harm) {
     }
 }
 
-/// Asks everything of a record that can be asked.
-fn interrogate(r: &Record<'_>) {
+/// Calls every method of a record.
+fn call_every_method(r: &Record<'_>) {
     assert!(r.bytes().len() >= 8);
     let payload = r.payload();
     assert!(r.bytes().ends_with(payload));
@@ -161,7 +161,7 @@ fn interrogate(r: &Record<'_>) {
 }
 
 /// Reads these bytes in every way; see [`salvage`] for what is held against what.
-fn endure(bytes: &[u8]) {
+fn check_bytes(bytes: &[u8]) {
     let outcome = salvage(bytes);
     // A decompressed buffer is at most as large as the header says that buffers are.
     let capacity = FileHeader::parse(bytes.get(0x48..).unwrap_or_default(), 0)
@@ -177,7 +177,7 @@ fn endure(bytes: &[u8]) {
     let Ok(mut reader) = Records::stream(bytes, &Options::salvage()) else { return };
     let _ = (reader.header().clock().filetime(i64::MAX), reader.header().logger_name());
     while let Some(record) = reader.next_record().unwrap() {
-        interrogate(&record);
+        call_every_method(&record);
     }
     assert!(reader.next_record().unwrap().is_none(), "the end stays the end");
     // Buffer by buffer, without the records.
@@ -190,8 +190,8 @@ fn endure(bytes: &[u8]) {
     }
 }
 
-/// As many cases as a quick run can have, or `PROPTEST_CASES`. No file of regressions: a failure
-/// that was found becomes a test of its own.
+/// `cases` cases, or `PROPTEST_CASES`. There is no file of regressions: each failure becomes a
+/// test.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -201,12 +201,12 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..0x900)) {
-        endure(&bytes);
+    fn reading_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..0x900)) {
+        check_bytes(&bytes);
     }
 
     #[test]
-    fn arbitrary_bytes_behind_a_sound_buffer_0(
+    fn reading_arbitrary_buffers_after_buffer_0_never_panics(
         template in 0..6usize,
         bytes in prop::collection::vec(prop_oneof![
             any::<u8>(),
@@ -217,7 +217,7 @@ proptest! {
         let first = u32::from_le_bytes(*all.first_chunk().unwrap()) as usize;
         all.truncate(first);
         all.extend(bytes);
-        endure(&all);
+        check_bytes(&all);
     }
 }
 
@@ -225,32 +225,33 @@ proptest! {
     #![proptest_config(config(2500))]
 
     #[test]
-    fn traces_that_came_to_harm(
+    fn reading_damaged_traces_never_panics(
         template in 0..6usize,
-        harms in prop::collection::vec(harm(), 1..6),
+        damages in prop::collection::vec(damage(), 1..6),
     ) {
         let mut bytes = templates()[template].clone();
-        harms.iter().for_each(|harm| inflict(&mut bytes, harm));
-        endure(&bytes);
+        damages.iter().for_each(|damage| apply(&mut bytes, damage));
+        check_bytes(&bytes);
     }
 
     #[test]
-    fn records_in_buffers_that_came_to_harm(
+    fn damaged_records_leave_other_buffers_readable(
         template in 0..2usize,
-        harms in prop::collection::vec((0..4096usize, prop_oneof![
+        damages in prop::collection::vec((0..4096usize, prop_oneof![
             Just(0u8), Just(0xff), any::<u8>()
         ]), 1..20),
     ) {
-        // Only the bytes behind the buffers' headers: the records of whole buffers stay.
+        // Only bytes after the buffers' headers change, so records of unchanged buffers stay
+        // readable.
         let mut bytes = templates()[template].clone();
         let size = [0x400, 0x800][template];
-        for &(at, byte) in &harms {
+        for &(at, byte) in &damages {
             let at = size + at % (bytes.len() - size);
             if at % size >= 0x48 {
                 bytes[at] = byte;
             }
         }
-        endure(&bytes);
+        check_bytes(&bytes);
         let outcome = file_order(bytes.as_slice(), &Options::salvage());
         let whole = file_order(templates()[template].as_slice(), &strict());
         for r in &whole.records {
@@ -263,7 +264,7 @@ proptest! {
 }
 
 #[test]
-fn the_templates_are_sound() {
+fn templates_have_no_damage() {
     for (template, bytes) in templates().iter().enumerate() {
         let outcome = salvage(bytes);
         // This one names a format that its bytes are not in.

@@ -1,4 +1,4 @@
-//! Compressed traces: formats, odd places, fills that lie, streams that end too soon.
+//! Compressed traces: formats, unaligned offsets, wrong fills, truncated streams.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -25,13 +25,13 @@ fn offsets(bytes: &[u8]) -> Vec<usize> {
     out
 }
 
-/// What does not depend on where buffers stand, behind the header event.
+/// Records after the header event, without the offsets of their buffers.
 fn content(outcome: &Outcome) -> Vec<(u32, u16, i64, Vec<u8>)> {
     outcome.records.iter().skip(1).map(|r| (r.at, r.cpu, r.timestamp, r.bytes.clone())).collect()
 }
 
 #[test]
-fn every_format_gives_the_records_of_the_plain_trace() {
+fn each_format_returns_the_records_of_the_uncompressed_trace() {
     let plain = salvage(&small().bytes());
     for (number, format, encode) in FORMATS {
         let bytes = small().compressed(number, encode).bytes();
@@ -47,7 +47,7 @@ fn every_format_gives_the_records_of_the_plain_trace() {
 }
 
 #[test]
-fn buffers_stand_at_odd_offsets_behind_a_short_buffer_0() {
+fn compressed_buffers_may_have_any_offset() {
     let mut file = small().compressed(3, xpress);
     for (i, buffer) in file.buffers.iter_mut().enumerate() {
         buffer.records = common::lay(&[system(true, 0x0f01, 1000, &vec![1; i])]);
@@ -68,7 +68,7 @@ fn buffers_stand_at_odd_offsets_behind_a_short_buffer_0() {
 }
 
 #[test]
-fn an_unnamed_format_is_taken_for_the_common_one() {
+fn unnamed_format_is_read_as_xpress() {
     for state in [0, 1, 5, 0x1234] {
         let mut file = small().compressed(state, xpress);
         let trace = file.bytes();
@@ -87,7 +87,7 @@ fn an_unnamed_format_is_taken_for_the_common_one() {
 }
 
 #[test]
-fn a_plain_buffer_among_compressed_ones() {
+fn uncompressed_buffer_among_compressed_ones_is_read() {
     let mut file = small().compressed(3, xpress);
     let plain = &mut file.buffers[2];
     (plain.size, plain.flags) = (0, 0x20);
@@ -102,7 +102,7 @@ fn a_plain_buffer_among_compressed_ones() {
 }
 
 #[test]
-fn a_compressed_buffer_in_a_plain_file() {
+fn compressed_buffer_in_an_uncompressed_file_is_read() {
     let mut file = small();
     file.buffers[2].packed = Some(xpress(&file.buffers[2].records));
     let outcome = salvage(&file.bytes());
@@ -110,7 +110,7 @@ fn a_compressed_buffer_in_a_plain_file() {
 }
 
 #[test]
-fn buffers_as_large_as_windows_makes_them() {
+fn buffers_of_16_mib_are_read() {
     for (number, format, encode) in FORMATS {
         let mut file = File::new(0x100_0000);
         let record = system(true, 0x0f01, 1000, &[7; 0x8000]);
@@ -130,7 +130,7 @@ fn with_fill(fill: u32) -> (Vec<u8>, Option<Error>) {
 }
 
 #[test]
-fn a_fill_that_promises_more_than_there_is() {
+fn fill_beyond_the_data_is_damage() {
     let whole = 0x48 + 4 * 0x28;
     for fill in [whole + 1, whole + 8, 0x3ff, 0x400] {
         let (bytes, error) = with_fill(fill);
@@ -148,7 +148,7 @@ fn a_fill_that_promises_more_than_there_is() {
 }
 
 #[test]
-fn a_fill_beyond_what_a_buffer_holds_is_no_reason_to_unpack_it() {
+fn fill_beyond_the_buffer_size_skips_the_buffer() {
     for fill in [0x401, 0x1_0000, 0x7fff_ffff, u32::MAX] {
         let (bytes, error) = with_fill(fill);
         let at = offsets(&bytes)[3] as u64..offsets(&bytes)[4] as u64;
@@ -160,7 +160,7 @@ fn a_fill_beyond_what_a_buffer_holds_is_no_reason_to_unpack_it() {
 }
 
 #[test]
-fn a_fill_below_what_there_is_ends_the_records_there() {
+fn fill_below_the_data_ends_the_records() {
     let (bytes, error) = with_fill(0x48 + 2 * 0x28);
     assert!(error.is_none());
     assert_eq!(salvage(&bytes).records.len(), 23);
@@ -172,12 +172,12 @@ fn a_fill_below_what_there_is_ends_the_records_there() {
     }
 }
 
-/// A match that says of itself that it is 4 GB long gives what the buffer holds, and no more.
+/// A match that states a length of 4 GB produces only what the buffer can hold.
 #[test]
-fn a_bomb() {
+fn decompression_bomb_is_bounded() {
     let mut file = small().compressed(3, xpress);
     let mut packed = vec![0, 0, 0, 0x40];
-    // One literal, then a match of distance 1: length 7, 15, 255, and 32 bits behind those.
+    // One literal, then a match of distance 1: length 7, 15, 255, and then 32 bits.
     packed.extend([0, 7, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff]);
     packed.extend([0; 64]);
     file.buffers[2].packed = Some(packed);
@@ -194,7 +194,7 @@ fn a_bomb() {
 }
 
 #[test]
-fn every_length_that_a_compressed_file_can_be_cut_to() {
+fn cutting_a_compressed_file_keeps_complete_buffers() {
     for (number, format, encode) in FORMATS {
         let whole = small().compressed(number, encode).bytes();
         let (all, offsets) = (sound(&whole), offsets(&whole));
@@ -211,7 +211,7 @@ fn every_length_that_a_compressed_file_can_be_cut_to() {
 }
 
 #[test]
-fn any_byte_of_the_packed_records_damaged() {
+fn damaged_compressed_bytes_affect_one_buffer() {
     for (number, format, encode) in FORMATS {
         let whole = small().compressed(number, encode).bytes();
         let (all, offsets) = (sound(&whole), offsets(&whole));
@@ -228,7 +228,7 @@ fn any_byte_of_the_packed_records_damaged() {
 }
 
 #[test]
-fn bytes_gone_missing_from_a_compressed_buffer_cost_no_other() {
+fn missing_compressed_bytes_affect_one_buffer() {
     for (number, format, encode) in FORMATS {
         let whole = small().compressed(number, encode).bytes();
         let offsets = offsets(&whole);
@@ -245,7 +245,7 @@ fn bytes_gone_missing_from_a_compressed_buffer_cost_no_other() {
 }
 
 #[test]
-fn a_wiped_header_costs_its_compressed_buffer() {
+fn overwritten_header_loses_the_compressed_buffer() {
     let mut bytes = small().compressed(3, xpress).bytes();
     let offsets = offsets(&bytes);
     bytes[offsets[3]..offsets[3] + 0x48].fill(0x5a);
@@ -255,7 +255,7 @@ fn a_wiped_header_costs_its_compressed_buffer() {
 }
 
 #[test]
-fn a_lost_buffer_0_of_a_compressed_file() {
+fn compressed_file_without_buffer_0_is_read() {
     let mut bytes = small().compressed(3, xpress).bytes();
     bytes[..0x200].fill(0x5a);
     let outcome = salvage(&bytes);
@@ -267,7 +267,7 @@ fn a_lost_buffer_0_of_a_compressed_file() {
 }
 
 #[test]
-fn memory_for_time_order_counts_both_forms() {
+fn held_memory_counts_compressed_and_plain_bytes() {
     let mut file = File::new(0x400);
     for cpu in 0..3 {
         file = file.buffer(cpu, &run(1000, 4));
@@ -282,7 +282,7 @@ fn memory_for_time_order_counts_both_forms() {
 }
 
 #[test]
-fn the_smallest_compressed_buffer() {
+fn empty_compressed_buffer_is_read() {
     let mut file = small().compressed(3, xpress);
     file.buffers[2].records.clear();
     let outcome = salvage(&file.bytes());

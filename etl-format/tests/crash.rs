@@ -1,5 +1,5 @@
-//! Writing that ends before its time: a full disk, a crash at any byte. What is on disk by then is
-//! read by salvage, and is the beginning of what was written.
+//! Writing that ends early: a full disk, a crash at any byte. Salvage mode reads the beginning of
+//! what was written.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -62,12 +62,12 @@ fn config(mode: LogFileMode) -> SessionConfig {
 }
 
 fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<File<Disk>>> {
-    let medium = File::new(disk);
+    let output = File::new(disk);
     if mode.has(LogFileMode::COMPRESSED) {
         let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast)?;
-        Session::create_compressed(medium, config(mode), compressor)
+        Session::create_compressed(output, config(mode), compressor)
     } else {
-        Session::create(medium, config(mode))
+        Session::create(output, config(mode))
     }
 }
 
@@ -90,12 +90,12 @@ fn write(disk: Disk, mode: LogFileMode, events: u32) -> etl_format::Result<()> {
 /// The numbers of the events that salvage reads, by processor.
 fn salvaged(file: &[u8]) -> [Vec<u32>; 2] {
     let (numbers, torn) = salvaged_and_torn(file);
-    assert_eq!(torn, 0, "an event of no one");
+    assert_eq!(torn, 0, "incomplete events");
     numbers
 }
 
-/// The same, and how many events are not whole: over the zeros of a preallocated file, and over what
-/// stood there before in a circular one, nothing tells that a record's bytes are not all its own.
+/// The same, and the number of incomplete events: a reader cannot detect a record whose end is
+/// still zeros of a preallocated file or old bytes of a circular file.
 fn salvaged_and_torn(file: &[u8]) -> ([Vec<u32>; 2], u32) {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn a_full_disk_leaves_the_beginning(
+    fn full_disk_leaves_the_first_events(
         left in 0..24_000_usize,
         piece in prop_oneof![Just(usize::MAX), 1..900_usize],
         events in 0..60_u32,
@@ -136,7 +136,7 @@ proptest! {
             prop_assert_eq!(error.code(), "io");
             prop_assert!(file.len() <= left);
         }
-        // Without its first 0x180 bytes a file does not tell what it is.
+        // The first 0x180 bytes are needed to recognize a trace.
         if file.len() < 0x180 {
             prop_assert!(written.is_err());
             return Ok(());
@@ -148,7 +148,7 @@ proptest! {
                 prop_assert_eq!(numbers, &all);
             }
         }
-        // Whole buffers are never lost to what comes behind them.
+        // Complete buffers are always readable.
         if !compressed {
             let whole = (file.len() / 0x400).saturating_sub(1);
             let per_buffer = (0x400 - 0x48) / 0x118;
@@ -159,10 +159,9 @@ proptest! {
     }
 }
 
-/// A circular file is written over while it grows old; a crash between any two writes leaves a file
-/// whose events are whole.
+/// A crash between any two writes to a circular file leaves a file with complete events.
 #[test]
-fn a_crash_in_a_circular_file_leaves_whole_events() {
+fn crash_in_a_circular_file_leaves_complete_events() {
     for left in (0x400..40_000).step_by(0x400) {
         let disk = disk(left, usize::MAX);
         let written = write(disk.clone(), LogFileMode::CIRCULAR, 90);
@@ -180,7 +179,7 @@ fn a_crash_in_a_circular_file_leaves_whole_events() {
 /// Every mode of the writer: a disk that is full at any byte leaves the beginning of what was
 /// written, in writes of any length, and the error says that it was full.
 #[test]
-fn a_disk_full_at_every_byte() {
+fn disk_full_at_any_byte_leaves_the_first_events() {
     let modes = [
         LogFileMode::SEQUENTIAL,
         LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE,
@@ -203,7 +202,7 @@ fn a_disk_full_at_every_byte() {
             if let Err(error) = written {
                 assert_eq!(error.code(), "io", "{mode:?} at {left}");
             }
-            // Without its first 0x180 bytes a file does not tell what it is.
+            // The first 0x180 bytes are needed to recognize a trace.
             if left < 0x180 {
                 continue;
             }
@@ -230,7 +229,7 @@ fn a_disk_full_at_every_byte() {
 
 /// Sessions that are left as a crash does: what was flushed is there, in every mode.
 #[test]
-fn unclosed_sessions_are_beginnings() {
+fn abandon_leaves_the_flushed_events() {
     for mode in [
         LogFileMode::SEQUENTIAL,
         LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE,

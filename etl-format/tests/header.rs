@@ -1,4 +1,4 @@
-//! The header event, what it says of the trace, and what is no trace at all.
+//! The header event, and files that are no traces.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -23,7 +23,7 @@ fn read_event(event: HeaderEvent) -> FileHeader {
 }
 
 #[test]
-fn all_fields_of_both_widths() {
+fn parse_reads_all_fields_of_both_pointer_sizes() {
     for wide in [false, true] {
         let h = read_event(HeaderEvent {
             wide,
@@ -61,7 +61,7 @@ fn all_fields_of_both_widths() {
 }
 
 #[test]
-fn pointer_words_keep_64_bits() {
+fn parse_keeps_64_bits_of_pointer_words() {
     let h = read_event(HeaderEvent {
         logger_word: u64::MAX,
         file_word: 1 << 63,
@@ -71,7 +71,7 @@ fn pointer_words_keep_64_bits() {
 }
 
 #[test]
-fn names_may_be_empty_missing_or_unterminated() {
+fn parse_accepts_incomplete_names() {
     let lone = [0x00, 0xd8, 0, 0, 0, 0];
     for (stored, logger, file) in [
         (names("", ""), "", ""),
@@ -94,7 +94,7 @@ fn names_may_be_empty_missing_or_unterminated() {
 }
 
 #[test]
-fn a_zone_name_may_fill_its_field() {
+fn zone_name_may_fill_its_field() {
     let long = "x".repeat(32);
     let standard = (long.clone(), [0; 8], 5);
     let h = read_event(HeaderEvent { standard, ..HeaderEvent::default() });
@@ -102,7 +102,7 @@ fn a_zone_name_may_fill_its_field() {
 }
 
 #[test]
-fn log_versions_of_vista_to_today_are_read() {
+fn parse_accepts_log_versions_since_vista() {
     for log in [(1, 4), (1, 5), (2, 0), (1, 6), (3, 7)] {
         let h = read_event(HeaderEvent { log, ..HeaderEvent::default() });
         assert_eq!((h.log_major, h.log_minor), log);
@@ -110,7 +110,7 @@ fn log_versions_of_vista_to_today_are_read() {
 }
 
 #[test]
-fn dialects_are_told_by_the_mode() {
+fn mode_determines_the_dialect() {
     for (mode, dialect) in [
         (0x1, Dialect::Kernel),
         (0x0200_0080, Dialect::Kernel),
@@ -122,9 +122,9 @@ fn dialects_are_told_by_the_mode() {
     }
 }
 
-/// A FILETIME one second behind the start, by each kind of clock.
+/// A FILETIME one second after the start, for each kind of clock.
 #[test]
-fn clocks_of_every_kind() {
+fn clock_converts_each_kind() {
     for (clock, perf_freq, ticks) in [
         (0, 3_117_777, 3_117_777),
         (1, 2_337_949, 2_337_949),
@@ -148,12 +148,12 @@ fn note_codes(file: &File) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_a_clean_header_gives_no_note_of() {
+fn clean_header_has_no_notes() {
     assert_eq!(note_codes(&small()), [""; 0]);
 }
 
 #[test]
-fn losses_and_oddities_become_notes() {
+fn losses_and_inconsistencies_become_notes() {
     let with = |change: fn(&mut HeaderEvent)| {
         let mut file = small();
         change(&mut file.event);
@@ -169,7 +169,7 @@ fn losses_and_oddities_become_notes() {
 }
 
 #[test]
-fn a_session_without_events_is_closed_when_its_end_says_so() {
+fn session_without_events_is_closed_by_its_end_time() {
     let mut file = File::new(0x1000);
     assert_eq!(note_codes(&file), [""; 0]);
     file.event.end_time = file.event.start_time;
@@ -178,7 +178,7 @@ fn a_session_without_events_is_closed_when_its_end_says_so() {
 }
 
 #[test]
-fn the_header_event_is_the_first_record() {
+fn header_event_is_the_first_record() {
     for wide in [false, true] {
         let mut file = small();
         file.event.wide = wide;
@@ -220,7 +220,7 @@ fn not_etl(bytes: &[u8]) -> &'static str {
 }
 
 #[test]
-fn old_traces_are_refused_by_name() {
+fn traces_of_windows_xp_are_refused() {
     for (version, log) in [(1, (1, 5)), (2, (1, 0)), (2, (1, 2)), (2, (1, 3)), (1, (1, 0))] {
         let mut file = small();
         (file.event.version, file.event.log) = (version, log);
@@ -256,7 +256,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn a_first_record_that_is_another_event_is_refused() {
+fn other_first_record_is_refused() {
     let mut file = small();
     file.event.hook = 0x0005;
     let error = Trace::open(file.bytes().as_slice(), &Options::default()).unwrap_err();
@@ -264,7 +264,7 @@ fn a_first_record_that_is_another_event_is_refused() {
 }
 
 #[test]
-fn a_header_event_cut_short_says_what_is_missing() {
+fn truncated_header_event_states_the_missing_bytes() {
     let whole = File { event: HeaderEvent::default(), ..File::new(0x1000) }.bytes();
     for len in 0..0x48 + 0x138 {
         let error = Trace::open(&whole[..len], &Options::default()).unwrap_err();
@@ -277,7 +277,7 @@ fn a_header_event_cut_short_says_what_is_missing() {
 }
 
 #[test]
-fn a_header_event_smaller_than_its_fields_is_refused() {
+fn too_small_header_event_is_refused() {
     let mut bytes = small().bytes();
     patch(&mut bytes, 0x48 + 4, &0x137u16.to_le_bytes());
     let error = Trace::open(bytes.as_slice(), &Options::default()).unwrap_err();
@@ -285,7 +285,7 @@ fn a_header_event_smaller_than_its_fields_is_refused() {
 }
 
 #[test]
-fn buffers_may_be_of_any_size_that_windows_writes() {
+fn buffer_sizes_of_windows_are_read() {
     for size in [0x1000, 0x2000, 0x1_0000, 0x8_0000, 0x10_0000, 0x100_0000] {
         let file = File::new(size).buffer(0, &run(1000, 3)).buffer(1, &run(1000, 3));
         assert_eq!(read(&file).buffer_size, size);

@@ -12,7 +12,7 @@ use etl_format::read::{ExtendedItem, Header, Identity, Options, Record, Records}
 
 /// Reads a trace with this one record between two others, and looks at it.
 fn with_record<R>(record: &[u8], look: impl FnOnce(&Record<'_>) -> R) -> R {
-    // Room for a record of any length; Miri takes a second for each 4 KiB that are filled.
+    // Large enough for any record; Miri takes a second to fill 4 KiB.
     let size = if cfg!(miri) { (record.len() + 0x600).next_power_of_two() } else { 0x2_0000 };
     let file = File::new(size as u32)
         .buffer(
@@ -63,7 +63,7 @@ fn pick(wide: bool, narrow: RecordKind, wide_kind: RecordKind) -> RecordKind {
 }
 
 #[test]
-fn system_and_compact() {
+fn system_and_compact_headers_are_decoded() {
     for (wide, is_compact) in [(false, false), (true, false), (false, true), (true, true)] {
         for payload in [&b""[..], b"x", b"payload of some length"] {
             let make = if is_compact { compact } else { system };
@@ -99,7 +99,7 @@ fn system_and_compact() {
 }
 
 #[test]
-fn a_group_without_a_guid_has_no_provider() {
+fn provider_is_none_for_a_group_without_guid() {
     with_record(&system(true, 0x7f01, 2000, b""), |r| {
         assert_eq!(r.provider(), None);
         assert_eq!(
@@ -110,7 +110,7 @@ fn a_group_without_a_guid_has_no_provider() {
 }
 
 #[test]
-fn perfinfo_with_counters() {
+fn perfinfo_counters_are_decoded() {
     for (wide, has_pebs, count) in (0..32u64).map(|i| (i & 1 != 0, i & 2 != 0, i >> 2)) {
         let counters: Vec<u64> = (0..count).map(|i| 0xaaaa_0000_0000_0000 + i).collect();
         let index = has_pebs.then_some(0xbbbb_0000_0000_0001);
@@ -140,7 +140,7 @@ fn perfinfo_with_counters() {
 }
 
 #[test]
-fn perfinfo_too_short_for_its_counters_has_no_payload() {
+fn perfinfo_without_space_for_counters_has_no_payload() {
     let mut record = perfinfo(true, 0x0f2e, 2000, None, &[1, 2, 3], b"");
     record.truncate(0x10 + 12);
     record[4] = record.len() as u8;
@@ -152,7 +152,7 @@ fn perfinfo_too_short_for_its_counters_has_no_payload() {
 }
 
 #[test]
-fn full_and_instance() {
+fn full_and_instance_headers_are_decoded() {
     for (wide, is_instance) in [(false, false), (true, false), (false, true), (true, true)] {
         let make = if is_instance { instance } else { full };
         with_record(&make(wide, 32, 2000, b"mof data"), |r| {
@@ -191,7 +191,7 @@ fn full_and_instance() {
 }
 
 #[test]
-fn messages_with_every_combination_of_flags() {
+fn message_fields_follow_the_flags() {
     for marker in [MESSAGE, 0x9123, 0xc00f] {
         for flags in 0..=0xffu16 {
             let payload: &[u8] = if flags & 1 == 0 { b"args" } else { b"" };
@@ -224,7 +224,7 @@ fn messages_with_every_combination_of_flags() {
 }
 
 #[test]
-fn a_message_too_short_for_its_flags_is_still_a_message() {
+fn message_too_short_for_its_flags_is_read() {
     let whole = message(MESSAGE, 0x2b, 2000, b"");
     for len in 8..whole.len() {
         let mut record = whole[..len].to_vec();
@@ -241,7 +241,7 @@ fn a_message_too_short_for_its_flags_is_still_a_message() {
 }
 
 #[test]
-fn events_have_every_field_in_its_place() {
+fn event_header_is_decoded() {
     for wide in [false, true] {
         let made = Event {
             wide,
@@ -297,7 +297,7 @@ fn items_of(items: Vec<u8>, look: impl FnOnce(Vec<ExtendedItem<'_>>, &[u8], bool
 }
 
 #[test]
-fn every_extended_item_is_typed() {
+fn extended_items_are_typed() {
     let eight = 0x1122_3344_5566_7788u64;
     let word = eight.to_le_bytes();
     let guid = Guid::from_bytes(GUID_A);
@@ -341,7 +341,7 @@ fn every_extended_item_is_typed() {
 }
 
 #[test]
-fn stacks_of_both_widths() {
+fn stacks_have_addresses_of_both_sizes() {
     let addresses = [0x1000_2000u64, 0xffff_f800_0000_1000, 3];
     let wide = addresses.iter().fold(Out::default().u64(5), |out, &a| out.u64(a)).0;
     let narrow = addresses.iter().fold(Out::default().u64(0), |out, &a| out.u32(a as u32)).0;
@@ -358,7 +358,7 @@ fn stacks_of_both_widths() {
 }
 
 #[test]
-fn reserved_kinds_come_through_opaque() {
+fn reserved_kinds_are_opaque() {
     let reserved =
         [(0xc00c, RecordKind::TIMED), (0xc00d, RecordKind::ERROR), (0xc00e, RecordKind::WNODE)];
     let own = [(0xa000, RecordKind::ULONG32), (0xb000, RecordKind::ULONG32_TIME)];
@@ -370,7 +370,7 @@ fn reserved_kinds_come_through_opaque() {
 }
 
 #[test]
-fn unknown_kinds_come_through_opaque() {
+fn unknown_kinds_are_opaque() {
     for kind in 0..=0xffu8 {
         if RecordKind(kind).name().is_none() {
             let record = opaque(0xc000 | u16::from(kind), b"____whatever it is");
@@ -390,7 +390,7 @@ fn check_opaque(r: &Record<'_>, kind: RecordKind) {
 }
 
 #[test]
-fn a_bare_wnode_is_sized_by_its_first_word() {
+fn wnode_without_marker_has_its_size_in_the_first_word() {
     for size in [0x30u32, 0x31, 0x1_0010] {
         let mut record = size.to_le_bytes().to_vec();
         record.resize(size as usize, 0x5a);
@@ -399,14 +399,14 @@ fn a_bare_wnode_is_sized_by_its_first_word() {
 }
 
 #[test]
-fn the_shortest_records_may_stand_at_the_end_of_a_buffer() {
+fn shortest_records_at_the_end_of_a_buffer_are_read() {
     let shortest = [
         message(MESSAGE, 0, 0, b""),
         opaque(0xc0ee, &[0; 4]),
         perfinfo(false, 0x0f2e, 1001, None, &[], b""),
     ];
     for last in shortest {
-        // With filler behind, and right to the end of the buffer.
+        // Followed by filler, and at the end of the buffer.
         let before = system(true, 0x0301, 1000, &vec![0; 0x1000 - 0x48 - 0x20 - last.len()]);
         for records in [[before, last.clone()], [system(true, 0x0301, 1000, b""), last.clone()]] {
             let bytes = File::new(0x1000).buffer(0, &records).bytes();
@@ -420,7 +420,7 @@ fn the_shortest_records_may_stand_at_the_end_of_a_buffer() {
 }
 
 #[test]
-fn records_as_long_as_16_bits_allow() {
+fn longest_records_are_read() {
     with_record(&event(true, 1, 2000, &vec![1; 0xffff - 0x50]), |r| {
         assert_eq!(r.payload().len(), 0xffff - 0x50);
     });
@@ -429,10 +429,10 @@ fn records_as_long_as_16_bits_allow() {
     });
 }
 
-/// The kind is told by two bits and the third byte; the other bits of the marker's high byte have
-/// no meaning that is known, and those who read by the published masks ignore them.
+/// Two bits and the third byte determine the kind; the other bits of the marker's high byte have no
+/// meaning that is known, and those who read by the published masks ignore them.
 #[test]
-fn spare_bits_of_the_marker_do_not_hide_a_known_kind() {
+fn unused_bits_of_the_marker_are_ignored_for_known_kinds() {
     let cases = [
         (system(false, 0x0301, 2000, b"p"), RecordKind::SYSTEM32),
         (compact(true, 0x0301, 2000, b"p"), RecordKind::COMPACT64),

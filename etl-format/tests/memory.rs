@@ -67,7 +67,7 @@ fn peak(bytes: &[u8], order_check: OrderCheck) -> (usize, u64) {
 }
 
 #[test]
-fn one_buffer_a_processor() {
+fn reader_holds_one_buffer_per_processor() {
     let mut file = File::new(0x1_0000);
     for round in 0..40 {
         for cpu in 0..4 {
@@ -84,8 +84,8 @@ fn one_buffer_a_processor() {
 }
 
 #[test]
-fn a_small_buffer_does_not_keep_the_memory_of_a_large_one() {
-    // Large buffers come and go, and behind each of them stays a small one to the very end.
+fn small_buffer_does_not_keep_the_memory_of_a_large_one() {
+    // Each large buffer is followed by a small one that stays open to the end.
     let mut file = File::new(0x10_0000);
     let large = system(true, 0x0f01, 0, &[7; 0xf000]);
     for i in 0..50i64 {
@@ -121,7 +121,7 @@ impl Output for Nowhere {
 }
 
 #[test]
-fn a_merge_holds_a_buffer_a_processor_of_each_input() {
+fn merge_holds_one_buffer_per_processor_of_each_input() {
     let input = |rounds: i64| {
         let mut file = File::new(0x1_0000);
         for round in 0..rounds {

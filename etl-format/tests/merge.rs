@@ -83,9 +83,9 @@ fn numbers(file: &[u8]) -> Vec<u32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Inputs on one counter: every record comes once, as it was, in the order of a stable sort.
+    /// Inputs on one counter: every record comes once, unchanged, in the order of a stable sort.
     #[test]
-    fn a_merge_is_a_stable_sort(
+    fn merge_is_a_stable_sort(
         inputs in prop::collection::vec(
             prop::collection::vec((0..4_u16, 0..30_i64, 0..600_usize), 0..60), 1..5),
         losses in prop::collection::vec((0..9_u32, 0..9_u32), 4),
@@ -134,10 +134,10 @@ proptest! {
         prop_assert_eq!(trace.header().start_time, START);
     }
 
-    /// Inputs on any clocks: records come in the order of the instants at which they were made, and
-    /// the merged clock tells those instants, to a tick of the coarser clock.
+    /// Inputs on any clocks: records come in the order in which they were made, and the merged
+    /// clock has their times, to a tick of the coarser clock.
     #[test]
-    fn clocks_are_aligned(
+    fn merge_aligns_clocks(
         clocks in prop::collection::vec(
             (0..3_u32, 1_000_000..20_000_000_i64, 0..1_i64 << 50, 0..600_000_000_i64, 1_000..4_000_u32),
             2..5),
@@ -177,21 +177,22 @@ proptest! {
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let clock = trace.clock();
         made.sort();
-        let told: Vec<_> = records(&file)
+        let merged: Vec<_> = records(&file)
             .iter()
             .map(|(timestamp, _, b)| (clock.filetime(*timestamp), u32::from_le_bytes(b[8..12].try_into().unwrap())))
             .collect();
-        prop_assert_eq!(told.len(), made.len());
+        prop_assert_eq!(merged.len(), made.len());
         for (time, number, tick) in made {
-            let (found, _) = told.iter().find(|(_, n)| *n == number).unwrap();
+            let (found, _) = merged.iter().find(|(_, n)| *n == number).unwrap();
             let slack = tick + 10_000_000 / clock.frequency + 2;
-            prop_assert!(found.abs_diff(time) <= slack, "{} told as {}", time, found);
+            prop_assert!(found.abs_diff(time) <= slack, "{} became {}", time, found);
         }
-        prop_assert!(trace.header().start_time <= told.first().map_or(i64::MAX, |t| t.0));
+        prop_assert!(trace.header().start_time <= merged.first().map_or(i64::MAX, |t| t.0));
     }
 }
 
-/// A second counter of 3 MHz, started a second later, whose records fall between those of the first.
+/// A second counter of 3 MHz, started a second later, whose records fall between those of the
+/// first.
 fn slower() -> LogFileHeader {
     LogFileHeader {
         timestamp: 5_000,
@@ -202,7 +203,7 @@ fn slower() -> LogFileHeader {
 }
 
 #[test]
-fn payload_timestamps_go_with_their_records() {
+fn merge_converts_timestamps_in_payloads() {
     let addresses = [7u8; 16];
     let sample = PerfInfo {
         pointer_size: PointerSize::P8,
@@ -236,7 +237,7 @@ fn payload_timestamps_go_with_their_records() {
         [2_000, base + 1_000, 10_002_040, base + 1_100, base + 1_200, base + 1_300, base + 1_333]
     );
     let word = |i: usize, at: usize| i64::from_le_bytes(found[i].2[at..at + 8].try_into().unwrap());
-    assert_eq!(word(3, 0x10), base + 1_000, "the stack tells its event");
+    assert_eq!(word(3, 0x10), base + 1_000, "the stack has the timestamp of its event");
     assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
     assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
     assert_eq!(word(6, 0x10), 5_300, "what is no timestamp stays");
@@ -244,14 +245,14 @@ fn payload_timestamps_go_with_their_records() {
 
 /// Distances of the performance counter are in its ticks, whatever clock timestamps the records.
 #[test]
-fn distances_of_the_counter_are_converted() {
+fn merge_converts_qpc_deltas() {
     let delta = [Extended::TerminalSession(1), Extended::QpcDelta(-600)];
     let with_delta = |number, timestamp| Event {
         flags: EventFlags(1),
         extended: &delta,
         ..event(number, timestamp, &[])
     };
-    let told = |file: &[u8]| -> Vec<i64> {
+    let deltas = |file: &[u8]| -> Vec<i64> {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
         let mut records = trace.records(Order::Time).unwrap();
         let mut out = Vec::new();
@@ -275,12 +276,12 @@ fn distances_of_the_counter_are_converted() {
         let second = trace(slower, &[(1, &with_delta(2, timestamp))]);
         let (file, report) = merged(&[first.clone(), second], Merger::new());
         assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
-        assert_eq!(told(&file), [-600, expected], "{clock_type:?} {perf_freq}");
+        assert_eq!(deltas(&file), [-600, expected], "{clock_type:?} {perf_freq}");
     }
 }
 
 #[test]
-fn losses_of_buffers_are_told_where_they_were() {
+fn merge_keeps_loss_flags_of_buffers() {
     let lossy = |events: &[(u16, u32, i64)], lossy: u16, buffer: bool| {
         let mut session = Session::create(memory(), SessionConfig::new(header())).unwrap();
         for (processor, number, timestamp) in events {
@@ -310,7 +311,7 @@ fn losses_of_buffers_are_told_where_they_were() {
 }
 
 #[test]
-fn the_header_is_that_of_a_merger() {
+fn merge_writes_the_header_of_a_merger() {
     let late = LogFileHeader {
         timestamp: 9_000,
         start_time: START + 8_000,
@@ -343,7 +344,7 @@ fn the_header_is_that_of_a_merger() {
 }
 
 #[test]
-fn header_records_come_along() {
+fn merge_keeps_records_of_header_buffers() {
     let mut config = SessionConfig::new(header());
     let groups = [
         HeaderGroup::Partition { partition_type: 3, qpc_offset: 9, ids: [Guid::ZERO; 2] },
@@ -390,7 +391,7 @@ fn refused(inputs: [LogFileHeader; 2]) -> (Reason, Result<MergeReport, MergeErro
 }
 
 #[test]
-fn strangers_are_refused_and_can_be_allowed() {
+fn merge_refuses_unrelated_traces_unless_allowed() {
     let (reason, allowed) = refused([header(), LogFileHeader { build: 9_600, ..header() }]);
     assert_eq!((reason.name(), reason.to_string().contains("9600")), ("machine", true));
     assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
@@ -398,7 +399,7 @@ fn strangers_are_refused_and_can_be_allowed() {
     assert_eq!(reason, Reason::Machine { what: "processors", one: 2, other: 4 });
     let (reason, _) = refused([header(), LogFileHeader { cpu_mhz: 3_900, ..header() }]);
     assert_eq!(reason.name(), "machine");
-    // The same counter values an hour later: the machine was started anew.
+    // The same counter values an hour later: the machine was restarted.
     let later = LogFileHeader { start_time: START + 36_000_000_000, ..header() };
     let (reason, allowed) = refused([header(), later]);
     assert_eq!(reason, Reason::Boot { seconds: 3_600 });
@@ -423,7 +424,7 @@ fn strangers_are_refused_and_can_be_allowed() {
 }
 
 #[test]
-fn a_wall_clock_that_was_set_a_little_changes_nothing() {
+fn merge_ignores_a_small_change_of_the_wall_clock() {
     let set = LogFileHeader { timestamp: 40_000_000, start_time: START + 90_000_000, ..header() };
     let first =
         trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
@@ -434,13 +435,13 @@ fn a_wall_clock_that_was_set_a_little_changes_nothing() {
 }
 
 #[test]
-fn faults_name_their_input() {
+fn merge_errors_name_the_input() {
     let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
     let cut = sound[..0x1100].to_vec();
     let run = |inputs: Vec<&[u8]>, mode| Merger::new().mode(mode).run(inputs, memory());
     assert!(matches!(run(vec![], Mode::Strict), Err(MergeError::NoInput)));
-    let told = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
-    assert!(matches!(&told, MergeError::Input { input: 1, error } if error.code() == "truncated"));
+    let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
+    assert!(matches!(&error, MergeError::Input { input: 1, error } if error.code() == "truncated"));
     let (_, report) = run(vec![&sound, &cut], Mode::Salvage).unwrap();
     assert_eq!(report.inputs[0].damage.len(), 0);
     assert_eq!(report.inputs[1].damage.len(), 1);

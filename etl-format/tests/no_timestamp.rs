@@ -1,5 +1,5 @@
-//! Records without a timestamp of their own keep the time that they were read with, wherever they are
-//! moved to.
+//! Records without their own timestamp keep the time that they were read with when they are
+//! copying_keeps_times.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -23,7 +23,7 @@ enum Made {
     Event,
     /// A message, with the fields that these flags announce.
     Message(u16),
-    /// A record of a kind that nobody knows.
+    /// A record of an unknown kind.
     Unknown,
 }
 
@@ -85,8 +85,8 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
     bytes(session.close(Some(START + 99)).unwrap().0)
 }
 
-/// What a record says, its timestamp left out: a message may be given one.
-fn told(record: &Record<'_>) -> (u32, String) {
+/// The number and the content of a record without its timestamp, which a message may receive.
+fn content(record: &Record<'_>) -> (u32, String) {
     let word = |at: usize| u32::from_le_bytes(record.bytes()[at..at + 4].try_into().unwrap());
     match record.header() {
         Header::Message(h) => {
@@ -100,7 +100,7 @@ fn told(record: &Record<'_>) -> (u32, String) {
     }
 }
 
-/// Every record by its number: when and on which processor it was written, and what it says.
+/// Every record by its number: timestamp, processor and content.
 fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
     let options = Options { order_check: OrderCheck::Scan, ..Options::default() };
     let mut trace = Trace::open(file, &options).unwrap();
@@ -111,8 +111,8 @@ fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
         assert!(record.timestamp() >= last);
         last = record.timestamp();
         if record.hook().is_none() {
-            let (number, told) = told(&record);
-            let known = out.insert(number, (record.timestamp(), record.processor(), told));
+            let (number, text) = content(&record);
+            let known = out.insert(number, (record.timestamp(), record.processor(), text));
             assert!(known.is_none(), "{number} came twice");
         }
     }
@@ -137,7 +137,7 @@ proptest! {
 
     /// All of a trace, in buffers of other sizes: every record keeps its time.
     #[test]
-    fn copied(records in records(), from in 1..4_u32, to in 1..4_u32) {
+    fn copying_keeps_times(records in records(), from in 1..4_u32, to in 1..4_u32) {
         let file = made(0, from * 1024, &records);
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let mut plan = RelogPlan::copying(&mut trace).unwrap();
@@ -165,14 +165,14 @@ proptest! {
 
     /// Some of a trace: what stays keeps its time, though what stood before it is gone.
     #[test]
-    fn chosen(records in records(), chosen in proptest::collection::vec(any::<bool>(), 60)) {
+    fn skipping_records_keeps_times(records in records(), chosen in proptest::collection::vec(any::<bool>(), 60)) {
         let file = made(0, 1024, &records);
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let plan = RelogPlan::copying(&mut trace).unwrap();
         let mut relog = Relogger::start(plan, memory(), None).unwrap();
         let mut ordered = trace.records(Order::Time).unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
-            let kept = record.hook().is_some() || chosen[told(&record).0 as usize];
+            let kept = record.hook().is_some() || chosen[content(&record).0 as usize];
             match kept {
                 true => relog.copy(&record).unwrap(),
                 false => relog.skip(&record).unwrap(),
@@ -193,7 +193,7 @@ proptest! {
 
     /// Several traces: every record keeps its time.
     #[test]
-    fn merged(inputs in proptest::collection::vec(records(), 1..4)) {
+    fn merging_keeps_times(inputs in proptest::collection::vec(records(), 1..4)) {
         let files: Vec<_> = inputs
             .iter()
             .enumerate()
@@ -216,21 +216,22 @@ proptest! {
     }
 }
 
-/// A record of an unknown kind that fits nowhere behind its neighbour takes it along.
+/// A record of an unknown kind that does not fit moves to the next buffer together with its
+/// neighbour.
 #[test]
-fn neighbours_stay_together() {
+fn unknown_record_moves_with_its_neighbour() {
     let config = SessionConfig::new(header(1, 1024));
     let mut session = Session::create(memory(), config).unwrap();
     session.write(0, &event(1, 2_000, &[0; 400])).unwrap();
     session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
     let bytes_of = unknown(3, 400);
     let raw = Raw { bytes: &bytes_of, timestamp: None };
-    session.write(0, &Moved { raw, moment: 2_010 }).unwrap();
+    session.write(0, &Moved { raw, timestamp: 2_010 }).unwrap();
     // One that waits for its neighbour, and one for which none comes.
     let (waits, lost) = (unknown(4, 10), unknown(6, 10));
-    session.write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, moment: 2_020 }).unwrap();
+    session.write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, timestamp: 2_020 }).unwrap();
     session.write(0, &event(5, 2_020, &[0; 300])).unwrap();
-    session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, moment: 2_025 }).unwrap();
+    session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: 2_025 }).unwrap();
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
     let (file, summary) = session.close(None).unwrap();
     let file = bytes(file);
@@ -241,10 +242,10 @@ fn neighbours_stay_together() {
     assert_eq!(trace.buffers().len(), 4);
 }
 
-/// Records of unknown kinds that are more than a buffer holds beside the one they belong to: each of
-/// those that lose their time is counted, those behind the first of them too.
+/// Records of unknown kinds that are more than a buffer holds beside the one they belong to: each
+/// of those that lose their time is counted, those after the first of them too.
 #[test]
-fn more_than_a_buffer_holds() {
+fn times_lost_for_want_of_space_are_counted() {
     use Made::{Event, Unknown};
     let records = [(0, 0, 129, Unknown), (0, 0, 177, Unknown), (0, 0, 225, Unknown)];
     let records = [records.as_slice(), &[(0, 0, 0, Unknown), (0, 1, 269, Event)]].concat();

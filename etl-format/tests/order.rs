@@ -1,4 +1,4 @@
-//! Time order, against an oracle that sorts everything.
+//! Time order, compared with a sort of all records.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -33,7 +33,8 @@ enum Layout {
     Shuffled(Vec<Index>),
 }
 
-/// Buffers whose timestamps begin anywhere, are often equal, and are in order where `ordered` says so.
+/// Buffers whose timestamps begin anywhere, are often equal, and are in order where `ordered` says
+/// so.
 fn plan(ordered: bool) -> impl Strategy<Value = Plan> {
     let timestamps = prop::collection::vec(prop::option::weighted(0.85, START..30i64), 0..9);
     (0..4u16, timestamps).prop_map(move |(cpu, mut timestamps)| {
@@ -105,8 +106,8 @@ fn numbers(records: &[common::reading::Seen]) -> Vec<(i64, usize)> {
     records.iter().map(|r| (r.timestamp, of(r))).collect()
 }
 
-/// As many cases as a quick run can have, or `PROPTEST_CASES`. No file of regressions: a failure
-/// that was found becomes a test of its own.
+/// `cases` cases, or `PROPTEST_CASES`. There is no file of regressions: each failure becomes a
+/// test.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -116,7 +117,7 @@ proptest! {
     #![proptest_config(config(1500))]
 
     #[test]
-    fn the_full_check_gives_a_stable_sort_of_anything(
+    fn scan_is_a_stable_sort(
         plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 0..12),
         layout in layout(),
         packed: bool,
@@ -133,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn looking_at_the_heads_is_enough_where_buffers_are_in_order_inside(
+    fn first_record_sorts_buffers_in_order(
         plans in prop::collection::vec(plan(true), 0..12),
         layout in layout(),
         packed: bool,
@@ -146,12 +147,12 @@ proptest! {
     }
 
     #[test]
-    fn a_look_one_buffer_ahead_puts_buffers_in_order_inside(
+    fn lookahead_sorts_records_displaced_within_a_buffer(
         plans in prop::collection::vec(plan(false), 0..12),
         layout in layout(),
         packed: bool,
     ) {
-        // Whatever the buffers are like inside: none reaches back behind the whole one before it.
+        // No buffer begins before the start of the previous one.
         let mut plans = plans;
         plans.retain(|p| p.timestamps.first().is_some_and(Option::is_some));
         plans.sort_by_key(|p| p.timestamps.first().copied());
@@ -173,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn a_look_at_the_heads_tells_when_it_was_not_enough(
+    fn first_record_counts_late_records(
         plans in prop::collection::vec(plan(false), 0..12),
         layout in layout(),
     ) {
@@ -195,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn streams_in_order_take_one_buffer_a_processor(
+    fn scan_holds_one_buffer_per_processor(
         plans in prop::collection::vec(plan(true), 0..12),
         packed: bool,
     ) {
@@ -224,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn file_order_is_that_of_the_bytes(
+    fn file_order_is_the_order_of_offsets(
         plans in prop::collection::vec(plan(false), 0..12),
         layout in layout(),
         packed: bool,
@@ -251,7 +252,7 @@ proptest! {
     #![proptest_config(config(200))]
 
     #[test]
-    fn any_number_of_threads_gives_the_same(
+    fn time_order_does_not_depend_on_threads(
         plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 14..60),
         layout in layout(),
         packed: bool,
@@ -282,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn file_order_is_the_same_by_any_reader(
+    fn file_order_does_not_depend_on_the_reader(
         plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 0..40),
         layout in layout(),
         packed: bool,
@@ -299,7 +300,7 @@ proptest! {
         let options = Options { mode, ..strict() };
         let alone = file_order(bytes.as_slice(), &options);
         if let Some(indexed) = in_file_order_on(bytes.as_slice(), &options, threads) {
-            // What sequence numbers tell is told beforehand, and more of it.
+            // The index has more notes on sequence numbers.
             let indexed = Outcome { notes: alone.notes.clone(), ..indexed };
             prop_assert!(indexed.same_as(&alone));
         } else {
@@ -309,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn a_batch_gives_back_what_was_put_in(
+    fn record_batch_returns_its_records(
         plans in prop::collection::vec(any::<bool>().prop_flat_map(plan), 0..12),
         layout in layout(),
     ) {
@@ -328,13 +329,13 @@ proptest! {
     }
 }
 
-/// So many that other threads are worth it: two records on each of forty processors.
+/// Enough buffers for several threads: two records on each of forty processors.
 fn forty_buffers() -> Vec<u8> {
     (0..40).fold(File::new(0x400), |file, cpu| file.buffer(cpu, &run(1000, 2))).bytes()
 }
 
 #[test]
-fn a_reader_whose_work_panics_ends_its_threads() {
+fn parallel_stops_threads_when_the_work_panics() {
     let bytes = forty_buffers();
     let mut trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let mut reader = trace.records(Order::Time).unwrap().with_threads(2);
@@ -349,7 +350,7 @@ fn a_reader_whose_work_panics_ends_its_threads() {
 }
 
 #[test]
-fn the_report_counts_what_had_to_be_done() {
+fn report_counts_sorted_and_overlapping_buffers() {
     // Buffers of one processor that overlap, and one that is not in order inside.
     let mut file = File::new(0x400).buffer(0, &run(1000, 5)).buffer(0, &run(1002, 5));
     let mut records = run(1010, 5);
@@ -376,7 +377,7 @@ fn the_report_counts_what_had_to_be_done() {
 }
 
 #[test]
-fn buffers_without_any_timestamp_stand_at_the_start_of_the_session() {
+fn buffers_without_timestamps_are_at_the_session_start() {
     let without_own_timestamp = |n: u64| message(MESSAGE, 1, 0, &n.to_le_bytes());
     let bytes = File::new(0x400)
         .buffer(0, &run(1000, 2))
@@ -395,7 +396,7 @@ fn buffers_without_any_timestamp_stand_at_the_start_of_the_session() {
 }
 
 #[test]
-fn a_session_over_all_processors_is_one_stream() {
+fn session_without_per_processor_buffers_is_one_stream() {
     // NO_PER_PROCESSOR_BUFFERING: threads of several processors write to one set of buffers.
     let mut file = File::new(0x400);
     file.event.mode |= 0x1000_0000;
@@ -409,7 +410,7 @@ fn a_session_over_all_processors_is_one_stream() {
 }
 
 #[test]
-fn many_processors() {
+fn records_of_2048_processors_are_merged() {
     let mut file = File::new(0x200);
     for round in 0..3 {
         for cpu in (0..2048).rev() {
@@ -424,7 +425,7 @@ fn many_processors() {
 }
 
 #[test]
-fn extreme_timestamps_are_put_in_order_too() {
+fn extreme_timestamps_are_sorted() {
     let timestamps = [i64::MAX, i64::MIN, 0, -1, i64::MIN, i64::MAX];
     let mut file = File::new(0x400);
     for (cpu, timestamp) in (0..).zip(timestamps) {
@@ -437,7 +438,7 @@ fn extreme_timestamps_are_put_in_order_too() {
 }
 
 #[test]
-fn a_broken_first_record_does_not_tell_when_its_buffer_is_due() {
+fn broken_first_record_does_not_disturb_the_order() {
     for size in [0u16, 0x1f, 0x7f, 0x3f0, 0xffff] {
         let mut first = system(true, 0x0f01, 1_000_000, b"");
         first[4..6].copy_from_slice(&size.to_le_bytes());

@@ -1,4 +1,5 @@
-//! Any number of threads compresses to the same bytes, decompresses to the same bytes, and fails at the same byte.
+//! Compression and decompression have the same result, and the same errors, with any number of
+//! threads.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -73,8 +74,8 @@ fn session(
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     if mode.has(LogFileMode::NEWFILE) {
         let done = Rc::clone(&files);
-        session.set_next_file(Box::new(move |medium, _| {
-            done.borrow_mut().push(bytes(std::mem::replace(medium, memory())));
+        session.set_next_file(Box::new(move |output, _| {
+            done.borrow_mut().push(bytes(std::mem::replace(output, memory())));
             Ok(())
         }));
     }
@@ -109,7 +110,7 @@ fn decompressed(file: &[u8], out: &mut impl Write, mode: Mode, threads: usize) -
     (done.map_err(|error| error.to_string()), watched)
 }
 
-/// What was done or went wrong, and what was told on the way.
+/// The result of a run, and the calls of `on_buffer`.
 type Outcome = (Result<RepackReport, String>, Vec<u64>);
 
 /// A pipe that takes so many bytes, and no more.
@@ -137,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn sessions_are_the_same(
+    fn session_bytes_do_not_depend_on_threads(
         events in events(160),
         mode in prop_oneof![
             Just((LogFileMode::SEQUENTIAL, 0)),
@@ -157,11 +158,11 @@ proptest! {
     }
 
     #[test]
-    fn whole_traces_are_the_same(events in events(160), format in prop::sample::select(&FORMATS[..])) {
+    fn rewriting_does_not_depend_on_threads(events in events(160), format in prop::sample::select(&FORMATS[..])) {
         let (files, _) = session(LogFileMode::SEQUENTIAL, 0, &events, 0, false);
         let plain = &files[0];
         let mut alone = Vec::new();
-        let told = compressed(plain, &mut alone, format, 1).unwrap();
+        let expected = compressed(plain, &mut alone, format, 1).unwrap();
         let merged = |threads| {
             let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();
             let merger = Merger::new().compress(compressor.with_threads(threads));
@@ -176,26 +177,26 @@ proptest! {
         };
         for threads in [2, 5] {
             let mut out = Vec::new();
-            prop_assert_eq!(compressed(plain, &mut out, format, threads).unwrap(), told);
+            prop_assert_eq!(compressed(plain, &mut out, format, threads).unwrap(), expected);
             prop_assert!(out == alone, "{} threads", threads);
             prop_assert!(merged(threads) == merged(1), "merged by {} threads", threads);
             prop_assert!(repaired(threads) == repaired(1), "repaired by {} threads", threads);
         }
     }
 
-    /// Sound or harmed, and whatever is done at a fault.
+    /// Intact or damaged, in both modes.
     #[test]
-    fn whatever_is_decompressed_is_the_same(
+    fn decompress_does_not_depend_on_threads(
         events in events(160),
         format in prop::sample::select(&FORMATS[..]),
-        harm in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize, any::<u8>()), 0..4),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize, any::<u8>()), 0..4),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let (files, _) = session(LogFileMode::SEQUENTIAL, 0, &events, 0, false);
         let mut file = Vec::new();
         compressed(&files[0], &mut file, format, 1).unwrap();
-        let sound = harm.is_empty() && cut.is_none();
-        for (place, len, byte) in harm {
+        let sound = damage.is_empty() && cut.is_none();
+        for (place, len, byte) in damage {
             let at = place.index(file.len());
             let end = (at + len).min(file.len());
             file[at..end].fill(byte);
@@ -205,25 +206,25 @@ proptest! {
         }
         for mode in [Mode::Strict, Mode::Salvage] {
             let mut alone = Vec::new();
-            let told = decompressed(&file, &mut alone, mode, 1);
-            prop_assert!(!sound || (told.0.is_ok() && alone == files[0]));
+            let expected = decompressed(&file, &mut alone, mode, 1);
+            prop_assert!(!sound || (expected.0.is_ok() && alone == files[0]));
             for threads in [2, 5] {
                 let mut out = Vec::new();
-                prop_assert_eq!(&decompressed(&file, &mut out, mode, threads), &told);
+                prop_assert_eq!(&decompressed(&file, &mut out, mode, threads), &expected);
                 prop_assert!(out == alone, "{} threads", threads);
             }
         }
     }
 }
 
-/// Enough that threads are at work, noise among it.
+/// A trace large enough for several threads.
 fn many() -> Vec<u8> {
     let events = (0..260).map(|n| (n % 3, 7, 300 + usize::from(n) % 400, n % 7 == 0)).collect();
     session(LogFileMode::SEQUENTIAL, 0, &events, 0, false).0.remove(0)
 }
 
 #[test]
-fn a_full_disk_leaves_the_beginning_whatever_the_threads() {
+fn compress_to_a_full_disk_writes_a_prefix() {
     let plain = many();
     let mut whole = Vec::new();
     compressed(&plain, &mut whole, CompressionFormat::XPRESS, 1).unwrap();
@@ -239,7 +240,7 @@ fn a_full_disk_leaves_the_beginning_whatever_the_threads() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_beginning_of_what_is_decompressed() {
+fn decompress_to_a_full_disk_writes_a_prefix() {
     let plain = many();
     let mut small = Vec::new();
     compressed(&plain, &mut small, CompressionFormat::XPRESS, 1).unwrap();
@@ -254,10 +255,11 @@ fn a_full_disk_leaves_the_beginning_of_what_is_decompressed() {
     }
 }
 
-/// Of two faults the first one is told, though the other one is met first: the end of the file is
-/// missing, and a buffer before it, still on its way, does not give what it declares.
+/// Of two faults the first one in the file is returned, although the other one is found first: the
+/// end of the file is missing, and a buffer before it, still on its way, does not decompress to the
+/// declared size.
 #[test]
-fn the_first_of_two_faults_is_told() {
+fn decompress_returns_the_first_of_two_faults() {
     let plain = many();
     let mut small = Vec::new();
     compressed(&plain, &mut small, CompressionFormat::XPRESS, 1).unwrap();
@@ -284,7 +286,7 @@ fn the_first_of_two_faults_is_told() {
 }
 
 #[test]
-fn what_stands_before_a_fault_is_written() {
+fn decompress_writes_the_buffers_before_a_fault() {
     let plain = many();
     let mut cut = plain.clone();
     cut.truncate(plain.len() - 5);
@@ -301,7 +303,7 @@ fn what_stands_before_a_fault_is_written() {
 }
 
 #[test]
-fn a_medium_that_fails_ends_a_session_whatever_the_threads() {
+fn failing_output_ends_the_session() {
     struct Short(Cursor<Vec<u8>>, usize);
     impl Write for Short {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -320,10 +322,10 @@ fn a_medium_that_fails_ends_a_session_whatever_the_threads() {
         }
     }
     for threads in [1, 2, 5] {
-        let medium = File::new(Short(Cursor::default(), 9_000));
+        let output = File::new(Short(Cursor::default(), 9_000));
         let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
         let compressor = compressor(CompressionFormat::XPRESS, threads);
-        let mut session = Session::create_compressed(medium, config(mode, 0), compressor).unwrap();
+        let mut session = Session::create_compressed(output, config(mode, 0), compressor).unwrap();
         let mut state = 1;
         let mut write = |session: &mut Session<_>, number: u32| {
             let payload = payload(700, true, &mut state);

@@ -53,11 +53,11 @@ fn session(style: Style, events: &[(u16, i64, usize, bool)]) -> Vec<u8> {
 fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
     let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
     let mut out = Vec::new();
-    let mut told = 0;
-    let repacker = Repacker::compress(compressor).on_buffer(|b| told += b);
+    let mut seen = 0;
+    let repacker = Repacker::compress(compressor).on_buffer(|b| seen += b);
     let done = repacker.run(file, &mut out).unwrap();
     assert_eq!((done.bytes_in, done.bytes_out), (file.len() as u64, out.len() as u64));
-    assert_eq!(told, done.bytes_in);
+    assert_eq!(seen, done.bytes_in);
     out
 }
 
@@ -73,7 +73,7 @@ proptest! {
 
     /// Compressing and decompressing again changes nothing; in between the trace reads the same.
     #[test]
-    fn there_and_back(
+    fn decompress_restores_a_compressed_trace(
         events in prop::collection::vec((0..3_u16, 0..9_i64, 0..900_usize, any::<bool>()), 0..60),
         format in prop_oneof![
             Just(CompressionFormat::XPRESS),
@@ -93,16 +93,16 @@ proptest! {
         prop_assert!(trace.buffers()[1..].iter().all(|b| b.stored <= b.fill));
         prop_assert_eq!(read(&small), read(&plain));
         prop_assert_eq!(&unpacked(&small), &plain);
-        // Compressed anew from what is compressed: the same as at once.
+        // Compressing the compressed trace again changes nothing.
         prop_assert_eq!(packed(&small, format), small);
         prop_assert_eq!(unpacked(&plain), plain);
     }
 
-    /// Whatever is done to a trace, what is repaired of it is sound and holds what salvage reads.
+    /// A repaired trace is intact and has the records that salvage mode reads.
     #[test]
-    fn what_is_repaired_is_sound(
+    fn repair_writes_an_intact_trace(
         events in prop::collection::vec((0..3_u16, 0..9_i64, 0..900_usize, any::<bool>()), 1..60),
-        harm in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize, any::<u8>()), 1..5),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 1..40_usize, any::<u8>()), 1..5),
         cut in prop::option::of(any::<prop::sample::Index>()),
         compressed: bool,
     ) {
@@ -110,7 +110,7 @@ proptest! {
         if compressed {
             file = packed(&file, CompressionFormat::XPRESS);
         }
-        for (place, len, byte) in harm {
+        for (place, len, byte) in damage {
             let at = place.index(file.len());
             let end = (at + len).min(file.len());
             file[at..end].fill(byte);
@@ -121,7 +121,7 @@ proptest! {
         let Ok((sound, report)) = repaired(&file) else { return Ok(()) };
         let mut trace = Trace::open(&sound[..], &Options::default()).unwrap();
         prop_assert!(trace.header().is_closed());
-        // Losses stay told: of the session, and by the flags of buffers.
+        // Only losses of the session and loss flags of buffers stay as notes.
         prop_assert!(trace.notes().iter().all(|n| matches!(n, Note::EventsLost(_)
             | Note::BuffersLost(_)
             | Note::EventsLostInBuffer { .. }
@@ -155,7 +155,7 @@ fn read(file: &[u8]) -> Vec<(i64, Vec<u8>)> {
     read_with(file, &Options::default())
 }
 
-/// All records but header events, and what harm made of them.
+/// All records but header events, also damaged ones.
 fn read_with(file: &[u8], options: &Options) -> Vec<(i64, Vec<u8>)> {
     let mut trace = Trace::open(file, options).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
@@ -163,7 +163,7 @@ fn read_with(file: &[u8], options: &Options) -> Vec<(i64, Vec<u8>)> {
     while let Some(record) = records.next_record().unwrap() {
         let place = record.location();
         if record.hook() != Some(0) && (place.buffer_offset, place.in_buffer) != (0, 0x48) {
-            // A record without a timestamp takes over that of the one before it, and harm makes such.
+            // Damage can change which record precedes one without a timestamp.
             let timestamp = if record.has_own_timestamp() { record.timestamp() } else { 0 };
             out.push((timestamp, record.bytes().to_vec()));
         }
@@ -177,7 +177,7 @@ fn some() -> Vec<u8> {
 }
 
 #[test]
-fn a_sound_trace_needs_no_repair() {
+fn repair_reports_an_intact_trace() {
     let (sound, report) = repaired(&some()).unwrap();
     assert!(report.was_intact() && report.header && report.closed);
     assert_eq!(report.summary.events_written, 40);
@@ -185,7 +185,7 @@ fn a_sound_trace_needs_no_repair() {
 }
 
 #[test]
-fn an_unclosed_trace_is_closed() {
+fn repair_closes_an_unclosed_trace() {
     let mut session = Session::create(memory(), config(Style::Kernel)).unwrap();
     for number in 0..40 {
         session.write(0, &event(number, 2_000 + i64::from(number), &[3; 300])).unwrap();
@@ -201,7 +201,7 @@ fn an_unclosed_trace_is_closed() {
 }
 
 #[test]
-fn a_lost_header_is_made_up_and_told() {
+fn repair_replaces_a_lost_header() {
     let mut file = some();
     file[0x48..0x200].fill(0xee);
     let (sound, report) = repaired(&file).unwrap();
@@ -214,7 +214,7 @@ fn a_lost_header_is_made_up_and_told() {
 }
 
 #[test]
-fn damage_is_told_by_its_place() {
+fn repair_reports_damage() {
     let mut file = some();
     file[0x1048 + 8..0x1048 + 0x10].fill(0);
     file[0x1048..0x1048 + 4].fill(0xab);
@@ -228,24 +228,24 @@ fn damage_is_told_by_its_place() {
 }
 
 #[test]
-fn faults_of_the_buffers_end_compressing() {
+fn damaged_buffers_end_compression() {
     let file = some();
     let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
     let mut out = Vec::new();
     let cut = &file[..file.len() - 5];
-    let told = Repacker::compress(compressor).run(cut, &mut out).unwrap_err();
-    assert_eq!(told.code(), "truncated");
+    let error = Repacker::compress(compressor).run(cut, &mut out).unwrap_err();
+    assert_eq!(error.code(), "truncated");
     let mut small = packed(&file, CompressionFormat::XPRESS);
     let at = Trace::open(&small[..], &Options::default()).unwrap().buffers()[1];
     let begin = at.offset as usize + 0x48;
     small[begin..begin + 8].fill(0);
     small[begin + 8..at.offset as usize + at.stored as usize].fill(0xff);
-    let told = Repacker::decompress().run(&small[..], &mut out).unwrap_err();
-    assert_eq!((told.code(), told.offset), ("compression", at.offset));
+    let error = Repacker::decompress().run(&small[..], &mut out).unwrap_err();
+    assert_eq!((error.code(), error.offset), ("compression", at.offset));
 }
 
 #[test]
-fn buffers_larger_than_allowed_are_not_filled_up() {
+fn decompress_checks_the_limit_of_buffers() {
     let mut file = packed(&session(Style::Kernel, &[(0, 1, 10, false)]), CompressionFormat::XPRESS);
     // The size of buffers in the header event.
     file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
@@ -256,7 +256,7 @@ fn buffers_larger_than_allowed_are_not_filled_up() {
 }
 
 #[test]
-fn a_header_event_that_its_buffer_does_not_hold_fills_up_nothing_either() {
+fn decompress_checks_the_limit_without_header_event() {
     let mut file = session(Style::Kernel, &[(0, 1, 10, false)]);
     file[0x68..0x6c].copy_from_slice(&0x2b83_0000u32.to_le_bytes());
     // The buffer ends within the event, which is read all the same.

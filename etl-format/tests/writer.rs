@@ -33,7 +33,7 @@ fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> LogFileHeader
     }
 }
 
-/// The numbers of the events in time order, as the read half gives them.
+/// Timestamp, processor and number of the events, as the read half returns them in time order.
 fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
@@ -72,10 +72,10 @@ fn steps(processors: u16) -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whatever is written comes back: each event once, in its processor's order and in time order
-    /// of the whole; what is lost is counted; the header's numbers are exact.
+    /// Every event is read once, in its processor's order and in time order; lost events are
+    /// counted; the header's numbers are exact.
     #[test]
-    fn what_goes_in_comes_out(
+    fn session_writes_every_event_once(
         (processors, steps) in (1..4_u16).prop_flat_map(|n| (Just(n), steps(n))),
         kilobytes in 1..4_u32,
         flush_ticks in prop_oneof![Just(0_u64), 1..200_u64],
@@ -92,8 +92,7 @@ proptest! {
         config.style = if legacy { Style::LegacyKernel } else { Style::Kernel };
         let mut session = Session::create(memory(), config).unwrap();
         let mut now = 1_000;
-        // What each lane has in its current buffer cannot be seen from outside, so a lost buffer
-        // tells how many events it took; those are the latest of the lane.
+        // `lose_buffer` returns the number of lost events; those are the latest of the lane.
         let mut kept: Vec<Vec<(i64, u32, usize)>> = vec![Vec::new(); processors.into()];
         let (mut events_lost, mut buffers_lost, mut gone) = (0, 0, 0);
         let payload = [0x5a; 400];
@@ -192,7 +191,7 @@ fn limited(mode: LogFileMode, kilobytes: u32) -> SessionConfig {
 }
 
 #[test]
-fn a_circular_file_keeps_the_latest() {
+fn circular_file_keeps_the_latest_events() {
     let mut session = Session::create(memory(), limited(LogFileMode::CIRCULAR, 5)).unwrap();
     fill(&mut session, 0..20);
     let (file, summary) = session.close(None).unwrap();
@@ -207,7 +206,7 @@ fn a_circular_file_keeps_the_latest() {
 }
 
 #[test]
-fn a_full_file_takes_no_more() {
+fn full_file_drops_later_buffers() {
     let mut session = Session::create(memory(), limited(LogFileMode::SEQUENTIAL, 3)).unwrap();
     fill(&mut session, 0..20);
     let (file, summary) = session.close(None).unwrap();
@@ -218,12 +217,12 @@ fn a_full_file_takes_no_more() {
 }
 
 #[test]
-fn new_files_begin_with_their_own_header() {
+fn new_files_begin_with_a_header() {
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let mut session = Session::create(memory(), limited(LogFileMode::NEWFILE, 3)).unwrap();
     let done = Rc::clone(&files);
-    session.set_next_file(Box::new(move |medium, number| {
-        let finished = std::mem::replace(medium, memory());
+    session.set_next_file(Box::new(move |output, number| {
+        let finished = std::mem::replace(output, memory());
         done.borrow_mut().push(bytes(finished));
         assert_eq!(number as usize, done.borrow().len());
         Ok(())
@@ -246,7 +245,7 @@ fn new_files_begin_with_their_own_header() {
 }
 
 #[test]
-fn a_preallocated_file_has_its_size_from_the_start() {
+fn preallocated_file_has_its_maximum_size() {
     let mode = LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE;
     let mut session = Session::create(memory(), limited(mode, 8)).unwrap();
     fill(&mut session, 0..4);
@@ -268,7 +267,7 @@ fn a_preallocated_file_has_its_size_from_the_start() {
 }
 
 #[test]
-fn an_appended_session_goes_on_behind_the_old_one() {
+fn append_continues_a_session() {
     let config = SessionConfig::new(header(1024, 1, LogFileMode::APPEND));
     let mut session = Session::create(memory(), config.clone()).unwrap();
     session.lose_events(0, 2).unwrap();
@@ -296,7 +295,7 @@ fn an_appended_session_goes_on_behind_the_old_one() {
 }
 
 #[test]
-fn a_crash_leaves_what_was_flushed() {
+fn abandon_leaves_flushed_buffers() {
     let mut session =
         Session::create(memory(), SessionConfig::new(header(1024, 1, LogFileMode(0)))).unwrap();
     fill(&mut session, 0..7);
@@ -310,7 +309,7 @@ fn a_crash_leaves_what_was_flushed() {
 }
 
 #[test]
-fn a_pipe_gets_the_same_bytes_but_for_the_header() {
+fn pipe_receives_the_same_bytes_except_the_header() {
     let config = || SessionConfig::new(header(1024, 2, LogFileMode(0)));
     let mut file = Session::create(memory(), config()).unwrap();
     let mut pipe = Session::create(Pipe::new(Vec::new()), config()).unwrap();
@@ -325,7 +324,7 @@ fn a_pipe_gets_the_same_bytes_but_for_the_header() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn create_refuses_invalid_settings() {
     let create = |change: fn(&mut LogFileHeader)| {
         let mut header = header(1024, 1, LogFileMode(0));
         change(&mut header);
@@ -345,7 +344,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn the_end_follows_from_the_clock() {
+fn close_computes_the_end_time() {
     for (clock_type, end) in
         [(ClockType::QPC, 10_000), (ClockType::SYSTEM_TIME, 5_000), (ClockType::CPU_CYCLE, 25)]
     {
@@ -361,7 +360,7 @@ fn the_end_follows_from_the_clock() {
 }
 
 #[test]
-fn header_group_events_follow_the_header() {
+fn header_records_follow_the_header_event() {
     let header = header(0x1000, 1, LogFileMode::SYSTEM_LOGGER);
     let mut config = SessionConfig::new(header);
     let groups = [
@@ -412,7 +411,7 @@ fn noise(len: usize, mut seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_buffer_that_does_not_shrink_stays_plain() {
+fn incompressible_buffer_stays_uncompressed() {
     for format in [CompressionFormat::XPRESS, CompressionFormat::LZNT1] {
         let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
         let header = LogFileHeader { log_major: 2, log_minor: 0, ..header(0x1_0000, 1, mode) };
@@ -440,10 +439,11 @@ fn a_buffer_that_does_not_shrink_stays_plain() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// In every mode: events come back whole and in their processor's order; what is missing is what
-    /// the mode gives up (the oldest of a circular file, the latest of a full one), and it is counted.
+    /// In every mode, events are complete and in their processor's order. Only those that the mode
+    /// drops are missing (the oldest of a circular file, the latest of a full one), and they are
+    /// counted.
     #[test]
-    fn every_mode_keeps_what_it_promises(
+    fn each_mode_keeps_its_events(
         events in prop::collection::vec((0..3_u16, 0..9_i64, 0..700_usize), 0..150),
         mode in prop_oneof![
             Just(LogFileMode::SEQUENTIAL),
@@ -475,8 +475,8 @@ proptest! {
         };
         let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
         let done = Rc::clone(&files);
-        session.set_next_file(Box::new(move |medium, _| {
-            done.borrow_mut().push(bytes(std::mem::replace(medium, memory())));
+        session.set_next_file(Box::new(move |output, _| {
+            done.borrow_mut().push(bytes(std::mem::replace(output, memory())));
             Ok(())
         }));
         let one = mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
@@ -533,9 +533,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A session closed and gone on with any number of times is as one that ran through.
+    /// A session that is closed and continued several times has all events.
     #[test]
-    fn appended_again_and_again(
+    fn append_many_times_keeps_all_events(
         parts in prop::collection::vec(
             prop::collection::vec((0..3_u16, 0..9_i64, 0..700_usize), 0..40), 1..5),
         losses in prop::collection::vec(0..4_u64, 5),
@@ -561,8 +561,8 @@ proptest! {
                         (resume, trace.header().events_lost)
                     };
                     config.header.events_lost = events_lost;
-                    let medium = File::new(Cursor::new(old));
-                    Session::append(medium, config.clone(), resume).unwrap()
+                    let output = File::new(Cursor::new(old));
+                    Session::append(output, config.clone(), resume).unwrap()
                 }
             };
             for &(processor, ticks, len) in part {

@@ -1,4 +1,4 @@
-//! What the examples read: the trace that is named on the command line, or one of their own.
+//! The input of the examples: the trace named on the command line, or one that is made here.
 
 use std::io::Cursor;
 

@@ -1,19 +1,19 @@
-//! Repeating what was produced before: the copy at the heart of every LZ77 decoder.
+//! Copies earlier output again: the inner step of every LZ77 decoder.
 
 /// Appends `len` bytes to the `at` bytes produced so far, each the one `distance` before it; stops
-/// at the end of `output`. Returns how many bytes are produced then, or `None` when the distance
-/// reaches behind the beginning.
+/// at the end of `output`. Returns the number of bytes produced so far, or `None` when the distance
+/// reaches before the beginning.
 #[inline(always)]
 pub(super) fn repeat(output: &mut [u8], at: usize, distance: usize, len: usize) -> Option<usize> {
     let from = at.checked_sub(distance)?;
     let end = at.checked_add(len)?;
-    // Whole steps may write some bytes too far; what stands there is written again later.
+    // Whole steps may write some bytes too many; later output overwrites them.
     if end + BOTH > output.len() || distance == 0 {
-        return careful(output, at, distance, end.min(output.len()));
+        return checked_copy(output, at, distance, end.min(output.len()));
     }
     if distance >= WIDE {
-        // Most repetitions are no longer than these two. All places are told from one end of the window
-        // or the other, so that one look at its length is enough, however the compiler takes the rest.
+        // Most repetitions are no longer than these two steps. All offsets count from one end of
+        // the window, so that the compiler needs one bounds check only.
         let window = output.get_mut(from..at + BOTH)?;
         let step: [u8; WIDE] = *window.first_chunk()?;
         *window.last_chunk_mut::<BOTH>()?.first_chunk_mut()? = step;
@@ -35,8 +35,8 @@ const WIDE: usize = 16;
 const BOTH: usize = 2 * WIDE;
 const NARROW: usize = 8;
 
-/// Copies in steps of `N` bytes from `from` to `to` until `end` is reached; the places must be `N`
-/// apart at least.
+/// Copies in steps of `N` bytes from `from` to `to` until `end` is reached; `from` and `to` must be
+/// at least `N` apart.
 #[inline(always)]
 fn steps<const N: usize>(
     output: &mut [u8],
@@ -60,21 +60,21 @@ fn copy<const N: usize>(output: &mut [u8], from: usize, to: usize) -> Option<()>
     Some(())
 }
 
-/// Distances below a narrow step: the pattern is laid out once over a narrow step, and repeats from
-/// there at a multiple of its period.
+/// Distances below a narrow step: fills one narrow step with the pattern, and repeats it at a
+/// multiple of its period.
 #[inline(always)]
 fn overlapping(output: &mut [u8], at: usize, distance: usize, end: usize) -> Option<()> {
     let pattern: [u8; NARROW] = *output.get(at - distance..)?.first_chunk()?;
-    let mut laid = [0; NARROW];
-    for (i, byte) in laid.iter_mut().enumerate() {
+    let mut repeated = [0; NARROW];
+    for (i, byte) in repeated.iter_mut().enumerate() {
         *byte = *pattern.get(i % distance)?;
     }
-    *output.get_mut(at..)?.first_chunk_mut()? = laid;
+    *output.get_mut(at..)?.first_chunk_mut()? = repeated;
     let period = NARROW.next_multiple_of(distance);
     let period = if period > NARROW { period - distance } else { period };
     let mut to = at + period;
     while to < end {
-        *output.get_mut(to..)?.first_chunk_mut()? = laid;
+        *output.get_mut(to..)?.first_chunk_mut()? = repeated;
         to += period;
     }
     Some(())
@@ -82,7 +82,7 @@ fn overlapping(output: &mut [u8], at: usize, distance: usize, end: usize) -> Opt
 
 /// Short distances, where source and target overlap, and the last bytes of the output.
 #[inline(never)]
-fn careful(output: &mut [u8], at: usize, distance: usize, end: usize) -> Option<usize> {
+fn checked_copy(output: &mut [u8], at: usize, distance: usize, end: usize) -> Option<usize> {
     if distance == 0 {
         return None;
     }
@@ -91,7 +91,7 @@ fn careful(output: &mut [u8], at: usize, distance: usize, end: usize) -> Option<
         output.get_mut(at..end)?.fill(byte);
         return Some(end);
     }
-    // What has been appended repeats with the same period, so each pass can copy twice as much.
+    // The appended bytes have the same period, so each pass can copy twice as much.
     let from = at.checked_sub(distance)?;
     let mut to = at;
     while to < end {

@@ -1,4 +1,4 @@
-//! The encoders: plain XPRESS and LZNT1 here, XPRESS with Huffman coding in a file of its own.
+//! Encoders of plain XPRESS and LZNT1.
 
 use super::matches::{Chains, SHORTEST};
 
@@ -66,7 +66,7 @@ fn long_length(out: &mut Vec<u8>, len: usize, half: &mut Option<usize>) {
     }
 }
 
-/// A length of 16 bits, or of 32 behind 16 bits of zero; a byte of 255 announces it.
+/// A length of 16 bits, or 16 zero bits and a length of 32 bits. A byte of 255 announces it.
 pub(super) fn wide_length(out: &mut Vec<u8>, len: usize) {
     out.push(255);
     match u16::try_from(len) {
@@ -78,14 +78,14 @@ pub(super) fn wide_length(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-/// Writes over what stands at `at`.
+/// Overwrites the bytes at `at`.
 pub(super) fn put(out: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(place) = out.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }
 
-/// LZNT1: chunks of 4096 bytes, stored as they are when packing does not make them smaller.
+/// LZNT1: chunks of 4096 bytes, stored uncompressed where compression does not make them smaller.
 pub(super) fn lznt1(chains: &mut Chains, data: &[u8], out: &mut Vec<u8>) {
     let mut begin = 0;
     for chunk in data.chunks(4096) {

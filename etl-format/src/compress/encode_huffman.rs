@@ -1,4 +1,4 @@
-//! XPRESS with Huffman coding, written: each block of 64 KiB gets the code that suits it.
+//! Encoder of XPRESS with Huffman coding: each block of 64 KiB has its own code.
 
 use super::encode::{put, wide_length};
 use super::matches::{Chains, Match, SHORTEST};

@@ -1,4 +1,5 @@
-//! XPRESS with Huffman coding (MS-XCA "LZ77+Huffman"): blocks of 64 KiB, each with its own code.
+//! Decoder of XPRESS with Huffman coding (MS-XCA "LZ77+Huffman"): blocks of 64 KiB, each with its
+//! own code.
 //!
 //! The publication ends a stream with the symbol that also is a match of length 3 at distance 1.
 //! Here the size of the output is known, so the symbol is always a match and the end needs no sign.
@@ -11,7 +12,7 @@ use crate::cursor::Bytes;
 const BLOCK: usize = 1 << 16;
 /// Symbols: 256 literals, and 256 matches of 16 distance classes and 16 lengths.
 const SYMBOLS: usize = 512;
-/// Bytes of the table that gives each symbol's code length, 4 bits each.
+/// Bytes of the table of code lengths: 4 bits per symbol.
 const TABLE: usize = SYMBOLS / 2;
 /// Longest code.
 const BITS: u32 = 15;
@@ -70,7 +71,7 @@ struct Bits<'a> {
     hand: u32,
     /// Bits in hand beyond the 16 that are always there.
     extra: i32,
-    /// Words that were asked for behind the end of the input.
+    /// Words that were read past the end of the input.
     missing: u32,
 }
 

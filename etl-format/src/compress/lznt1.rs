@@ -1,4 +1,4 @@
-//! LZNT1: chunks of at most 4096 bytes, each packed for itself.
+//! Decoder of LZNT1: chunks of at most 4096 bytes, each compressed by itself.
 
 use super::Progress;
 use super::copy::repeat;

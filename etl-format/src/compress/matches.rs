@@ -1,4 +1,4 @@
-//! Finding what was there before: the search that every encoder shares.
+//! The search for earlier occurrences that every encoder uses.
 
 use super::Effort;
 use crate::cursor::Bytes;

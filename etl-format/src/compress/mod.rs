@@ -1,4 +1,4 @@
-//! The compression formats of compressed traces, each bounded by the size its buffer declares.
+//! Compression formats of traces: decoders that never write beyond the declared size, and encoders.
 //!
 //! The formats are those of `RtlCompressBuffer`, published as MS-XCA. Every compressed trace seen
 //! so far is plain XPRESS, one stream per buffer; the other two are decoded from the publication.
@@ -16,19 +16,19 @@ mod tests;
 
 use crate::constants::CompressionFormat;
 
-/// Compressed bytes that do not stand for as many bytes as were asked for.
+/// Compressed bytes that decompress to fewer bytes than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeFault {
-    /// The format that was asked for.
+    /// The requested format.
     pub format: CompressionFormat,
-    /// Sound bytes at the start of the output.
+    /// Valid bytes at the start of the output.
     pub produced: usize,
     /// Bytes of the input that were used for them.
     pub consumed: usize,
 }
 
 impl DecodeFault {
-    /// Whether the format is one that is decoded here, so that the bytes are damaged.
+    /// Whether the format is supported. Then the bytes are damaged.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.format.name().is_some()
@@ -39,7 +39,10 @@ impl core::fmt::Display for DecodeFault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let DecodeFault { format, produced, consumed } = *self;
         if self.is_known() {
-            write!(f, "{format} data is damaged after {consumed} bytes, which give {produced}")
+            write!(
+                f,
+                "{format} data is damaged after {consumed} bytes, which decompress to {produced}"
+            )
         } else {
             write!(f, "{}", UnknownFormat(format))
         }
@@ -48,14 +51,14 @@ impl core::fmt::Display for DecodeFault {
 
 impl core::error::Error for DecodeFault {}
 
-/// Fills `output` from `input`, and ignores what is left of `input` then: a shorter output takes
-/// just the beginning of what the input stands for.
+/// Fills `output` from `input`. A shorter output receives the beginning of the decompressed data;
+/// the rest of `input` is ignored.
 ///
-/// Nothing is written but `output`, and nothing is allocated but the fixed code table of XPRESS_HUFF.
+/// The only allocation is the fixed code table of XPRESS_HUFF.
 ///
 /// # Errors
-/// When the input ends before, or is damaged; what was produced until then is sound. A format that
-/// is not known produces nothing.
+/// When the input is damaged or ends too early; the bytes produced before that are valid. An
+/// unknown format produces nothing.
 pub fn decompress(
     format: CompressionFormat,
     input: &[u8],
@@ -87,14 +90,13 @@ pub enum Effort {
     Best,
 }
 
-/// A format that nothing can be compressed to.
+/// A format without an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no compression format {0}")]
 pub struct UnknownFormat(pub CompressionFormat);
 
-/// Compresses buffers one after the other, with tables that are allocated once.
-///
-/// What is written does not depend on the buffers before.
+/// Compresses buffers one after the other, with tables that are allocated once. The output does not
+/// depend on earlier buffers.
 #[derive(Clone, Debug)]
 pub struct Compressor {
     chains: matches::Chains,
@@ -108,8 +110,8 @@ impl Compressor {
         Compressor { chains: matches::Chains::new(effort), items: Vec::new() }
     }
 
-    /// Appends `input`, compressed, to `output`; at most 4 GiB of input. What does not shrink grows
-    /// a little: compare the sizes. NONE and DEFAULT append the input as it is.
+    /// Appends `input`, compressed, to `output`; at most 4 GiB of input. Incompressible input grows
+    /// a little: compare the sizes. NONE and DEFAULT append the input unchanged.
     ///
     /// # Errors
     /// When the format is not known; nothing is appended then.
@@ -155,7 +157,7 @@ struct Progress {
     consumed: usize,
 }
 
-/// Not compressed at all.
+/// Copies uncompressed data.
 fn stored(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
     let len = input.len().min(output.len());
     output.get_mut(..len)?.copy_from_slice(input.get(..len)?);

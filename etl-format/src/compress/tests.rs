@@ -6,7 +6,8 @@ mod pack;
 use super::*;
 use proptest::prelude::*;
 
-/// Interpreted, a table of XPRESS_HUFF alone takes half a minute: `published_examples` reads one.
+/// Interpreted, a table of XPRESS_HUFF alone takes half a minute:
+/// `decompress_matches_published_examples` reads one.
 const FORMATS: &[CompressionFormat] = if cfg!(miri) {
     &[CompressionFormat::XPRESS, CompressionFormat::LZNT1]
 } else {
@@ -64,7 +65,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_was_packed_comes_back(data in data()) {
+    fn decompress_restores_packed_data(data in data()) {
         for &format in FORMATS {
             let packed = packed(format, &data);
             prop_assert_eq!(naively(format, &packed, data.len()), Ok(data.clone()), "naive {}", format);
@@ -73,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shorter_output_takes_the_beginning(data in data(), part in 0.0f64..1.0) {
+    fn decompress_fills_a_shorter_output(data in data(), part in 0.0f64..1.0) {
         let len = (data.len() as f64 * part) as usize;
         for &format in FORMATS {
             let packed = packed(format, &data);
@@ -82,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn cut_input_gives_what_it_stands_for(data in data(), part in 0.0f64..1.0) {
+    fn decompress_cut_input_produces_a_prefix(data in data(), part in 0.0f64..1.0) {
         for &format in FORMATS {
             let packed = packed(format, &data);
             let cut = &packed[..(packed.len() as f64 * part) as usize];
@@ -94,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_met_where_a_naive_decoder_meets_it(
+    fn decompress_finds_damage_where_a_naive_decoder_does(
         data in data(), at in any::<prop::sample::Index>(), byte: u8, extra in 0usize..2000,
     ) {
         for &format in FORMATS {
@@ -108,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_at_all(input in proptest::collection::vec(any::<u8>(), 0..600), len in 0usize..9000) {
+    fn decompress_agrees_with_naive_decoders_on_any_bytes(input in proptest::collection::vec(any::<u8>(), 0..600), len in 0usize..9000) {
         for &format in FORMATS {
             prop_assert_eq!(decoded(format, &input, len), naively(format, &input, len), "{}", format);
         }
@@ -144,13 +145,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_compressed_comes_back(data in data()) {
+    fn compress_round_trips(data in data()) {
         round_trip(&data);
     }
 }
 
 #[test]
-fn runs_and_blocks_come_back() {
+fn compress_round_trips_runs_and_blocks() {
     for len in [0, 1, 2, 3, 25, 26, 287, 288, 4095, 4096, 4097, 65_535, 65_536, 65_560, 140_000] {
         if cfg!(miri) && !matches!(len, 0 | 3 | 26) {
             continue;
@@ -161,7 +162,7 @@ fn runs_and_blocks_come_back() {
 }
 
 #[test]
-fn xpress_ends_in_flags_of_ones() {
+fn xpress_fills_unused_flags_with_ones() {
     let packed = |data: &[u8]| {
         let mut out = Vec::new();
         compress(CompressionFormat::XPRESS, data, Effort::Default, &mut out).unwrap();
@@ -176,7 +177,7 @@ fn xpress_ends_in_flags_of_ones() {
 }
 
 #[test]
-fn an_unknown_format_is_refused() {
+fn unknown_formats_are_refused() {
     let mut out = Vec::new();
     let format = CompressionFormat(9);
     assert_eq!(compress(format, b"abc", Effort::Fast, &mut out), Err(UnknownFormat(format)));
@@ -219,7 +220,7 @@ fn incomplete_huffman_codes_are_refused() {
 }
 
 #[test]
-fn lengths_of_every_form() {
+fn decompress_handles_each_form_of_length() {
     // A literal, then one match of each length around the places where the form changes.
     for len in (3..40).chain(260..300).chain([4096, 65_530, 65_535, 65_550, 65_600, 200_000]) {
         if cfg!(miri) && !matches!(len, 3 | 9 | 10 | 24 | 25 | 279 | 280) {
@@ -237,7 +238,7 @@ fn lengths_of_every_form() {
 
 #[test]
 #[cfg_attr(miri, ignore = "far distances take many bytes, and these take hours")]
-fn distances_of_every_reach() {
+fn decompress_handles_each_distance() {
     let mut noise = 1u32;
     let mut data: Vec<u8> = (0..70_000)
         .map(|_| {
@@ -260,7 +261,7 @@ fn distances_of_every_reach() {
 
 /// The examples that the publication works through.
 #[test]
-fn published_examples() {
+fn decompress_matches_published_examples() {
     let alphabet = b"abcdefghijklmnopqrstuvwxyz";
     let mut packed = vec![0x3f, 0, 0, 0];
     packed.extend(alphabet);

@@ -1,4 +1,5 @@
-//! Plain XPRESS (MS-XCA "Plain LZ77"): 32 flags, then 32 items, each a literal or a match.
+//! Decoder of plain XPRESS (MS-XCA "Plain LZ77"): 32 flags, then 32 items, each a literal or a
+//! match.
 
 use super::Progress;
 use super::copy::repeat;
@@ -10,13 +11,13 @@ const SHORTEST: usize = 3;
 /// Literals that can be copied in one go without looking: as many as a flag word has bits.
 const RUN: usize = 32;
 
-/// Behind the last flag of a word stands a bit of ours, so that counting zeros finds its end.
+/// A marker bit follows the last flag of a word, so that counting zeros finds its end.
 const LAST: u64 = 1 << 31;
 /// Only that bit is left.
 const USED_UP: u64 = 1 << 63;
 
-/// Input that is looked at in one go: a flag word or its literals, a token, and the half byte and the
-/// byte of its length.
+/// Input that is looked at in one go: a flag word or its literals, a token, and the half byte and
+/// the byte of its length.
 const ITEM: usize = 40;
 
 /// In place of the half of a byte that the next long length takes: there is none.
@@ -38,8 +39,8 @@ struct Decoder {
 #[inline(never)]
 pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
     let mut decoder = Decoder { at: 0, to: 0, flags: USED_UP, half: NO_HALF };
-    // First with room to spare on both sides, where whole steps can be copied unasked; then to the
-    // end with care.
+    // First far from both ends, where whole steps need no check of the length; then to the end with
+    // care.
     let whole = decoder.roomy(input, output).and_then(|()| decoder.careful(input, output));
     *progress = Progress { produced: decoder.to, consumed: decoder.at };
     whole
@@ -91,7 +92,7 @@ impl Decoder {
         Some(())
     }
 
-    /// Decodes to the end of the output, looking at each step whether there is room.
+    /// Decodes to the end of the output, and checks the remaining length at each step.
     fn careful(&mut self, input: &[u8], output: &mut [u8]) -> Option<()> {
         while self.to < output.len() {
             if self.flags == USED_UP {

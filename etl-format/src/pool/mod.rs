@@ -1,7 +1,7 @@
-//! Work on several threads: numbered jobs, a queue from which threads take them, and the finished jobs.
+//! A pool of threads: a queue of numbered jobs, and the finished jobs.
 //!
-//! Whoever needs the result of a job takes it by its number and can run queued jobs while it waits.
-//! The reader ([`crate::read`]) and the writers of buffers ([`OrderedPool`]) both stand on this.
+//! A caller takes the result of a job by its number, and can run queued jobs while it waits. The
+//! reader ([`crate::read`]) and the writers of buffers ([`OrderedPool`]) use this.
 
 mod ordered;
 
@@ -65,7 +65,7 @@ impl<J> Pool<J> {
         self.lock().done.push((number, job));
     }
 
-    /// Drops the queued jobs and ends the threads.
+    /// Drops the queued jobs and stops the threads.
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -105,8 +105,9 @@ impl<J> Pool<J> {
         guard.finished = Some((number, job));
     }
 
-    /// Takes a finished job; `wait` says what to do until it is. `None` if it is not finished and the
-    /// caller does not wait, if no such job was queued, and if it was lost with a thread that panicked.
+    /// Takes a finished job; `wait` decides what happens until it is finished. Returns `None` if it
+    /// is not finished and the caller does not wait, if no such job was queued, and if its thread
+    /// panicked.
     pub fn take(&self, number: usize, wait: Wait, mut work: impl FnMut(&mut J)) -> Option<J> {
         let mut state = self.lock();
         loop {
@@ -140,7 +141,7 @@ impl<J> Pool<J> {
     }
 }
 
-/// Hands over a finished job and counts its thread out, also when the job panicked.
+/// Stores a finished job and marks its thread as idle, also when the job panicked.
 struct BusyGuard<'p, J> {
     pool: &'p Pool<J>,
     finished: Option<(usize, J)>,

@@ -1,8 +1,8 @@
-//! Jobs whose results come back in the order in which the jobs were given.
+//! A pool that returns results in the order in which the jobs were added.
 //!
-//! Buffers are independent of each other, and compressing or decompressing them dominates the time
-//! of writing them, so they are jobs of a pool. The thread that gives them runs one itself whenever it
-//! has nothing else to do. The results are the same for any number of threads.
+//! Buffers are independent of each other, and compressing or decompressing them takes most of the
+//! time, so they are jobs of a pool. The thread that adds them runs one itself whenever it has
+//! nothing else to do. The results are the same for any number of threads.
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -19,10 +19,11 @@ const MAX_JOBS: usize = 8;
 /// The largest number of bytes that those take, for each thread, unless one job is larger.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Jobs that are run at once by the thread that gives them: fewer are not worth a thread.
+/// The first jobs are run at once by the thread that adds them, because so few are not worth a
+/// thread.
 const MIN_JOBS: usize = 4;
 
-/// What is done with a job.
+/// The work on a job.
 pub(crate) trait Work: Send + 'static {
     /// Everything that the work needs, and its result.
     type Job: Send + 'static;
@@ -74,7 +75,7 @@ impl<W: Work, T> OrderedPool<W, T> {
         &self.worker
     }
 
-    /// Gives a job that takes so many bytes.
+    /// Adds a job that takes so many bytes.
     pub fn push(&mut self, mut job: W::Job, bytes: usize, with: T) {
         let number = self.next;
         self.next += 1;
@@ -91,7 +92,7 @@ impl<W: Work, T> OrderedPool<W, T> {
         }
     }
 
-    /// Whether so much is under way that the caller has to wait for the oldest job.
+    /// Whether the caller has to wait for the oldest job before it adds another one.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= self.max_jobs()
             || self.bytes > MAX_BYTES.saturating_mul(self.threads.len() + 1)
@@ -102,8 +103,8 @@ impl<W: Work, T> OrderedPool<W, T> {
         MAX_JOBS * (self.threads.len() + 1)
     }
 
-    /// The oldest job under way, if it is finished. With `wait` this runs jobs until it is; then `None`
-    /// means that no job is under way.
+    /// The oldest job under way, if it is finished. With `wait` this runs jobs until it is; then
+    /// `None` means that no job is under way.
     ///
     /// # Errors
     /// When a thread has panicked.
@@ -140,7 +141,7 @@ impl<W: Work, T> Drop for OrderedPool<W, T> {
     fn drop(&mut self) {
         self.pool.close();
         for thread in self.threads.drain(..) {
-            // A panic was reported by `pop`, or nobody needs the result of its job.
+            // `pop` reported a panic, or the result is not needed.
             let _ = thread.join();
         }
     }
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_end_with_the_pool() {
+    fn drop_stops_the_threads() {
         let mut pool = pool(3);
         for _ in 0..20 {
             pool.push(200, 1, ());

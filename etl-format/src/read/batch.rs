@@ -1,9 +1,9 @@
-//! Records kept for a while, or handed to another thread.
+//! Copies of records, for later or for another thread.
 
 use super::record::{Record, RecordLocation};
 use crate::constants::RecordKind;
 
-/// What is kept of a record besides its bytes: small, since records are small, too.
+/// The fields of a record besides its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     timestamp: i64,
@@ -16,15 +16,15 @@ struct Kept {
     own_timestamp: bool,
 }
 
-/// Copies of records, one behind the other.
+/// Copies of records.
 ///
-/// A reader lends its records one at a time; a batch of them can be given to another thread, which
-/// looks at them while the reader goes on. Its memory can be used again.
+/// A reader lends its records one at a time. A batch can go to another thread, which processes it
+/// while the reader continues. Its memory can be used again.
 ///
 /// ```
 /// use etl_format::read::{RecordBatch, Options, Records, Source};
 ///
-/// /// Looks at all records on a thread of its own.
+/// /// Processes all records on another thread.
 /// fn count<S: Source>(records: &mut Records<S>) -> etl_format::Result<usize> {
 ///     let (send, take) = std::sync::mpsc::sync_channel::<RecordBatch>(2);
 ///     std::thread::scope(|scope| {
@@ -46,7 +46,7 @@ struct Kept {
 pub struct RecordBatch {
     bytes: Vec<u8>,
     records: Vec<Kept>,
-    /// Where the first record stands of each run of records from the same buffer.
+    /// The location of the first record of each run of records from the same buffer.
     buffers: Vec<RecordLocation>,
 }
 
@@ -78,8 +78,8 @@ impl RecordBatch {
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> + '_ {
         let mut rest = self.bytes.as_slice();
         self.records.iter().filter_map(move |kept| {
-            let (bytes, behind) = rest.split_at_checked(kept.len as usize)?;
-            rest = behind;
+            let (bytes, remaining) = rest.split_at_checked(kept.len as usize)?;
+            rest = remaining;
             let buffer = *self.buffers.get(kept.buffer as usize)?;
             let location = RecordLocation { in_buffer: kept.in_buffer, ..buffer };
             Some(Record::from_parts(bytes, kept.kind, kept.own_timestamp, kept.timestamp, location))
@@ -105,7 +105,7 @@ impl RecordBatch {
         self.bytes.len()
     }
 
-    /// Forgets the records and keeps the memory.
+    /// Removes the records and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 /// The 0x48 bytes before the records of a buffer, decoded but not interpreted.
 ///
 /// [`BufferHeader::processor`] and [`BufferHeader::fill`] interpret the fields whose meaning
-/// depends on others. Fields that are stale memory on disk are kept, because a byte-exact copy of
-/// a trace needs them.
+/// depends on others. Fields that are stale memory on disk are kept, because a byte-exact copy of a
+/// trace needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferHeader {
     /// Bytes from this buffer to the next one in the file.
@@ -109,9 +109,9 @@ impl BufferHeader {
 
     /// Bytes of the uncompressed buffer in use, counted from its start.
     ///
-    /// `SavedOffset` for a compressed buffer; else `Offset`, or in a data buffer the larger of both:
-    /// they are equal in all that Windows writes, and filler ends the records anyway. Never more
-    /// than the buffer. Reference-time and empty-marker buffers hold no records.
+    /// `SavedOffset` for a compressed buffer; else `Offset`, or in a data buffer the larger of
+    /// both: they are equal in all that Windows writes, and filler ends the records anyway. Never
+    /// more than the buffer. Reference-time and empty-marker buffers hold no records.
     #[must_use]
     pub fn fill(&self) -> u32 {
         match self.buffer_type {
@@ -194,8 +194,8 @@ impl BufferHeader {
         Ok(())
     }
 
-    /// Whether the header looks like one that a session wrote, for finding the next sound buffer
-    /// in a damaged file: stricter than [`BufferHeader::check`], since any bytes may stand here.
+    /// Whether the header looks like one that a session wrote, for finding the next sound buffer in
+    /// a damaged file: stricter than [`BufferHeader::check`], since any bytes may stand here.
     #[must_use]
     pub fn is_plausible(&self, capacity: u32) -> bool {
         self.check(0, capacity).is_ok()

@@ -68,8 +68,8 @@ impl<S: Source> Buffers<S> {
     /// Reads the header event.
     ///
     /// # Errors
-    /// When the bytes are no trace that can be read; in [`super::Mode::Strict`] also when buffer 0 is
-    /// damaged.
+    /// When the bytes are no trace that can be read; in [`super::Mode::Strict`] also when buffer 0
+    /// is damaged.
     pub fn open(mut source: S, options: &Options) -> Result<Self> {
         let walker = Walker::open(&mut source, options)?;
         Ok(Buffers { source, walker, loaded: Loaded::default() })
@@ -84,8 +84,8 @@ impl<S: Source> Buffers<S> {
     /// Goes to the next buffer, decompresses it and returns its entry, or `None` at the end.
     ///
     /// # Errors
-    /// In [`super::Mode::Strict`] the first fault; in [`super::Mode::Salvage`] only what the source or a
-    /// limit reports.
+    /// In [`super::Mode::Strict`] the first fault; in [`super::Mode::Salvage`] only what the source
+    /// or a limit reports.
     pub fn next_buffer(&mut self) -> Result<Option<&BufferEntry>> {
         let Some(entry) = self.walker.next(&mut self.source, &mut self.loaded.raw)? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What was found wrong with a trace: faults of its bytes, and notes about its content.
+//! What is wrong with a trace: damaged ranges, and notes about its content.
 
 use core::fmt;
 use core::ops::Range;
@@ -8,26 +8,26 @@ use crate::error::{Error, Result};
 /// What a reader does at a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Stop at the first fault, with its offset and what was needed and there.
+    /// Stop at the first fault and return it as an error.
     #[default]
     Strict,
-    /// Go on at the next sound buffer or record, and keep a map of the damage.
+    /// Continue at the next intact buffer or record, and keep a map of the damage.
     Salvage,
 }
 
-/// A range of a trace that could not be read, or not as what it claims to be.
+/// A range of a trace that could not be read.
 ///
-/// It is told of the file, and does not depend on the order of reading.
+/// The order in which the trace is read makes no difference.
 #[derive(Clone, Debug)]
 pub struct Damage {
     /// Bytes of the file. For a fault among the records of a compressed buffer, all of its bytes.
-    /// Where bytes are missing, the place where they should be: empty, or behind the end.
+    /// Where bytes are missing: the place where they should be, which is empty or beyond the end.
     pub range: Range<u64>,
-    /// The fault met at the start of the range.
+    /// The fault at the start of the range.
     pub error: Error,
-    /// Records that stand before it in the file and could be read.
+    /// Readable records before it in the file.
     pub records_before: u64,
-    /// Records that stand behind it. Both numbers are complete once the trace has been read to its
+    /// Readable records after it. Both numbers are complete once the trace has been read to its
     /// end.
     pub records_after: u64,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Log {
     pub damage: Vec<Damage>,
     /// Records of the buffers that have been left.
     pub records: u64,
-    /// The fault that reading ended with, where the hot loop has no way to return it.
+    /// The fault that ended the reading, because the hot loop cannot return it.
     pub failed: Option<Error>,
 }
 
@@ -48,10 +48,10 @@ impl Log {
         Log { mode, ..Log::default() }
     }
 
-    /// In strict mode the fault is the end; in salvage mode it is noted.
+    /// In strict mode the fault is returned; in salvage mode it is recorded.
     #[cold]
     pub fn fault(&mut self, range: Range<u64>, error: Error) -> Result<()> {
-        // A medium that fails is no property of the bytes: there is nothing to go on with.
+        // Reading cannot continue after an I/O error.
         if self.mode == Mode::Strict || error.is_io() {
             return Err(error);
         }
@@ -59,10 +59,10 @@ impl Log {
         Ok(())
     }
 
-    /// The same for a fault behind `passed` records that are not counted here yet. Whether to go
-    /// on; if not, the error is kept for [`Log::check`].
+    /// The same for a fault after `passed` records that are not counted here yet. Returns whether
+    /// to continue; if not, the error is kept for [`Log::check`].
     #[cold]
-    pub fn fault_behind(&mut self, passed: u64, range: Range<u64>, error: Error) -> bool {
+    pub fn fault_after(&mut self, passed: u64, range: Range<u64>, error: Error) -> bool {
         self.records += passed;
         self.failed = self.fault(range, error).err();
         self.records -= passed;
@@ -77,8 +77,7 @@ impl Log {
         }
     }
 
-    /// Adds a piece that stands behind those already there. One range of bytes that breaks in many
-    /// places is one piece.
+    /// Adds damage that follows the ranges already added. Adjoining ranges become one.
     pub fn add(&mut self, piece: Damage) {
         if let Some(last) = self.damage.last_mut()
             && last.records_before == piece.records_before
@@ -91,13 +90,13 @@ impl Log {
         }
     }
 
-    /// Fills in what could not be known before the end, and puts the pieces in the order in which they stand in the
-    /// file: what is wrong with the header event is met before what is wrong with its buffer.
+    /// Sorts the damage by file offset, because faults of the header event are found before those
+    /// of its buffer, and fills in the counts that are known only at the end.
     pub fn finish(&mut self) {
-        let place = |d: &Damage| (d.range.start, d.records_before);
-        if !self.damage.is_sorted_by_key(place) {
+        let position = |d: &Damage| (d.range.start, d.records_before);
+        if !self.damage.is_sorted_by_key(position) {
             let mut all = core::mem::take(&mut self.damage);
-            all.sort_by_key(place);
+            all.sort_by_key(position);
             all.into_iter().for_each(|piece| self.add(piece));
         }
         for damage in &mut self.damage {
@@ -106,11 +105,11 @@ impl Log {
     }
 }
 
-/// Something about a sound trace that its reader should know.
+/// A remark on a readable trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// The session was never closed: the machine or the session died, or it still runs.
+    /// The session was never closed: the machine or the session crashed, or it is still running.
     Unclosed,
     /// The header counts another number of buffers than there are.
     BufferCount {
@@ -139,7 +138,7 @@ pub enum Note {
     },
     /// Sequence numbers that no buffer has.
     SequenceGap {
-        /// File offset of the buffer behind the gap.
+        /// File offset of the buffer after the gap.
         offset: u64,
         /// The first missing number.
         first: i64,
@@ -153,18 +152,18 @@ pub enum Note {
         /// The number.
         number: i64,
     },
-    /// Buffers of a processor do not stand in the order of their numbers, as in a circular file
-    /// that wrapped; they were put back in order.
+    /// Buffers of a processor are not in the order of their numbers, as in a circular file that
+    /// wrapped. They are read in order.
     Reordered {
         /// File offset of the first buffer that is out of order.
         offset: u64,
     },
-    /// A further file header in the middle: something was appended.
+    /// Another file header in the middle: a trace was appended.
     AnotherHeader {
         /// Its file offset.
         offset: u64,
     },
-    /// Space behind the last buffer that was never written to.
+    /// Unused space after the last buffer.
     UnusedTail {
         /// Where it begins.
         offset: u64,
@@ -187,7 +186,7 @@ pub enum Note {
     },
     /// The buffers are compressed, but the header names no format; XPRESS was assumed.
     CompressionUnnamed {
-        /// What stands where the format should.
+        /// The value in place of a format.
         state: u32,
     },
 }
@@ -254,15 +253,18 @@ impl fmt::Display for Note {
             Note::SequenceTwice { number, .. } => {
                 write!(f, "a second buffer with sequence number {number}")
             }
-            Note::Reordered { .. } => {
-                f.write_str("buffers do not stand in sequence (wrapped or shuffled); put in order")
-            }
-            Note::AnotherHeader { .. } => f.write_str("a further file header: appended data"),
+            Note::Reordered { .. } => f.write_str(
+                "buffers are out of sequence (wrapped or shuffled) and are read in order",
+            ),
+            Note::AnotherHeader { .. } => f.write_str("another file header: appended data"),
             Note::UnusedTail { len, .. } => {
-                write!(f, "{len} bytes behind the last buffer were never written to")
+                write!(f, "{len} bytes after the last buffer were never written")
             }
             Note::PointerSize { stated } => {
-                write!(f, "the header event states pointers of {stated} bytes, its kind says other")
+                write!(
+                    f,
+                    "the header event states pointers of {stated} bytes, its kind another size"
+                )
             }
             Note::FillDiffers { saved, current, .. } => {
                 write!(f, "this buffer states its fill twice, as {saved} and as {current} bytes")

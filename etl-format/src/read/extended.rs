@@ -28,7 +28,7 @@ pub enum ExtendedItem<'a> {
     },
     /// A call stack, innermost frame first.
     Stack(StackTrace<'a>),
-    /// Key under which the call stack is told elsewhere.
+    /// Key of a call stack that another record contains.
     StackKey {
         /// Joins the halves of a stack; 0 when it is whole.
         match_id: u64,
@@ -77,7 +77,7 @@ pub struct StackTrace<'a> {
 }
 
 impl<'a> StackTrace<'a> {
-    /// The addresses, innermost first. Bytes behind the last whole address are ignored.
+    /// The addresses, innermost first. Bytes after the last whole address are ignored.
     pub fn addresses(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let wide = self.wide;
         self.addresses.chunks_exact(if wide { 8 } else { 4 }).map(move |a| {
@@ -98,9 +98,9 @@ impl<'a> StackTrace<'a> {
     }
 }
 
-/// Walks the items in the order in which they stand.
+/// Iterates over the items in stored order.
 ///
-/// Stops at the first item that does not fit; [`ExtendedItems::is_broken`] tells.
+/// Stops at the first item that does not fit into the record; see [`ExtendedItems::is_broken`].
 #[derive(Clone, Debug)]
 pub struct ExtendedItems<'a> {
     record: &'a [u8],
@@ -115,12 +115,12 @@ impl<'a> ExtendedItems<'a> {
         ExtendedItems { record, at, more: some, broken: false }
     }
 
-    /// Offset in the record behind the items walked so far.
+    /// Offset in the record after the items returned so far.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
-    /// Whether the walk ended at an item that did not fit into the record.
+    /// Whether the iteration ended at an item that did not fit into the record.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
@@ -145,8 +145,8 @@ impl<'a> ExtendedItems<'a> {
         let kind = ExtendedType(item.u16_at(2)?);
         let linked = item.u16_at(4)? & 1 != 0;
         let len = usize::from(item.u16_at(6)?);
-        // The stated total is 8 more than the data, rounded up to 8; it alone says where the next
-        // item stands, so it must cover the data and stay inside the record.
+        // The stated total is 8 more than the data, rounded up to 8; it alone determines where the
+        // next item begins, so it must cover the data and stay inside the record.
         if total < ITEM_HEADER + len || total > item.len() {
             return None;
         }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_walked_by_their_total_size() {
+    fn next_advances_by_the_total_size() {
         let mut bytes = item(0x0c, true, b"\x05\0ab\0");
         bytes.extend(item(3, false, &7u32.to_le_bytes()));
         bytes.extend(b"payload!");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_leaves_the_record_ends_there() {
+    fn next_stops_at_an_item_beyond_the_record() {
         for total in [0u16, 7, 11, 100] {
             let mut bytes = item(3, true, &7u32.to_le_bytes());
             bytes[..2].copy_from_slice(&total.to_le_bytes());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn short_data_are_kept_as_they_are() {
+    fn next_returns_short_data_as_unknown() {
         let bytes = item(1, false, &[1, 2, 3]);
         let first = ExtendedItems::new(&bytes, 0, true).next();
         let kind = ExtendedType::RELATED_ACTIVITYID;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_in_both_widths() {
+    fn stack_addresses_have_both_sizes() {
         let mut data = 9u64.to_le_bytes().to_vec();
         data.extend(0x1122_3344_5566_7788u64.to_le_bytes());
         for (kind, addresses) in

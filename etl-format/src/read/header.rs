@@ -142,11 +142,11 @@ fn until_nul(units: &[u16]) -> String {
 }
 
 impl FileHeader {
-    /// Decodes the header event, the record at the start of `bytes`; `file_offset` is where it
-    /// stands.
+    /// Decodes the header event, the record at the start of `bytes`; `file_offset` is its position,
+    /// for errors.
     ///
-    /// Names without their NUL, or missing, are read as far as they go: a header event cut short
-    /// after its fixed part still says all that matters.
+    /// Names may be missing or incomplete: a header event that is cut off after its fixed part is
+    /// still useful.
     ///
     /// # Errors
     /// [`ErrorKind::NotEtl`] when this is no header event, or one of Windows XP or 2003, whose
@@ -241,8 +241,8 @@ impl FileHeader {
         Some(header)
     }
 
-    /// What stands in for the header event of a trace whose own cannot be read: nothing is known,
-    /// timestamps stay raw.
+    /// The substitute for a header event that cannot be read: nothing is known, and timestamps stay
+    /// raw.
     #[must_use]
     pub fn unknown(buffer_size: u32) -> Self {
         FileHeader {
@@ -282,7 +282,7 @@ impl FileHeader {
         }
     }
 
-    /// Whether it was read, and does not stand in for a header event that is lost ([`FileHeader::unknown`]).
+    /// Whether the header event was read. `false` for [`FileHeader::unknown`].
     #[must_use]
     pub fn is_known(&self) -> bool {
         *self != FileHeader { mode: self.mode, ..FileHeader::unknown(self.buffer_size) }
@@ -306,9 +306,9 @@ impl FileHeader {
         String::from_utf16_lossy(&self.log_file_name)
     }
 
-    /// Whether the session was ended in order, as far as the header says: it has an end time and a
-    /// buffer count. A count of 1 is that of a session without events, or what stands there from
-    /// the start; then the end must lie behind the start.
+    /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
+    /// is that of a session without events, or the value at the start of every session; then the
+    /// end must be later than the start.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match self.buffers_written {
@@ -331,7 +331,7 @@ impl FileHeader {
     }
 }
 
-/// A NUL-terminated name, or what there is of it.
+/// A NUL-terminated name, or the part of it that exists.
 fn name(c: &mut Cursor<'_>) -> Vec<u16> {
     let bytes = c.utf16z().unwrap_or_else(|| {
         let rest = c.rest();

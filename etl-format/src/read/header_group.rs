@@ -8,19 +8,18 @@ use super::record::Record;
 
 /// An event of the header group, typed.
 ///
-/// Payloads that are too short for their type, and types that are not known, come through as
-/// [`HeaderGroupEvent::Other`].
+/// Unknown types, and payloads that are too short for their type, are [`HeaderGroupEvent::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderGroupEvent<'a> {
     /// The header event; see [`super::FileHeader`].
     Header,
-    /// What a kernel session records: at its start after a zero [`HeaderGroupEvent::EndExtension`],
-    /// at its end zero.
+    /// The enabled groups of a kernel session: set at its start, after a zero
+    /// [`HeaderGroupEvent::EndExtension`]; zero at its end.
     Extension(GroupMasks),
     /// The counterpart of the extension: zero at the start, the masks at the end.
     EndExtension(GroupMasks),
-    /// The kernel has told the state of the system.
+    /// The kernel has recorded the state of the system.
     RundownComplete,
     /// A rundown begins.
     RundownBegin(&'a [u8]),

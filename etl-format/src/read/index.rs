@@ -1,4 +1,4 @@
-//! From buffer to buffer through a file: the walk that every reader starts from.
+//! The walk from buffer to buffer through a file, with which every reader begins.
 
 use core::ops::Range;
 
@@ -14,10 +14,10 @@ use super::limits::Limits;
 use super::source::Source;
 use super::walk;
 
-/// What a reader keeps of each buffer of a trace.
+/// A buffer of a trace, without its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferEntry {
-    /// Where the buffer stands in the file.
+    /// File offset of the buffer.
     pub offset: u64,
     /// Its sequence number.
     pub sequence_number: i64,
@@ -35,16 +35,16 @@ pub struct BufferEntry {
     pub buffer_type: BufferType,
     /// Whether the records are compressed.
     pub compressed: bool,
-    /// How they are then: what the file header before them says.
+    /// The compression format that the preceding file header states.
     pub format: CompressionFormat,
-    /// Whether the end of the buffer is missing: the file ends inside it, or the next buffer
-    /// begins there.
+    /// Whether the end of the buffer is missing: the file ends inside it, or the next buffer begins
+    /// there.
     pub cut: bool,
-    /// Whether the buffer's own header was unreadable and this entry was made from its records;
-    /// then the processor and the sequence number are unknown and 0.
+    /// Whether the buffer's header was unreadable and this entry was made from its records. Then
+    /// the processor and the sequence number are unknown, and are 0.
     pub rebuilt: bool,
-    /// Whether its records are known not to be in time order; only found out by
-    /// [`super::OrderCheck::Scan`].
+    /// Whether its records are known not to be in time order. Only [`super::OrderCheck::Scan`]
+    /// determines this.
     pub unordered: bool,
 }
 
@@ -74,7 +74,7 @@ impl BufferEntry {
     }
 }
 
-/// What the walk must know about the file.
+/// The layout of the file that the walk relies on.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     /// Memory of a buffer, from the header event, or the limit where the header is not known.
@@ -85,11 +85,11 @@ pub(crate) struct Layout {
     pub packed: bool,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
-    /// Raw timestamp of the session's start, which records take that have none.
+    /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,
 }
 
-/// Reads buffer headers one after the other.
+/// Reads the buffer headers of a file.
 #[derive(Debug)]
 pub(crate) struct BufferWalk {
     pub layout: Layout,
@@ -97,13 +97,13 @@ pub(crate) struct BufferWalk {
     pub count: u64,
     pub notes: Vec<Note>,
     pub(super) done: bool,
-    /// Whether a fault was met among the buffers.
+    /// Whether a buffer had a fault.
     pub(super) damaged: bool,
-    /// A fault behind the records of the buffer just given; it is told when they have been read.
-    pub(super) behind: Option<(Range<u64>, Error)>,
+    /// A fault after the records of the current buffer. It is reported when they have been read.
+    pub(super) pending_fault: Option<(Range<u64>, Error)>,
 }
 
-/// Bytes read for a buffer's header and, in passing, its first record.
+/// Bytes that are read for a buffer's header and its first record.
 const HEAD: usize = 0x100;
 
 impl BufferWalk {
@@ -132,7 +132,7 @@ impl BufferWalk {
             notes: Vec::new(),
             done: false,
             damaged: false,
-            behind: None,
+            pending_fault: None,
         }
     }
 
@@ -141,8 +141,8 @@ impl BufferWalk {
         log.fault(range, error)
     }
 
-    /// The next buffer. With `whole`, all its bytes are left in `block`, else at least its header
-    /// and what follows it closely.
+    /// The next buffer. With `whole`, `block` then holds all its bytes, else at least its header
+    /// and its first bytes.
     pub fn next<S: Source>(
         &mut self,
         source: &mut S,
@@ -151,7 +151,7 @@ impl BufferWalk {
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Option<BufferEntry>> {
-        if let Some((range, error)) = self.behind.take() {
+        if let Some((range, error)) = self.pending_fault.take() {
             self.fault(range, error, log)?;
         }
         while !self.done {
@@ -200,8 +200,9 @@ impl BufferWalk {
         Ok(None)
     }
 
-    /// The entry of a buffer whose header is sound. A size that leads nowhere, where the one of the
-    /// file header does, is a fault. The inner error is that of a buffer beyond the limits.
+    /// The entry of a buffer with a valid header. A size that does not lead to another buffer,
+    /// where the size in the file header does, is a fault. The inner error is that of a buffer
+    /// beyond the limits.
     fn entry<S: Source>(
         &mut self,
         header: &BufferHeader,
@@ -219,8 +220,7 @@ impl BufferWalk {
         let spacing = self.layout.spacing;
         let odd = spacing != 0 && entry.stored != spacing && !entry.compressed;
         let plausible = header.is_plausible(self.layout.capacity);
-        // Where another buffer stands at the common distance, a stated one that leads to yet
-        // another would swallow it.
+        // Where another buffer begins at the common distance, a larger stated size would skip it.
         if odd && self.leads_on(at, spacing, source, block)? {
             let expected = "the buffer size of the file header";
             let error = Error::invalid(at, "buffer size", entry.stored.into(), expected);
@@ -233,7 +233,7 @@ impl BufferWalk {
                     return Ok(Err(error));
                 }
                 let end = at + u64::from(entry.stored);
-                self.behind = Some((end..end, error));
+                self.pending_fault = Some((end..end, error));
                 return Ok(within(entry, limits));
             }
             if plausible {
@@ -248,7 +248,7 @@ impl BufferWalk {
         Ok(within(entry, limits))
     }
 
-    /// Cut buffers and the first timestamp.
+    /// Completes an entry: whether the buffer is cut off, and its first timestamp.
     fn measure<S: Source>(
         &mut self,
         entry: &mut BufferEntry,
@@ -270,7 +270,7 @@ impl BufferWalk {
             if log.mode == Mode::Strict {
                 return Err(error);
             }
-            self.behind = Some((at + have..at + need, error));
+            self.pending_fault = Some((at + have..at + need, error));
             entry.cut = true;
             entry.stored = have as u32;
         }
@@ -295,15 +295,15 @@ impl BufferWalk {
         }
     }
 
-    /// Whether the file header counts more buffers than were met: then a few zeros are the start
-    /// of a header, such as the low bytes of a round size, and not space that was never used.
+    /// Whether the file header counts more buffers than were found. Then a few zeros are the start
+    /// of a header, such as the low bytes of a round size, and not unused space.
     fn is_due(&self) -> bool {
-        // A circular file counts what was written, not what is left.
+        // A circular file counts all buffers ever written.
         let circular = self.layout.mode.has(LogFileMode::CIRCULAR);
         self.count < u64::from(self.layout.stated_buffers) && !circular
     }
 
-    /// The end of the file: is anything missing?
+    /// At the end of the file, checks whether buffers are missing.
     fn finish(&mut self, end: u64, log: &mut Log) -> Result<()> {
         self.done = true;
         let (stated, found) = (self.layout.stated_buffers, self.count);
@@ -311,7 +311,7 @@ impl BufferWalk {
             return Ok(());
         }
         if stated <= 1 {
-            // The count of the start, never brought up to date; without a header nothing is known.
+            // The header was never updated, or there is none.
             if stated == 1 && !self.notes.contains(&Note::Unclosed) {
                 self.notes.push(Note::Unclosed);
             }
@@ -319,7 +319,7 @@ impl BufferWalk {
         }
         if self.is_due() && !self.damaged {
             let missing = u64::from(stated) - found;
-            // A compressed buffer takes the bytes of its header at least.
+            // A compressed buffer takes at least the bytes of its header.
             let least = self.layout.spacing.max(BUFFER_HEADER_SIZE as u32);
             let need = missing.saturating_mul(u64::from(least));
             self.fault(

@@ -1,4 +1,4 @@
-//! What a reader may use: bounds that hold on any input.
+//! Bounds on the memory of a reader.
 
 /// Bounds on the memory of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,9 @@ impl Default for Limits {
     }
 }
 
-/// Bytes that one stored byte of a compressed buffer stands for at most; what would be more is damage.
+/// The largest number of bytes that one stored byte of a compressed buffer can decompress to; more
+/// is damage.
 ///
-/// A record takes 64 KiB at most, and no two that differ can be stored in fewer bytes than tell them
-/// apart: some ten, which makes 6,500. A few bytes of XPRESS alone could stand for gigabytes.
+/// A record takes at most 64 KiB, and each different record takes about ten stored bytes: a factor
+/// of 6,500. Without this bound a few bytes of XPRESS could decompress to gigabytes.
 pub(super) const EXPANSION: usize = 8192;

@@ -1,4 +1,4 @@
-//! One buffer in memory, decompressed where needed, and the place of its next record.
+//! One buffer in memory, decompressed, and the position of its next record.
 
 use crate::compress;
 use crate::constants::{BUFFER_HEADER_SIZE, RecordKind};
@@ -10,7 +10,7 @@ use super::limits::EXPANSION;
 use super::record::{Record, RecordLocation};
 use super::walk::{self, Found, Stop};
 
-/// Where a record of a buffer stands, and when it was written: 24 bytes.
+/// Position and timestamp of a record in a buffer: 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordRef {
     pub timestamp: i64,
@@ -21,8 +21,8 @@ pub(crate) struct RecordRef {
 }
 
 impl RecordRef {
-    /// Bytes that one counts for among what is held. A fixed figure, and not the size that it has
-    /// where the reader runs: a limit that is kept on one machine is kept on all.
+    /// Bytes that one counts for in [`super::Limits::held`]. It is fixed, so that the limit has the
+    /// same effect on every machine.
     pub const COST: u64 = 24;
 }
 
@@ -31,9 +31,9 @@ const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COS
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded<B> {
-    /// The bytes as they stand in the file.
+    /// The bytes as stored in the file.
     pub raw: B,
-    /// The decompressed buffer: header and records. Never shrinks, so it is zeroed only once.
+    /// The decompressed buffer: header and records. It never shrinks, so it is zeroed only once.
     plain: Vec<u8>,
     pub entry: BufferEntry,
     /// Where the records end.
@@ -42,11 +42,11 @@ pub(crate) struct Loaded<B> {
     at: usize,
     /// The timestamp that a record without its own takes over.
     timestamp: i64,
-    /// The timestamp of those that have none to take over: the session's start.
+    /// The timestamp of records before the first timestamp: the session's start.
     start: i64,
-    /// Records given so far.
+    /// Records returned so far.
     passed: u64,
-    /// Where the filler behind the records begins; looked for at the first fault.
+    /// Where the filler after the records begins; determined at the first fault.
     tail: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         if entry.compressed {
             self.decompress(log)?;
         } else if entry.cut {
-            // Behind the cut there is nothing: what is left of the buffer is all of it.
+            // The buffer ends at the cut.
             self.fill = self.fill.min(self.raw.as_ref().len());
         }
         self.timestamp = self.first_timestamp().unwrap_or(self.start);
@@ -102,7 +102,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             Ok(()) => records.len(),
         };
         if (produced as u64) < declared {
-            // Of a buffer that was cut off, the missing bytes are on record already.
+            // For a buffer that was cut off, the missing bytes are reported already.
             self.fill = BUFFER_HEADER_SIZE + produced;
             if !entry.cut {
                 let kind = ErrorKind::Compression {
@@ -119,8 +119,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Ok(())
     }
 
-    /// The next record and its (perhaps taken over) timestamp; moves behind it. At the end of the
-    /// records [`Log::check`] tells whether it was a fault that ended them.
+    /// The next record and its timestamp, own or taken over. At the end of the records,
+    /// [`Log::check`] returns the fault that ended them, if there is one.
     #[inline(always)]
     pub fn next(&mut self, log: &mut Log) -> Option<(Found, i64)> {
         match walk::record_at(self.data(), self.at, self.fill) {
@@ -140,7 +140,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         (found, self.timestamp)
     }
 
-    /// The records of all records that are left, into `records`; whether they are in time order.
+    /// Fills `records` with the remaining records. Returns whether they are in time order.
     pub fn find_records(&mut self, records: &mut Vec<RecordRef>, log: &mut Log) -> bool {
         records.clear();
         let (mut last, mut ordered) = (i64::MIN, true);
@@ -153,7 +153,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         ordered
     }
 
-    /// Makes the view of a record that was found here.
+    /// The view of a record that was found here.
     #[inline(always)]
     pub fn record_at(&self, record: RecordRef) -> Record<'_> {
         let RecordRef { timestamp, at, len, kind, own_timestamp } = record;
@@ -163,12 +163,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         )
     }
 
-    /// Goes on behind a fault: at the next sound record of the buffer, if there is one.
+    /// Continues after a fault at the next intact record of the buffer, if there is one.
     #[cold]
     #[inline(never)]
     fn next_after(&mut self, stop: Stop, log: &mut Log) -> Option<(Found, i64)> {
-        // A buffer that ends within a record because the file was cut there, or because its
-        // compressed bytes were damaged from there on, is on record already.
+        // A buffer that ends within a record because the file was cut off, or because its
+        // compressed bytes are damaged, is reported already.
         let short = self.fill < self.entry.fill as usize;
         if short && self.at >= self.fill {
             return None;
@@ -179,7 +179,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let end = next.unwrap_or(self.fill);
         let known = short && next.is_none();
         let range = self.range(self.at, end);
-        if !known && !log.fault_behind(self.passed, range, self.error(stop)) {
+        if !known && !log.fault_after(self.passed, range, self.error(stop)) {
             return None;
         }
         let Some(next) = next else {
@@ -191,17 +191,17 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Some(self.pass(found))
     }
 
-    /// The timestamp that the first record has or takes over, if there is one before any fault.
+    /// The first timestamp of the records before any fault.
     pub fn first_timestamp(&self) -> Option<i64> {
         walk::first_timestamp(self.data(), self.fill)
     }
 
-    /// Records given so far.
+    /// Records returned so far.
     pub fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Leaves the buffer for good, for as many records as were given.
+    /// Leaves the buffer; returns the number of records that it returned.
     pub fn leave(&mut self) -> u64 {
         core::mem::take(&mut self.passed)
     }
@@ -229,12 +229,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
                 word.into(),
                 "the marker of a record kind",
             ),
-            // Never asked for: the end is no fault.
+            // Not used: the end is no fault.
             Stop::End => Error::truncated(base, "record", 8, 0),
         }
     }
 
-    /// Makes the view of a record that was found here.
+    /// The view of a record that was found here.
     #[inline(always)]
     pub fn record(&self, found: Found, timestamp: i64) -> Record<'_> {
         let location = RecordLocation {

@@ -16,10 +16,10 @@
 //! # }
 //! ```
 //!
-//! * [`Trace`] finds the buffers of a slice or a seekable file; [`Trace::records`] reads their records
-//!   in time order or in the order of the file.
-//! * [`Records::stream`] reads a pipe ([`PipeSource`]) in the order of the file. For time order a pipe is
-//!   stored first ([`Spooled`]).
+//! * [`Trace`] finds the buffers of a slice or a seekable file; [`Trace::records`] reads their
+//!   records in time order or in the order of the file.
+//! * [`Records::stream`] reads a pipe ([`PipeSource`]) in the order of the file. For time order a
+//!   pipe is stored first ([`Spooled`]).
 //! * [`Buffers`] reads whole buffers.
 //! * [`Mode`] decides what happens at a fault: stop with an error, or go on and keep a map of the
 //!   damage.
@@ -66,4 +66,4 @@ pub use record::{Identity, Record, RecordLocation};
 pub use records::{OrderReport, Records};
 pub use source::{FileSource, PipeSource, Reused, Source, Spooled};
 pub use trace::Trace;
-pub(crate) use walk::timestamp_place;
+pub(crate) use walk::timestamp_offset;

@@ -1,4 +1,4 @@
-//! The beginning of a trace: buffer 0, the header event, and what can be done without them.
+//! Opens a trace: buffer 0 and the header event, or what salvage mode uses in their place.
 
 use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +12,7 @@ use super::scan::{self, Scan};
 use super::source::Source;
 
 impl BufferWalk {
-    /// Reads the header event and stands before buffer 0.
+    /// Reads the header event; the walk then starts at buffer 0.
     pub fn open<S: Source>(
         source: &mut S,
         limits: &Limits,
@@ -33,7 +33,7 @@ impl BufferWalk {
         }
     }
 
-    /// A trace whose header event is not readable: the rest of it may be.
+    /// Opens a trace whose header event is not readable.
     pub(super) fn open_headless<S: Source>(
         source: &mut S,
         limits: &Limits,
@@ -62,7 +62,7 @@ impl BufferWalk {
         Ok((walk, header))
     }
 
-    /// A further file header: what was appended may have buffers of another size.
+    /// Takes over another file header: the buffers after it may have another size.
     pub(super) fn appended<S: Source>(
         &mut self,
         buffer: &BufferHeader,
@@ -89,10 +89,11 @@ impl BufferWalk {
     }
 }
 
-/// Bytes of a buffer 0 that holds no more than a header event: the event's size has 16 bits.
+/// The largest number of bytes of a buffer 0 that holds only a header event, whose size has 16
+/// bits.
 pub(super) const MAX_BUFFER_0: usize = BUFFER_HEADER_SIZE + 0x1_0000;
 
-/// Buffer 0 and the header event in it. In salvage mode the event is enough.
+/// Buffer 0 and its header event. Salvage mode accepts a damaged buffer header.
 fn open_buffer_0(bytes: &[u8], limits: &Limits, mode: Mode) -> Result<(BufferHeader, FileHeader)> {
     if bytes.is_empty() {
         return Err(Error::new(0, ErrorKind::NotEtl("it is empty")));
@@ -106,7 +107,7 @@ fn open_buffer_0(bytes: &[u8], limits: &Limits, mode: Mode) -> Result<(BufferHea
     Ok((buffer, header))
 }
 
-/// The headers of buffer 0 and of the one behind it, where both look sound.
+/// The headers of buffer 0 and of the buffer after it, if both are plausible.
 fn sound_buffer_0<S: Source>(
     source: &mut S,
     limits: &Limits,
@@ -135,7 +136,7 @@ fn unknown_header(buffer: &BufferHeader) -> FileHeader {
 /// The compression format, from the state of buffer 0.
 fn compression(header: &FileHeader, buffer: &BufferHeader) -> (CompressionFormat, Option<Note>) {
     if !header.mode.has(LogFileMode::COMPRESSED) {
-        // A stray compressed buffer in a plain file can only be of the common format.
+        // A compressed buffer in an uncompressed file is assumed to have the common format.
         return (CompressionFormat::XPRESS, None);
     }
     match CompressionFormat(buffer.state.0 as u16) {

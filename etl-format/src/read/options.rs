@@ -9,20 +9,20 @@ pub enum Order {
     /// By timestamp, over all processors.
     #[default]
     Time,
-    /// As the file has them: buffer after buffer.
+    /// The order of the file: buffer after buffer.
     File,
 }
 
 /// How far a reader looks ahead for [`Order::Time`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderCheck {
-    /// Open one buffer of each processor ahead of the one that is read: one pass. The order is exact
-    /// unless a record is displaced by more than a whole buffer of its processor; such records are
-    /// counted in [`super::OrderReport::late`].
+    /// Open one buffer of each processor ahead of the one that is read. This takes one pass. The
+    /// order is exact unless a record is displaced by more than a whole buffer of its processor;
+    /// such records are counted in [`super::OrderReport::late`].
     #[default]
     Lookahead,
-    /// Scan every record before the first one is returned: exact on any input, with one buffer of each
-    /// processor in memory. Costs a walk, and for a compressed trace a second decompression.
+    /// Scan every record before the first one is returned: exact on any input, with one buffer of
+    /// each processor in memory. This costs a second pass, with decompression.
     Scan,
     /// Use the first record of each buffer only, with one buffer of each processor in memory: exact
     /// where buffers begin with their earliest record, as all known real ones do.
@@ -38,9 +38,9 @@ pub struct Options {
     pub order_check: OrderCheck,
     /// Bounds on memory.
     pub limits: Limits,
-    /// Threads that decompress buffers, the caller's own included; 0 counts as 1. They work for
-    /// [`OrderCheck::Scan`] and for [`super::Records::for_each`]. The records are the same for any
-    /// number.
+    /// Threads that decompress buffers, the caller's own included; 0 counts as 1.
+    /// [`OrderCheck::Scan`] and [`super::Records::for_each`] use them. The records do not depend on
+    /// the number.
     pub threads: usize,
 }
 

@@ -13,7 +13,7 @@ use super::kinds::{
 };
 use super::walk::Found;
 
-/// Where a record stands.
+/// The position of a record in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLocation {
     /// File offset of its buffer.
@@ -28,7 +28,7 @@ pub struct RecordLocation {
 
 /// A record of a trace, borrowed from the buffer that holds it.
 ///
-/// Copying it copies a few words. Nothing is decoded until asked for.
+/// It is cheap to copy, and decodes its header on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     bytes: &'a [u8],
@@ -38,7 +38,7 @@ pub struct Record<'a> {
     location: RecordLocation,
 }
 
-/// What makes two records the same kind of event, for counting.
+/// The key by which records are counted as the same kind of event.
 ///
 /// Fields that a record's kind does not have are 0; `hook` is `None` outside the kernel's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +80,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A record of which all parts are known.
+    /// A record from all its parts.
     #[inline(always)]
     pub(crate) fn from_parts(
         bytes: &'a [u8],
@@ -92,7 +92,7 @@ impl<'a> Record<'a> {
         Record { bytes, kind, timestamped, timestamp, location }
     }
 
-    /// The whole record: header, extended items, payload; without the alignment gap behind it.
+    /// The whole record: header, extended items and payload, without alignment padding.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
@@ -106,8 +106,8 @@ impl<'a> Record<'a> {
         self.kind
     }
 
-    /// The raw timestamp. A record without a timestamp of its own takes over that of the one before it in
-    /// its buffer.
+    /// The raw timestamp. A record without its own timestamp takes over that of the previous record
+    /// in its buffer.
     #[must_use]
     #[inline]
     pub fn timestamp(&self) -> i64 {
@@ -124,7 +124,7 @@ impl<'a> Record<'a> {
     /// The bytes of the record that hold its own timestamp.
     #[must_use]
     pub fn timestamp_range(&self) -> Option<Range<usize>> {
-        let at = super::walk::timestamp_place(self.kind, self.bytes)?;
+        let at = super::walk::timestamp_offset(self.kind, self.bytes)?;
         Some(at..at + 8)
     }
 
@@ -135,7 +135,7 @@ impl<'a> Record<'a> {
         self.timestamped
     }
 
-    /// Where the record stands.
+    /// The position of the record in the trace.
     #[must_use]
     #[inline]
     pub fn location(&self) -> RecordLocation {
@@ -149,7 +149,7 @@ impl<'a> Record<'a> {
         self.location.processor
     }
 
-    /// Width of pointers in the payload, where the record tells.
+    /// Width of pointers in the payload, where the record states it.
     #[must_use]
     pub fn pointer_size(&self) -> Option<PointerSize> {
         Some(match self.kind {
@@ -255,7 +255,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Thread, where the record has one. All ones stands for "not known" in some classic events.
+    /// Thread, where the record has one. In some classic events, all bits set means "unknown".
     #[must_use]
     #[inline]
     pub fn thread_id(&self) -> Option<u32> {
@@ -287,7 +287,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The extended data items; empty for all but EVENT records that say they have some.
+    /// The extended data items; empty unless this is an EVENT record whose flags announce items.
     #[must_use]
     #[inline]
     pub fn extended(&self) -> ExtendedItems<'a> {
@@ -296,9 +296,9 @@ impl<'a> Record<'a> {
         ExtendedItems::new(self.bytes, EventHeader::SIZE, some)
     }
 
-    /// What stands behind the header and the extended items.
+    /// The bytes after the header and the extended items.
     ///
-    /// Where the chain of extended items is broken, the payload begins behind the last sound item.
+    /// If the chain of extended items is broken, the payload begins after the last valid item.
     #[must_use]
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
@@ -320,7 +320,7 @@ impl<'a> Record<'a> {
         self.bytes.get(at..).unwrap_or_default()
     }
 
-    /// What the record is counted as.
+    /// The key for counting.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let mut identity = Identity {

@@ -1,4 +1,4 @@
-//! Going on behind damaged buffers, with as little lost as the bytes allow.
+//! Continues after damaged buffers, and salvages as much of them as possible.
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferType, FILLER, LogFileMode};
 use crate::error::{Error, Result};
@@ -13,8 +13,8 @@ use super::source::Source;
 use super::walk;
 
 impl BufferWalk {
-    /// Where a buffer leads nowhere and another one begins inside it that does lead on, bytes have
-    /// gone missing: the buffer ends there, and the fault is returned.
+    /// Ends a buffer early where its size does not lead to another buffer but a buffer begins
+    /// inside it: bytes are missing. Returns the fault.
     pub(super) fn shorten<S: Source>(
         &self,
         entry: &mut BufferEntry,
@@ -43,7 +43,7 @@ impl BufferWalk {
         Ok(Some(error))
     }
 
-    /// Whether a buffer, or the end of the file, stands `size` bytes behind `at`.
+    /// Whether a buffer begins, or the file ends, `size` bytes after `at`.
     pub(super) fn leads_on<S: Source>(
         &self,
         at: u64,
@@ -51,7 +51,7 @@ impl BufferWalk {
         source: &mut S,
         block: &mut S::Block,
     ) -> Result<bool> {
-        // A pipe can only look ahead from where it stands, so all of it is asked for at once.
+        // A pipe reads forwards only, so all bytes are requested at once.
         if size > self.layout.capacity.saturating_mul(2) {
             return Ok(false);
         }
@@ -70,9 +70,9 @@ impl BufferWalk {
         Ok(end || header.is_ok_and(|h| h.is_plausible(self.layout.capacity)))
     }
 
-    /// A buffer whose header is damaged: its records may stand where they should, or the next
-    /// sound buffer has to be looked for. `None` when the walk has been set to go on there. `hole`
-    /// is where a run of nothing ends in which the header stands.
+    /// Handles a buffer with a damaged header. If its records are intact, returns an entry for
+    /// them. Else moves the walk to the next intact buffer and returns `None`. `hole` is the end of
+    /// the run of zeros or filler that covers the header, if there is one.
     pub(super) fn rebuild<S: Source>(
         &mut self,
         error: Error,
@@ -86,7 +86,7 @@ impl BufferWalk {
         let preallocated = self.layout.mode.has(LogFileMode::PREALLOCATE);
         let stated = u64::from(self.layout.stated_buffers);
         if preallocated && stated > 1 && self.count >= stated {
-            // Space that the session reserved and never used holds whatever the disk held.
+            // Reserved and unused space contains old data of the disk.
             let len = source.size().map_or(0, |size| size.saturating_sub(at));
             self.notes.push(Note::UnusedTail { offset: at, len });
             self.done = true;
@@ -96,7 +96,7 @@ impl BufferWalk {
             return Err(error);
         }
         let near = self.near(limits);
-        // Where the hole is as long as the buffer, there are no records.
+        // A hole as long as the buffer covers all its records.
         let hole = hole.filter(|end| end - at >= near as u64);
         if hole.is_none() && near > BUFFER_HEADER_SIZE {
             source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
@@ -137,17 +137,17 @@ impl BufferWalk {
         Ok(None)
     }
 
-    /// Bytes from a buffer in which its records are looked for although its header is not sound:
-    /// to the next one, where that is known.
+    /// The number of bytes in which to search for the records of a buffer with a damaged header: up
+    /// to the next buffer, where that is known.
     pub(super) fn near(&self, limits: &Limits) -> usize {
         let packed_buffer_0 = self.at == 0 && self.layout.spacing == 0;
         let len = if packed_buffer_0 { MAX_BUFFER_0 as u32 } else { self.layout.spacing };
         len.min(limits.buffer) as usize
     }
 
-    /// Whether a run of zeros or filler stands where a buffer header should: where it ends, and
-    /// whether that is the end of the file. Only such a tail is space that was reserved and never
-    /// used; a buffer lost in the middle is a fault.
+    /// If there is a run of zeros or filler in place of a buffer header: where it ends, and whether
+    /// that is the end of the file. At the end of the file it is unused space; elsewhere it is a
+    /// fault.
     pub(super) fn nothing<S: Source>(
         &self,
         source: &mut S,
@@ -160,8 +160,8 @@ impl BufferWalk {
         if self.count == 0 || !matches!(byte, 0 | FILLER) || head.iter().any(|&b| b != byte) {
             return Ok(None);
         }
-        // A pipe forgets what lies behind, so all that may be looked at again is read at once: a
-        // buffer's length at first, and then always the end of the last piece as well.
+        // A pipe cannot go back, so each read covers all bytes that may be needed again: first the
+        // length of a buffer, later also the end of the previous piece.
         let mut at = self.at;
         let mut len = self.near(limits).max(1 << 16) + scan::REACH;
         loop {

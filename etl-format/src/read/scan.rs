@@ -1,4 +1,4 @@
-//! Looking for the next sound buffer behind damage.
+//! The search for the next intact buffer after damage.
 
 use core::ops::Range;
 
@@ -10,13 +10,13 @@ use super::buffer::BufferHeader;
 use super::index::Layout;
 use super::source::Source;
 
-/// Bytes looked at in one go: few at first, since the next buffer is often near, then more.
+/// Bytes per read: few at first, because the next buffer is often near, then more.
 const WINDOWS: [usize; 2] = [1 << 12, 1 << 20];
 
-/// Bytes that a candidate needs from its first one on to be judged.
+/// Bytes that are needed to judge a candidate.
 pub(crate) const REACH: usize = BUFFER_HEADER_SIZE + 8;
 
-/// What a scan came to.
+/// The result of a scan.
 pub(crate) enum Scan {
     /// A plausible buffer at this offset.
     Buffer(u64, BufferHeader),
@@ -33,8 +33,8 @@ impl Scan {
     }
 }
 
-/// The first plausible buffer at or behind `from`: any offset can be one, since bytes may have
-/// gone missing and compressed buffers are packed without alignment.
+/// The first plausible buffer at or after `from`. It may begin at any offset, because bytes may be
+/// missing and compressed buffers are not aligned.
 pub(crate) fn next_buffer<S: Source>(
     source: &mut S,
     from: u64,
@@ -45,7 +45,7 @@ pub(crate) fn next_buffer<S: Source>(
     let mut base = from;
     let [mut window, most] = WINDOWS;
     loop {
-        // The windows overlap by what a candidate needs.
+        // The windows overlap by the bytes that a candidate needs.
         source.read(base, window + REACH, &mut block).map_err(|e| Error::new(base, e.into()))?;
         let bytes = block.as_ref();
         if let Some((at, header)) = within(bytes, 0..window, capacity, layout) {

@@ -1,14 +1,14 @@
-//! Where the bytes come from: a slice, a seekable file, or a pipe.
+//! Sources of bytes: a slice, a seekable file, or a pipe.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Bytes that can be asked for by offset.
+/// Bytes that can be read by offset.
 ///
-/// Readers hold a few [`Source::Block`]s and have them filled again and again, so a source that
-/// copies does not allocate per buffer, and one that borrows does not copy.
+/// Readers hold a few [`Source::Block`]s and fill them repeatedly. So a source that copies does not
+/// allocate for each buffer, and one that borrows does not copy.
 pub trait Source {
-    /// What holds the bytes of one read. It may be worked on by another thread.
+    /// The bytes of one read. Another thread may process it.
     type Block: AsRef<[u8]> + Default + Send;
 
     /// Fills `block` with up to `len` bytes from `offset`: fewer only at the end of the source.
@@ -17,11 +17,11 @@ pub trait Source {
     /// Whatever the medium reports.
     fn read(&mut self, offset: u64, len: usize, block: &mut Self::Block) -> io::Result<()>;
 
-    /// Length in bytes, where it is known beforehand; a pipe does not know.
+    /// Length in bytes; `None` for a pipe.
     fn size(&self) -> Option<u64>;
 }
 
-/// A byte slice (what a memory map gives): nothing is copied.
+/// A byte slice, such as a memory map. Nothing is copied.
 impl<'s> Source for &'s [u8] {
     type Block = &'s [u8];
 
@@ -50,7 +50,7 @@ impl<S: Source> Source for &mut S {
     }
 }
 
-/// Reused memory for one read of a copying source.
+/// The block of sources that copy: memory that is reused.
 #[derive(Debug, Default)]
 pub struct Reused {
     memory: Vec<u8>,
@@ -84,7 +84,7 @@ pub struct FileSource<R> {
 }
 
 impl<R: Read + Seek> FileSource<R> {
-    /// Takes the reader from its beginning, wherever it stands.
+    /// Reads from the first byte, whatever the current position is.
     ///
     /// # Errors
     /// When seeking fails.
@@ -140,8 +140,7 @@ fn read_up_to(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
 
 /// A pipe, read forwards only: for walking a trace in file order as it arrives.
 ///
-/// What lies before the offset of the last read is forgotten, so offsets must not go back further
-/// than that.
+/// Bytes before the offset of the last read are dropped, so a later read must not begin before it.
 #[derive(Debug)]
 pub struct PipeSource<R> {
     inner: R,
@@ -151,7 +150,7 @@ pub struct PipeSource<R> {
 }
 
 impl<R: Read> PipeSource<R> {
-    /// Takes the reader from where it stands.
+    /// Reads from the current position.
     pub fn new(inner: R) -> Self {
         PipeSource { inner, start: 0, held: VecDeque::new() }
     }
@@ -178,22 +177,21 @@ impl<R: Read> Source for PipeSource<R> {
     type Block = Reused;
 
     fn read(&mut self, offset: u64, len: usize, block: &mut Reused) -> io::Result<()> {
-        let behind = offset.checked_sub(self.start).ok_or_else(|| {
+        let mut skip = offset.checked_sub(self.start).ok_or_else(|| {
             io::Error::new(io::ErrorKind::Unsupported, "a pipe cannot be read backwards")
         })?;
-        // Skipped bytes are let go piece by piece, not gathered.
-        let mut behind = behind;
-        while behind > 0 {
-            self.fetch(self.start + behind.min(1 << 16))?;
-            let gone = self.held.len().min(usize::try_from(behind).unwrap_or(usize::MAX));
+        // Skipped bytes are dropped piece by piece to bound the memory.
+        while skip > 0 {
+            self.fetch(self.start + skip.min(1 << 16))?;
+            let gone = self.held.len().min(usize::try_from(skip).unwrap_or(usize::MAX));
             if gone == 0 {
                 break;
             }
             self.held.drain(..gone);
             self.start += gone as u64;
-            behind -= gone as u64;
+            skip -= gone as u64;
         }
-        if behind > 0 {
+        if skip > 0 {
             block.space(0);
             return Ok(());
         }
@@ -215,8 +213,8 @@ impl<R: Read> Source for PipeSource<R> {
     }
 }
 
-/// A pipe taken in whole, for reading it in time order: in memory up to a limit, beyond it in a
-/// file that the caller provides.
+/// The complete content of a pipe, for reading it in time order: in memory up to a limit, beyond it
+/// in a file that the caller provides.
 #[derive(Debug)]
 pub enum Spooled<F> {
     /// All of it in memory.
@@ -226,8 +224,8 @@ pub enum Spooled<F> {
 }
 
 impl<F: Read + io::Write + Seek> Spooled<F> {
-    /// Reads `reader` to its end. Once more than `limit` bytes have come, `file` is called for a
-    /// place to put everything.
+    /// Reads `reader` to its end. If there are more than `limit` bytes, `file` creates the file
+    /// that holds all of them.
     ///
     /// # Errors
     /// Whatever the pipe or the file reports.
@@ -288,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn every_source_gives_the_same_bytes() {
-        // Interpreted, each byte takes a thousand times as long.
+    fn every_source_returns_the_same_bytes() {
+        // Miri is a thousand times slower.
         let len = if cfg!(miri) { 2_000 } else { 200_000 };
         let bytes: Vec<u8> = (0..len).map(|i: u32| (i * 7 % 251) as u8).collect();
         let (len, whole) = (bytes.len(), bytes.len() as u64);
@@ -314,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_says_that_it_cannot_go_back() {
+    fn pipe_refuses_to_go_back() {
         let mut pipe = PipeSource::new(&b"abcdef"[..]);
         let mut block = Reused::default();
         pipe.read(4, 1, &mut block).unwrap();

@@ -1,30 +1,30 @@
-//! The damage map of a reader that does not read in file order.
+//! The damage map of a reader that reads buffers in any order.
 
 use super::damage::{Damage, Log, Mode};
 use super::index::BufferEntry;
 
-/// Counts records by buffer and keeps the faults among them, until the end tells how many records
-/// stand before and behind each.
+/// Collects the record counts and faults of buffers. At the end it computes how many records
+/// precede and follow each fault.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Faults among the buffers: known beforehand.
+    /// Faults among the buffers: known from the start.
     buffers: Vec<Damage>,
     /// Faults among records: offset of the buffer, and the fault with the records before it there.
     records: Vec<(u64, Damage)>,
     /// Offset, end and records of each buffer that was read.
     counts: Vec<(u64, u64, u64)>,
-    /// The map, once it is complete; before that the faults in the order in which they were met.
+    /// The map: until it is complete, the faults in the order in which they were found.
     map: Vec<Damage>,
 }
 
 impl Tally {
-    /// With the damage that is known from finding the buffers.
+    /// Starts with the damage found among the buffers.
     pub fn new(buffers: Vec<Damage>) -> Self {
         let map = buffers.clone();
         Tally { buffers, records: Vec::new(), counts: Vec::new(), map }
     }
 
-    /// Takes what a buffer came to that was read to its end.
+    /// Adds the result of a buffer that was read to its end.
     pub fn close(&mut self, entry: &BufferEntry, records: u64, damage: Vec<Damage>) {
         let offset = entry.offset;
         self.counts.push((offset, offset.saturating_add(entry.stored.into()), records));

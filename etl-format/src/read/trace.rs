@@ -1,4 +1,4 @@
-//! A trace with the index of its buffers: what time order and surveys start from.
+//! A trace with an index of its buffers.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use super::options::{Options, Order, OrderCheck};
 use super::records::{Index, Records, scan};
 use super::source::Source;
 
-/// A trace whose buffers have been found but not read: some 40 bytes of memory a buffer.
+/// A trace with an index of its buffers, whose records are not read yet. The index takes some 40
+/// bytes per buffer.
 #[derive(Debug)]
 pub struct Trace<S: Source> {
     source: S,
@@ -43,7 +44,7 @@ impl<S: Source> Trace<S> {
             buffers.push(entry);
         }
         let BufferWalk { layout, mut notes, .. } = walk;
-        // Where a buffer's first record tells no time, the ones behind it have to.
+        // If a buffer's first record has no timestamp, a later one is used.
         let unknown = |e: &BufferEntry| e.first_timestamp == i64::MIN;
         scan(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
@@ -51,13 +52,13 @@ impl<S: Source> Trace<S> {
         Ok(Trace { source, options, header, buffers, layout, format, notes, damage })
     }
 
-    /// How it is read.
+    /// The options.
     #[must_use]
     pub fn options(&self) -> Options {
         self.options
     }
 
-    /// Sets how far readers that are made from now on look ahead for time order.
+    /// Sets how far later readers look ahead for time order.
     pub fn set_order_check(&mut self, check: OrderCheck) {
         self.options.order_check = check;
     }
@@ -68,8 +69,8 @@ impl<S: Source> Trace<S> {
         &self.header
     }
 
-    /// The clock of the trace's timestamps. Where the header event is lost ([`FileHeader::is_known`]), times count from
-    /// the first record, by [`Clock::assumed`].
+    /// The clock of the trace's timestamps. Where the header event is lost
+    /// ([`FileHeader::is_known`]), times count from the first record, by [`Clock::assumed`].
     #[must_use]
     pub fn clock(&self) -> Clock {
         if self.header.is_known() {
@@ -86,15 +87,14 @@ impl<S: Source> Trace<S> {
         &self.buffers
     }
 
-    /// What there is to say about the trace, its buffers' sequence included.
+    /// Remarks on the trace and on the sequence of its buffers.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Damage among the buffers, as far as finding them tells: how many records stand before and
-    /// behind it is not known here. The readers' maps hold these faults again, with the counts, and
-    /// those among records.
+    /// Damage among the buffers, without counts of records. The map of a reader
+    /// ([`Records::damage`]) contains these faults with their counts, and those among records.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -143,7 +143,7 @@ impl<S: Source> Trace<S> {
     }
 }
 
-/// Scans all records beforehand, if the order and the options demand it.
+/// Scans all records first if the order and the options require it.
 fn scan_for<S: Source>(
     order: Order,
     source: &mut S,
@@ -157,16 +157,16 @@ fn scan_for<S: Source>(
     Ok(())
 }
 
-/// What the sequence numbers tell: gaps, repetitions, and buffers out of order. What was appended
-/// behind a further file header is numbered anew.
+/// Notes on sequence numbers: gaps, repetitions, and buffers out of order. Numbers start again
+/// after another file header.
 fn sequence_notes(buffers: &[BufferEntry], mode: LogFileMode) -> Vec<Note> {
     let mut notes = Vec::new();
     let mut rest = buffers;
     while let Some((first, others)) = rest.split_first() {
         let len = others.iter().position(BufferEntry::is_header).unwrap_or(others.len());
-        let (session, behind) = others.split_at_checked(len).unwrap_or((others, &[]));
+        let (session, after) = others.split_at_checked(len).unwrap_or((others, &[]));
         session_notes(first, session, mode, &mut notes);
-        rest = behind;
+        rest = after;
     }
     notes
 }
@@ -177,7 +177,7 @@ fn session_notes(
     mode: LogFileMode,
     notes: &mut Vec<Note>,
 ) {
-    // A rebuilt buffer has lost its number; gaps could not be told from it.
+    // A rebuilt buffer has no number, which is not a gap.
     let numbered = || core::iter::once(first).chain(others).filter(|b| !b.rebuilt);
     let mut last_of = BTreeMap::new();
     for b in numbered() {
@@ -193,7 +193,7 @@ fn session_notes(
         match number.saturating_sub(before) {
             0 => notes.push(Note::SequenceTwice { offset, number }),
             1 => {}
-            // A new file of a session that goes on, or a circular one, starts anywhere.
+            // A later file of a session, and a circular file, can start at any number.
             _ if before == 0
                 && (mode.has(LogFileMode::NEWFILE) || mode.has(LogFileMode::CIRCULAR)) => {}
             step => notes.push(Note::SequenceGap {

@@ -1,7 +1,7 @@
-//! Finding the records inside one buffer: the hot loop of every reader.
+//! Locates the records in a buffer: the hot loop of every reader.
 //!
-//! The first word of a record tells its kind; the kind tells where its size and its timestamp stand.
-//! Nothing else is looked at here.
+//! The first word of a record contains its kind, which determines the offsets of its size and its
+//! timestamp. Nothing else is read here.
 
 use crate::constants::{
     BUFFER_HEADER_SIZE, FILLER, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
@@ -9,12 +9,12 @@ use crate::constants::{
 };
 use crate::cursor::Bytes;
 
-/// Where a kind keeps its size and timestamp, and how short its header may be.
+/// Offsets of size and timestamp, and the size of the header, of a record kind.
 #[derive(Clone, Copy)]
 struct Shape {
     /// Offset of the 16-bit size: 0 or 4.
     size_at: u8,
-    /// Offset of the 64-bit timestamp; 0 for none at a fixed place.
+    /// Offset of the 64-bit timestamp; 0 for none at a fixed offset.
     timestamp_at: u8,
     /// Bytes of the fixed header.
     header: u8,
@@ -57,7 +57,7 @@ const SHAPES: [Shape; 256] = {
     shapes
 };
 
-/// Bytes of the fixed part of a kind's header: what a record of it needs at least.
+/// Bytes of the fixed part of a kind's header.
 pub(crate) fn header_len(kind: RecordKind) -> usize {
     shape(kind).header.into()
 }
@@ -67,15 +67,15 @@ pub(crate) fn size_offset(kind: RecordKind) -> usize {
     shape(kind).size_at.into()
 }
 
-/// Where the timestamp of a whole record stands in it, if it has one.
-pub(crate) fn timestamp_place(kind: RecordKind, record: &[u8]) -> Option<usize> {
+/// Offset of the timestamp in a record, if it has one.
+pub(crate) fn timestamp_offset(kind: RecordKind, record: &[u8]) -> Option<usize> {
     match shape(kind).timestamp_at {
         0 if kind == RecordKind::MESSAGE => {
-            let place = message_timestamp_at(MessageFlags(record.u16_at(6)?))?;
-            (place + 8 <= record.len()).then_some(place)
+            let offset = message_timestamp_at(MessageFlags(record.u16_at(6)?))?;
+            (offset + 8 <= record.len()).then_some(offset)
         }
         0 => None,
-        place => Some(place.into()),
+        offset => Some(offset.into()),
     }
 }
 
@@ -97,12 +97,12 @@ pub(crate) struct Found {
     pub timestamp: Option<i64>,
 }
 
-/// Why there is no further record at a place.
+/// Why there is no record at an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The records of the buffer end here.
     End,
-    /// A record begins here but cannot be whole.
+    /// A record begins here but is not complete.
     Short {
         /// Offset of the record in the buffer.
         at: u32,
@@ -132,7 +132,7 @@ pub(crate) fn record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, St
         if w3 == 0xc0 {
             let kind = RecordKind(w2);
             let s = shape(kind);
-            // The timestamp and size places are known per kind, so these are constants in disguise.
+            // Few combinations exist, so the compiler sees constant offsets.
             let (size, timestamp) = match (s.size_at, s.timestamp_at) {
                 (0, 0x10) => (u16::from_le_bytes([w0, w1]), timestamp_in(head, 0x10)),
                 (4, 0x10) => (u16::from_le_bytes([w4, w5]), timestamp_in(head, 0x10)),
@@ -153,18 +153,18 @@ pub(crate) fn record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, St
     slow_record_at(data, at, fill)
 }
 
-/// The timestamp at `at`; the compiler sees that both places lie inside.
+/// The timestamp at `at`; the compiler sees that both offsets are in bounds.
 #[inline(always)]
 fn timestamp_in(head: &[u8; 0x18], at: usize) -> i64 {
     head.as_slice().i64_at(at).unwrap_or(0)
 }
 
-/// Everything that the quick look did not settle: rare kinds, ends, faults.
+/// Handles what the fast path does not: rare kinds, ends, faults.
 #[cold]
 #[inline(never)]
 fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
-    // A record header is at least 8 bytes; less than that before the fill is the alignment gap of
-    // the last record.
+    // A record header has at least 8 bytes; fewer remaining bytes are the alignment padding of the
+    // last record.
     if at + 8 > fill {
         return Err(Stop::End);
     }
@@ -179,7 +179,7 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
         return Err(Stop::NoRecord { at: here, word });
     };
     let s = shape(kind);
-    if is_bare(word) && !is_wnode(data, at, size, fill) {
+    if is_unmarked(word) && !is_wnode(data, at, size, fill) {
         return Err(Stop::NoRecord { at: here, word });
     }
     let least = usize::from(s.header);
@@ -192,7 +192,7 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     let timestamp = match s.timestamp_at {
         0 if kind == RecordKind::MESSAGE => message_timestamp(data, at, size),
         0 => None,
-        place => data.i64_at(at + usize::from(place)),
+        offset => data.i64_at(at + usize::from(offset)),
     };
     Ok(Found { at: here, len: size as u32, kind, timestamp })
 }
@@ -200,28 +200,28 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
 /// Bytes of a WNODE's header.
 const WNODE_HEADER: usize = 0x30;
 
-/// Whether the word is the size of a bare WNODE rather than a marker.
-fn is_bare(word: u32) -> bool {
+/// Whether the word is the size of a WNODE and not a marker.
+fn is_unmarked(word: u32) -> bool {
     (word >> 24) as u8 & MARKER_TRACE == 0
 }
 
-/// Whether a bare WNODE of `size` bytes may stand at `at`. Any small number looks like the size of
-/// one, so that damage would pass for it and swallow the sound records behind: what follows must
-/// look like a record, or be the end.
+/// Whether a WNODE of `size` bytes may begin at `at`. Any small number looks like its size, so
+/// damaged bytes could hide the intact records after them. Therefore a record or the end of the
+/// buffer must follow.
 fn is_wnode(data: &[u8], at: usize, size: usize, fill: usize) -> bool {
     let end = fill.min(data.len());
     if size < WNODE_HEADER || size > end.saturating_sub(at) {
         return false;
     }
-    let behind = (at + size).next_multiple_of(RECORD_ALIGNMENT);
-    if behind + 8 > end {
+    let next = (at + size).next_multiple_of(RECORD_ALIGNMENT);
+    if next + 8 > end {
         return true;
     }
-    match data.u32_at(behind) {
+    match data.u32_at(next) {
         None | Some(0 | FILLER_WORD) => true,
-        Some(word) => classify(data, behind, word).is_some_and(|(_, size)| {
-            let least = if is_bare(word) { WNODE_HEADER } else { 8 };
-            (least..=end - behind).contains(&size)
+        Some(word) => classify(data, next, word).is_some_and(|(_, size)| {
+            let least = if is_unmarked(word) { WNODE_HEADER } else { 8 };
+            (least..=end - next).contains(&size)
         }),
     }
 }
@@ -229,13 +229,13 @@ fn is_wnode(data: &[u8], at: usize, size: usize, fill: usize) -> bool {
 /// Kind and size of the record that begins with `word`, or `None` when nothing does.
 fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
     let top = (word >> 24) as u8;
-    if is_bare(word) {
+    if is_unmarked(word) {
         return Some((RecordKind::WNODE, word as usize));
     }
     if top & MARKER_EVENT_TRACE != 0 {
-        // Two bits and the kind byte tell the kind, and those who read by the published masks
-        // ignore the six bits below; but every record seen has them clear, so only kinds whose
-        // header is known are believed when they are set.
+        // Two bits and the kind byte determine the kind; the published masks ignore the other six
+        // bits. All known real records have them clear, so with bits set only kinds with a known
+        // header are accepted.
         let kind = RecordKind((word >> 16) as u8);
         let s = shape(kind);
         let known = s.timestamp_at != 0 || kind == RecordKind::MESSAGE;
@@ -258,10 +258,10 @@ fn end_or_fault(data: &[u8], at: usize, fill: usize, word: u32) -> Stop {
     if same(rest) { Stop::End } else { Stop::NoRecord { at: at as u32, word } }
 }
 
-/// The timestamp of a WPP message: behind the optional fields that stand before it, not aligned.
+/// The timestamp of a WPP message: it follows other optional fields and is not aligned.
 fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
-    let place = message_timestamp_at(MessageFlags(data.u16_at(at + 6)?))?;
-    if place + 8 <= size { data.i64_at(at + place) } else { None }
+    let offset = message_timestamp_at(MessageFlags(data.u16_at(at + 6)?))?;
+    if offset + 8 <= size { data.i64_at(at + offset) } else { None }
 }
 
 /// Offset of the timestamp in a WPP message with these flags.
@@ -284,7 +284,7 @@ pub(crate) fn next_at(at: u32, len: u32) -> usize {
     (at as usize + len as usize).next_multiple_of(RECORD_ALIGNMENT)
 }
 
-/// Where the run of equal filler or zero bytes begins that ends the records; `fill` for none.
+/// The start of the filler or zeros after the records; `fill` if there are none.
 pub(crate) fn tail(data: &[u8], fill: usize) -> usize {
     let used = data.get(..fill).unwrap_or(data);
     match used.last() {
@@ -293,11 +293,11 @@ pub(crate) fn tail(data: &[u8], fill: usize) -> usize {
     }
 }
 
-/// The first sound record at or after `from`, for going on behind a fault. `tail` is what [`tail`]
-/// says of these data.
+/// The first intact record at or after `from`, to continue after a fault. `tail` is the result of
+/// [`tail`].
 ///
-/// Sound is more than parseable here, since any bytes may stand in a damaged place; see
-/// [`believable`]. Each place is judged by a bounded number of looks, so this is linear.
+/// Any bytes may follow damage, so the record must also be plausible: see [`is_plausible`]. Each
+/// offset needs a bounded number of reads, so the search is linear.
 pub(crate) fn resync(
     data: &[u8],
     from: usize,
@@ -307,7 +307,7 @@ pub(crate) fn resync(
 ) -> Option<usize> {
     let mut at = from.next_multiple_of(RECORD_ALIGNMENT);
     while at + 8 <= fill.min(data.len()) {
-        if believable(data, at, fill, floor, tail) {
+        if is_plausible(data, at, fill, floor, tail) {
             return Some(at);
         }
         at += RECORD_ALIGNMENT;
@@ -315,30 +315,30 @@ pub(crate) fn resync(
     None
 }
 
-/// Ticks within which a record is taken to belong to the one before it: 30 hours of a 10 MHz clock,
-/// and yet a window that random bytes hit once in sixteen million.
+/// The largest distance of a plausible timestamp: 30 hours of a 10 MHz clock. Random bytes are in
+/// this range once in sixteen million.
 const NEAR: i64 = 1 << 40;
 
-/// Whether what looks like a record at `at` is one: its timestamp is close behind `floor`, or it leads
-/// to the end of the records, or to another sound record (two, when the timestamps jump back, since
-/// `floor` itself may be what was damaged).
-fn believable(data: &[u8], at: usize, fill: usize, floor: i64, tail: usize) -> bool {
-    let Some((timestamp, behind)) = sound(data, at, fill) else { return false };
+/// Whether the bytes at `at` are probably a record: its timestamp is close after `floor`, or the
+/// records end after it, or another intact record follows. Two must follow when the timestamps jump
+/// back, because `floor` itself may be damaged.
+fn is_plausible(data: &[u8], at: usize, fill: usize, floor: i64, tail: usize) -> bool {
+    let Some((timestamp, next)) = intact(data, at, fill) else { return false };
     let is_end = |at: usize| at >= tail || at + 8 > fill.min(data.len());
-    if is_end(behind) || timestamp.checked_sub(floor).is_some_and(|d| (0..=NEAR).contains(&d)) {
+    if is_end(next) || timestamp.checked_sub(floor).is_some_and(|d| (0..=NEAR).contains(&d)) {
         return true;
     }
-    match sound(data, behind, fill) {
+    match intact(data, next, fill) {
         Some((second, _)) if second >= timestamp && timestamp >= floor => true,
-        Some((second, behind)) if second >= timestamp => {
-            is_end(behind) || sound(data, behind, fill).is_some_and(|(third, _)| third >= second)
+        Some((second, next)) if second >= timestamp => {
+            is_end(next) || intact(data, next, fill).is_some_and(|(third, _)| third >= second)
         }
         _ => false,
     }
 }
 
-/// Timestamp of a whole record of a known kind at `at`, and the place behind it.
-fn sound(data: &[u8], at: usize, fill: usize) -> Option<(i64, usize)> {
+/// Timestamp of a complete record of a known kind at `at`, and the offset after it.
+fn intact(data: &[u8], at: usize, fill: usize) -> Option<(i64, usize)> {
     if !matches!(data.u8_at(at + 3)?, 0xc0 | 0x90) {
         return None;
     }
@@ -347,8 +347,8 @@ fn sound(data: &[u8], at: usize, fill: usize) -> Option<(i64, usize)> {
     Some((found.timestamp?, next_at(found.at, found.len)))
 }
 
-/// The timestamp of the first record of a buffer of which only the beginning is at hand: the record
-/// need not be whole. `None` when it has no timestamp or cannot be read.
+/// The timestamp of the first record, from the first bytes of a buffer; the record may be
+/// incomplete. `None` when it has no timestamp or cannot be read.
 pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
     let at = BUFFER_HEADER_SIZE;
     if at + 8 > fill {
@@ -361,7 +361,7 @@ pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
     }
     match s.timestamp_at {
         0 => message_timestamp(head, at, size).filter(|_| kind == RecordKind::MESSAGE),
-        place => head.i64_at(at + usize::from(place)),
+        offset => head.i64_at(at + usize::from(offset)),
     }
 }
 
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_record_may_be_shorter_than_the_quick_look() {
+    fn record_at_finds_a_short_last_record() {
         let data = perfinfo(16, 7);
         let found = record_at(&data, 0, data.len()).unwrap();
         assert_eq!((found.len, found.kind, found.timestamp), (16, RecordKind::PERFINFO64, Some(7)));
@@ -399,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_never_longer_than_its_buffer() {
+    fn record_at_refuses_a_record_longer_than_its_buffer() {
         let data = perfinfo(48, 7);
         assert_eq!(record_at(&data, 0, 40), Err(Stop::Short { at: 0, need: 48, have: 40 }));
         assert_eq!(record_at(&data[..32], 0, 48), Err(Stop::Short { at: 0, need: 48, have: 32 }));
     }
 
     #[test]
-    fn filler_ends_a_buffer_only_up_to_the_fill() {
+    fn record_at_ends_at_filler_only_up_to_the_fill() {
         let mut data = vec![0xff; 32];
         assert_eq!(record_at(&data, 0, 32), Err(Stop::End));
         data[20] = 1;
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn message_fields_stand_in_their_order() {
+    fn message_timestamp_at_follows_the_flags() {
         assert_eq!(message_timestamp_at(MessageFlags(0x02)), None);
         assert_eq!(message_timestamp_at(MessageFlags(0x08)), Some(8));
         assert_eq!(message_timestamp_at(MessageFlags(0x0b)), Some(28));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn resync_believes_what_leads_on() {
+    fn resync_accepts_records_that_lead_on() {
         let mut data = vec![0xab; 24];
         for timestamp in [10, 11, 12] {
             data.extend(perfinfo(24, timestamp));
@@ -441,20 +441,20 @@ mod tests {
         assert_eq!(resync_plain(&data, 8, 1 << 50), Some(24), "three, though far in the past");
         assert_eq!(resync_plain(&data, 32, 1 << 50), None, "two are not enough for that");
         assert_eq!(resync_plain(&data, 56, i64::MIN), None, "nor is one");
-        assert_eq!(resync_plain(&data, 56, 5), Some(72), "but for one whose timestamp fits");
+        assert_eq!(resync_plain(&data, 56, 5), Some(72), "one whose timestamp fits is enough");
         let data = &data[..96];
         assert_eq!(resync_plain(data, 56, 1 << 50), Some(72), "or that ends where all ends");
     }
 
     #[test]
-    fn the_tail_is_what_ends_the_records() {
+    fn tail_finds_the_final_filler() {
         for (bytes, start) in [(&[1u8, 0, 0][..], 1), (&[1, 0xff], 1), (&[0, 0], 0), (&[7], 1)] {
             assert_eq!(tail(bytes, bytes.len()), start);
         }
         assert_eq!((tail(&[1, 0, 0, 1], 3), tail(&[1, 0], 9)), (1, 1));
     }
 
-    /// Zeros up to a stray byte: a quadratic look at them would take hours.
+    /// A quadratic search through these zeros would take hours.
     #[test]
     #[cfg_attr(miri, ignore = "16 MiB take hours")]
     fn resync_is_linear() {

@@ -1,12 +1,12 @@
-//! Whole traces rewritten: merged, repaired, compressed or decompressed, relogged record by record.
+//! Rewrites whole traces: merge, repair, compress, decompress, and relog record by record.
 //!
 //! * [`merge`] writes the records of several traces of one recording into one trace.
 //! * [`repair`] writes the readable records of a damaged or unclosed trace into a valid one.
 //! * [`repack`] compresses or decompresses the buffers of a trace.
-//! * [`Relogger`] writes the records of a trace, some of them changed or left out, into another one.
+//! * [`Relogger`] writes the records of a trace, some of them changed or left out, into another
+//!   one.
 //!
-//! Nothing here interprets events; what an operation must know about a provider stands in
-//! [`crate::constants`].
+//! These operations do not decode events; the few hooks that they need are in [`crate::constants`].
 
 pub mod merge;
 mod relog;

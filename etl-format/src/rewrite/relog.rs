@@ -1,4 +1,4 @@
-//! Traces that were read, written anew: record by record, as a relogger does.
+//! Writes the records of a trace into a new one, as a relogger does.
 //!
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
@@ -32,18 +32,17 @@ use crate::write::{Session, SessionConfig, SessionSummary, Style};
 /// Windows' own limit to the size of a buffer.
 const LARGEST: u32 = 16 << 20;
 
-/// What the new file begins with: the header event and the records beside it in buffer 0.
+/// The start of the new file: the header event and the other records of buffer 0.
 #[derive(Clone, Debug)]
 pub struct RelogPlan {
-    /// The header event of the new file: that of the source, with the mode of a relogged file, no
-    /// maximum size, and processors and buffer size raised where the source's buffers go beyond
-    /// what its header says.
+    /// The header event of the new file: that of the source, with the mode of a relogged file and
+    /// no maximum size. Processors and buffer size are raised if the source's buffers exceed them.
     pub header: LogFileHeader,
-    /// Records behind the header event, whole, with their timestamps.
+    /// Complete records after the header event, with their timestamps.
     extras: Vec<(Vec<u8>, Option<i64>)>,
     /// Whether buffer 0 of the source holds its header event, so that its records are in here.
     from_header_buffer: bool,
-    /// Buffers that tell of losses, by their offset, with their processor and flags.
+    /// Buffers that are flagged with losses: processor and flags by offset.
     losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
@@ -59,8 +58,8 @@ impl RelogPlan {
         })
     }
 
-    /// Plans for a trace whose records are changed on the way: `encode` is shown every record that
-    /// stands beside the header event, appends it as it shall be, and says whether it stays.
+    /// Plans for a trace whose records are changed on the way: `encode` receives every other record
+    /// of the header's buffer, appends the new record, and returns whether to keep it.
     ///
     /// # Errors
     /// When buffer 0 cannot be read.
@@ -69,7 +68,7 @@ impl RelogPlan {
         mut encode: impl FnMut(&read::Record<'_>, &mut Vec<u8>) -> bool,
     ) -> Result<Self> {
         let mut header = LogFileHeader::from(trace.header());
-        // Whatever bounded the source's file does not bound the new one.
+        // Limits of the source's file do not apply to the new one.
         header.mode = match header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) {
             true => LogFileMode::RELOG | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
             false => LogFileMode::RELOG,
@@ -81,7 +80,7 @@ impl RelogPlan {
         header.processors =
             header.processors.max(most.saturating_add(1)).min(u32::from(PROCESSOR_INDEX_MASK) + 1);
         let largest = buffers.iter().map(|b| b.fill).max().unwrap_or(0);
-        // A size beyond what Windows takes is damage, and would be written as filler.
+        // A size beyond the limit of Windows is damage, and would be written as filler.
         let stated = Some(header.buffer_size).filter(|size| *size <= LARGEST).unwrap_or(0x1_0000);
         header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
@@ -108,7 +107,7 @@ impl RelogPlan {
     }
 }
 
-/// The buffers of a trace that tell of losses before them: offset, processor, flags.
+/// The buffers of a trace that are flagged with losses: offset, processor, flags.
 pub(super) fn losses(
     buffers: &[read::BufferEntry],
 ) -> impl Iterator<Item = (u64, (u16, BufferFlags))> + '_ {
@@ -123,14 +122,15 @@ fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
     record.has_own_timestamp().then(|| record.timestamp())
 }
 
-/// Writes the records of a trace into a new one, on their processors and in the order in which they
-/// are given, which has to be time order per processor.
+/// Writes the records of a trace into a new one, on the same processors. The caller passes them in
+/// time order per processor.
 ///
-/// The new file is that of a relogger: buffers of full size, the time in their headers that of the
-/// source's end, so that the same input gives the same bytes. Losses that the source's header
-/// counts are counted in the new one; where a buffer of the source is flagged with losses, the
-/// buffer that the next record of its processor goes into is. Records without a timestamp of their own keep
-/// the time that they were read with, if need be by a timestamp that they are given.
+/// The new file is that of a relogger: its buffers have the full size, and their headers have the
+/// end time of the source, so that the same input results in the same bytes. The new header counts
+/// the losses that the source's header counts. If a buffer of the source is flagged with losses,
+/// the buffer that receives the next record of its processor is flagged too. Records without their
+/// own timestamp keep the time that they were read with. A WPP message may receive a timestamp for
+/// that.
 #[derive(Debug)]
 pub struct Relogger<O: Output> {
     session: Session<O>,
@@ -162,22 +162,22 @@ impl<O: Output> Relogger<O> {
         Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses })
     }
 
-    /// How many of `threads` threads are left to read the source with ([`read::Records::with_threads`]):
-    /// all of them, but where the new file is compressed only the caller's own, for compressing is
-    /// the dearest of all, and has the others.
+    /// How many of `threads` threads should read the source ([`read::Records::with_threads`]): all
+    /// of them, or only the caller's own if the new file is compressed, because compression takes
+    /// most of the time.
     #[must_use]
     pub fn reading_threads(&self, threads: usize) -> usize {
         if self.session.is_compressed() { 1 } else { threads }
     }
 
-    /// Whether the record is one that [`Relogger::start`] has written: it stands in the header buffer
-    /// of the source.
+    /// Whether [`Relogger::start`] has written this record: it is in the header's buffer of the
+    /// source.
     #[must_use]
     pub fn is_written(&self, record: &read::Record<'_>) -> bool {
         self.skip_first_buffer && record.location().buffer_offset == 0
     }
 
-    /// Writes a record as it is, unless it stands in buffer 0 already.
+    /// Writes a record unchanged, unless buffer 0 has it already.
     ///
     /// # Errors
     /// As [`Session::write`].
@@ -185,8 +185,8 @@ impl<O: Output> Relogger<O> {
         self.replace(record, record.bytes())
     }
 
-    /// Writes `bytes` in the place of a record, unless that stands in buffer 0 already. The bytes
-    /// are a whole record with the timestamp of the one they replace.
+    /// Writes `bytes` in place of a record, unless buffer 0 has it already. The bytes are a
+    /// complete record with the same timestamp.
     ///
     /// # Errors
     /// As [`Session::write`].
@@ -196,10 +196,10 @@ impl<O: Output> Relogger<O> {
         }
         self.skip(record)?;
         let raw = Raw { bytes, timestamp: own_timestamp(record) };
-        self.session.write(record.processor(), &Moved { raw, moment: record.timestamp() })
+        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp() })
     }
 
-    /// Tells of a record that is left out: losses that its buffer is flagged with are not.
+    /// Omits a record, but keeps the loss flags of its buffer.
     ///
     /// # Errors
     /// As [`Session::carry_losses`].
@@ -212,7 +212,7 @@ impl<O: Output> Relogger<O> {
         Ok(())
     }
 
-    /// Writes a record that no source has.
+    /// Writes an additional record.
     ///
     /// # Errors
     /// As [`Session::write`].
@@ -220,13 +220,13 @@ impl<O: Output> Relogger<O> {
         self.session.write(processor, record)
     }
 
-    /// Ends the file. Its end time is that of the source, or that of the latest record where the
+    /// Ends the file. Its end time is that of the source, or that of the latest record if the
     /// source was not closed.
     ///
     /// # Errors
     /// Whatever the output reports.
     pub fn finish(mut self) -> Result<(O, SessionSummary)> {
-        // Buffers of which no record came.
+        // Buffers without records.
         for (processor, flags) in std::mem::take(&mut self.losses).into_values() {
             self.session.carry_losses(processor, flags)?;
         }

@@ -1,12 +1,11 @@
-//! Traces compressed and decompressed buffer by buffer: nothing else about them changes.
+//! Compresses and decompresses traces buffer by buffer; nothing else changes.
 //!
-//! Records are not looked at. Every buffer keeps its processor, numbers, timestamps and flags but for the
-//! one that says whether it is compressed; the file headers say the mode and the version of the log
-//! format that go with it. Decompressing what was compressed gives the same bytes again, where the
-//! plain file was laid out as a session does it: buffers of one size, with filler, and nothing behind
-//! the last one.
+//! Records are not read. Every buffer keeps its processor, numbers, timestamps and flags, except
+//! the flag for compression. The file headers receive the matching mode and version of the log
+//! format. Decompressing a compressed trace restores the same bytes if the original was laid out as
+//! by a session: buffers of one size, with filler, and no bytes after the last one.
 //!
-//! Both read forwards only and never go back, so a pipe will do on either side.
+//! Both read and write forwards only, so input and output may be pipes.
 
 use core::fmt;
 use std::io::Write;
@@ -25,14 +24,14 @@ use crate::write::packing::{Packed, Packing};
 use crate::write::put::{overwrite, unwritable};
 use crate::write::{BufferHeader, fill};
 
-/// Where the version of the log format stands in a buffer that begins with a header event.
+/// Offset of the version of the log format in a buffer that begins with a header event.
 const LOG_VERSION_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 6;
-/// Where the mode stands there.
+/// Offset of the mode there.
 const MODE_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 0x20;
 /// A short buffer 0 takes a multiple of this.
 const SHORT_BUFFER_UNIT: usize = 0x200;
 
-/// What compressing or decompressing came to.
+/// The result of compressing or decompressing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RepackReport {
     /// Buffers.
@@ -43,7 +42,7 @@ pub struct RepackReport {
     pub bytes_in: u64,
     /// Bytes of the buffers written.
     pub bytes_out: u64,
-    /// Bytes in use in the buffers, their headers included: what there is without filler and
+    /// Bytes in use in the buffers, their headers included: the size without filler and
     /// compression.
     pub used: u64,
     /// Whether buffers were compressed before.
@@ -70,14 +69,14 @@ impl fmt::Debug for Repacker<'_> {
 }
 
 impl Repacker<'_> {
-    /// Compresses a trace. One that is compressed already is compressed again. A buffer that does not
-    /// become shorter stays uncompressed.
+    /// Compresses a trace. One that is compressed already is compressed again. A buffer that does
+    /// not become shorter stays uncompressed.
     #[must_use]
     pub fn compress(compressor: BufferCompressor) -> Self {
         Repacker { compressor: Some(compressor), ..Repacker::decompress() }
     }
 
-    /// Decompresses a trace. The buffers of one that is not compressed are only laid out again.
+    /// Decompresses a trace. A trace that is not compressed is only laid out again.
     #[must_use]
     pub fn decompress() -> Self {
         let (mode, limits) = (Mode::default(), Limits::default());
@@ -104,9 +103,9 @@ impl Repacker<'_> {
         self
     }
 
-    /// Threads that decompress, the caller's own included; 0 counts as 1, and 64 is the maximum. The bytes
-    /// written, and an error, are the same for any number. Each thread holds up to eight buffers, at most
-    /// 4 MiB.
+    /// Threads that decompress, the caller's own included; 0 counts as 1, and 64 is the maximum.
+    /// The bytes written, and an error, are the same for any number. Each thread holds up to eight
+    /// buffers, at most 4 MiB.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -124,12 +123,12 @@ impl Repacker<'_> {
     ///
     /// # Errors
     /// When the input is no trace, or its buffers are damaged; whatever the output reports. For
-    /// decompression [`crate::ErrorKind::Unwritable`] when a buffer is larger than its file header says
-    /// that buffers are, [`crate::ErrorKind::Limit`] when the header says that they are larger than the
-    /// limits allow.
+    /// decompression [`crate::ErrorKind::Unwritable`] when a buffer is larger than its file header
+    /// says that buffers are, [`crate::ErrorKind::Limit`] when the header says that they are larger
+    /// than the limits allow.
     pub fn run<S: Source, W: Write>(self, input: S, output: &mut W) -> Result<RepackReport> {
         let Repacker { compressor, mode, limits, threads, mut on_buffer } = self;
-        // To compress has the other threads for itself.
+        // Compression uses the other threads.
         let threads = if compressor.is_some() { 1 } else { threads };
         let options = Options { mode, limits, threads, ..Options::default() };
         let mut out = Repack {
@@ -152,7 +151,7 @@ impl Repacker<'_> {
     }
 }
 
-/// Reads all buffers and gives them to the output.
+/// Reads all buffers and passes them to the output.
 fn read_buffers<S: Source, W: Write>(
     input: S,
     output: &mut Repack<'_, W>,
@@ -168,7 +167,7 @@ fn read_buffers<S: Source, W: Write>(
     };
     let threads = options.threads.clamp(1, MAX_THREADS);
     if threads > 1 && buffers.is_compressed() {
-        return read_together(&mut buffers, threads, take);
+        return read_parallel(&mut buffers, threads, take);
     }
     while let Some(&entry) = buffers.next_buffer()? {
         take(entry, buffers.bytes())?;
@@ -176,11 +175,11 @@ fn read_buffers<S: Source, W: Write>(
     Ok(())
 }
 
-/// Opens buffers.
-struct Opener;
+/// Decompresses buffers.
+struct Decompress;
 
-impl Work for Opener {
-    /// A buffer, and what became of it.
+impl Work for Decompress {
+    /// A buffer and the result of decompressing it.
     type Job = (Stored, Result<()>);
 
     fn work(&mut self, (stored, opened): &mut Self::Job) {
@@ -188,14 +187,14 @@ impl Work for Opener {
     }
 }
 
-/// Reads all buffers, which other threads help to decompress.
-fn read_together<S: Source>(
+/// Reads all buffers; other threads decompress them too.
+fn read_parallel<S: Source>(
     buffers: &mut Buffers<S>,
     threads: usize,
     mut take: impl FnMut(BufferEntry, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let others = (1..threads).map(|_| Opener).collect();
-    let mut pool: OrderedPool<Opener, ()> = OrderedPool::new(Opener, others);
+    let others = (1..threads).map(|_| Decompress).collect();
+    let mut pool: OrderedPool<Decompress, ()> = OrderedPool::new(Decompress, others);
     let mut spare = Vec::new();
     loop {
         let next = match buffers.next_stored(spare.pop()) {
@@ -207,7 +206,7 @@ fn read_together<S: Source>(
             Ok(None) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         };
-        // A fault comes behind what stands before it, which may have one of its own.
+        // Earlier buffers come first: one of them may have a fault too.
         while let Some(((stored, opened), ())) = pool.pop(next.is_some() || pool.is_full())? {
             opened?;
             take(stored.entry(), stored.bytes())?;
@@ -219,14 +218,14 @@ fn read_together<S: Source>(
     }
 }
 
-/// Where buffers go.
+/// The output of buffers.
 struct Repack<'a, W> {
     output: &'a mut W,
     done: RepackReport,
     packing: Option<Packing<(BufferHeader, BufferEntry)>>,
-    /// What the file header says that buffers take.
+    /// The size of buffers in the file header.
     size: u32,
-    /// For a buffer that is not on its way to be compressed.
+    /// Memory for a buffer that is not compressed.
     memory: Vec<u8>,
 }
 
@@ -239,8 +238,7 @@ impl<W: Write> Repack<'_, W> {
         let source = read::BufferHeader::parse(bytes, entry.offset)?;
         let mut header = BufferHeader::from(&source);
         header.flags = BufferFlags(header.flags.0 & !BufferFlags::COMPRESSED.0);
-        // What is stated beyond a short buffer's end must not become filler taken for records once it
-        // is longer.
+        // A fill beyond the end of a short buffer must not cover filler once the buffer is longer.
         let marker = matches!(header.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
         if !marker {
             header.saved_offset = header.saved_offset.min(used as u32);
@@ -259,7 +257,7 @@ impl<W: Write> Repack<'_, W> {
             };
             out.clear();
             out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
-            header.state = turn(event, format, &mut out);
+            header.state = set_compression(event, format, &mut out);
             self.write_packed(true)?;
             self.write(&mut header, &mut out, whole, entry.offset)?;
         } else if let Some(packing) = &mut self.packing {
@@ -283,8 +281,8 @@ impl<W: Write> Repack<'_, W> {
         Ok(())
     }
 
-    /// Bytes of a buffer that is not compressed: as many as the file header says, whatever is in it. The header can be
-    /// one that no buffer begins with, so each buffer is held against the limit.
+    /// Bytes of a buffer that is not compressed: the size in the file header. The header may be a
+    /// substitute, so the limit is checked for each buffer.
     fn plain_size(&self, entry: &BufferEntry, options: &Options) -> Result<usize> {
         if self.size > options.limits.buffer {
             let (need, limit) = (self.size.into(), options.limits.buffer.into());
@@ -294,7 +292,7 @@ impl<W: Write> Repack<'_, W> {
         Ok(self.size as usize)
     }
 
-    /// Writes what is compressed by now; `all` buffers, or as many as make room.
+    /// Writes the buffers that are compressed by now. With `all`, waits for all buffers.
     fn write_packed(&mut self, all: bool) -> Result<()> {
         while let Some(packing) = &mut self.packing
             && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
@@ -302,7 +300,7 @@ impl<W: Write> Repack<'_, W> {
             let (mut header, entry) = with;
             let (mut bytes, other) = if packed.len() < plain.len() {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
-                // What says how long the records are without compression.
+                // The size of the records without compression.
                 (header.saved_offset, header.offset) = (entry.fill, entry.fill);
                 self.done.compressed += 1;
                 (packed, plain)
@@ -319,7 +317,7 @@ impl<W: Write> Repack<'_, W> {
         Ok(())
     }
 
-    /// Brings a buffer to its size in the file, puts its header in place and writes it.
+    /// Fills a buffer up to its size in the file, completes its header and writes it.
     fn write(
         &mut self,
         header: &mut BufferHeader,
@@ -330,7 +328,7 @@ impl<W: Write> Repack<'_, W> {
         let written =
             finish(header, bytes, whole, offset).and_then(|()| Ok(self.output.write_all(bytes)?));
         if written.is_err() {
-            // Nothing is to stand behind what is missing.
+            // No later buffer may follow the missing one.
             self.packing = None;
         }
         written?;
@@ -340,9 +338,9 @@ impl<W: Write> Repack<'_, W> {
     }
 }
 
-/// Turns the header event at the beginning of a buffer to the compression that comes behind it, and
-/// returns the state of its buffer.
-fn turn(
+/// Sets mode and version in the header event at the beginning of a buffer, and returns the state
+/// for the buffer's header.
+fn set_compression(
     event: &read::FileHeader,
     format: Option<CompressionFormat>,
     buffer: &mut [u8],
@@ -362,7 +360,7 @@ fn turn(
     }
 }
 
-/// Brings a buffer to its size in the file and puts its header in place.
+/// Fills a buffer up to its size in the file and completes its header.
 fn finish(header: &mut BufferHeader, out: &mut Vec<u8>, whole: usize, offset: u64) -> Result<()> {
     let larger = || Error {
         offset,

@@ -1,7 +1,7 @@
-//! A sound trace from a damaged or unclosed one.
+//! Writes a valid trace from a damaged or unclosed one.
 //!
-//! What can be read is written anew, record by record in time order, as a relogger does; the header
-//! says what is true of the new file. What could not be read is told, not made up.
+//! All readable records are written again in time order, as a relogger does. The new header
+//! describes the new file. Unreadable ranges are reported.
 
 use core::fmt;
 
@@ -19,21 +19,21 @@ use crate::write::SessionSummary;
 
 pub use crate::clock::ASSUMED_FREQUENCY;
 
-/// What repairing a trace came to.
+/// The result of a repair.
 #[derive(Clone, Debug)]
 pub struct RepairReport {
     /// What was written.
     pub summary: SessionSummary,
     /// What could not be read, in file order.
     pub damage: Vec<Damage>,
-    /// What else was found.
+    /// Remarks on the trace.
     pub notes: Vec<Note>,
     /// Whether the session had been closed: end time and counts were in the header.
     pub closed: bool,
-    /// Whether there was a header event. Without one the new header is made up: timestamps count from
-    /// the first record, and [`ASSUMED_FREQUENCY`] is its clock's.
+    /// Whether there was a header event. Without one the new header has assumed values: timestamps
+    /// count from the first record, with [`ASSUMED_FREQUENCY`].
     pub header: bool,
-    /// What time order took.
+    /// Statistics of the time order.
     pub order: OrderReport,
     /// Records too long for a buffer, left out.
     pub oversized_records: u64,
@@ -53,7 +53,7 @@ impl RepairReport {
     }
 }
 
-/// Whether a note tells of something that the new file does not have any more.
+/// Whether a note is about a fault that the repair fixes.
 fn is_fault(note: &Note) -> bool {
     matches!(
         note,
@@ -109,8 +109,8 @@ impl Repairer<'_> {
         self
     }
 
-    /// Threads that decompress buffers, and compress them unless a compressor is given; the caller's own
-    /// included, 0 counts as 1. The bytes written are the same for any number.
+    /// Threads that decompress buffers, and compress them unless a compressor is given; the
+    /// caller's own included, 0 counts as 1. The bytes written are the same for any number.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -127,8 +127,8 @@ impl Repairer<'_> {
     /// Reads what can be read and writes it as a valid trace.
     ///
     /// # Errors
-    /// When nothing in the input looks like a trace, or it is one of Windows XP or 2003; whatever the
-    /// input or the output reports.
+    /// When nothing in the input looks like a trace, or it is one of Windows XP or 2003; whatever
+    /// the input or the output reports.
     pub fn run<S: Source, O: Output>(self, input: S, output: O) -> Result<(O, RepairReport)> {
         let Repairer { limits, compressor, threads, mut on_record } = self;
         let (mode, order_check) = (Mode::Salvage, OrderCheck::Scan);
@@ -165,7 +165,7 @@ impl Repairer<'_> {
             if let Some(on_record) = &mut on_record {
                 on_record(&record);
             }
-            // The header event of what was appended, or of a buffer 0 that is not at the start.
+            // A header event of an appended trace, or of a buffer 0 that is not at the start.
             if record.hook() == Some(crate::constants::hook::HEADER) {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The header before the records of each buffer (`WMI_BUFFER_HEADER`), and the filler behind them.
+//! Encodes buffer headers (`WMI_BUFFER_HEADER`) and the filler after records.
 
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, FILLER, LEGACY_BUFFER_ALIGNMENT,
@@ -114,7 +114,7 @@ impl BufferHeader {
         out.bytes(&self.tail);
     }
 
-    /// Writes the 0x48 bytes over the beginning of a buffer that is already made up.
+    /// Overwrites the first 0x48 bytes of a buffer.
     pub fn overwrite(&self, buffer: &mut [u8]) {
         let mut bytes = Vec::with_capacity(BUFFER_HEADER_SIZE);
         self.encode(&mut bytes);
@@ -122,7 +122,7 @@ impl BufferHeader {
     }
 }
 
-/// Fills an uncompressed buffer up behind its records.
+/// Fills an uncompressed buffer after its records.
 pub fn fill(buffer: &mut Vec<u8>, size: usize) {
     if buffer.len() < size {
         buffer.resize(size, FILLER);

@@ -1,4 +1,4 @@
-//! The compression of whole buffers: format, effort and threads.
+//! Compression of buffers: format, effort and threads.
 
 use crate::compress::{Compressor, Effort};
 use crate::constants::CompressionFormat;
@@ -20,8 +20,7 @@ pub struct BufferCompressor {
 }
 
 impl BufferCompressor {
-    /// A compressor for one of the formats that make buffers smaller: XPRESS, which Windows writes, LZNT1,
-    /// or XPRESS with Huffman coding.
+    /// A compressor for XPRESS, which Windows writes, for LZNT1, or for XPRESS with Huffman coding.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unwritable`] for any other format.
@@ -61,7 +60,8 @@ impl BufferCompressor {
     pub(crate) fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
         if self.compressor.compress(self.format, input, out).is_err() {
-            // Cannot happen: `new` accepts known formats only. Bytes as long as the input are not used.
+            // Cannot happen: `new` accepts known formats only. The caller discards output as long
+            // as the input.
             out.truncate(before);
             out.extend_from_slice(input);
         }

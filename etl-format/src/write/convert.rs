@@ -1,7 +1,6 @@
-//! Headers that were read, to be written again.
+//! Conversions of headers that were read into headers to write.
 //!
-//! Field by field: the read half's structs say what stood there, those of this half what is to
-//! stand there.
+//! x
 
 use crate::constants::BufferFlags;
 use crate::read;

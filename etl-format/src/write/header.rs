@@ -6,7 +6,7 @@ use crate::error::Result;
 use super::put::Put;
 use super::record::{Record, System};
 
-/// What a session says about itself; every field of the header event.
+/// The header event: every field.
 ///
 /// Sizes are in bytes, times in FILETIME units (100 ns since 1601, UTC). [`LogFileHeader::new`] has
 /// the values that real files share.
@@ -42,7 +42,8 @@ pub struct LogFileHeader {
     pub end_time: i64,
     /// Timer resolution in units of 100 ns.
     pub timer_resolution: u32,
-    /// Largest size of the file in MB, or KB with [`LogFileMode::USE_KBYTES_FOR_SIZE`]; 0: no limit.
+    /// Largest size of the file in MB, or KB with [`LogFileMode::USE_KBYTES_FOR_SIZE`]; 0: no
+    /// limit.
     pub maximum_file_size: u32,
     /// How the file is written.
     pub mode: LogFileMode,

@@ -12,7 +12,8 @@ use super::record::System;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderGroup<'a> {
-    /// What a kernel session has enabled: eight group masks, and the kernel's version of its events.
+    /// What a kernel session has enabled: eight group masks, and the kernel's version of its
+    /// events.
     Extension {
         /// The masks.
         masks: [u32; 8],
@@ -43,8 +44,8 @@ pub enum HeaderGroup<'a> {
     },
     /// Build string of the system, ANSI without NUL.
     BuildLab(&'a [u8]),
-    /// Partition information in its form with two GUIDs: a root host has type 0, offset 0, and two empty ids,
-    /// 48 bytes of zeros in all.
+    /// Partition information in its form with two GUIDs: a root host has type 0, offset 0, and two
+    /// empty ids, 48 bytes of zeros in all.
     Partition {
         /// Type of the partition.
         partition_type: u32,

@@ -1,7 +1,7 @@
-//! The write half: records to buffers to a file, as the kernel and the reloggers make them.
+//! The write half: records to buffers to a file, as the kernel and reloggers write them.
 //!
-//! Layouts are spelled out here a second time and not shared with the read half, so that a mistake
-//! in one half is seen by the other. Shared are constants, GUIDs and errors.
+//! Encoders and decoders are separate, so that one half reveals an error in the other. They share
+//! constants and plain value types.
 //!
 //! ```
 //! use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! Buffers compressed on several threads.
+//! Compresses buffers on several threads.
 
 use core::fmt;
 
@@ -8,14 +8,14 @@ use crate::pool::{OrderedPool, Work};
 
 use super::compressor::BufferCompressor;
 
-/// A buffer, and what became of it.
+/// A buffer, uncompressed and compressed.
 #[derive(Debug)]
 pub(crate) struct Packed<T> {
-    /// Room for the header, then the records as they came.
+    /// Space for the header, then the uncompressed records.
     pub plain: Vec<u8>,
-    /// Room for the header, then the records packed.
+    /// Space for the header, then the compressed records.
     pub packed: Vec<u8>,
-    /// What was given along with it.
+    /// The data that came with it.
     pub with: T,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Packed<T> {
 struct CompressWork(BufferCompressor);
 
 impl Work for CompressWork {
-    /// The buffer as it came, and packed.
+    /// The buffer, uncompressed and compressed.
     type Job = (Vec<u8>, Vec<u8>);
 
     fn work(&mut self, (plain, packed): &mut Self::Job) {
@@ -65,14 +65,14 @@ impl<T> Packing<T> {
         memory
     }
 
-    /// Gives memory back.
+    /// Returns memory for use again.
     pub fn give_back(&mut self, memory: Vec<u8>) {
         if self.spare.len() <= 2 * self.pool.max_jobs() {
             self.spare.push(memory);
         }
     }
 
-    /// Sets a buffer on its way, which begins with room for its header.
+    /// Adds a buffer, which begins with space for its header.
     pub fn push(&mut self, plain: Vec<u8>, with: T) {
         let (packed, bytes) = (self.memory(), plain.len());
         self.pool.push((plain, packed), bytes, with);
@@ -83,7 +83,7 @@ impl<T> Packing<T> {
         self.pool.is_full()
     }
 
-    /// The oldest buffer under way, as [`OrderedPool::pop`] gives it.
+    /// The oldest buffer, as [`OrderedPool::pop`] returns it.
     ///
     /// # Errors
     /// When a compressor on another thread has panicked.
@@ -100,7 +100,7 @@ mod tests {
     use crate::constants::CompressionFormat;
 
     #[test]
-    fn buffers_come_back_compressed_and_in_order() {
+    fn pop_returns_compressed_buffers_in_order() {
         for threads in [1, 3] {
             let format = CompressionFormat::XPRESS;
             let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();

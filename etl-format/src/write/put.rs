@@ -50,7 +50,8 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Something the format has no room for. Offsets mean nothing before there is a file: 0.
+/// An error for a request that the format cannot express. Its offset is 0, because there is no file
+/// yet.
 pub(crate) fn unwritable(why: &'static str) -> Error {
     Error::new(0, ErrorKind::Unwritable(why))
 }
@@ -91,7 +92,7 @@ pub(crate) fn align(out: &mut Vec<u8>) {
     }
 }
 
-/// Writes over what stands at `at` of `out`; bytes beyond its end are dropped.
+/// Overwrites the bytes at `at` of `out`; bytes beyond its end are dropped.
 pub(crate) fn overwrite(out: &mut [u8], at: usize, bytes: &[u8]) {
     let places = out.get_mut(at..).unwrap_or_default();
     for (place, byte) in places.iter_mut().zip(bytes) {

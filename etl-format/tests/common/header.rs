@@ -2,7 +2,7 @@
 
 use super::Out;
 
-/// `TRACE_LOGFILE_HEADER` behind a SYSTEM header.
+/// A SYSTEM header and `TRACE_LOGFILE_HEADER`.
 #[derive(Clone)]
 pub struct HeaderEvent {
     pub wide: bool,
@@ -35,7 +35,7 @@ pub struct HeaderEvent {
     pub start_time: i64,
     pub clock: u32,
     pub buffers_lost: u32,
-    /// What stands behind the fixed part.
+    /// The bytes after the fixed part.
     pub names: Vec<u8>,
 }
 

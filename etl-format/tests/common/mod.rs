@@ -1,7 +1,7 @@
 //! Makes traces byte by byte, for tests of the reader.
 //!
-//! The layouts are written down here once more, on purpose: neither half of the crate lends its
-//! own, so that a wrong offset there cannot agree with a wrong offset here.
+//! The layouts are defined here again on purpose, so that a wrong offset in the crate does not
+//! agree with the tests.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod event;
@@ -16,7 +16,7 @@ pub use records::{compact, event, full, instance, message, perfinfo, system};
 /// Bytes of a buffer header.
 pub const BUFFER_HEADER: usize = 0x48;
 
-/// Writes little-endian integers one behind the other.
+/// Appends little-endian integers.
 #[derive(Clone, Default)]
 pub struct Out(pub Vec<u8>);
 
@@ -50,7 +50,7 @@ impl Out {
     }
 }
 
-/// Puts records one behind the other, each at a multiple of 8.
+/// Joins records, each aligned to 8 bytes.
 pub fn lay(records: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for record in records {
@@ -142,7 +142,7 @@ impl Buffer {
 #[derive(Clone)]
 pub struct File {
     pub event: HeaderEvent,
-    /// Records of buffer 0 behind the header event.
+    /// Records of buffer 0 after the header event.
     pub extras: Vec<Vec<u8>>,
     pub buffers: Vec<Buffer>,
     /// Number of the compression format, and its encoder.
@@ -194,13 +194,13 @@ impl File {
     }
 }
 
-/// `count` small records with timestamps from `first` on, told apart by their payloads.
+/// `count` small records with timestamps from `first` on and different payloads.
 pub fn run(first: i64, count: usize) -> Vec<Vec<u8>> {
     (0..count as i64).map(|i| system(true, 0x0f01, first + i, &(first + i).to_le_bytes())).collect()
 }
 
-/// A trace of three processors with two buffers each, four records in each buffer: buffers of
-/// 0x400 bytes, 7 in all, records 1 + 24.
+/// A trace of three processors with two buffers each, four records in each buffer: buffers of 0x400
+/// bytes, 7 in all, records 1 + 24.
 pub fn small() -> File {
     let mut file = File::new(0x400);
     for round in 0..2i64 {

@@ -1,4 +1,4 @@
-//! The smallest encoders that are valid: nothing is ever matched.
+//! Minimal encoders: they write literals only.
 
 /// XPRESS of literals only: a word of 32 clear flags before each 32 bytes, and set flags for what
 /// is unused of the last word.

@@ -162,7 +162,8 @@ fn timed<S: Source>(
     Outcome { records, damage: spots(reader.damage()), notes, order: reader.report(), end }
 }
 
-/// As [`file_order`], by the reader that other threads can help; `None` where finding the buffers fails.
+/// As [`file_order`], by the reader that other threads can help; `None` where finding the buffers
+/// fails.
 pub fn in_file_order_on(source: impl Source, options: &Options, threads: usize) -> Option<Outcome> {
     let mut trace = Trace::open(source, options).ok()?;
     let mut reader = trace.records(Order::File).unwrap().with_threads(threads);
@@ -195,7 +196,7 @@ pub fn pipe(bytes: &[u8]) -> PipeSource<&[u8]> {
     PipeSource::new(bytes)
 }
 
-/// A pipe taken in whole, with room for `limit` bytes in memory.
+/// A spooled pipe, with up to `limit` bytes in memory.
 pub fn spooled(bytes: &[u8], limit: usize) -> Spooled<Cursor<Vec<u8>>> {
     Spooled::new(bytes, limit, || Ok(Cursor::new(Vec::new()))).unwrap()
 }
@@ -207,9 +208,9 @@ pub fn sound(bytes: &[u8]) -> Vec<Seen> {
     outcome.records
 }
 
-/// Salvages a trace in file order, and holds every other way of reading it against that:
-/// whatever the source, the same records and damage; in time order the same records and the same
-/// map; in strict mode a prefix, which ends with an error where there is damage.
+/// Salvages a trace in file order, and holds every other way of reading it against that: whatever
+/// the source, the same records and damage; in time order the same records and the same map; in
+/// strict mode a prefix, which ends with an error where there is damage.
 pub fn salvage(bytes: &[u8]) -> Outcome {
     salvage_within(bytes, Limits::default())
 }

@@ -101,7 +101,7 @@ pub fn instance(wide: bool, opcode: u8, timestamp: i64, payload: &[u8]) -> Vec<u
         .0
 }
 
-/// MESSAGE number 0x77 with the fields that its flags promise: sequence 1, component 2 or GUID A,
+/// MESSAGE number 0x77 with the fields that its flags announce: sequence 1, component 2 or GUID A,
 /// the timestamp, thread 3 and process 4. `marker` is the upper half of the first word.
 pub fn message(marker: u16, flags: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
     let mut body = Out::default();
@@ -126,13 +126,13 @@ pub fn message(marker: u16, flags: u16, timestamp: i64, payload: &[u8]) -> Vec<u
 /// The marker of WPP messages on disk.
 pub const MESSAGE: u16 = 0x9000;
 
-/// EVENT without extended items; see [`super::event::Event`] for one with everything.
+/// EVENT without extended items; [`super::event::Event`] has all fields.
 pub fn event(wide: bool, id: u16, timestamp: i64, payload: &[u8]) -> Vec<u8> {
     super::event::Event { wide, id, timestamp, payload: payload.to_vec(), ..Default::default() }
         .bytes()
 }
 
-/// Any record of which nothing but kind byte and size are known: size first, 8 bytes of header.
+/// A record with an unknown header: only kind and size are defined.
 pub fn opaque(marker: u16, payload: &[u8]) -> Vec<u8> {
     Out::default().u16((4 + payload.len()) as u16).u16(marker).bytes(payload).0
 }

@@ -1,4 +1,4 @@
-//! Buffer headers: sizes and fills that cannot be, and zeros in their place.
+//! Buffer headers: invalid sizes and fills, zeroed headers.
 
 use crate::common::reading::salvage;
 use crate::common::{File, patch, run, small};
@@ -6,7 +6,7 @@ use crate::{SIZE, at, broken, lost, strict_fault};
 use etl_format::read::{Options, Trace};
 
 #[test]
-fn a_buffer_of_zeros_in_the_middle() {
+fn zeroed_buffer_is_damage() {
     let bytes = broken(|b| b[3 * SIZE..4 * SIZE].fill(0));
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0xc00..0x1000, "invalid", 9, 12)]);
@@ -16,7 +16,7 @@ fn a_buffer_of_zeros_in_the_middle() {
 }
 
 #[test]
-fn many_buffers_of_zeros_in_the_middle() {
+fn many_zeroed_buffers_are_one_damage() {
     // More than one look takes, so that a pipe has let go of the beginning.
     let mut file = File::new(0x1_0000);
     for i in 0..60 {
@@ -30,7 +30,7 @@ fn many_buffers_of_zeros_in_the_middle() {
 }
 
 #[test]
-fn zeros_inside_a_buffer() {
+fn zeroed_records_are_damage() {
     let bytes = broken(|b| b[at(2, 1)..at(2, 3)].fill(0));
     let outcome = salvage(&bytes);
     let range = at(2, 1) as u64..at(2, 3) as u64;
@@ -39,7 +39,7 @@ fn zeros_inside_a_buffer() {
 }
 
 #[test]
-fn zeros_from_the_middle_of_a_buffer_to_the_middle_of_the_next() {
+fn zeros_across_two_buffers_are_damage_of_the_second() {
     let bytes = broken(|b| b[at(2, 2)..at(3, 2)].fill(0));
     let outcome = salvage(&bytes);
     // Zeros up to the fill are what ends a buffer; only the next header shows that more is gone.
@@ -48,7 +48,7 @@ fn zeros_from_the_middle_of_a_buffer_to_the_middle_of_the_next() {
 }
 
 #[test]
-fn any_bit_of_a_buffer_size() {
+fn flipped_bit_of_a_buffer_size_loses_no_record() {
     for bit in 0..32 {
         let bytes = broken(|b| b[3 * SIZE + bit / 8] ^= 1 << (bit % 8));
         let outcome = salvage(&bytes);
@@ -64,7 +64,7 @@ fn any_bit_of_a_buffer_size() {
 }
 
 #[test]
-fn any_bit_of_the_last_buffers_size() {
+fn flipped_bit_of_the_last_buffer_size_loses_no_record() {
     for bit in 0..32 {
         let bytes = broken(|b| b[6 * SIZE + bit / 8] ^= 1 << (bit % 8));
         let outcome = salvage(&bytes);
@@ -74,7 +74,7 @@ fn any_bit_of_the_last_buffers_size() {
 }
 
 #[test]
-fn any_bit_of_buffer_0s_size() {
+fn flipped_bit_of_buffer_0_size_loses_no_record() {
     for bit in 0..32 {
         let bytes = broken(|b| b[bit / 8] ^= 1 << (bit % 8));
         let outcome = salvage(&bytes);
@@ -84,7 +84,7 @@ fn any_bit_of_buffer_0s_size() {
 }
 
 #[test]
-fn any_bit_of_one_of_the_two_fills() {
+fn flipped_bit_of_one_fill_is_a_note() {
     for (field, bit) in (0..64).map(|i| (if i < 32 { 4 } else { 0x30 }, i % 32)) {
         let bytes = broken(|b| b[3 * SIZE + field + bit / 8] ^= 1 << (bit % 8));
         let outcome = salvage(&bytes);
@@ -95,7 +95,7 @@ fn any_bit_of_one_of_the_two_fills() {
 }
 
 #[test]
-fn a_fill_inside_the_header() {
+fn fill_inside_the_header_is_damage() {
     let bytes = broken(|b| {
         patch(b, 3 * SIZE + 4, &[7, 0, 0, 0]);
         patch(b, 3 * SIZE + 0x30, &[7, 0, 0, 0]);
@@ -108,7 +108,7 @@ fn a_fill_inside_the_header() {
 }
 
 #[test]
-fn a_fill_in_the_middle_of_a_record() {
+fn fill_inside_a_record_truncates_it() {
     let bytes = broken(|b| {
         patch(b, 3 * SIZE + 4, &[0x80, 0, 0, 0]);
         patch(b, 3 * SIZE + 0x30, &[0x80, 0, 0, 0]);
@@ -119,7 +119,7 @@ fn a_fill_in_the_middle_of_a_record() {
 }
 
 #[test]
-fn a_wiped_buffer_header() {
+fn overwritten_buffer_header_keeps_the_records() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[3 * SIZE..3 * SIZE + 0x48].fill(byte));
         let outcome = salvage(&bytes);
@@ -135,7 +135,7 @@ fn a_wiped_buffer_header() {
 }
 
 #[test]
-fn a_wiped_buffer_header_and_first_record() {
+fn overwritten_header_and_record_keep_the_other_records() {
     let bytes = broken(|b| b[3 * SIZE..at(3, 1)].fill(0x5a));
     let outcome = salvage(&bytes);
     assert_eq!(lost(&outcome, &small().bytes()), [1020]);
@@ -143,7 +143,7 @@ fn a_wiped_buffer_header_and_first_record() {
 }
 
 #[test]
-fn processors_of_both_forms() {
+fn processor_has_two_forms() {
     for (flags, field, cpu) in [
         (0x20, 2047, 2047),
         (0x20, 0xffff, 2047),
@@ -162,7 +162,7 @@ fn processors_of_both_forms() {
 }
 
 #[test]
-fn buffers_that_hold_no_records_are_passed() {
+fn buffer_types_without_records_are_skipped() {
     for kind in [3, 6] {
         let mut file = small();
         file.buffers[2].kind = kind;
@@ -175,7 +175,7 @@ fn buffers_that_hold_no_records_are_passed() {
 }
 
 #[test]
-fn an_empty_buffer_is_none_to_worry_about() {
+fn empty_buffer_is_no_damage() {
     let mut file = small();
     file.buffers[2].records.clear();
     let outcome = salvage(&file.bytes());
@@ -186,7 +186,7 @@ fn an_empty_buffer_is_none_to_worry_about() {
 }
 
 #[test]
-fn losses_told_by_buffers() {
+fn loss_flags_of_buffers_become_notes() {
     let mut file = small();
     file.buffers[1].flags |= 2;
     file.buffers[3].flags |= 4;

@@ -6,7 +6,7 @@ use crate::{SIZE, at, broken, lost, strict_fault};
 use etl_format::read::{Options, Trace};
 
 #[test]
-fn bytes_gone_missing_from_the_records() {
+fn missing_record_bytes_are_damage() {
     let whole = small().bytes();
     for gone in [1, 3, 8, 0x27, 0x28, 0x55, 0x100] {
         let bytes = broken(|b| drop(b.drain(at(3, 1) + 5..at(3, 1) + 5 + gone)));
@@ -27,7 +27,7 @@ fn bytes_gone_missing_from_the_records() {
 }
 
 #[test]
-fn bytes_gone_missing_from_the_filler() {
+fn missing_filler_bytes_lose_no_record() {
     for gone in [1, 3, 8, 0x100] {
         let bytes = broken(|b| drop(b.drain(4 * SIZE - gone..4 * SIZE)));
         let outcome = salvage(&bytes);
@@ -38,7 +38,7 @@ fn bytes_gone_missing_from_the_filler() {
 }
 
 #[test]
-fn bytes_too_many_between_buffers() {
+fn extra_bytes_between_buffers_are_skipped() {
     for more in [1, 5, 8, 0x47, 0x48, 0x100, 0x400, 0x1234] {
         let bytes = broken(|b| drop(b.splice(3 * SIZE..3 * SIZE, vec![0x5a; more])));
         let outcome = salvage(&bytes);
@@ -48,7 +48,7 @@ fn bytes_too_many_between_buffers() {
 }
 
 #[test]
-fn bytes_too_many_inside_a_buffer() {
+fn extra_bytes_inside_a_buffer_are_damage() {
     let bytes = broken(|b| drop(b.splice(at(3, 1)..at(3, 1), vec![0x5a; 5])));
     let outcome = salvage(&bytes);
     let mut lost = lost(&outcome, &small().bytes());
@@ -57,7 +57,7 @@ fn bytes_too_many_inside_a_buffer() {
 }
 
 #[test]
-fn a_buffer_that_stands_twice() {
+fn duplicated_buffer_is_a_note() {
     let bytes = broken(|b| {
         let copy = b[3 * SIZE..4 * SIZE].to_vec();
         b.splice(4 * SIZE..4 * SIZE, copy);
@@ -71,7 +71,7 @@ fn a_buffer_that_stands_twice() {
 }
 
 #[test]
-fn a_buffer_that_is_missing() {
+fn missing_buffer_is_a_note() {
     let bytes = broken(|b| drop(b.drain(3 * SIZE..4 * SIZE)));
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0x1800..0x1800, "truncated", 21, 0)]);
@@ -82,7 +82,7 @@ fn a_buffer_that_is_missing() {
 }
 
 #[test]
-fn buffers_that_are_shuffled() {
+fn shuffled_buffers_are_read_in_order() {
     let mut file = small();
     file.buffers.reverse();
     let bytes = file.bytes();

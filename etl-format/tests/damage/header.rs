@@ -6,7 +6,7 @@ use crate::{SIZE, broken, lost, strict_fault};
 use etl_format::read::{Options, Trace};
 
 #[test]
-fn a_damaged_header_event_leaves_the_rest_with_raw_timestamps() {
+fn damaged_header_event_keeps_the_records() {
     let mut file = small();
     file.extras = vec![system(true, 0x0050, 901, b"extra of some length")];
     let whole = file.bytes();
@@ -28,28 +28,28 @@ fn a_damaged_header_event_leaves_the_rest_with_raw_timestamps() {
 }
 
 #[test]
-fn a_header_event_that_has_become_another_event() {
+fn replaced_header_event_is_damage() {
     let mut file = small();
     file.event.hook = 0x0301;
     let outcome = salvage(&file.bytes());
     assert_eq!(outcome.records.len(), 25, "it is a record all the same");
-    assert_eq!(outcome.damage, [(0x48..0x50, "not-etl", 0, 25)], "of which the marker is wrong");
+    assert_eq!(outcome.damage, [(0x48..0x50, "not-etl", 0, 25)], "the marker of the header event");
 }
 
 #[test]
-fn a_header_event_that_has_become_another_one_in_a_buffer_that_is_said_to_be_compressed() {
+fn replaced_header_event_in_a_compressed_buffer_is_damage() {
     let mut file = small();
     file.event.hook = 0x0301;
     let mut bytes = file.bytes();
     patch(&mut bytes, 0x34, &[0x40, 0]);
     let outcome = salvage(&bytes);
-    // The event's fault lies in that of its buffer, which begins before it, in whatever order they are met.
+    // The fault of the event is part of that of its buffer.
     assert_eq!(outcome.damage, [(0..0x400, "compression", 0, 24)]);
     assert_eq!(outcome.records.len(), 24);
 }
 
 #[test]
-fn a_lost_buffer_0() {
+fn lost_buffer_0_is_damage() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[..SIZE].fill(byte));
         let outcome = salvage(&bytes);
@@ -59,7 +59,7 @@ fn a_lost_buffer_0() {
 }
 
 #[test]
-fn a_file_without_its_beginning() {
+fn file_without_its_beginning_is_read() {
     for gone in [1, 0x48, 0x100, 0x3ff, 0x400, 0x401, 0x800] {
         let bytes = broken(|b| drop(b.drain(..gone)));
         let outcome = salvage(&bytes);
@@ -71,7 +71,7 @@ fn a_file_without_its_beginning() {
 }
 
 #[test]
-fn a_wiped_header_of_buffer_0_keeps_the_header_event() {
+fn overwritten_header_of_buffer_0_keeps_the_header_event() {
     for byte in [0, 0xff, 0x5a] {
         let bytes = broken(|b| b[..0x48].fill(byte));
         let outcome = salvage(&bytes);
@@ -86,7 +86,7 @@ fn a_wiped_header_of_buffer_0_keeps_the_header_event() {
 }
 
 #[test]
-fn every_length_that_a_file_can_be_cut_to() {
+fn cutting_a_file_keeps_complete_records() {
     let whole = small().bytes();
     let all = sound(&whole);
     for len in 0..whole.len() {
@@ -109,7 +109,7 @@ fn every_length_that_a_file_can_be_cut_to() {
             ("truncated", outcome.records.len() as u64, 0),
             "{len:#x}"
         );
-        // A first zero of a header cannot be told from unused space.
+        // A header that begins with a zero looks like unused space.
         assert!(range.end + 1 >= len as u64, "{len:#x}");
         let (offset, code, found) = strict_fault(bytes);
         assert_eq!((offset, code), ((len / SIZE * SIZE) as u64, "truncated"), "{len:#x}");

@@ -8,7 +8,7 @@ use etl_format::ErrorKind;
 use etl_format::read::{Limits, Options, Order, Trace};
 
 #[test]
-fn a_buffer_beyond_the_limit_is_an_error_or_a_loss() {
+fn buffer_beyond_the_limit_is_an_error_or_damage() {
     let file = File::new(0x1_0000).buffer(0, &run(1000, 3));
     let bytes = file.bytes();
     let limits = Limits { buffer: 0x8000, ..Limits::default() };
@@ -24,7 +24,7 @@ fn a_buffer_beyond_the_limit_is_an_error_or_a_loss() {
 }
 
 #[test]
-fn a_huge_buffer_size_in_a_packed_file_costs_that_buffer() {
+fn huge_size_of_a_compressed_buffer_loses_that_buffer() {
     let mut file = crate::common::File::new(0x1000);
     file.event.mode = 0x0401_0001;
     let event = HeaderEvent { buffers_written: Some(3), ..file.event.clone() };
@@ -46,7 +46,7 @@ fn a_huge_buffer_size_in_a_packed_file_costs_that_buffer() {
 }
 
 #[test]
-fn memory_held_for_time_order_has_a_limit() {
+fn held_memory_has_a_limit() {
     let mut file = File::new(0x400);
     for cpu in [0, 1, 2, 0, 1, 2] {
         file = file.buffer(cpu, &run(1000, 4));
@@ -67,7 +67,7 @@ fn memory_held_for_time_order_has_a_limit() {
 }
 
 #[test]
-fn an_error_stays() {
+fn error_is_returned_again() {
     let bytes = with_size(0);
     let mut trace =
         Trace::open(bytes.as_slice(), &crate::common::reading::heads(strict())).unwrap();
@@ -84,7 +84,7 @@ fn an_error_stays() {
 }
 
 #[test]
-fn the_trace_knows_of_damaged_buffers_and_the_readers_of_all() {
+fn trace_reports_damaged_buffers_and_readers_all_damage() {
     let bytes = broken(|b| {
         b[3 * SIZE..4 * SIZE].fill(0);
         patch(b, at(1, 1), &[1, 1, 1, 1]);

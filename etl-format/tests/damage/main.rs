@@ -1,5 +1,4 @@
-//! One test for each way in which a trace can be broken: what is still read, and the exact map of
-//! what is not.
+//! One test for each kind of damage: what is still readable, and the exact damage map.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]
@@ -26,7 +25,7 @@ fn at(buffer: usize, record: usize) -> usize {
     buffer * SIZE + 0x48 + record * RECORD
 }
 
-/// The records that were read, and that all others of the undamaged trace were not.
+/// The timestamps of the undamaged trace that were not read; no other timestamp was read.
 fn lost(outcome: &Outcome, whole: &[u8]) -> Vec<i64> {
     outcome.end.as_ref().expect("salvage goes on to the end");
     let timestamps = outcome.timestamps();
@@ -52,7 +51,7 @@ fn broken(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn a_sound_trace_has_no_damage() {
+fn intact_trace_has_no_damage() {
     let whole = small().bytes();
     let outcome = salvage(&whole);
     assert_eq!((outcome.records.len(), outcome.damage.len(), outcome.notes.len()), (25, 0, 0));

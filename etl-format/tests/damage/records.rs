@@ -1,4 +1,4 @@
-//! Records: sizes and first words that cannot be, items that lead nowhere.
+//! Records: invalid sizes and first words, broken chains of items.
 
 use crate::common::event::{Event, chain};
 use crate::common::reading::{salvage, strict};
@@ -12,7 +12,7 @@ pub fn with_size(size: u16) -> Vec<u8> {
 }
 
 #[test]
-fn record_sizes_that_cannot_be() {
+fn invalid_record_sizes_are_damage() {
     let here = at(2, 1) as u64;
     let left = 3 * RECORD as u64;
     for (size, need, have) in [
@@ -31,8 +31,8 @@ fn record_sizes_that_cannot_be() {
 }
 
 #[test]
-fn a_record_that_ends_in_the_middle_of_the_next() {
-    // What follows begins no record, and the one behind it is found again.
+fn record_size_into_the_next_record_is_damage() {
+    // The record size leads into the middle of a record; reading continues at the next one.
     let outcome = salvage(&with_size(0x38));
     let from = (at(2, 1) + 0x38) as u64;
     assert_eq!(outcome.damage, [(from..at(2, 3) as u64, "invalid", 7, 17)]);
@@ -40,7 +40,7 @@ fn a_record_that_ends_in_the_middle_of_the_next() {
 }
 
 #[test]
-fn unknown_first_words() {
+fn unknown_first_words_are_damage() {
     for word in
         [1u32, 0x28, 0x1234, 0x1234_5678, 0x8000_0028, 0x8fff_0028, 0xc0ff_ffff, 0xffff_fff0]
     {
@@ -55,7 +55,7 @@ fn unknown_first_words() {
 }
 
 #[test]
-fn every_second_record_is_damaged() {
+fn each_damaged_record_is_reported() {
     let bytes = broken(|b| {
         for record in [0, 2] {
             patch(b, at(2, record), &[1, 1, 1, 1]);
@@ -68,7 +68,7 @@ fn every_second_record_is_damaged() {
 }
 
 #[test]
-fn a_timestamp_in_the_far_future_does_not_hide_what_follows_damage() {
+fn wrong_future_timestamp_does_not_hide_later_records() {
     let bytes = broken(|b| {
         patch(b, at(2, 0) + 0x10, &(i64::MAX - 1).to_le_bytes());
         patch(b, at(2, 1), &[1, 1, 1, 1]);
@@ -88,7 +88,7 @@ fn with_chain<R>(items: Vec<u8>, look: impl FnOnce(&Record<'_>) -> R) -> R {
 }
 
 #[test]
-fn chains_of_extended_items_that_lead_nowhere() {
+fn broken_chains_of_extended_items_end() {
     let whole = chain(&[(3, &[1, 0, 0, 0]), (3, &[2, 0, 0, 0]), (3, &[3, 0, 0, 0])]);
     // The total size of the second item: nothing, too short for its data, beyond the record.
     for total in [0u16, 1, 8, 11, 0x100, 0xffff] {

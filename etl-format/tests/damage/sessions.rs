@@ -14,7 +14,7 @@ fn unclosed() -> File {
 }
 
 #[test]
-fn a_session_that_was_never_closed() {
+fn unclosed_session_is_a_note() {
     for written in [0, 1] {
         let mut file = unclosed();
         file.event.buffers_written = Some(written);
@@ -25,7 +25,7 @@ fn a_session_that_was_never_closed() {
 }
 
 #[test]
-fn a_session_that_was_never_closed_and_its_last_buffer_half_written() {
+fn unclosed_session_with_a_partial_buffer_is_damage() {
     let mut bytes = unclosed().bytes();
     bytes.truncate(at(6, 2) + 3);
     let outcome = salvage(&bytes);
@@ -36,7 +36,7 @@ fn a_session_that_was_never_closed_and_its_last_buffer_half_written() {
 }
 
 #[test]
-fn a_tail_that_was_never_used() {
+fn unused_tail_is_a_note() {
     for (byte, len) in [(0, 1), (0, 0x47), (0, 0x400), (0xff, 0x400), (0, 0x12_3456)] {
         for file in [small(), unclosed()] {
             let mut bytes = file.bytes();
@@ -49,7 +49,7 @@ fn a_tail_that_was_never_used() {
 }
 
 #[test]
-fn a_preallocated_tail_of_garbage() {
+fn preallocated_tail_of_garbage_is_unused() {
     let mut file = small();
     file.event.mode |= 0x20;
     let mut bytes = file.bytes();
@@ -57,7 +57,7 @@ fn a_preallocated_tail_of_garbage() {
     let outcome = salvage(&bytes);
     assert_eq!((outcome.records.len(), outcome.damage.len()), (25, 0));
     assert_eq!(outcome.notes, ["unused-tail"]);
-    // Without the count nothing tells it from damage.
+    // Without the count it is damage.
     file.event.buffers_written = Some(0);
     let mut bytes = file.bytes();
     bytes.extend([0x5a; 0x900]);
@@ -65,14 +65,14 @@ fn a_preallocated_tail_of_garbage() {
 }
 
 #[test]
-fn a_tail_of_garbage() {
+fn tail_of_garbage_is_damage() {
     let bytes = broken(|b| b.extend([0x5a; 0x900]));
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0x1c00..0x2500, "invalid", 25, 0)]);
 }
 
 #[test]
-fn a_further_file_of_a_session_starts_at_any_number() {
+fn later_file_of_a_session_may_start_at_any_number() {
     for mode in [0x9, 0x2, 0x1] {
         let mut file = small();
         file.event.mode = mode;
@@ -86,7 +86,7 @@ fn a_further_file_of_a_session_starts_at_any_number() {
 }
 
 #[test]
-fn a_trace_appended_to_a_trace() {
+fn appended_trace_is_read() {
     let (first, mut second) = (small(), small());
     second.event.timestamp += 5000;
     second
@@ -104,7 +104,7 @@ fn a_trace_appended_to_a_trace() {
 }
 
 #[test]
-fn a_trace_appended_with_other_buffer_sizes() {
+fn appended_trace_may_have_other_buffer_sizes() {
     for size in [0x800u32, 0x1000] {
         let mut second = File::new(size).buffer(0, &run(7000, 4)).buffer(1, &run(7000, 4));
         second.event.timestamp = 6999;
@@ -116,7 +116,7 @@ fn a_trace_appended_with_other_buffer_sizes() {
 }
 
 #[test]
-fn a_compressed_trace_appended_to_one_of_another_format() {
+fn appended_trace_may_have_another_compression_format() {
     use crate::common::packed::{lznt1, xpress};
     let (first, mut second) = (small().compressed(3, xpress), small().compressed(2, lznt1));
     second.event.timestamp += 5000;

@@ -1,4 +1,4 @@
-//! MESSAGE: WPP software tracing, whose header is as long as its flags say.
+//! MESSAGE: WPP software tracing; flags determine the fields of the header.
 
 use crate::Guid;
 use crate::constants::{MessageFlags, PointerSize};
@@ -6,8 +6,8 @@ use crate::cursor::{Bytes, Cursor};
 
 /// Header of a WPP message: 8 bytes and the optional fields.
 ///
-/// A field that the flags promise but the record is too short for is `None`, and the payload is
-/// then empty.
+/// A field that the flags announce but the record is too short for is `None`; the payload is then
+/// empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
     /// Number of the message within its GUID.
@@ -54,7 +54,7 @@ impl MessageHeader {
         Some(header)
     }
 
-    /// Reads the optional fields in the order in which they stand.
+    /// Reads the optional fields in stored order.
     fn optional(&mut self, c: &mut Cursor<'_>) -> Option<()> {
         let flags = self.flags;
         if flags.has(MessageFlags::SEQUENCE) {
@@ -75,7 +75,7 @@ impl MessageHeader {
         Some(())
     }
 
-    /// Width of the producer's pointers, where the flags tell.
+    /// Width of the producer's pointers, where the flags state it.
     #[must_use]
     pub fn pointer_size(&self) -> Option<PointerSize> {
         if self.flags.has(MessageFlags::POINTER64) {

@@ -1,4 +1,4 @@
-//! The record headers, one file a layout.
+//! Decoders of record headers, one file per layout.
 
 mod event;
 mod full;
@@ -30,6 +30,6 @@ pub enum Header<'a> {
     Message(MessageHeader),
     /// EVENT records.
     Event(EventHeader),
-    /// TIMED, ERROR, WNODE and unknown kinds: nothing is known but where they end.
+    /// TIMED, ERROR, WNODE and unknown kinds: only their size is known.
     Opaque,
 }

@@ -1,10 +1,10 @@
-//! PERFINFO: kernel events with a timestamp only, and perhaps counters of the processor.
+//! PERFINFO: kernel events with a timestamp only, and optional processor counters.
 
 use crate::cursor::Bytes;
 
 /// Header of a PERFINFO record: 0x10 bytes, then an optional PEBS index and counters.
 ///
-/// Where both stand, the index is read before the counters; no real file with both has been seen.
+/// The index comes before the counters; no real file with both is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerfInfoHeader<'a> {
     /// The version word as stored: payload version in the low byte, counters in bits 8 to 10, a

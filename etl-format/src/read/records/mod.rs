@@ -1,28 +1,29 @@
-//! The records of a trace, in time order or in the order of the file.
+//! Reads the records of a trace in time order or in the order of the file.
 //!
 //! # Time order
-//! Each buffer is a run of records in time order, and the buffers of one processor follow each other
-//! in time. So it is enough to hold two buffers per processor, the one that is being read and the
-//! next, and to take the earliest record of all. None of this is taken for granted:
+//! Each buffer is a run of records in time order, and the buffers of one processor follow each
+//! other in time. So the reader holds two buffers per processor, the current one and the next, and
+//! returns the earliest record of all. It checks these assumptions:
 //!
 //! * All records of a buffer are located when it is opened. If they are not in time order, they are
 //!   sorted, stably ([`OrderReport::sorted_buffers`]).
 //! * Where buffers of one processor overlap in time, several of them are open at once and the merge
 //!   still returns exact order ([`OrderReport::overlaps`]).
-//! * A record that belongs before a whole buffer of its processor, and before what has been returned
-//!   already, is returned late and counted ([`OrderReport::late`]). [`OrderCheck::Scan`] looks at every
-//!   record beforehand and opens each buffer in time for its earliest one.
+//! * A record that is earlier than a whole earlier buffer of its processor, and earlier than a
+//!   record already returned, is returned late and counted ([`OrderReport::late`]).
+//!   [`OrderCheck::Scan`] looks at every record beforehand and opens each buffer in time for its
+//!   earliest one.
 //!
-//! Where memory is scarce, [`OrderCheck::FirstRecord`] does without the second buffer.
+//! [`OrderCheck::FirstRecord`] saves the memory of the second buffer.
 //!
-//! With no late record this is a stable sort of the whole trace by timestamp. Equal timestamps come in
-//! the order of processors, and on one processor in that of sequence numbers and of offsets in the
-//! buffer. The file's header buffer counts as a processor before all others.
+//! Without late records the result is a stable sort of the whole trace by timestamp. Equal
+//! timestamps come in the order of processors, and on one processor in that of sequence numbers and
+//! of offsets in the buffer. The file's header buffer counts as a processor before all others.
 //!
 //! # File order
 //! The same merge over a single stream: the next buffer is opened after the last record of the one
-//! before it, and records are not sorted. A pipe, whose buffers are not known beforehand, is read by
-//! walking from buffer to buffer.
+//! before it, and records are not sorted. The buffers of a pipe are not known in advance, so the
+//! reader walks from buffer to buffer.
 
 mod parallel;
 mod prefetch;
@@ -64,11 +65,11 @@ const NO_RUN: usize = usize::MAX;
 
 /// Reads the records of a trace one after the other.
 ///
-/// [`super::Trace::records`] reads a slice or a seekable file in either order; [`Records::stream`] reads
-/// any source in the order of the file, a pipe too. In time order two buffers per processor are in
-/// memory, and more where buffers overlap in time; in file order one.
+/// [`super::Trace::records`] reads a slice or a seekable file in either order; [`Records::stream`]
+/// reads any source in the order of the file, a pipe too. In time order two buffers per processor
+/// are in memory, and more where buffers overlap in time; in file order one.
 ///
-/// A record borrows from its buffer, so records are lent one at a time instead of by an iterator.
+/// A record borrows from its buffer, so records are lent one at a time; this is no `Iterator`.
 #[derive(Debug)]
 pub struct Records<S: Source> {
     source: S,
@@ -81,16 +82,16 @@ pub struct Records<S: Source> {
     threads: usize,
     tally: Tally,
     records: u64,
-    /// The error that ended the reading for good.
+    /// The error that ended the reading.
     failed: Option<Error>,
     schedule: Schedule,
-    /// Where buffers come from that are not known beforehand.
+    /// The walk that finds the buffers of a stream.
     walker: Option<Box<Walker>>,
     heap: BinaryHeap<Reverse<(MergeKey, Waiting)>>,
     runs: Vec<Run<S::Block>>,
     /// Runs whose memory can be used again.
     free: Vec<usize>,
-    /// The run that returns the next record, and until when it may go on doing so.
+    /// The run that returns the next record, and the key up to which it may continue.
     current: usize,
     bound: MergeKey,
     last: i64,
@@ -102,7 +103,7 @@ pub struct Records<S: Source> {
     prefetcher: Option<Prefetcher<S::Block>>,
 }
 
-/// What a [`super::Trace`] knows of its buffers.
+/// The buffers of a trace and its header, as input of a reader.
 pub(super) struct Index<'t> {
     pub header: &'t FileHeader,
     pub clock: Clock,
@@ -113,8 +114,8 @@ pub(super) struct Index<'t> {
 }
 
 impl<S: Source> Records<S> {
-    /// Reads a source in the order of the file, without looking for all its buffers beforehand: the
-    /// only way to read a pipe that is not stored first.
+    /// Reads a source in the order of the file without an index of its buffers, so that a pipe can
+    /// be read.
     ///
     /// # Errors
     /// When the bytes are no trace that can be read; in [`Mode::Strict`] also when buffer 0 is
@@ -189,11 +190,11 @@ impl<S: Source> Records<S> {
     /// The next record, or `None` at the end of the trace.
     ///
     /// # Errors
-    /// In [`Mode::Strict`] the first fault met; in [`Mode::Salvage`] only what the source or a limit
-    /// reports.
+    /// In [`Mode::Strict`] the first fault met; in [`Mode::Salvage`] only what the source or a
+    /// limit reports.
     #[inline(always)]
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
-        // The run that returned the last record goes on until another one is due.
+        // The current run continues until another one is due.
         if let Err(error) = self.advance() {
             return Err(self.fail(error));
         }
@@ -209,8 +210,8 @@ impl<S: Source> Records<S> {
         Ok(Some(run.loaded.record_at(record)))
     }
 
-    /// The timestamp of the record that [`Records::next_record`] will return, or `None` at the end of
-    /// the trace: for merging several traces.
+    /// The timestamp of the record that [`Records::next_record`] will return, or `None` at the end
+    /// of the trace: for merging several traces.
     ///
     /// # Errors
     /// As [`Records::next_record`].
@@ -251,8 +252,8 @@ impl<S: Source> Records<S> {
         error
     }
 
-    /// Turns to the run that is due next, opening buffers when their time has come. `key` is that of the
-    /// current run's next record.
+    /// Switches to the run that is due next, and opens buffers when they are due. `key` is that of
+    /// the current run's next record.
     fn switch(&mut self, key: Option<MergeKey>) -> Result<()> {
         let left = core::mem::replace(&mut self.current, NO_RUN);
         match key {
@@ -288,8 +289,8 @@ impl<S: Source> Records<S> {
         }
     }
 
-    /// Makes an open run the current one, or opens a buffer and queues its run. Returns whether there is
-    /// a current run now.
+    /// Makes an open run the current one, or opens a buffer and queues its run. Returns whether
+    /// there is a current run now.
     #[inline(always)]
     fn turn_to(&mut self, waiting: Waiting) -> Result<bool> {
         match waiting {
@@ -404,7 +405,7 @@ impl<S: Source> Records<S> {
         Ok(Some(index))
     }
 
-    /// Counts what a run has come to that was just opened.
+    /// Updates the report for a run that was just opened.
     fn opened(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
         let Some(run) = self.runs.get_mut(index) else { return Ok(()) };
         self.report.sorted_buffers += u64::from(sorted);
@@ -419,7 +420,7 @@ impl<S: Source> Records<S> {
         self.hold(bytes, offset)
     }
 
-    /// Counts `bytes` more that are held for the buffer at `offset`, within the limit.
+    /// Adds `bytes` held for the buffer at `offset`, and checks the limit.
     fn hold(&mut self, bytes: u64, offset: u64) -> Result<()> {
         self.held += bytes;
         self.report.held = self.report.held.max(self.held);
@@ -437,10 +438,10 @@ impl<S: Source> Records<S> {
         self.report
     }
 
-    /// What could not be read, among buffers and among records: at the end of the trace the same
-    /// map, in the order of the file, for every order of reading. It includes [`super::Trace::damage`].
-    /// Until then the counts of records are not known, and faults in buffers that are not read to their
-    /// ends yet are missing. Empty in [`Mode::Strict`].
+    /// What could not be read. At the end of the trace this is complete and in file order, for
+    /// every order of reading, and includes [`super::Trace::damage`]. Before that, counts of
+    /// records are unknown, and faults in buffers that are not finished are missing. Empty in
+    /// [`Mode::Strict`].
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         match &self.walker {

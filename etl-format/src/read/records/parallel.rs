@@ -1,4 +1,4 @@
-//! Reading with the help of other threads.
+//! Reading with several threads.
 
 use std::sync::mpsc;
 use std::thread::Scope;
@@ -10,8 +10,8 @@ use crate::read::source::Source;
 use super::Records;
 use super::prefetch::{DecodeHelper, MIN_BUFFERS, Prefetcher};
 
-/// Batches under way between the two threads of [`Records::pipeline`]: enough that neither has to wait
-/// while the work of one of them is more for some records.
+/// Batches in the queue between the two threads of [`Records::pipeline`]: enough to even out
+/// differences in the work per record.
 const MAX_BATCHES: usize = 48;
 
 /// Ends the other threads, also when the work with the reader panics.
@@ -24,15 +24,15 @@ impl<S: Source> Drop for StopThreadsGuard<'_, S> {
 }
 
 impl<S: Source> Records<S> {
-    /// Sets the number of threads that decompress buffers for [`Records::for_each`], the caller's own
-    /// included; 0 counts as 1. The default is that of the options.
+    /// Sets the number of threads that decompress buffers for [`Records::for_each`], the caller's
+    /// own included; 0 counts as 1. The default is that of the options.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Calls `f` for every record that is left, while other threads decompress buffers ahead.
+    /// Calls `f` for every remaining record, while other threads decompress buffers ahead.
     ///
     /// # Errors
     /// As [`Records::next_record`], and what `f` returns.
@@ -48,12 +48,13 @@ impl<S: Source> Records<S> {
         })
     }
 
-    /// Calls `work` with this reader, while other threads decompress buffers ahead of it: for loops that
-    /// [`Records::for_each`] does not express.
+    /// Calls `work` with this reader, while other threads decompress buffers ahead of it: for loops
+    /// that [`Records::for_each`] does not express.
     ///
-    /// With one thread, or few compressed buffers, no thread is started: handing over a buffer that is
-    /// not compressed costs more than decoding it. Each thread holds up to 16 buffers more than
-    /// [`Records::report`] counts. Records, damage and report are the same for any number of threads.
+    /// With one thread, or few compressed buffers, no thread is started: handing over a buffer that
+    /// is not compressed costs more than decoding it. Each thread holds up to 16 buffers more than
+    /// [`Records::report`] counts. Records, damage and report are the same for any number of
+    /// threads.
     pub fn parallel<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let others = self.threads.saturating_sub(1);
         if others == 0 || self.prefetcher.is_some() || !self.gains_by_threads() {
@@ -66,11 +67,12 @@ impl<S: Source> Records<S> {
         })
     }
 
-    /// Reads all records that are left on this thread and processes them in batches on a second one.
+    /// Reads all remaining records on this thread and processes them in batches on a second one.
     ///
     /// `collect` adds what it needs of a record to the batch and returns whether the batch is full.
-    /// `process` gets the batches in order, and leaves each of them empty for use again. While no batch
-    /// is waiting, the second thread decodes buffers for the reader. Threads beyond the two decompress.
+    /// `process` receives the batches in order, and empties each so that it can be used again.
+    /// While no batch is waiting, the second thread decodes buffers for the reader. Threads beyond
+    /// the two decompress.
     ///
     /// # Errors
     /// As [`Records::next_record`]; what was read before the error is processed.
@@ -92,14 +94,15 @@ impl<S: Source> Records<S> {
                     give_back.send(batch).ok();
                 }
             });
-            // Dropped when the reading ends, which ends the other thread.
+            // Dropping it at the end of reading ends the other thread.
             let send = send;
             let mut batch = T::default();
             let mut read = || {
                 while let Some(record) = guard.0.next_record()? {
                     if collect(&record, &mut batch) {
                         let next = spare.try_recv().unwrap_or_default();
-                        // Fails only after the other thread has panicked; then the scope panics too.
+                        // Fails only after the other thread has panicked; then the scope panics
+                        // too.
                         send.send(std::mem::replace(&mut batch, next)).ok();
                     }
                 }
@@ -117,8 +120,8 @@ impl<S: Source> Records<S> {
         compressed.count() >= MIN_BUFFERS
     }
 
-    /// Starts other threads. They end at [`Records::stop_threads`], which has to come before the end
-    /// of the scope.
+    /// Starts other threads. They end at [`Records::stop_threads`], which has to come before the
+    /// end of the scope.
     pub(crate) fn start_threads<'scope>(&mut self, scope: &'scope Scope<'scope, '_>, others: usize)
     where
         S::Block: 'scope,
@@ -126,8 +129,8 @@ impl<S: Source> Records<S> {
         self.prefetcher().start(scope, others);
     }
 
-    /// Starts other threads where they gain anything, and returns a helper for one more, unless the
-    /// trace is too small.
+    /// Starts other threads if they are worth it, and returns a helper for the second thread unless
+    /// the trace is too small.
     fn start_helper<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,

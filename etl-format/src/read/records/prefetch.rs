@@ -1,13 +1,13 @@
-//! Buffers that are read ahead and decoded by other threads before the merge needs them.
+//! Reads buffers ahead, which other threads decode before the merge needs them.
 //!
-//! What depends on one buffer alone (decompression, the search for its records) is done ahead, in the
-//! order in which the merge will probably ask for the buffers; the merge itself stays on its thread. So
-//! the records and reports are those of one thread: a buffer that is needed before its turn, or that no
-//! thread has begun with, is decoded on the spot.
+//! Other threads decompress buffers and locate their records, in the order in which the merge will
+//! probably need them. The merge itself stays on its thread, so records and reports do not depend
+//! on the number of threads. A buffer that is needed earlier, or that no thread has begun with, is
+//! decoded by the merging thread.
 //!
 //! Threads of the reader decode compressed buffers only, since handing over others costs more than
-//! decoding them. A [`DecodeHelper`] lets a thread with work of its own decode any buffer while it is
-//! idle.
+//! decoding them. A [`DecodeHelper`] lets a thread with work of its own decode any buffer while it
+//! is idle.
 
 use core::mem;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::run::decode;
 /// The largest number of buffers under way at once, for each thread.
 const MAX_AHEAD: usize = 16;
 
-/// Larger buffers are not read ahead, so that the memory of those under way stays bounded.
+/// Larger buffers are not read ahead, to bound the memory.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// More threads would only wait for the one that merges.
@@ -75,7 +75,7 @@ impl<B: AsRef<[u8]>> DecodeHelper<B> {
     }
 }
 
-/// The buffers under way.
+/// Buffers that are read ahead.
 #[derive(Debug)]
 pub(super) struct Prefetcher<B> {
     shared: Arc<Shared<B>>,
@@ -180,7 +180,7 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
                 continue;
             }
             let (mut loaded, records) = self.spare.pop().unwrap_or_default();
-            // What the source refuses now is asked for again, and reported, in its turn.
+            // The merge reads the buffer again in its turn and reports the error.
             if source.read(entry.offset, entry.stored as usize, &mut loaded.raw).is_err() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What time order took.
+//! Statistics of reading in time order.
 
 /// What the reader had to do for time order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,7 +7,8 @@ pub struct OrderReport {
     pub sorted_buffers: u64,
     /// Buffers that begin before an earlier one of the same processor ends.
     pub overlaps: u64,
-    /// Records returned after a later one; always 0 with [`OrderCheck::Scan`](crate::read::OrderCheck).
+    /// Records returned after a later one; always 0 with
+    /// [`OrderCheck::Scan`](crate::read::OrderCheck).
     pub late: u64,
     /// The largest number of bytes held at once: buffers, and 24 bytes for each of their records.
     pub held: u64,

@@ -8,7 +8,7 @@ use crate::read::loaded::{Loaded, RecordRef};
 /// Rank of a run among equal timestamps: stream, then buffer within it.
 pub(super) type Rank = (u32, u32);
 
-/// What the merge goes by: timestamp, then rank.
+/// The sort key of the merge: timestamp, then rank.
 pub(super) type MergeKey = (i64, Rank);
 
 /// The key after all others.
@@ -44,8 +44,8 @@ impl<B: Default> Run<B> {
         }
     }
 
-    /// Takes the run for another buffer. Memory is used again, but a small buffer must not keep that of
-    /// a large one.
+    /// Takes the run for another buffer. Memory is used again, but a small buffer must not keep
+    /// that of a large one.
     pub fn reset(&mut self, rank: Rank, held: u64) {
         (self.rank, self.held, self.returned) = (rank, held, 0);
         if self.capacity > held.saturating_mul(4).saturating_add(0x1000) {
@@ -63,8 +63,8 @@ impl<B> Run<B> {
     }
 }
 
-/// Decompresses a buffer whose bytes have been read, and finds its records; returns whether they were
-/// out of order. With `sort` they are then put in order.
+/// Decompresses a buffer whose bytes have been read, and finds its records; returns whether they
+/// were out of order. With `sort` they are then put in order.
 pub(in crate::read) fn decode<B: AsRef<[u8]>>(
     entry: BufferEntry,
     layout: &Layout,

@@ -11,8 +11,8 @@ use crate::read::source::Source;
 
 use super::prefetch::{MAX_THREADS, MIN_BUFFERS, Prefetcher};
 
-/// Sets the first timestamp of the `selected` buffers to the earliest of all their records, and notes
-/// which of them are not in order inside. Up to `threads - 1` other threads decompress.
+/// Sets the first timestamp of the `selected` buffers to the earliest of all their records, and
+/// notes which of them are not in order inside. Up to `threads - 1` other threads decompress.
 pub(in crate::read) fn scan<S: Source>(
     source: &mut S,
     entries: &mut [BufferEntry],
@@ -69,7 +69,7 @@ fn scan_here<S: Source>(
     for entry in entries.iter_mut().filter(|entry| selected(entry)) {
         let mut least = None;
         if entry.fill as usize > BUFFER_HEADER_SIZE {
-            // The faults met here are met again when the records are read.
+            // Reading the records finds these faults again and reports them.
             let mut log = Log::new(mode);
             let (offset, len) = (entry.offset, entry.stored as usize);
             source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;

@@ -18,8 +18,8 @@ pub(super) struct Schedule {
 impl Schedule {
     pub fn new(mut entries: Vec<BufferEntry>, order: Order, check: OrderCheck) -> Self {
         let (ranks, streams) = match order {
-            // Time within a stream comes first, so that a wrapped or shuffled file is put in order by
-            // the timestamps of its records.
+            // Time within a stream comes first, so that a wrapped or shuffled file is put in order
+            // by the timestamps of its records.
             Order::Time => {
                 entries.sort_by_key(|e| {
                     (!e.is_header(), e.processor, e.first_timestamp, e.sequence_number, e.offset)
@@ -68,12 +68,12 @@ impl Schedule {
         index.checked_sub(1).filter(|&before| stream(before) == stream(index))
     }
 
-    /// When a buffer is opened: at the timestamp of its earliest record if that is known for sure, else
-    /// at `lookahead`.
+    /// When a buffer is opened: at the timestamp of its earliest record if that is known for sure,
+    /// else at `lookahead`.
     pub fn key(&self, index: usize, lookahead: i64) -> MergeKey {
         let Some((entry, rank)) = self.entry(index) else { return LAST_KEY };
         match (self.order, self.check) {
-            // Not before the last record of the buffer that is being read.
+            // After the last record of the current buffer.
             (Order::File, _) => LAST_KEY,
             (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => {
                 (entry.first_timestamp, rank)
@@ -100,8 +100,8 @@ impl Schedule {
     }
 }
 
-/// Rank of each buffer among equal timestamps: its stream, and its position there by sequence number; and
-/// the number of streams.
+/// The rank of each buffer among equal timestamps (its stream, and its position there by sequence
+/// number), and the number of streams.
 fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
     let mut order: Vec<_> = (0..entries.len()).zip(entries).collect();
     order.sort_by_key(|(_, e)| (!e.is_header(), e.processor, e.sequence_number, e.offset));

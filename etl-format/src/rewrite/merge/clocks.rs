@@ -4,12 +4,12 @@ use crate::Clock;
 use crate::constants::{ClockType, FILETIME_PER_SECOND};
 use crate::read::FileHeader;
 
-use super::refusal::{Allow, Reason, Refusal, other_boot, stranger, unrelatable};
+use super::refusal::{Allow, Reason, Refusal, other_boot, other_machine, unrelatable};
 
-/// Two headers put the zero of one counter within this of each other, in FILETIME units, apart from
-/// what the clocks drift: a session's start is told by a wall clock that is set now and then.
+/// The largest difference, in FILETIME units, between the boot times that two headers on one
+/// counter imply, apart from drift: the system time of a session's start may have been adjusted.
 const SAME_ZERO: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
-/// One in so many units a counter may run away from the wall clock: 200 millionths.
+/// A counter may drift from the wall clock by one in this many units: 200 ppm.
 const DRIFT: u64 = 5_000;
 
 /// How the timestamps of an input become those of the merged trace.
@@ -23,9 +23,9 @@ pub enum Relation {
         from: Clock,
         /// The clock of the merged trace.
         to: Clock,
-        /// Ticks in a second of the performance counter, of the input and of the merged trace:
-        /// records may hold distances of that counter whatever clock timestamps them. 0 when a header
-        /// does not tell.
+        /// Ticks per second of the performance counter, of the input and of the merged trace:
+        /// records may hold durations of that counter whatever the session's clock is. 0 if the
+        /// header does not state it.
         counter: [i64; 2],
     },
 }
@@ -37,7 +37,7 @@ impl Relation {
         let Relation::Converted { from, to, .. } = self else { return timestamp };
         let per_second = i128::from(FILETIME_PER_SECOND);
         let (f, t) = (i128::from(from.frequency), i128::from(to.frequency));
-        // In units of one part in frequency * 10^7 of a second, nothing is rounded but the end.
+        // Only the result is rounded: all else is in units of 1 / (frequency * 10^7) seconds.
         let apart = i128::from(from.start_time) - i128::from(to.start_time);
         let since = i128::from(timestamp) - i128::from(from.start_timestamp);
         let sum = apart.saturating_mul(f).saturating_add(since.saturating_mul(per_second));
@@ -53,8 +53,9 @@ impl Relation {
         saturate(scaled.div_euclid(i128::from(from.frequency).max(1)))
     }
 
-    /// A distance in ticks of the input's performance counter as one in those of the merged trace's,
-    /// rounded to the nearest. It stays where a header does not tell the counter's frequency.
+    /// A distance in ticks of the input's performance counter as one in those of the merged
+    /// trace's, rounded to the nearest. It is unchanged if a header does not state the counter's
+    /// frequency.
     #[must_use]
     pub fn counted(&self, ticks: i64) -> i64 {
         match *self {
@@ -86,9 +87,9 @@ fn saturate(v: i128) -> i64 {
 pub(super) struct Clocks {
     /// Starts at the earliest start of all inputs.
     pub clock: Clock,
-    /// What the header states beside it.
+    /// The frequency of the performance counter, for the header.
     pub perf_freq: i64,
-    /// The same for the processors' speed.
+    /// The processors' speed, for the header.
     pub cpu_mhz: u32,
     /// The input that began first.
     pub first: usize,
@@ -120,7 +121,7 @@ impl Clocks {
         let mut same = Vec::new();
         for (input, header) in headers.iter().enumerate() {
             if input != with {
-                if let Some(reason) = stranger(header, target) {
+                if let Some(reason) = other_machine(header, target) {
                     allow.check(input, with, reason)?;
                 }
                 same.push(Self::is_same(input, header, with, target, allow)?);
@@ -128,7 +129,7 @@ impl Clocks {
                 same.push(true);
             }
         }
-        // Of the inputs on the common counter the earliest says what it stood at, and when.
+        // The earliest input on the common counter defines its start.
         for (header, same) in headers.iter().zip(&same) {
             let clock = header.clock();
             if *same && clock.start_timestamp < to.start_timestamp && unrelatable(header).is_none()

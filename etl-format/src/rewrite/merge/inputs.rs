@@ -1,4 +1,4 @@
-//! The merge over the inputs: each in time order by itself, all of them together by timestamp.
+//! Reads all inputs of a merge together in time order.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -36,8 +36,8 @@ impl<S: Source> Input<S> {
         self.header.processors.max(used.unwrap_or(1))
     }
 
-    /// Bytes that its open buffers take at most: one per processor, with as much again for the places
-    /// of its records.
+    /// The largest number of bytes that its open buffers take: one per processor, and as much again
+    /// for the positions of its records.
     pub fn memory(&self) -> u64 {
         let mut largest = BTreeMap::new();
         for buffer in self.trace.buffers() {
@@ -47,10 +47,10 @@ impl<S: Source> Input<S> {
         largest.into_values().fold(0, |sum, bytes| sum.saturating_add(2 * bytes))
     }
 
-    /// The partition that stands in buffer 0, if it does; on the merged clock.
+    /// The partition record in buffer 0, if there is one, on the merged clock.
     fn partition(&mut self, relation: &Relation) -> Result<Option<Vec<u8>>> {
         let mut records = self.trace.records_of(|buffer| buffer.offset == 0);
-        // Behind the header event there are a few records at most.
+        // Only a few records follow the header event.
         for _ in 0..BUFFER_0_RECORDS {
             match records.next_record()? {
                 Some(record) if record.location().buffer_offset == 0 => {
@@ -67,7 +67,7 @@ impl<S: Source> Input<S> {
     }
 }
 
-/// Records of a buffer 0 that are looked at for the partition.
+/// Records of a buffer 0 that are searched for the partition.
 const BUFFER_0_RECORDS: usize = 64;
 
 /// All inputs, being read.
@@ -84,10 +84,10 @@ struct Reader<S: Source> {
     relation: Relation,
     count: u64,
     notes: Vec<Note>,
-    /// Whether the partition in its buffer 0 is the copy that a merger put there, and stands in the
-    /// new buffer 0 already.
+    /// Whether the partition in its buffer 0 is the copy made by an earlier merge, which the new
+    /// buffer 0 has already.
     copied: bool,
-    /// Buffers that tell of losses.
+    /// Buffers that are flagged with losses.
     losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
@@ -117,20 +117,20 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// Gives all records in time order, with the losses that the buffer of the first one tells of.
-    /// The bytes of those on another clock are converted. Up to `threads - 1` other threads decompress
-    /// what is compressed.
-    pub fn drain(
+    /// Calls `f` for all records in time order. The first record of a buffer comes with the loss
+    /// flags of the buffer. Records on another clock are converted. Up to `threads - 1` other
+    /// threads decompress what is compressed.
+    pub fn for_each(
         &mut self,
         threads: usize,
-        give: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
+        f: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
     ) -> Result<(), MergeError> {
         self.open()?;
         let packed: Vec<_> = self.readers.iter().map(|r| r.records.gains_by_threads()).collect();
         let packed_inputs = packed.iter().filter(|packed| **packed).count();
         let others = threads.saturating_sub(1);
         if packed_inputs == 0 || others == 0 {
-            return self.drain_alone(give);
+            return self.merge(f);
         }
         std::thread::scope(|scope| {
             let readers = self.readers.iter_mut().zip(packed).filter(|(_, packed)| *packed);
@@ -142,13 +142,13 @@ impl<S: Source> Inputs<S> {
                 }
             }
             let guard = StopThreadsGuard(self);
-            guard.0.drain_alone(give)
+            guard.0.merge(f)
         })
     }
 
-    fn drain_alone(
+    fn merge(
         &mut self,
-        mut give: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
+        mut f: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
     ) -> Result<(), MergeError> {
         let mut heap = BinaryHeap::with_capacity(self.readers.len());
         for input in 0..self.readers.len() {
@@ -159,7 +159,7 @@ impl<S: Source> Inputs<S> {
         let mut converted = Vec::new();
         while let Some(Reverse((_, input))) = heap.pop() {
             let bound = heap.peek().map_or((i64::MAX, usize::MAX), |Reverse(next)| *next);
-            // The input that is due goes on until another one is.
+            // The current input continues until another one is due.
             while let Some(reader) = self.readers.get_mut(input) {
                 let Some(record) = reader
                     .records
@@ -173,19 +173,19 @@ impl<S: Source> Inputs<S> {
                     first && (is_header_event(&record) || reader.copied && is_partition(&record));
                 if !skipped {
                     reader.count += 1;
-                    let (bytes, moment) = if is_plain(&reader.relation) {
+                    let (bytes, timestamp) = if is_plain(&reader.relation) {
                         (record.bytes(), record.timestamp())
                     } else {
                         let timestamp = convert(&record, &reader.relation, &mut converted);
                         (converted.as_slice(), timestamp)
                     };
-                    let timestamp = record.has_own_timestamp().then_some(moment);
-                    let moved = Moved { raw: Raw { bytes, timestamp }, moment };
+                    let own = record.has_own_timestamp().then_some(timestamp);
+                    let moved = Moved { raw: Raw { bytes, timestamp: own }, timestamp };
                     let losses = match reader.losses.is_empty() {
                         true => None,
                         false => reader.losses.remove(&record.location().buffer_offset),
                     };
-                    give(&record, &moved, losses.map(|(_, flags)| flags))
+                    f(&record, &moved, losses.map(|(_, flags)| flags))
                         .map_err(MergeError::Output)?;
                 }
                 match self.due(input)? {
@@ -201,7 +201,7 @@ impl<S: Source> Inputs<S> {
         Ok(())
     }
 
-    /// Turns to time order, which may look at every record beforehand.
+    /// Starts reading in time order; this may scan all records first.
     fn open(&mut self) -> Result<(), MergeError> {
         for (input, (waiting, relation)) in self.waiting.iter_mut().zip(&self.relations).enumerate()
         {
@@ -228,7 +228,7 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// What became of each input.
+    /// A report on each input.
     pub fn report(self) -> Vec<MergedInput> {
         self.readers
             .into_iter()

@@ -1,26 +1,26 @@
-//! Several traces made one, as `xperf -merge` does: `CreateMergedTraceFile`.
-//!
-//! # What comes out
+//! Merges traces into one, as `xperf -merge` does (`CreateMergedTraceFile`).
+//! # The merged trace
 //! * The header is that of the input that began first, as mergers write it: the session's name is
-//!   `Relogger`, that of the file `[multiple files]` (with one input it stays), the mode is RELOG and
-//!   SEQUENTIAL, lost events and buffers are those of all inputs together, the end is the latest that
-//!   any states (records may come behind it, as in real merges).
-//! * Records go into buffers of their processor, in time order over all inputs. Records with the same
-//!   timestamp on one processor come in the order of the inputs.
+//!   `Relogger`, that of the file `[multiple files]` (with one input it stays), the mode is RELOG
+//!   and SEQUENTIAL, lost events and buffers are those of all inputs together, the end time is the
+//!   latest of all inputs (records may be later, as in real merges).
+//! * Records go into buffers of their processor, in time order over all inputs. Records with the
+//!   same timestamp on one processor come in the order of the inputs.
 //! * A buffer into which records of a buffer with losses go first is flagged as that one was.
-//! * Records without a timestamp of their own keep the time that they were read with, if need be by a
-//!   timestamp that they are given.
-//! * The inputs' header events are gone. What else stood in their buffers 0 (group masks, partition,
-//!   build) comes into buffers of processor 0 as ordinary records; the partition of the first input
-//!   stands in the new buffer 0 as well.
-//! * Timestamps are those of one clock. Inputs on that clock keep theirs, to the tick; those of others
-//!   are converted by what the headers say of start and frequency ([`Relation`]), in the records'
-//!   headers and in payloads that are known to hold timestamps (stacks, interrupts, hard faults, disk times).
+//! * Records without their own timestamp keep the time that they were read with. A WPP message may
+//!   receive a timestamp for that.
+//! * The inputs' header events are omitted. The other records of their buffers 0 (group masks,
+//!   partition, build) become ordinary records of processor 0. The partition of the first input is
+//!   also in the new buffer 0.
+//! * Timestamps are those of one clock. Inputs on that clock keep theirs, to the tick; those of
+//!   others are converted by what the headers say of start and frequency ([`Relation`]), in the
+//!   records' headers and in payloads that are known to hold timestamps (stacks, interrupts, hard
+//!   faults, disk times).
 //!
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
-//! Memory is bounded by the buffers that are open: one per processor of each input, and one per
-//! processor of the output; [`Merger::max_memory`] bounds it whatever the number of inputs.
+//! Memory: one buffer per processor of each input, and one per processor of the output.
+//! [`Merger::max_memory`] bounds it for any number of inputs.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -64,7 +64,8 @@ use inputs::{Input, Inputs};
 /// Buffers of a merged trace. Records take at most 64 KB, so twice that holds any.
 const BUFFER: u32 = 0x1_0000;
 
-/// Sees a record of an input, its timestamp in the merged trace, and what is inserted before it.
+/// Receives a record of an input, its timestamp in the merged trace, and the records to insert
+/// before it.
 type OnRecord<'f> = Box<dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'f>;
 
 /// Merges traces.
@@ -97,7 +98,8 @@ impl Default for Merger<'_> {
 }
 
 impl Merger<'_> {
-    /// A merger that reads strictly, refuses traces that do not belong together, and does not compress.
+    /// A merger that reads strictly, refuses traces that do not belong together, and does not
+    /// compress.
     #[must_use]
     pub fn new() -> Self {
         // Exact time order on any input.
@@ -126,8 +128,8 @@ impl Merger<'_> {
         self
     }
 
-    /// Threads that decompress, the caller's own included; 0 counts as 1. The merged trace is the same for
-    /// any number.
+    /// Threads that decompress, the caller's own included; 0 counts as 1. The merged trace is the
+    /// same for any number.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.read.threads = threads;
@@ -148,26 +150,26 @@ impl Merger<'_> {
         self
     }
 
-    /// When the merge is made, in FILETIME units: what the buffers state. By default the end of the
-    /// merged trace, so that the same inputs result in the same bytes.
+    /// The time of the merge, in FILETIME units, for the buffer headers. The default is the end of
+    /// the merged trace, so that the same inputs result in the same bytes.
     #[must_use]
     pub fn made_at(mut self, filetime: i64) -> Self {
         self.made_at = Some(filetime);
         self
     }
 
-    /// The largest number of bytes that the open buffers of all inputs may take together. More inputs
-    /// are refused ([`MergeError::Memory`]): merged in groups, and the groups merged, they result in the
-    /// same records.
+    /// The largest number of bytes that the open buffers of all inputs may take together. More
+    /// inputs are refused ([`MergeError::Memory`]): merge them in groups, and then merge the
+    /// groups.
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.max_memory = bytes;
         self
     }
 
-    /// Calls `f` for every record of the inputs, with its timestamp in the merged trace. `f` may insert
-    /// records before it, which go into the buffer of the same processor and should have that timestamp.
-    /// An error of `f` is one of the output.
+    /// Calls `f` for every record of the inputs, with its timestamp in the merged trace. `f` may
+    /// insert records before it, which go into the buffer of the same processor and should have
+    /// that timestamp. An error of `f` is one of the output.
     #[must_use]
     pub fn on_record<'g>(
         self,
@@ -181,8 +183,8 @@ impl Merger<'_> {
     /// Merges the inputs into one trace.
     ///
     /// # Errors
-    /// When an input cannot be read, when the inputs do not belong together, and whatever the output
-    /// reports.
+    /// When an input cannot be read, when the inputs do not belong together, and whatever the
+    /// output reports.
     pub fn run<S: Source, O: Output>(
         self,
         inputs: Vec<S>,
@@ -207,29 +209,29 @@ impl Merger<'_> {
                 .add_header_record(&Raw { bytes: &partition, timestamp: None })
                 .map_err(MergeError::Output)?;
         }
-        // Compression costs more than decompression by far, and has the other threads for itself.
+        // Compression takes much more time than decompression, so it uses the other threads.
         let threads = if compressor.is_some() { 1 } else { read.threads };
         let mut session =
             Session::create_with(output, config, compressor).map_err(MergeError::Output)?;
         let mut latest = i64::MIN;
         let mut insertions = Insertions::default();
-        all.drain(threads, |record, moved, losses| {
+        all.for_each(threads, |record, moved, losses| {
             latest = latest.max(moved.raw.timestamp.unwrap_or(i64::MIN));
             if let Some(flags) = losses {
                 session.carry_losses(record.processor(), flags)?;
             }
             if let Some(on_record) = &mut on_record {
                 insertions.clear();
-                on_record(record, moved.moment, &mut insertions)?;
+                on_record(record, moved.timestamp, &mut insertions)?;
                 for bytes in insertions.records() {
-                    let raw = Raw { bytes, timestamp: Some(moved.moment) };
+                    let raw = Raw { bytes, timestamp: Some(moved.timestamp) };
                     session.write(record.processor(), &raw)?;
                 }
             }
             session.write(record.processor(), moved)
         })?;
-        // The rundown of a merger follows the end that the sessions state, and stays there. Where one
-        // was not closed, its last record is the end.
+        // Records of a merger's rundown are later than the end of the sessions and do not change
+        // it. If an input was not closed, the last record is the end.
         let end =
             if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
         let end = Some(end).filter(|end| *end > 0);
@@ -238,7 +240,7 @@ impl Merger<'_> {
     }
 }
 
-/// What a merge came to.
+/// The result of a merge.
 #[derive(Clone, Debug, Default)]
 pub struct MergeReport {
     /// What was written.
@@ -255,7 +257,7 @@ impl MergeReport {
     }
 }
 
-/// What became of an input.
+/// The result of an input.
 #[derive(Clone, Debug)]
 pub struct MergedInput {
     /// Its records, the header event left out.
@@ -264,7 +266,7 @@ pub struct MergedInput {
     pub relation: Relation,
     /// What could not be read; empty in [`read::Mode::Strict`].
     pub damage: Vec<Damage>,
-    /// What its buffers and its header tell.
+    /// Remarks on its buffers and its header.
     pub notes: Vec<Note>,
 }
 
@@ -325,7 +327,7 @@ fn header<S: Source>(
     header.set_log_version();
     let processors = inputs.iter().map(Input::processors).max().unwrap_or(1);
     header.processors = processors.clamp(1, 2048);
-    // Limits and preserved buffers were those of a session that is over.
+    // The source's limits do not apply to the merged trace.
     (header.maximum_file_size, header.start_buffers, header.buffers_written) = (0, 1, 1);
     (header.logger_name_word, header.log_file_name_word) = (0, 0);
     let sum =
@@ -340,7 +342,7 @@ fn header<S: Source>(
     (header, end)
 }
 
-/// Whether a record of a buffer 0 is one that mergers put into the new buffer 0.
+/// Whether a record is the one that mergers copy into the new buffer 0.
 fn is_partition(record: &ReadRecord<'_>) -> bool {
     record.hook() == Some(hook::PARTITION_INFO)
 }

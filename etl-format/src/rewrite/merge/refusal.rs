@@ -1,14 +1,14 @@
-//! Why traces do not belong together.
+//! Checks whether traces belong together, and reasons to refuse a merge.
 
 use core::fmt;
 
 use crate::constants::ClockType;
 use crate::read::FileHeader;
 
-/// Boot times that differ by less are those of one start: they are told with some minutes of error.
+/// The largest difference between two records of one boot time: they are inexact by some minutes.
 const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
 
-/// Traces that were not merged, and why.
+/// A refusal to merge traces, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("input {} does not go with input {}: {reason}", input + 1, with + 1)]
 pub struct Refusal {
@@ -33,14 +33,14 @@ pub enum Reason {
         /// What the other one says.
         other: u64,
     },
-    /// The machine was started anew in between, or it is another one: the counters do not
-    /// count from the same moment. When allowed, wall-clock times relate them.
+    /// The machine was restarted in between, or it is another machine: the counters do not start at
+    /// the same time. When allowed, wall-clock times relate them.
     Boot {
-        /// Seconds between those moments.
+        /// Seconds between the starts of the counters.
         seconds: u64,
     },
-    /// The clock of the input cannot be related to any other. When allowed, its timestamps are taken
-    /// for those of the merged trace.
+    /// The clock of the input cannot be related to any other. When allowed, its timestamps are
+    /// taken for those of the merged trace.
     Clock {
         /// What is missing.
         why: &'static str,
@@ -75,7 +75,7 @@ impl fmt::Display for Reason {
             }
             Reason::Boot { seconds } => write!(
                 f,
-                "the machine was started anew in between: the counters began {seconds} seconds apart"
+                "the machine was restarted in between: the counters started {seconds} seconds apart"
             ),
             Reason::Clock { why } => write!(f, "its clock cannot be related to the other: {why}"),
             Reason::PointerSize { one, other } => {
@@ -85,7 +85,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Reasons to refuse that do not count.
+/// Reasons that are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 pub struct Allow {
@@ -118,9 +118,9 @@ impl Allow {
     }
 }
 
-/// What tells two machines, or two starts of one, apart. Facts that a header does not have (0) tell
-/// nothing.
-pub(super) fn stranger(one: &FileHeader, other: &FileHeader) -> Option<Reason> {
+/// Why two headers are of different machines, if they are. Fields that a header does not have (0)
+/// are not compared.
+pub(super) fn other_machine(one: &FileHeader, other: &FileHeader) -> Option<Reason> {
     let version = |h: &FileHeader| u64::from(h.os_major) * 100 + u64::from(h.os_minor);
     let facts: [(&'static str, u64, u64); 3] = [
         ("Windows version (major * 100 + minor)", version(one), version(other)),
@@ -148,14 +148,14 @@ fn counted(header: &FileHeader) -> u64 {
     if header.processors > 1 { header.processors.into() } else { 0 }
 }
 
-/// Whether two headers on different clocks tell of different starts of the machine.
+/// Why two headers on different clocks are of different boots, if they are.
 pub(super) fn other_boot(one: &FileHeader, other: &FileHeader) -> Option<Reason> {
     let apart = one.boot_time.abs_diff(other.boot_time);
     let known = one.boot_time > 0 && other.boot_time > 0;
     (known && apart > SAME_BOOT).then_some(Reason::Boot { seconds: apart / 10_000_000 })
 }
 
-/// Whether a clock can be related to another at all, and if not, why.
+/// Why a clock cannot be related to any other, if it cannot.
 pub(super) fn unrelatable(header: &FileHeader) -> Option<&'static str> {
     let frequency = match header.clock_type {
         ClockType::QPC => header.perf_freq > 0,

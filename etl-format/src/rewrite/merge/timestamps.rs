@@ -1,26 +1,26 @@
-//! A record's timestamps on another clock: the one in its header, and those that its payload is known
-//! to hold.
+//! Converts the timestamps of a record to another clock: in its header and in known payloads.
 
 use crate::constants::{ExtendedType, PointerSize, RecordKind, hook};
 use crate::cursor::Bytes;
-use crate::read::{Record, timestamp_place};
+use crate::read::{Record, timestamp_offset};
 use crate::write::put::overwrite;
 
 use super::Relation;
 
-/// Copies a record with its timestamps converted to `out`, and returns the new timestamp of the record.
+/// Copies a record with its timestamps converted to `out`, and returns the new timestamp of the
+/// record.
 pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> i64 {
     out.clear();
     out.extend_from_slice(record.bytes());
     let timestamp = relation.timestamp(record.timestamp());
-    if let Some(place) = timestamp_place(record.kind(), record.bytes()) {
-        overwrite(out, place, &timestamp.to_le_bytes());
+    if let Some(at) = timestamp_offset(record.kind(), record.bytes()) {
+        overwrite(out, at, &timestamp.to_le_bytes());
     }
-    if let Some(place) = record.hook().and_then(|hook| payload_place(record, hook)) {
-        let (at, value) = match place {
-            Place::Timestamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.timestamp(v))),
-            Place::Ticks(at) => (at, out.as_slice().i64_at(at).map(|v| relation.duration(v))),
-            Place::Counted(at) => (at, out.as_slice().i64_at(at).map(|v| relation.counted(v))),
+    if let Some(at) = record.hook().and_then(|hook| payload_value(record, hook)) {
+        let (at, value) = match at {
+            Value::Timestamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.timestamp(v))),
+            Value::Ticks(at) => (at, out.as_slice().i64_at(at).map(|v| relation.duration(v))),
+            Value::Counted(at) => (at, out.as_slice().i64_at(at).map(|v| relation.counted(v))),
         };
         if let Some(value) = value {
             overwrite(out, at, &value.to_le_bytes());
@@ -34,15 +34,16 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
     timestamp
 }
 
-/// What a payload holds of the clock, and where in the record.
-enum Place {
+/// A value of the clock in a payload, with its offset in the record.
+enum Value {
     Timestamp(usize),
     Ticks(usize),
     /// A distance of the performance counter, whatever the session's clock is.
     Counted(usize),
 }
 
-/// Where an event's item with the distance of its counter from the root partition's has its value.
+/// Offset of the value of an event's QPC_DELTA item: the distance of its counter from the root
+/// partition's.
 fn counter_distance(record: &Record<'_>) -> Option<usize> {
     let mut items = record.extended();
     loop {
@@ -55,23 +56,23 @@ fn counter_distance(record: &Record<'_>) -> Option<usize> {
 }
 
 /// Kernel events whose payloads hold 64 bits of the raw clock.
-fn payload_place(record: &Record<'_>, id: u16) -> Option<Place> {
+fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
     let payload = record.bytes().len() - record.payload().len();
     let pointer = match record.pointer_size()? {
         PointerSize::P4 => 4,
         PointerSize::P8 => 8,
     };
     Some(match id {
-        // Partitions: how far their counter is from the root's, behind two numbers.
-        hook::PARTITION_INFO => Place::Counted(payload + 8),
+        // Partitions: the distance of their counter from the root's, after two numbers.
+        hook::PARTITION_INFO => Value::Counted(payload + 8),
         // Stacks: the timestamp of the event they belong to, which has to stay equal.
-        0x1820 | 0x1825 | 0x1826 => Place::Timestamp(payload),
+        0x1820 | 0x1825 | 0x1826 => Value::Timestamp(payload),
         // Interrupts and deferred calls, and hard faults: when they began.
-        0x0f32 | 0x0f42..=0x0f45 | 0x0220 => Place::Timestamp(payload),
-        // Disk reads and writes: how long they took, behind numbers, an offset and two pointers.
-        0x010a | 0x010b => Place::Ticks(payload + 24 + 2 * pointer),
-        // Disk flushes: the same behind two numbers.
-        0x010e => Place::Ticks(payload + 8),
+        0x0f32 | 0x0f42..=0x0f45 | 0x0220 => Value::Timestamp(payload),
+        // Disk reads and writes: their duration, after numbers, an offset and two pointers.
+        0x010a | 0x010b => Value::Ticks(payload + 24 + 2 * pointer),
+        // Disk flushes: the same after two numbers.
+        0x010e => Value::Ticks(payload + 8),
         _ => return None,
     })
 }

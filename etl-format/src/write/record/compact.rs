@@ -22,7 +22,7 @@ pub struct Compact<'a> {
     pub process_id: u32,
     /// Raw timestamp.
     pub timestamp: i64,
-    /// What stands behind the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 

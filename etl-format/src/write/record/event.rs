@@ -61,7 +61,7 @@ pub struct Event<'a> {
     pub activity: Guid,
     /// Extended items, in the order in which they are written.
     pub extended: &'a [Extended<'a>],
-    /// What stands behind them.
+    /// The bytes after the extended items.
     pub payload: &'a [u8],
 }
 
@@ -74,7 +74,7 @@ impl Record for Event<'_> {
             PointerSize::P8 => RecordKind::EVENT64,
         };
         let d = &self.descriptor;
-        // In one piece: field after field would ask for room each time.
+        // One append: a separate append for each field would check the capacity each time.
         let mut head = [0; 0x50];
         head[0x02..0x04].copy_from_slice(&marker(kind));
         head[0x04..0x06].copy_from_slice(&flags.to_le_bytes());

@@ -38,7 +38,7 @@ pub struct Full<'a> {
     pub kernel_time: u32,
     /// User time in timer ticks.
     pub user_time: u32,
-    /// What stands behind the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 

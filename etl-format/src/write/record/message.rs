@@ -88,8 +88,8 @@ impl Record for Message<'_> {
     }
 }
 
-/// Gives a message without a timestamp one: the flag, and eight bytes behind the fields that stand before
-/// it. Returns whether `record` is such a message and has room for it; else it stays as it is.
+/// Inserts a timestamp and its flag into a message without one. Returns `false` and changes nothing
+/// if `record` is no such message, or is too long.
 pub(crate) fn give_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
     let &[_, _, kind, mark, _, _, low, high, ..] = record.as_slice() else { return false };
     let message = match mark & (MARKER_TRACE | MARKER_EVENT_TRACE) {

@@ -1,6 +1,6 @@
-//! Records as they are made: one struct per kind, each with its own byte layout.
+//! Encoders of records: one struct per kind.
 //!
-//! A struct borrows its payload, and encoding allocates nothing but what the output grows by.
+//! A struct borrows its payload; encoding only grows the output.
 
 mod compact;
 mod event;
@@ -30,21 +30,21 @@ pub use system::System;
 
 use crate::error::Result;
 
-/// Anything that can be put into a buffer as one record.
+/// A record that can be encoded.
 pub trait Record {
-    /// Appends the record to `out`, without the alignment gap behind it.
+    /// Appends the record to `out`, without alignment padding.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unwritable`] when the record does not fit the format (it would be longer
-    /// than 65535 bytes, say); `out` is then as it was.
+    /// than 65535 bytes, say); `out` is then unchanged.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
-    /// The raw timestamp, for those kinds that have one.
+    /// The record's own raw timestamp, if its kind has one.
     fn timestamp(&self) -> Option<i64>;
 
-    /// The timestamp with which the record is to be read: its own, or for one without, that of the
-    /// place it comes from. `None` where none is known: then it takes over whatever stands before it.
-    fn moment(&self) -> Option<i64> {
+    /// The timestamp that a reader should return for the record: its own, or the one it was read
+    /// with. `None` if the record takes over the timestamp of the record before it.
+    fn effective_timestamp(&self) -> Option<i64> {
         self.timestamp()
     }
 }
@@ -58,7 +58,7 @@ impl<R: Record + ?Sized> Record for &R {
         (**self).timestamp()
     }
 
-    fn moment(&self) -> Option<i64> {
-        (**self).moment()
+    fn effective_timestamp(&self) -> Option<i64> {
+        (**self).effective_timestamp()
     }
 }

@@ -1,16 +1,16 @@
-//! Records on their way from one buffer to another.
+//! Records that are copied from one buffer to another.
 
 use super::{Raw, Record};
 use crate::error::Result;
 
-/// A record as it was read, with the timestamp that it was read with: what one without a timestamp of its
-/// own took over from the record before it, and is to keep in its new buffer.
+/// A record with the timestamp that it was read with. A record without its own timestamp took it
+/// over from the record before it, and keeps it in its new buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved<'a> {
     /// The record.
     pub raw: Raw<'a>,
-    /// The timestamp it was read with.
-    pub moment: i64,
+    /// The timestamp that it was read with.
+    pub timestamp: i64,
 }
 
 impl Record for Moved<'_> {
@@ -22,7 +22,7 @@ impl Record for Moved<'_> {
         self.raw.timestamp
     }
 
-    fn moment(&self) -> Option<i64> {
-        Some(self.raw.timestamp.unwrap_or(self.moment))
+    fn effective_timestamp(&self) -> Option<i64> {
+        Some(self.raw.timestamp.unwrap_or(self.timestamp))
     }
 }

@@ -1,12 +1,12 @@
-//! PERFINFO records: the kernel's events with a timestamp and nothing else.
+//! PERFINFO records: kernel events with a timestamp only.
 
 use super::Record;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
 use crate::write::put::{Put, marker, sized, unwritable};
 
-/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then a PEBS
-/// index, then counters, then the payload.
+/// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then a
+/// PEBS index, then counters, then the payload.
 #[derive(Clone, Copy, Debug)]
 pub struct PerfInfo<'a> {
     /// Width of pointers in the payload.
@@ -21,7 +21,7 @@ pub struct PerfInfo<'a> {
     pub pebs_index: Option<u64>,
     /// The processor's counters, up to 7 (bits 8 to 10 of the version word).
     pub counters: &'a [u64],
-    /// What stands behind them.
+    /// The bytes after the counters.
     pub payload: &'a [u8],
 }
 

@@ -1,13 +1,13 @@
-//! Records whose bytes are already there.
+//! Records from encoded bytes.
 
 use super::Record;
 use crate::constants::{MARKER_EVENT_TRACE, MARKER_TRACE, RecordKind};
 use crate::error::Result;
 use crate::write::put::{Put, unwritable};
 
-/// A record as it was read, for relogging, or one of a kind that has no struct here.
+/// An encoded record, such as one that was read, or one of a kind without a struct here.
 ///
-/// The bytes must be one whole record, header to payload: their length is what the size field says.
+/// The bytes must be one complete record whose size field equals their length.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
     /// The record.
@@ -21,7 +21,7 @@ impl Raw<'_> {
     fn stated_size(&self) -> Option<usize> {
         let &[a, b, kind, mark, c, d, ..] = self.bytes else { return None };
         if mark & MARKER_TRACE == 0 {
-            // A bare WNODE begins with its size in 32 bits.
+            // A WNODE without a marker begins with its size in 32 bits.
             return usize::try_from(u32::from_le_bytes([a, b, kind, mark])).ok();
         }
         let kernel_format = mark & (MARKER_TRACE | MARKER_EVENT_TRACE)

@@ -1,4 +1,4 @@
-//! SYSTEM records: the kernel's events with thread, process, timestamp and CPU times.
+//! SYSTEM records: kernel events with thread, process, timestamp and CPU times.
 
 use super::Record;
 use crate::constants::{PointerSize, RecordKind};
@@ -32,7 +32,7 @@ pub struct System<'a> {
     pub kernel_time: u32,
     /// User time in timer ticks.
     pub user_time: u32,
-    /// What stands behind the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 

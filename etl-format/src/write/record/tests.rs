@@ -1,4 +1,4 @@
-//! Records byte by byte, against bytes written down by hand.
+//! Encoded records, compared with expected bytes.
 
 use super::*;
 use crate::Guid;
@@ -30,7 +30,7 @@ fn full(payload: &[u8]) -> Full<'_> {
 }
 
 #[test]
-fn kernel_records() {
+fn encode_writes_kernel_records() {
     let system = System {
         pointer_size: PointerSize::P4,
         version: 2,
@@ -77,7 +77,7 @@ fn kernel_records() {
 }
 
 #[test]
-fn classic_records() {
+fn encode_writes_classic_records() {
     let head = "210402 00a1a00000b1b00000 8877665544332211 000102030405060708090a0b0c0d0e0f \
                 0500000006000000"
         .replace(' ', "");
@@ -95,7 +95,7 @@ fn classic_records() {
 }
 
 #[test]
-fn messages_write_what_their_flags_announce() {
+fn message_encodes_the_announced_fields() {
     let message = Message {
         marker: MessageMarker::Wpp,
         number: 10,
@@ -130,7 +130,7 @@ fn messages_write_what_their_flags_announce() {
 }
 
 #[test]
-fn extended_items_are_rounded_and_linked() {
+fn event_rounds_and_links_extended_items() {
     let event = Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0),
@@ -169,7 +169,7 @@ fn extended_items_are_rounded_and_linked() {
 }
 
 #[test]
-fn every_item_type_has_its_size() {
+fn extended_encodes_the_size_of_each_type() {
     use Extended::*;
     let cases: &[(Extended<'_>, u16, usize)] = &[
         (RelatedActivity(CLASS), 1, 16),
@@ -205,7 +205,7 @@ fn every_item_type_has_its_size() {
 }
 
 #[test]
-fn what_is_too_long_leaves_nothing_behind() {
+fn encode_leaves_the_output_unchanged_when_too_long() {
     let mut out = vec![1, 2, 3];
     assert!(full(&[0; 0x1_0000 - 0x30]).encode(&mut out).is_err());
     assert_eq!(out, [1, 2, 3]);
@@ -214,7 +214,7 @@ fn what_is_too_long_leaves_nothing_behind() {
 }
 
 #[test]
-fn raw_records_state_their_own_length() {
+fn raw_checks_the_size_field() {
     let mut bytes = Vec::new();
     full(&[9; 3]).encode(&mut bytes).unwrap();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! What a session writer has to know beforehand.
+//! The configuration of a session writer.
 
 use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::write::LogFileHeader;
 use crate::write::put::unwritable;
 use crate::write::record::Record;
 
-/// Whose habits the buffer headers follow.
+/// The conventions that the buffer headers follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
     /// The kernel since Windows 8: 16-bit processor indexes.
@@ -14,7 +14,7 @@ pub enum Style {
     Kernel,
     /// The kernel of Vista and Windows 7: 8-bit processor numbers, nothing saved in buffer 0.
     LegacyKernel,
-    /// A relogger: buffer 0 is not marked as flushed by the kernel, and every buffer bears the time
+    /// A relogger: buffer 0 is not marked as flushed by the kernel, and every buffer has the time
     /// (FILETIME) at which the file was made.
     Relogger {
         /// When the file is made, in FILETIME units.
@@ -22,22 +22,22 @@ pub enum Style {
     },
 }
 
-/// What a session is made with.
+/// The configuration of a session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionConfig {
-    /// The header event as it stands in the file while the session runs. Its mode, sizes and
-    /// processors are what the session goes by.
+    /// The header event while the session runs. Its mode, sizes and processors apply to the
+    /// session.
     pub header: LogFileHeader,
-    /// Whose habits the buffer headers follow.
+    /// The conventions that the buffer headers follow.
     pub style: Style,
     /// Id of the session in buffer headers.
     pub logger_id: u16,
-    /// Ticks of the session clock after which all that is there is flushed; 0 for never.
+    /// Ticks of the session clock after which all buffers are flushed; 0 for never.
     pub flush_ticks: u64,
-    /// Keep sealed buffers until [`super::Session::flush`] is called, as a session does whose disk
-    /// is slow. Otherwise they are written at once.
+    /// Keep sealed buffers until [`super::Session::flush`] is called, as with a slow disk.
+    /// Otherwise they are written at once.
     pub hold_sealed: bool,
-    /// Records behind the header event in buffer 0, each aligned.
+    /// Records after the header event in buffer 0, each aligned.
     extras: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl SessionConfig {
         SessionConfig { header, logger_id: 1, ..SessionConfig::default() }
     }
 
-    /// Adds a record behind the header event, into buffer 0.
+    /// Adds a record to buffer 0, after the header event.
     ///
     /// # Errors
     /// As [`Record::encode`].
@@ -64,7 +64,7 @@ impl SessionConfig {
         &self.extras
     }
 
-    /// Whether this can be a session at all.
+    /// Checks that the settings are possible together.
     pub(super) fn check(&self, packed: bool) -> Result<()> {
         let header = &self.header;
         let mode = header.mode;

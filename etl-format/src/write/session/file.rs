@@ -1,4 +1,4 @@
-//! The file side of a session: buffer 0, where each buffer goes, and what is patched at the end.
+//! Writes the file of a session: buffer 0, the position of each buffer, and the final header.
 
 use super::{Held, Sealed, Session, Style};
 use crate::constants::{
@@ -12,7 +12,7 @@ use crate::write::packing::Packed;
 use crate::write::put::{Put, align, overwrite, unwritable};
 use crate::write::record::Record;
 
-/// Where the flags stand in a buffer header.
+/// Offset of the flags in a buffer header.
 const FLAGS_AT: usize = 0x34;
 
 /// A short buffer 0 takes a multiple of this.
@@ -88,9 +88,9 @@ impl<O: Output> Session<O> {
         Ok(out)
     }
 
-    /// Makes a sealed buffer up and gives it its place in the file.
+    /// Completes a sealed buffer and writes it, or adds it to those to compress.
     pub(super) fn emit(&mut self, mut sealed: Sealed, now: i64) -> Result<()> {
-        // A flush is not before the records it writes, nor before the flush before it.
+        // A flush is not earlier than the records that it writes, nor than the previous flush.
         let timestamp = now.max(self.last_flush).max(sealed.latest.unwrap_or(i64::MIN));
         self.last_flush = timestamp;
         self.latest = self.latest.max(timestamp);
@@ -123,11 +123,11 @@ impl<O: Output> Session<O> {
             return self.place(sealed.bytes, sealed.events);
         };
         packing.push(sealed.bytes, (header, sealed.events));
-        // A file that ends tells what has happened by then, so it must not lag behind.
+        // Before a file may end, all its buffers must be written.
         self.place_packed(self.next_file.is_some())
     }
 
-    /// Gives buffers their places that are compressed by now; `all` of them, or as many as make room.
+    /// Writes the buffers that are compressed by now. With `all`, waits for all of them.
     pub(super) fn place_packed(&mut self, all: bool) -> Result<()> {
         while let Some(packing) = &mut self.packing
             && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
@@ -147,7 +147,7 @@ impl<O: Output> Session<O> {
         Ok(())
     }
 
-    /// Finds the place of a finished buffer, or none.
+    /// Chooses the position of a finished buffer in the file, or counts it as lost.
     fn place(&mut self, bytes: Vec<u8>, events: u64) -> Result<()> {
         let len = bytes.len() as u64;
         let mode = self.config.header.mode;
@@ -171,7 +171,7 @@ impl<O: Output> Session<O> {
         self.at = at.saturating_add(len);
         self.summary.buffers_written += 1;
         self.summary.events_written += events;
-        // In a circular file a buffer takes the place of an older one.
+        // In a circular file a buffer overwrites an older one.
         let count = || self.at / u64::from(self.config.header.buffer_size).max(1);
         self.buffers = if mode.has(LogFileMode::CIRCULAR) {
             self.buffers.max(u32::try_from(count()).unwrap_or(u32::MAX))
@@ -199,7 +199,7 @@ impl<O: Output> Session<O> {
         self.begin_file()
     }
 
-    /// Writes the last buffer with its mark, and the header with its final counts.
+    /// Writes the last buffer with the flush marker, and the header with its final counts.
     pub(super) fn end_file(&mut self, end_time: Option<i64>) -> Result<()> {
         if let Some(mut held) = self.held.take() {
             let flags = held.bytes.get(FLAGS_AT).copied().unwrap_or(0);
@@ -210,7 +210,8 @@ impl<O: Output> Session<O> {
             self.spare.push(held.bytes);
         }
         if self.output.is_seekable() {
-            // An end behind the start is what tells a session without events from an unclosed one.
+            // A closed session ends after its start, so that one without events differs from an
+            // unclosed one.
             let least = self.config.header.start_time.saturating_add(1);
             let end = end_time.unwrap_or_else(|| self.filetime(self.latest).max(least));
             let header = &mut self.config.header;

@@ -1,4 +1,4 @@
-//! The buffer that a processor is writing to, and those that wait for the file.
+//! The current buffer of each processor, and sealed buffers that wait for the file.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags};
 /// The current buffer of one processor.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Room for the header, then records; empty when no buffer is in use.
+    /// Space for the header, then records; empty when no buffer is in use.
     pub bytes: Vec<u8>,
     /// Records in it.
     pub events: u64,
     /// Latest timestamp in it.
     pub latest: Option<i64>,
-    /// What is to be told of losses by the next buffer that is sealed.
+    /// Loss flags for the next buffer that is sealed.
     pub losses: BufferFlags,
-    /// The timestamped record that was written last, if any is in it, and those without behind it.
+    /// The last timestamped record in it, with the records without timestamp after it.
     pub group: Option<Group>,
-    /// Records without a timestamp that wait for one with theirs.
+    /// Records without a timestamp that wait for a record with the same timestamp.
     pub waiting: VecDeque<Waiting>,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct Group {
     pub events: u64,
 }
 
-/// A record that waits for its place.
+/// A record that waits for its position.
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// The record, aligned.
     pub bytes: Vec<u8>,
-    /// The timestamp that it is to take over.
-    pub moment: i64,
+    /// The timestamp that it should take over.
+    pub timestamp: i64,
 }
 
 impl Lane {
@@ -60,7 +60,7 @@ pub(super) struct Sealed {
     pub latest: Option<i64>,
 }
 
-/// Finished bytes that wait to learn whether they are the last of the file.
+/// A finished buffer that may be the last of the file.
 #[derive(Debug)]
 pub(super) struct Held {
     pub at: u64,

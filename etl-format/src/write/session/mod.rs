@@ -1,4 +1,5 @@
-//! A session as the kernel writes it: one buffer per processor, sealed when full, flushed in order.
+//! Writes a session as the kernel does: one buffer per processor, sealed when full, flushed in
+//! order.
 
 mod config;
 mod file;
@@ -21,50 +22,49 @@ use super::put::{align, unwritable};
 use super::record::Record;
 use lane::{Group, Held, Lane, Sealed};
 
-/// Puts the next file of a NEWFILE session in the place of the one just finished; the number of the
-/// new one counts from 1.
+/// Replaces the finished file of a NEWFILE session by the next one, whose number counts from 1.
 pub type NextFile<O> = Box<dyn FnMut(&mut O, u32) -> Result<()>>;
 
-/// What became of the records given to a session.
+/// What a session wrote and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionSummary {
     /// Records in buffers that were written, in all files; later overwritten ones included.
     pub events_written: u64,
-    /// Records declared lost by [`Session::lose_events`], and what the header that the session began
-    /// with counts: what the header says.
+    /// The header's count: records lost by [`Session::lose_events`], and those that the initial
+    /// header counts.
     pub events_lost: u64,
-    /// Buffers lost by [`Session::lose_buffer`] or for want of room, and what the header that the
-    /// session began with counts: what the header says.
+    /// The header's count: buffers lost by [`Session::lose_buffer`] or because the file was full,
+    /// and those that the initial header counts.
     pub buffers_lost: u64,
-    /// Records that went with those buffers.
+    /// Records in those buffers.
     pub events_in_lost_buffers: u64,
     /// Buffers written to all files, each file's buffer 0 included.
     pub buffers_written: u64,
     /// Files written.
     pub files: u32,
-    /// Records of unknown kinds without a timestamp of their own that could not keep the one they were
-    /// read with: no record with that timestamp came on their processor.
+    /// Records of unknown kinds without their own timestamp that could not keep the one they were
+    /// read with, because no record of their processor had that timestamp.
     pub timestamps_lost: u64,
 }
 
 /// Writes a trace as a session does.
 ///
-/// Records go into the current buffer of their processor. A buffer that has no room for the next
-/// one is sealed, gets its sequence number, and is written; so are all buffers when the flush timer
-/// has run down. What the file then looks like depends on the mode in the header:
+/// Records go into the current buffer of their processor. A buffer that is full is sealed, receives
+/// its sequence number, and is written; all buffers are when the flush timer expires. The mode in
+/// the header determines the layout of the file:
 ///
-/// * CIRCULAR: at the maximum size, writing goes on behind the first `start_buffers` buffers.
+/// * CIRCULAR: at the maximum size, writing continues after the first `start_buffers` buffers.
 /// * NEWFILE: at the maximum size, the next file begins with a header buffer of its own; sequence
 ///   numbers run on.
-/// * otherwise a file that has reached its maximum size takes no more: buffers are lost, and counted.
+/// * otherwise a file that has reached its maximum size takes no more: buffers are lost, and
+///   counted.
 /// * PREALLOCATE: the file has its maximum size from the start, zeros at its end.
 /// * NO_PER_PROCESSOR_BUFFERING: one buffer for all processors.
 ///
-/// The file is sound at any moment: what is missing, should writing end, are buffers at its end and
-/// the final counts in its header. [`Session::close`] writes those. Memory is bounded by a buffer
-/// per processor, those that are sealed and not flushed, one that is held back because the last
-/// buffer of a file is marked, and those that other threads compress ([`BufferCompressor::with_threads`]): they
-/// reach the file a while after they were flushed, and all of them by the end of the session.
+/// The file is valid at any time: if writing ends early, it lacks the last buffers and the final
+/// counts in its header, which [`Session::close`] writes. Memory: one buffer per processor, the
+/// buffers that are sealed and not flushed, one that is held back because the last buffer of a file
+/// is marked, and those that other threads compress ([`BufferCompressor::with_threads`]).
 ///
 /// Records of a processor are to be given in time order; nothing is sorted here.
 pub struct Session<O: Output> {
@@ -99,7 +99,7 @@ impl<O: Output> fmt::Debug for Session<O> {
     }
 }
 
-/// Where a session of mode APPEND goes on in a file that was there.
+/// The state of an existing file that a session of mode APPEND continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resume {
     /// Length of the file: where the next buffer goes.
@@ -143,8 +143,8 @@ impl<O: Output> Session<O> {
         Self::start(output, config, compressor, None)
     }
 
-    /// Goes on in a file that was there: buffers are appended, and the header is written anew from
-    /// `config` when the session is closed.
+    /// Continues an existing file: buffers are appended, and closing the session writes the header
+    /// again from `config`.
     ///
     /// # Errors
     /// As [`Session::create`]; also when the output cannot go back.
@@ -186,7 +186,7 @@ impl<O: Output> Session<O> {
             summary: SessionSummary { files: 1, ..SessionSummary::default() },
             config,
         };
-        // What was lost before counts on: in the file that is appended to, or in a relogger's source.
+        // The counts continue those of the file that is appended to, or of a relogger's source.
         session.summary.events_lost = session.config.header.events_lost.into();
         session.summary.buffers_lost = session.config.header.buffers_lost.into();
         session.lanes.resize_with(session.config.header.processors as usize, Lane::default);
@@ -202,8 +202,8 @@ impl<O: Output> Session<O> {
         Ok(session)
     }
 
-    /// Where the files behind the first come from in mode NEWFILE. Without this, a file that is
-    /// full takes no more.
+    /// Sets how mode NEWFILE creates further files. Without this, a full file takes no more
+    /// buffers.
     pub fn set_next_file(&mut self, next: NextFile<O>) {
         self.next_file = Some(next);
     }
@@ -220,8 +220,8 @@ impl<O: Output> Session<O> {
             self.tick(timestamp)?;
         }
         let index = self.lane_index(processor)?;
-        match (timestamp, record.moment()) {
-            (None, Some(moment)) => return self.write_moved(index, record, moment),
+        match (timestamp, record.effective_timestamp()) {
+            (None, Some(read)) => return self.write_moved(index, record, read),
             (Some(timestamp), _) => self.release(index, timestamp)?,
             (None, None) => {}
         }
@@ -232,7 +232,7 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// Puts a record into the buffer of a processor, or begins the next with it.
+    /// Appends a record to the buffer of a processor, or begins the next buffer with it.
     fn put(&mut self, index: usize, record: &impl Record) -> Result<()> {
         let timestamp = record.timestamp();
         let size = self.config.header.buffer_size as usize;
@@ -277,8 +277,8 @@ impl<O: Output> Session<O> {
         Ok(())
     }
 
-    /// Tells the session what time it is. When the flush timer has run down, all buffers with
-    /// records are sealed, and flushed unless sealed buffers are held.
+    /// Advances the time of the session. When the flush timer has expired, all buffers with records
+    /// are sealed, and flushed unless sealed buffers are held.
     ///
     /// # Errors
     /// Whatever the output reports.
@@ -321,8 +321,7 @@ impl<O: Output> Session<O> {
         self.lanes.iter().filter(|lane| !lane.is_empty()).count()
     }
 
-    /// Bytes that a record of `len` bytes would find free in the current buffer of a processor
-    /// without sealing it; the whole buffer where none is in use.
+    /// Free bytes in the current buffer of a processor; those of an empty buffer if none is in use.
     #[must_use]
     pub fn free_bytes(&self, processor: u16) -> usize {
         let used = self.lane_index(processor).ok().and_then(|i| self.lanes.get(i));
@@ -362,8 +361,8 @@ impl<O: Output> Session<O> {
     }
 
     /// Loses the current buffer of a processor with all its records: its sequence number stays
-    /// unused, the header counts it, and the processor's next buffer is flagged. Returns how many
-    /// records went with it.
+    /// unused, the header counts it, and the processor's next buffer is flagged. Returns the number
+    /// of its records.
     ///
     /// # Errors
     /// When the processor is not one of the header's.
@@ -381,8 +380,9 @@ impl<O: Output> Session<O> {
         Ok(events)
     }
 
-    /// Flags the buffer that the processor's next record goes into with losses that the header counts
-    /// already: those of the buffer that the record comes from. Other flags are not taken over.
+    /// Flags the buffer that the processor's next record goes into with losses that the header
+    /// counts already: those of the buffer that the record comes from. Other flags are not taken
+    /// over.
     ///
     /// # Errors
     /// When the processor is not one of the header's.
@@ -393,8 +393,8 @@ impl<O: Output> Session<O> {
         Ok(())
     }
 
-    /// What became of the records so far; buffers that other threads compress count when they
-    /// reach the file.
+    /// What became of the records so far; buffers that other threads compress count when they reach
+    /// the file.
     #[must_use]
     pub fn summary(&self) -> SessionSummary {
         self.summary
@@ -422,9 +422,8 @@ impl<O: Output> Session<O> {
         Ok((self.output, self.summary))
     }
 
-    /// Leaves the session as a crash does: what was flushed is in the file, sealed and current
-    /// buffers are not, the last buffer bears no mark, and the header says what it said at the
-    /// start.
+    /// Leaves the session as a crash does: flushed buffers are in the file, sealed and current
+    /// buffers are not, the last buffer has no flush marker, and the header is that of the start.
     ///
     /// # Errors
     /// Whatever the output reports.
@@ -437,7 +436,7 @@ impl<O: Output> Session<O> {
         Ok((self.output, self.summary))
     }
 
-    /// The place of a processor's buffer.
+    /// The index of a processor's lane.
     fn lane_index(&self, processor: u16) -> Result<usize> {
         let one = self.config.header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
         let index = if one { 0 } else { usize::from(processor) };
@@ -450,7 +449,7 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// Seals a buffer that still had room.
+    /// Seals a buffer that is not full.
     fn seal_early(&mut self, index: usize) {
         let Some(lane) = self.lanes.get(index) else { return };
         if !lane.is_empty() {

@@ -1,13 +1,14 @@
-//! Records without a timestamp of their own that come from another buffer.
+//! Writes records without their own timestamp that come from another buffer.
 //!
-//! A reader gives such a record the timestamp of the one before it in its buffer. So it keeps its time only
-//! behind a record of the same timestamp, in the same buffer:
+//! A reader returns such a record with the timestamp of the record before it in its buffer. So it
+//! keeps its time only after a record with the same timestamp, in the same buffer:
 //!
-//! * Where that stands at the end of the current buffer, the record goes behind it. If there is no
-//!   room left, both begin the next buffer.
-//! * Elsewhere a message gets a timestamp of its own, which its kind has a flag and a place for.
-//! * A record of another kind waits for one with its timestamp on its processor, and goes behind that. If
-//!   a later one comes first, it goes before it, and its time is lost: [`super::SessionSummary::timestamps_lost`].
+//! * If such a record is at the end of the current buffer, the record follows it. If the buffer is
+//!   full, both begin the next buffer.
+//! * Otherwise a WPP message receives its own timestamp, for which its kind has a flag and a field.
+//! * A record of another kind waits for a record of its processor with its timestamp, and follows
+//!   it. If a later record comes first, it precedes that one, and its time is lost:
+//!   [`super::SessionSummary::timestamps_lost`].
 
 use super::lane::Waiting;
 use super::{Session, no_lane};
@@ -17,16 +18,16 @@ use crate::write::output::Output;
 use crate::write::put::{align, unwritable};
 use crate::write::record::{Raw, Record, give_timestamp};
 
-/// Records of a processor that may wait at once.
+/// The largest number of records of a processor that wait.
 const MAX_WAITING: usize = 64;
 
 impl<O: Output> Session<O> {
-    /// Writes a record without a timestamp that is to be read with `moment`.
+    /// Writes a record without a timestamp that a reader should return with `timestamp`.
     pub(super) fn write_moved(
         &mut self,
         index: usize,
         record: &impl Record,
-        moment: i64,
+        timestamp: i64,
     ) -> Result<()> {
         let size = self.config.header.buffer_size as usize;
         let mut bytes = Vec::new();
@@ -36,33 +37,33 @@ impl<O: Output> Session<O> {
             return Err(unwritable("the record is larger than a buffer of the session"));
         }
         let lane = self.lanes.get(index).ok_or_else(no_lane)?;
-        let group = lane.group.filter(|group| group.timestamp == moment);
+        let group = lane.group.filter(|group| group.timestamp == timestamp);
         if group.is_some() && lane.bytes.len().saturating_add(padded) <= size {
             return self.put(index, &Raw { bytes: &bytes, timestamp: None });
         }
-        let timestamped =
-            padded + 8 <= size - BUFFER_HEADER_SIZE && give_timestamp(&mut bytes, moment);
-        if timestamped {
-            return self.write_encoded(index, &bytes, moment);
+        let is_message =
+            padded + 8 <= size - BUFFER_HEADER_SIZE && give_timestamp(&mut bytes, timestamp);
+        if is_message {
+            return self.write_encoded(index, &bytes, timestamp);
         }
         align(&mut bytes);
         match group {
             Some(group) if lane.bytes.len() - group.at + padded <= size - BUFFER_HEADER_SIZE => {
                 self.move_group(index)?;
-                self.add_behind(index, &bytes)
+                self.add_to_group(index, &bytes)
             }
-            _ => self.wait(index, Waiting { bytes, moment }),
+            _ => self.wait(index, Waiting { bytes, timestamp }),
         }
     }
 
-    /// Writes a message that just got a timestamp.
+    /// Writes a message that received a timestamp.
     fn write_encoded(&mut self, index: usize, bytes: &[u8], timestamp: i64) -> Result<()> {
         self.release(index, timestamp)?;
         self.put(index, &Raw { bytes, timestamp: Some(timestamp) })?;
         self.join(index, timestamp)
     }
 
-    /// Lets the last timestamped record of a buffer, and those behind it, begin the next.
+    /// Moves the last timestamped record of a buffer, and those after it, to the next buffer.
     fn move_group(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         let Some(mut group) = lane.group else { return Ok(()) };
@@ -72,7 +73,7 @@ impl<O: Output> Session<O> {
         next.extend(lane.bytes.drain(group.at..));
         lane.events = lane.events.saturating_sub(group.events);
         if lane.is_empty() {
-            // It had the buffer to itself.
+            // The group was alone in the buffer.
             self.spare.push(std::mem::replace(&mut lane.bytes, next));
         } else {
             let cursor = lane.bytes.len() + next.len() - BUFFER_HEADER_SIZE;
@@ -89,8 +90,8 @@ impl<O: Output> Session<O> {
         Ok(())
     }
 
-    /// Appends an aligned record for which there is room.
-    fn add_behind(&mut self, index: usize, bytes: &[u8]) -> Result<()> {
+    /// Appends an aligned record that fits into the buffer.
+    fn add_to_group(&mut self, index: usize, bytes: &[u8]) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         lane.bytes.extend_from_slice(bytes);
         lane.events += 1;
@@ -106,23 +107,24 @@ impl<O: Output> Session<O> {
         if lane.waiting.len() > MAX_WAITING { self.give_up(index) } else { Ok(()) }
     }
 
-    /// Before a record with `timestamp` comes: those that waited for an earlier one wait in vain.
+    /// Before a record with `timestamp`: writes the records that waited for an earlier timestamp.
     pub(super) fn release(&mut self, index: usize, timestamp: i64) -> Result<()> {
         while let Some(lane) = self.lanes.get(index)
-            && lane.waiting.front().is_some_and(|waiting| waiting.moment < timestamp)
+            && lane.waiting.front().is_some_and(|waiting| waiting.timestamp < timestamp)
         {
             self.give_up(index)?;
         }
         Ok(())
     }
 
-    /// Behind a record with `timestamp`: those that waited for it go there.
+    /// After a record with `timestamp`: writes the records that waited for it.
     pub(super) fn join(&mut self, index: usize, timestamp: i64) -> Result<()> {
         loop {
             let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
-            let due = lane.waiting.front().is_some_and(|waiting| waiting.moment == timestamp);
+            let due = lane.waiting.front().is_some_and(|waiting| waiting.timestamp == timestamp);
             let Some(waiting) = lane.waiting.pop_front_if(|_| due) else { return Ok(()) };
-            // One that found no room may have begun a buffer, in which nothing has the timestamp.
+            // A record that did not fit may have begun a buffer, in which no record has the
+            // timestamp.
             let Some(group) = lane.group.filter(|group| group.timestamp == timestamp) else {
                 lane.waiting.push_front(waiting);
                 self.give_up(index)?;
@@ -138,11 +140,11 @@ impl<O: Output> Session<O> {
                 }
                 self.move_group(index)?;
             }
-            self.add_behind(index, bytes)?;
+            self.add_to_group(index, bytes)?;
         }
     }
 
-    /// Writes the record that waits longest where the buffer stands.
+    /// Writes the record that has waited longest at the end of the buffer.
     fn give_up(&mut self, index: usize) -> Result<()> {
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         let Some(waiting) = lane.waiting.pop_front() else { return Ok(()) };
@@ -150,7 +152,7 @@ impl<O: Output> Session<O> {
         self.put(index, &Aligned(&waiting.bytes))
     }
 
-    /// At the end nothing waits any more.
+    /// Writes all records that wait.
     pub(super) fn release_all(&mut self) -> Result<()> {
         for index in 0..self.lanes.len() {
             while self.lanes.get(index).is_some_and(|lane| !lane.waiting.is_empty()) {
