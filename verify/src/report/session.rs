@@ -125,15 +125,12 @@ impl EnabledReport {
     }
 
     fn new(facts: &Facts, guid: Guid, with: Option<(u8, u64)>, knowledge: Knowledge) -> Self {
-        let provider = Registry::builtin().provider(guid);
-        let explained = provider
-            .zip(with)
-            .map(|(p, (level, any))| mask::explain(TableSet::Shipped, p, any, level));
-        let remarks = match &explained {
-            Some(e) if knowledge == Knowledge::Declared => e.remarks.clone(),
-            _ => Vec::new(),
-        };
-        let keywords = explained.map_or_else(Vec::new, |e| e.names);
+        let table = Registry::builtin().provider(guid).zip(with);
+        let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).0);
+        let declared = table.filter(|_| knowledge == Knowledge::Declared);
+        let remarks = declared.map_or_else(Vec::new, |(p, (level, any))| {
+            mask::explain(TableSet::Shipped, p, any, level).remarks
+        });
         EnabledReport {
             provider: facts.provider_name(guid),
             provider_guid: guid.to_string(),
