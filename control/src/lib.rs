@@ -1,4 +1,4 @@
-//! How ETW events are enabled: the enable rule, masks and levels, and command lines of recording tools.
+//! How ETW events are enabled: the enable rule, masks and levels, command lines of recording tools.
 //!
 //! * [`enable`]: the rule by which a session receives an event.
 //! * [`clr`]: the events that the CLR raises for a mask and a level.
@@ -13,7 +13,7 @@
 //! use etl_control::enable::{Enablement, EventKey};
 //! use etl_schema::tables::Registry;
 //!
-//! let rundown = Registry::builtin().find("Microsoft-Windows-DotNETRuntimeRundown").expect("built in");
+//! let rundown = Registry::builtin().find("rundown").expect("built in");
 //! assert_eq!(rundown.keyword("EndRundownKeyword"), Some(0x100));
 //!
 //! // ModuleDCEnd: id, level and keywords.

@@ -1,7 +1,7 @@
 //! A trace's events with their fields by name: `cargo run --example decode_event [FILE.etl]`.
 //!
-//! The store knows the CLR's and the kernel's events from tables, and learns those of others from the trace itself. It is
-//! shown every record in time order, and asked afterwards.
+//! The store knows the CLR's and the kernel's events from tables, and learns those of others from
+//! the trace. It is shown every record in time order, and asked afterwards.
 
 mod input;
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut line = Vec::new();
         render::text_fields(&mut line, &mut fields);
         println!("{}{}", schema.name, String::from_utf8_lossy(&line));
-        // ... and one field of one event, by name. `Decoder::field` finds its place once for many payloads.
+        // ... and one field of one event, by name.
         if schema.name.starts_with("MethodLoadVerbose")
             && let Some((_, mut fields)) = store.fields(&record)
             && let Some((_, size)) = fields.find(|(field, _)| field.name == "MethodSize")

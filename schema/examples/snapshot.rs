@@ -1,7 +1,9 @@
-//! A snapshot test of a decoder: renders a trace as text that does not change from run to run, and says
-//! where it differs from the one kept. In a test, `insta::assert_snapshot!(text)` does the keeping.
+//! A snapshot test of a decoder: renders a trace as text that does not change from run to run, and
+//! reports where it differs from the one kept. In a test, `insta::assert_snapshot!(text)` does the
+//! keeping.
 //!
-//! Run: `cargo run --example snapshot -- trace.etl trace.snapshot`; without arguments it prints the text of a trace of its own.
+//! Run: `cargo run --example snapshot -- trace.etl trace.snapshot`; without arguments it prints the
+//! text of a trace of its own.
 
 use std::path::Path;
 

@@ -19,13 +19,13 @@
 //! ```
 //! use etl_schema::tables::Registry;
 //!
-//! let rundown = Registry::builtin().find("Microsoft-Windows-DotNETRuntimeRundown").expect("built in");
+//! let rundown = Registry::builtin().find("rundown").expect("built in");
 //! assert_eq!(rundown.keyword("EndRundownKeyword"), Some(0x100));
 //! ```
 //!
 //! # Examples
-//! Programs in `examples/`, each of which runs without arguments: `decode_event` prints a trace's
-//! events with their fields, `decode_speed` measures decoding.
+//! Programs in `examples/`, which run without arguments: `decode_event` prints a trace's events
+//! with their fields, `decode_speed` measures decoding.
 //!
 //! # Features
 //! * `proptest` (off by default): the module `testing::strategies`.

@@ -30,14 +30,14 @@ use std::sync::{Arc, OnceLock};
 const EVENT_INFO: u8 = 32;
 const MAP_INFO: u8 = 33;
 
-/// The event by which an `EventSource` tells its manifest.
+/// The event by which an `EventSource` logs its manifest.
 const MANIFEST_EVENT: u16 = 0xfffe;
 
 /// Bounds of what is learned from a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Schemas from one kind of source; TraceLogging starts anew when it is reached, the others
-    /// learn no more.
+    /// Schemas from one kind of source. When it is reached, those of TraceLogging are dropped and
+    /// learned again, the others learn no more.
     pub schemas: usize,
     /// Bytes of one kind of source's metadata, likewise.
     pub bytes: usize,
@@ -68,7 +68,7 @@ struct SelfDescribing {
     fields: usize,
 }
 
-/// Maps of one event that may be told after it.
+/// Maps of one event that may follow it in the trace.
 const LATE_MAPS: usize = 64;
 
 /// Fields and members.
@@ -80,12 +80,12 @@ fn weight(fields: &[Field]) -> usize {
     fields.iter().fold(fields.len(), |sum, field| sum.saturating_add(members(field)))
 }
 
-/// Names of maps that fields have and nobody has told yet; no more than [`LATE_MAPS`].
-fn untold_maps(fields: &[Field], out: &mut Vec<String>) {
+/// Names of maps that fields have and that are still missing; no more than [`LATE_MAPS`].
+fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
     for field in fields {
         match (&field.kind, &field.map) {
             _ if out.len() >= LATE_MAPS => return,
-            (FieldKind::Struct(members), _) => untold_maps(members, out),
+            (FieldKind::Struct(members), _) => missing_maps(members, out),
             (FieldKind::Value(_), Some(map))
                 if map.entries().is_empty() && !out.iter().any(|name| name == map.name()) =>
             {
@@ -114,7 +114,7 @@ pub struct SchemaStore {
     event_source_fields: usize,
     reassembler: Reassembler,
     provider_names: HashMap<Guid, String>,
-    /// Providers of which any classic event is known.
+    /// Providers with a known classic event.
     classic_providers: HashSet<Guid>,
     string_only: Decoder,
 }
@@ -187,14 +187,14 @@ impl SchemaStore {
             .map(|decoder| decoder.schema())
     }
 
-    /// The name of a provider, as far as anybody has told it.
+    /// The name of a provider, if a schema or the tables have it.
     #[must_use]
     pub fn provider_name(&self, provider: Guid) -> Option<&str> {
         let learned = self.provider_names.get(&provider).map(String::as_str);
         learned.or_else(|| Some(self.tables?.provider(provider)?.name.as_str()))
     }
 
-    /// The providers that anybody has told to be called this; case does not matter.
+    /// The providers with this name in the schemas of the store; case does not matter.
     pub fn providers_named(&self, name: &str) -> impl Iterator<Item = Guid> {
         let called = |known: &str| known.eq_ignore_ascii_case(name);
         let mut guids: Vec<_> = self
@@ -231,8 +231,8 @@ impl SchemaStore {
         }
     }
 
-    /// Whether [`SchemaStore::learn`] may take something from a record. To one for which it does not, a store need
-    /// not be shown: stores that were given the others, in order, know the same.
+    /// Whether [`SchemaStore::learn`] may take something from a record. To one for which it does
+    /// not, a store need not be shown: stores that were given the others, in order, know the same.
     #[must_use]
     pub fn may_learn(&self, record: &Record<'_>) -> bool {
         if record.is_kernel() {
@@ -262,9 +262,10 @@ impl SchemaStore {
         }
     }
 
-    /// The decoder that the tables have for a provider's event, unless another one was given for it.
+    /// The decoder that the tables have for a provider's event, unless another one was given for
+    /// it.
     ///
-    /// What this gives stays what it is as long as nothing is given.
+    /// The result for an event stays the same until schemas are added.
     #[must_use]
     pub fn from_tables(&self, provider: Guid, identity: Identity) -> Option<&'static Decoder> {
         if self.given.contains_key(&(provider, identity)) {
@@ -327,7 +328,7 @@ impl SchemaStore {
     fn learn_event_source(&mut self, provider: Guid, process: u32, payload: &[u8]) {
         let Some(chunk) = Chunk::parse(payload) else { return };
         let Some(text) = self.reassembler.add(provider, process, chunk) else { return };
-        // A manifest that cannot be read tells nothing; its events stay without a schema.
+        // Events of a manifest that cannot be read stay without a schema.
         let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) else { return };
         for mut schema in schemas {
             // Records name the provider by the GUID that counts.
@@ -365,9 +366,9 @@ impl SchemaStore {
                     return;
                 }
                 self.merged_fields = fields;
-                let mut untold = Vec::new();
-                untold_maps(&info.fields, &mut untold);
-                for name in untold {
+                let mut missing = Vec::new();
+                missing_maps(&info.fields, &mut missing);
+                for name in missing {
                     self.waiting.entry((info.provider, name)).or_default().push(key);
                 }
                 self.merged.insert(key, Arc::new(Decoder::new(Arc::new(info))));
@@ -422,7 +423,8 @@ impl SchemaStore {
 
     /// A classic event: its own version, or the nearest older layout, which newer ones only extend.
     fn classic(&self, provider: Guid, opcode: u8, version: u16) -> Option<&Decoder> {
-        // Without this most records of a kernel trace would be looked up in vain, version by version.
+        // Without this most records of a kernel trace would be looked up in vain, version by
+        // version.
         if !classic_of_tables().contains(&provider)
             && (self.classic_providers.is_empty() || !self.classic_providers.contains(&provider))
         {
@@ -467,8 +469,8 @@ impl SchemaStore {
 /// Classes of the tables. Their hash has a fixed seed, see below.
 type ClassesOfTables = std::collections::HashSet<Guid, foldhash::fast::FixedState>;
 
-/// Providers whose tables describe classic events. What stands in them is known, so that no trace can
-/// choose keys that collide: a fast hash will do.
+/// Providers whose tables describe classic events. What stands in them is known, so that no trace
+/// can choose keys that collide: a fast hash will do.
 fn classic_of_tables() -> &'static ClassesOfTables {
     static PROVIDERS: OnceLock<ClassesOfTables> = OnceLock::new();
     PROVIDERS.get_or_init(|| {

@@ -1,16 +1,16 @@
-//! Methods, as far as the rules tell them apart.
+//! The kinds of methods that the rules distinguish, and the forms of their events.
 
-/// Where a method's code comes from. It decides which keyword tells of the method.
+/// Where a method's code comes from. It decides which keyword enables the method's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
     /// Compiled at run time.
     Jitted,
     /// Compiled beforehand: a native image or ReadyToRun code.
     Precompiled,
-    /// Compiled at run time from IL that was made at run time (`DynamicMethod`), and destroyed by
-    /// itself when nobody needs it any longer.
+    /// Compiled at run time from IL that was made at run time (`DynamicMethod`). It is destroyed on
+    /// its own when it is no longer referenced.
     Dynamic,
-    /// A helper of the runtime itself. Told when it is made; never unloaded, never enumerated.
+    /// A helper of the runtime itself. It has a load event; it is never unloaded or enumerated.
     Helper,
 }
 
@@ -19,7 +19,7 @@ impl Code {
     pub const ALL: [Code; 4] = [Code::Jitted, Code::Precompiled, Code::Dynamic, Code::Helper];
 }
 
-/// A method, as far as the rules tell methods apart.
+/// A method, with the properties that the rules look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Method {
     /// Where its code comes from.
@@ -35,13 +35,13 @@ impl Method {
         Method { code, generic: false }
     }
 
-    /// Every method that the rules tell apart.
+    /// Every kind of method that the rules distinguish.
     pub fn all() -> impl Iterator<Item = Method> {
         Code::ALL.into_iter().flat_map(|code| [false, true].map(|generic| Method { code, generic }))
     }
 
-    /// Whether its events carry its name at every level: its token and module alone would not tell
-    /// which one it is.
+    /// Whether its events carry its name at every level: its token and module alone do not identify
+    /// it.
     #[must_use]
     pub const fn is_always_named(self) -> bool {
         self.generic || matches!(self.code, Code::Dynamic | Code::Helper)

@@ -1,30 +1,31 @@
 //! Which events the CLR raises, by the masks and levels that sessions give its two providers.
 //!
 //! The enable rule ([`crate::enable`]) says which of the raised events a session gets. That is not
-//! enough to know what a mask gives: the CLR looks at masks and levels itself before it raises
+//! enough to know what a mask selects: the CLR looks at masks and levels itself before it raises
 //! anything, and one keyword can change what another one does. The predicates here say what it
-//! raises. They are pure, know of nothing but what they are given, and so can judge a simulated CLR
-//! or a real trace.
+//! raises. They are pure functions, so they apply to a simulated CLR and to a real trace.
 //!
 //! * [`Runtime`]: the runtime provider. Events as things happen: loads, unloads, compilations.
-//! * [`Rundown`]: the rundown provider. What is there already, enumerated when a session enables it.
+//! * [`Rundown`]: the rundown provider. What is there already, enumerated when a session enables
+//!   it.
 //! * [`tables`]: the two tables of the documents, computed from the predicates.
 //!
-//! Both are built from a mask and a level, or from the [`CombinedEnablement`](crate::enable::CombinedEnablement) of all
-//! sessions: the CLR sees no single session, only all of them together. What it raises each session
-//! still takes or leaves by its own [`Enablement`](crate::enable::Enablement); a session that is the
-//! only one gets all that is raised.
+//! Both are built from a mask and a level, or from the
+//! [`CombinedEnablement`](crate::enable::CombinedEnablement) of all sessions: the CLR sees no
+//! single session, only all of them together. What it raises each session still takes or leaves by
+//! its own [`Enablement`](crate::enable::Enablement); a session that is the only one gets all that
+//! is raised.
 //!
 //! ```
 //! use etl_control::clr::{Code, Enumeration, Method, Rundown, Runtime};
 //!
-//! // The recipe of the documents: methods are told as they are compiled ...
+//! // The recipe of the documents: methods have events when they are compiled ...
 //! let runtime = Runtime::new(0x1CCBD, 5);
 //! assert!(runtime.method_load(Method::new(Code::Jitted)).is_some());
 //! // ... but precompiled ones only when StartEnumerationKeyword is on as well.
 //! assert!(runtime.method_load(Method::new(Code::Precompiled)).is_none());
 //!
-//! // One of the masks that the documents give for the rundown enumerates nothing.
+//! // One of the masks that the documents print for the rundown enumerates nothing.
 //! assert!(!Rundown::new(0xB8, 5).brackets(Enumeration::End));
 //! assert!(Rundown::new(0x138, 5).brackets(Enumeration::End));
 //! ```

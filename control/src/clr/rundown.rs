@@ -12,9 +12,9 @@ use etl_schema::{EventSchema, Identity};
 /// The rundown provider, as the CLR sees it enabled.
 ///
 /// Everything is raised on the call that enables the provider, by each CLR that is running then. In
-/// one process, on one thread, an enumeration is: `RuntimeInformationDCStart`, the settings of tiered
-/// compilation, the `Init` marker, domains with their assemblies, modules and methods, threads, the
-/// `Complete` marker.
+/// one process, on one thread, an enumeration is: `RuntimeInformationDCStart`, the settings of
+/// tiered compilation, the `Init` marker, domains with their assemblies, modules and methods,
+/// threads, the `Complete` marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rundown(CombinedEnablement);
 
@@ -53,8 +53,8 @@ impl Rundown {
         }
     }
 
-    /// `RuntimeInformationDCStart`, which comes before each enumeration whatever else is on; the name
-    /// is the same for both.
+    /// `RuntimeInformationDCStart`, which comes before each enumeration whatever else is on; the
+    /// name is the same for both.
     #[must_use]
     pub fn runtime_information(self, which: Enumeration) -> bool {
         self.is_enabled(which)
@@ -66,7 +66,7 @@ impl Rundown {
         self.is_enabled(which) && self.is_enabled_for(INFORMATIONAL, COMPILATION)
     }
 
-    /// Whether anything that the enumeration could tell of is on.
+    /// Whether anything that the enumeration can list is on.
     #[must_use]
     pub fn enumerates(self, which: Enumeration) -> bool {
         // One check for each keyword: with a match-all mask that is not the same as one for all.
@@ -77,8 +77,8 @@ impl Rundown {
 
     /// The markers `Init` and `Complete` around the enumeration.
     ///
-    /// They belong to Loader, Jit, NGen and the IL maps: for threads or ranges alone the enumeration
-    /// comes without them (erratum X16).
+    /// They belong to Loader, Jit, NGen and the IL maps: for threads or ranges alone the
+    /// enumeration comes without them (erratum X16).
     #[must_use]
     pub fn brackets(self, which: Enumeration) -> bool {
         self.enumerates(which) && self.is_enabled_for(INFORMATIONAL, LOADER | JIT | NGEN | IL_MAP)
@@ -111,8 +111,8 @@ impl Rundown {
         (on && self.is_enabled(which)).then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
 
-    /// IL offsets of each method that was compiled at run time: after its event at the start, before
-    /// it at the end. Needs no other keyword.
+    /// IL offsets of each method that was compiled at run time: after its event at the start,
+    /// before it at the end. Needs no other keyword.
     #[must_use]
     pub fn il_maps(self, which: Enumeration) -> bool {
         self.is_enabled(which) && self.is_enabled_for(VERBOSE, IL_MAP)

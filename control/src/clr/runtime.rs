@@ -26,8 +26,8 @@ impl Runtime {
         Runtime(CombinedEnablement::of(&[Enablement::new(level, mask)]))
     }
 
-    /// The check that the CLR makes before it raises anything: is the provider enabled at this level
-    /// for any of these keywords? No keyword: at this level at all.
+    /// The check that the CLR makes before it raises anything: is the provider enabled at this
+    /// level for any of these keywords? No keyword: at this level at all.
     #[must_use]
     pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
         self.0.raises(level, keywords)
@@ -39,7 +39,7 @@ impl Runtime {
             && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
     }
 
-    /// `RuntimeInformationStart`, when the CLR starts: no keyword, so any mask gives it.
+    /// `RuntimeInformationStart`, when the CLR starts: no keyword, so any mask selects it.
     #[must_use]
     pub fn runtime_information(self) -> bool {
         self.is_enabled_for(INFORMATIONAL, 0)
@@ -47,7 +47,7 @@ impl Runtime {
 
     /// A load event when this is loaded.
     ///
-    /// PerfTrackKeyword alone gives modules and their ranges.
+    /// PerfTrackKeyword alone selects modules and their ranges.
     #[must_use]
     pub fn loads(self, what: Loader) -> bool {
         match what {
@@ -113,13 +113,13 @@ impl Runtime {
         self.is_enabled_for(VERBOSE, IL_MAP)
     }
 
-    /// Whether inlining and tail calls are told.
+    /// Whether there are events for inlining and tail calls.
     #[must_use]
     pub fn jit_tracing(self) -> bool {
         self.is_enabled_for(VERBOSE, JIT_TRACING)
     }
 
-    /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword gives them.
+    /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword selects them.
     #[must_use]
     pub fn threads(self) -> bool {
         self.is_enabled_for(INFORMATIONAL, APP_DOMAIN_RESOURCES | THREADING)

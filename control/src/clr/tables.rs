@@ -1,6 +1,6 @@
 //! The documents' tables of keyword combinations, computed from the predicates.
 //!
-//! Table 1 says what combinations of keywords give under the runtime provider, table 2 under the
+//! Table 1 lists what combinations of keywords select under the runtime provider, table 2 under the
 //! rundown provider. A third one has what the documents say in prose of markers and threads. Where
 //! documents and runtimes disagree, a cell holds what the documents say and the erratum's id.
 
@@ -12,7 +12,7 @@ use etl_schema::clr::keyword::{
     START_ENUMERATION, START_RUNDOWN, THREADING,
 };
 
-/// What a combination gives of one kind of events.
+/// Which events of one kind a combination selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Produces {
     /// Nothing.
@@ -57,7 +57,7 @@ impl fmt::Display for Produces {
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
-    /// What shipped runtimes give, by the predicates.
+    /// What shipped runtimes raise, by the predicates.
     pub shipped: Produces,
     /// What the documents say.
     pub documented: Produces,
@@ -72,12 +72,12 @@ impl Cell {
     }
 }
 
-/// A combination of keywords, and what it gives.
+/// A combination of keywords, and what it selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The combination.
     pub mask: u64,
-    /// What it gives, by column.
+    /// What it selects, by column.
     pub cells: Vec<Cell>,
 }
 
@@ -139,7 +139,7 @@ fn table_1(level: u8) -> Table {
             _ if !shows_verbose(level) => Produces::None,
             as_shipped => as_shipped,
         };
-        let same = |gives| Cell::new(gives, gives, "");
+        let same = |produces| Cell::new(produces, produces, "");
         let cells = vec![same(loader), same(methods), Cell::new(dynamics, documented, "X02")];
         Row { mask, cells }
     };
@@ -231,8 +231,8 @@ fn of_loads(load: bool, unload: bool) -> Produces {
     }
 }
 
-fn of_enumerations(gives: impl Fn(Enumeration) -> bool) -> Produces {
-    match (gives(Enumeration::Start), gives(Enumeration::End)) {
+fn of_enumerations(raised: impl Fn(Enumeration) -> bool) -> Produces {
+    match (raised(Enumeration::Start), raised(Enumeration::End)) {
         (false, false) => Produces::None,
         (true, false) => Produces::DcStart,
         (false, true) => Produces::DcEnd,

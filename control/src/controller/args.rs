@@ -50,10 +50,10 @@ impl Args {
     /// The next word as a switch, if it is one.
     pub fn switch(&mut self) -> Option<Switch> {
         let word = self.words.next_if(is_switch)?;
-        let bare = word.text.strip_prefix(DASHES).unwrap_or_default();
-        let (negated, name) = match bare.strip_prefix(DASHES) {
+        let text = word.text.strip_prefix(DASHES).unwrap_or_default();
+        let (negated, name) = match text.strip_prefix(DASHES) {
             Some(name) => (true, name),
-            None => (false, bare),
+            None => (false, text),
         };
         let name = name.to_ascii_lowercase();
         Some(Switch { name, negated, span: word.span.clone(), text: word.text })
@@ -128,8 +128,8 @@ impl Args {
     }
 }
 
-/// Whether a word is a switch. One in quotation marks is not taken for one, so that files and
-/// sessions of any name can be written.
+/// Whether a word is a switch. A word in quotation marks is none, so that files and sessions of any
+/// name can be written.
 pub(super) fn is_switch(word: &Word) -> bool {
     let mut chars = word.text.chars();
     !word.quoted
@@ -141,7 +141,7 @@ pub(super) fn wrong(word: &Word, expected: &str) -> LineError {
     LineError::new(word.span.clone(), expected, Found::Text(word.text.clone()))
 }
 
-/// An error about a switch that the tool does not have here, with what it may be a slip of.
+/// An error about a switch that the tool does not have here, with the one that may be meant.
 pub(super) fn unknown(switch: &Switch, expected: &str, known: &[&str]) -> LineError {
     let found = Found::Text(switch.text.clone());
     let error = LineError::new(switch.span.clone(), expected, found);

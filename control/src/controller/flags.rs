@@ -1,10 +1,10 @@
-//! What the kernel can be asked to log: flags by the names that the tools give them, and the bits of
-//! the group masks that they set.
+//! What the kernel can be asked to log: flags by the names that the tools give them, and the bits
+//! of the group masks that they set.
 //!
 //! A group mask is one of eight words of 32 bits. A group is written as one number: the word in the
-//! upper three bits, the bit (or bits) in the others. Source: the public headers (`EVENT_TRACE_FLAG_*`
-//! and `PERF_*`), what `xperf -providers` and `logman query providers "Windows Kernel Trace"` list; the
-//! masks of real traces agree.
+//! upper three bits, the bit (or bits) in the others. Source: the public headers
+//! (`EVENT_TRACE_FLAG_*` and `PERF_*`), what `xperf -providers` and `logman query providers
+//! "Windows Kernel Trace"` list; the masks of real traces agree.
 
 use super::kernel::expand_kernel_flags;
 
@@ -13,8 +13,8 @@ use super::kernel::expand_kernel_flags;
 pub struct KernelFlag {
     /// What `xperf -on` calls it, or the headers where that tool has no name for it.
     pub name: &'static str,
-    /// What `logman` calls it in the parentheses behind `"Windows Kernel Trace"`; empty where it has no
-    /// name for it.
+    /// What `logman` calls it in the parentheses after `"Windows Kernel Trace"`; empty where it has
+    /// no name for it.
     pub logman: &'static str,
     /// Its groups: the word in the upper three bits, the bits of that word in the others.
     pub group: u32,
@@ -98,8 +98,8 @@ impl GroupMasks {
         self.0 == [0; 8]
     }
 
-    /// The flags that are in, in the order of [`KERNEL_FLAGS`]; one that is part of another that is in as
-    /// well is not told.
+    /// The flags that are set, in the order of [`KERNEL_FLAGS`]; without those that are part of
+    /// another flag that is set.
     pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
         let part = move |flag: &KernelFlag| {
             let whole = |other: &KernelFlag| {
@@ -206,8 +206,8 @@ const TRACELOG: &[(&str, &[u32])] = &[
 const TRACELOG_DEFAULTS: &[(&str, u32)] =
     &[("noprocess", 0x1), ("nothread", 0x2), ("nodisk", 0x100), ("nonet", 0x1_0000)];
 
-/// The group masks of flags by name, groups of flags among them: those of `xperf -on`, of `logman` and
-/// of the headers, in any case, or a number, which is taken as the first word.
+/// The group masks of flags by name, groups of flags among them: those of `xperf -on`, of `logman`
+/// and of the headers, in any case, or a number, which is taken as the first word.
 ///
 /// ```
 /// use etl_control::controller::kernel_groups;
@@ -234,8 +234,8 @@ pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, String> {
     Ok(masks)
 }
 
-/// The group masks of the switches of a `tracelog -start` of the kernel's session: processes, threads,
-/// disk and network, unless switches say otherwise, and what they add.
+/// The group masks of the switches of a `tracelog -start` of the kernel's session: processes,
+/// threads, disk and network, unless switches say otherwise, and what they add.
 ///
 /// ```
 /// use etl_control::controller::tracelog_groups;
@@ -250,8 +250,8 @@ pub fn tracelog_groups(switches: &[String]) -> GroupMasks {
     kept.without(removed).with(added)
 }
 
-/// What the switches of a `tracelog -enable` of the kernel's session turn on, and what they turn off
-/// (`-noprocess` ...).
+/// What the switches of a `tracelog -enable` of the kernel's session turn on, and what they turn
+/// off (`-noprocess` ...).
 #[must_use]
 pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
     let has = |name: &str| switches.iter().any(|s| s.eq_ignore_ascii_case(name));
@@ -270,7 +270,8 @@ pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
 }
 
 impl GroupMasks {
-    /// Adds `EVENT_TRACE_FLAG_*` bits: those that the kernel keeps in another word than the first go there.
+    /// Adds `EVENT_TRACE_FLAG_*` bits: those that the kernel keeps in another word than the first
+    /// go there.
     ///
     /// ```
     /// use etl_control::controller::GroupMasks;
@@ -315,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_apart_and_bits_as_well() {
+    fn kernel_flags_have_unique_names_and_groups() {
         for (n, flag) in KERNEL_FLAGS.iter().enumerate() {
             for other in KERNEL_FLAGS.iter().skip(n + 1) {
                 assert_ne!(flag.name, other.name);
@@ -327,17 +328,17 @@ mod tests {
     }
 
     #[test]
-    fn every_group_of_flags_is_of_known_flags() {
+    fn kernel_groups_knows_every_flag_of_every_group() {
         for (name, _) in super::super::GROUPS {
             let masks = kernel_groups(&[(*name).to_owned()]).unwrap();
             assert!(masks.has(0x3), "{name}: all have processes and threads");
         }
     }
 
-    /// What a real trace holds that was recorded with processes, threads, images, process counters, disk,
-    /// file names, hard faults, network and samples: 75535 and 2.
+    /// What a real trace holds that was recorded with processes, threads, images, process counters,
+    /// disk, file names, hard faults, network and samples: 75535 and 2.
     #[test]
-    fn the_masks_of_a_real_trace_are_those_of_its_flags() {
+    fn kernel_groups_returns_the_masks_of_a_real_trace() {
         let flags: Vec<String> =
             "PROC_THREAD LOADER PERF_COUNTER DISK_IO FILENAME DISK_IO_INIT HARD_FAULTS NETWORKTRACE \
              PROFILE"
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn tracelog_asks_for_four_things_by_itself() {
+    fn tracelog_groups_has_four_groups_by_default() {
         let of = |switches: &[&str]| {
             tracelog_groups(&switches.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()).0
         };

@@ -446,7 +446,7 @@ fn xperf_providers(providers: &[ProviderSpec]) -> String {
     providers.iter().map(xperf_provider).collect::<Vec<_>>().join("+")
 }
 
-/// A list that is known for one without a tool before it.
+/// A list that is recognized without a tool before it.
 fn plain_providers(providers: &[ProviderSpec]) -> String {
     let mut list = xperf_providers(providers);
     // A name alone could be that of any program.

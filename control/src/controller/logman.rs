@@ -102,7 +102,7 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
     }])
 }
 
-/// The session's name among the words that belong to no option: behind the kind of collector.
+/// The session's name among the words that belong to no option: after the kind of collector.
 fn name(verb: Verb, words: Vec<Word>, args: &mut Args) -> Result<Option<String>, LineError> {
     let mut words = words.into_iter().peekable();
     let kind = words.peek().map(|w| w.text.to_ascii_lowercase()).unwrap_or_default();
@@ -253,11 +253,11 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
         spec.keywords = Some(keywords);
     }
     if let Some(word) = args.optional() {
-        let bare = word.text.get(4..).filter(|_| {
+        let name = word.text.get(4..).filter(|_| {
             word.text.get(..4).is_some_and(|prefix| prefix.eq_ignore_ascii_case("win:"))
         });
-        let bare = bare.unwrap_or(&word.text);
-        let named = LEVELS.iter().find(|(n, _)| n.eq_ignore_ascii_case(bare)).map(|(_, l)| *l);
+        let name = name.unwrap_or(&word.text);
+        let named = LEVELS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, l)| *l);
         let level = named.or_else(|| number(&word.text));
         spec.level = Some(level.ok_or_else(|| wrong(&word, "a level from 0 to 255"))?);
     }
@@ -273,7 +273,8 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
     Ok(())
 }
 
-/// Names in parentheses with commas between; or one name alone. They may hold spaces, but not at their ends.
+/// Names in parentheses with commas between; or one name alone. They may hold spaces, but not at
+/// their ends.
 fn names(first: &Word, args: &mut Args) -> Result<Vec<String>, LineError> {
     const EXPECTED: &str = "keywords in parentheses, with commas between";
     let Some(rest) = first.text.strip_prefix('(') else {

@@ -1,5 +1,5 @@
-//! Command lines of the tools that record: `xperf`, `logman` and `tracelog`, as documents write them
-//! and the tools' help describes them.
+//! Command lines of the tools that record: `xperf`, `logman` and `tracelog`, as documents write
+//! them and the tools' help describes them.
 //!
 //! ```
 //! use etl_control::controller::{Action, CommandLine};
@@ -18,7 +18,7 @@
 //! that bears on what is in the trace; options that do not (schedules, users, sampling) are kept as
 //! they are written. Words are split as the command prompt and the C runtime do it; switches may be
 //! in any case and begin with a hyphen or with a dash that a document's typesetting made of it. A
-//! remark in parentheses behind an `xperf` line is kept as a remark.
+//! remark in parentheses after an `xperf` line is kept as a remark.
 //!
 //! A list of providers alone, `NAME:MASK:LEVEL+...`, is read as [`Tool::Plain`].
 

@@ -36,14 +36,14 @@ impl Tool {
     }
 }
 
-/// A whole line. `Display` gives it back in one canonical spelling, which reads as the same value.
+/// A whole line. `Display` writes it in one canonical spelling, which reads as the same value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     /// The tool.
     pub tool: Tool,
     /// What it is to do, in order.
     pub actions: Vec<Action>,
-    /// What stands in parentheses behind the command, as documents remark on their lines.
+    /// What stands in parentheses after the command, as documents remark on their lines.
     pub remark: Option<String>,
 }
 
@@ -74,7 +74,7 @@ pub enum Action {
         /// Kernel flags by name, for the kernel's session.
         kernel: Vec<String>,
     },
-    /// Ask the providers of a session to tell their state.
+    /// Ask the providers of a session to log their state.
     CaptureState {
         /// The session.
         session: String,
@@ -97,7 +97,7 @@ pub enum Action {
         /// Whether the session itself is meant and not saved settings (`logman -ets`).
         direct: bool,
     },
-    /// Ask the kernel to tell its state to one session (`tracelog -systemrundown`).
+    /// Ask the kernel to log its state to one session (`tracelog -systemrundown`).
     SystemRundown {
         /// The session.
         session: String,
@@ -120,7 +120,7 @@ pub enum Action {
     },
 }
 
-/// A session's settings, as far as the line gives them; what is `None` is the tool's default.
+/// A session's settings, as far as the line has them; what is `None` is the tool's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// Its name.
@@ -274,7 +274,8 @@ impl ClockType {
 /// An option that is kept as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherOption {
-    /// Its name without the dash (with one for a `logman` option that is turned off), in lower case.
+    /// Its name without the dash (with one for a `logman` option that is turned off), in lower
+    /// case.
     pub name: String,
     /// Its values.
     pub values: Vec<String>,
@@ -318,8 +319,8 @@ impl ProviderSpec {
         }
     }
 
-    /// The enablement that the session asks for; what the line leaves out is 0, which stands for all
-    /// levels and all keywords. Keywords by name are looked up among those of the provider in
+    /// The enablement that the session asks for; what the line leaves out is 0, which stands for
+    /// all levels and all keywords. Keywords by name are looked up among those of the provider in
     /// `registry`.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Files that list providers, for `logman -pf FILE` and `tracelog -guid FILE`: one a line.
 //!
-//! Sources: the reference of both tools, and the lists that Windows' web server comes with: `{GUID} FLAGS LEVEL NAME`.
+//! Sources: the reference of both tools, and the lists that Windows' web server comes with:
+//! `{GUID} FLAGS LEVEL NAME`.
 
 use super::args::{Args, wrong};
 use super::error::LineError;
@@ -17,9 +18,9 @@ pub struct ProviderFile {
     pub kernel: Vec<String>,
 }
 
-/// Reads a file that lists providers. To `logman` each line says of a provider what `-p` does, and its name may stand behind; to
-/// `tracelog` a line is a GUID and a name, and how they are enabled is said once for all, by `spec`. Lines that are empty, or
-/// begin with a semicolon, say nothing.
+/// Reads a file that lists providers. For `logman` a line has the arguments of `-p`, and the
+/// provider's name may follow. For `tracelog` a line is a GUID and a name, and all providers are
+/// enabled as `spec` says. Empty lines, and lines that begin with a semicolon, are skipped.
 ///
 /// # Errors
 /// The first line, counted from 1, that lists no provider, and what is wrong with it.

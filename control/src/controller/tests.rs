@@ -1,4 +1,4 @@
-//! Lines of the documents and of everyday use; spans of mistakes; the canonical line as an inverse.
+//! Lines of the documents and of everyday use; spans of errors; the canonical line as an inverse.
 
 use super::tokens::quote;
 use super::*;
@@ -25,7 +25,7 @@ const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn the_recipes_of_the_documents() {
-    // As they are printed: dashes of the typesetter, GUIDs in upper case, remarks behind.
+    // As they are printed: dashes of the typesetter, GUIDs in upper case, remarks at the end.
     let clr = started(&format!("xperf –start clr –on {RUNTIME}:0xFFFFFFFF:0x5 –f clr.etl"));
     assert_eq!((clr.name.as_str(), clr.file.as_deref()), ("clr", Some("clr.etl")));
     assert_eq!(clr.providers[0].provider, ProviderRef::Guid(RUNTIME.parse().unwrap()));
@@ -185,7 +185,7 @@ fn a_list_of_providers_alone() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn parse_reports_the_span_of_an_error() {
     for (line, at, expected) in [
         ("", "", "a command of"),
         ("perf record", "perf", "xperf, logman, tracelog"),

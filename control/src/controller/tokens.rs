@@ -1,4 +1,5 @@
-//! A line into its words, and words back into a line, as the command prompt and the C runtime do it.
+//! A line into its words, and words back into a line, as the command prompt and the C runtime do
+//! it.
 
 use std::ops::Range;
 
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_prompt_takes_for_itself_is_told() {
+    fn split_rejects_what_the_command_prompt_interprets() {
         for (line, span) in [("a & b", 2..3), ("x >nul", 2..3), ("a \"b", 2..4)] {
             assert_eq!(split(line).unwrap_err().span, span, "{line}");
         }

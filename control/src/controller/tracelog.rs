@@ -91,7 +91,7 @@ const OTHERS: &[(&str, Values)] = &[
 
 /// Where a log goes that no name is given for.
 const DEFAULT_FILE: &str = r"C:\LogFile.etl";
-/// Words of group masks, which `-eflag` gives.
+/// Words of group masks, the arguments of `-eflag`.
 const MASKS: usize = 8;
 /// Most processes of `-pids`.
 const MAX_PIDS: usize = 10;
@@ -143,7 +143,7 @@ impl Tracelog {
         let name = name.unwrap_or_else(|| KERNEL_SESSION.to_owned());
         let mut providers = Vec::new();
         for provider in self.guids {
-            let spec = self.enabled.clone().unwrap_or_else(spec_of_none);
+            let spec = self.enabled.clone().unwrap_or_else(default_spec);
             providers.push(ProviderSpec { provider, ..spec });
         }
         let mut session = std::mem::take(&mut self.session);
@@ -171,7 +171,7 @@ impl Tracelog {
     }
 
     fn enabled(&mut self) -> &mut ProviderSpec {
-        self.enabled.get_or_insert_with(spec_of_none)
+        self.enabled.get_or_insert_with(default_spec)
     }
 
     fn option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
@@ -257,7 +257,7 @@ impl Tracelog {
             }
             "matchallkw" => self.enabled().all = args.number("a keyword mask of 64 bits")?,
             "level" => {
-                // Documents write 0xFFFF here; what a provider is told has 8 bits.
+                // Documents write 0xFFFF here; the level that a provider receives has 8 bits.
                 let level: u32 = args.number("a level")?;
                 self.enabled().level = Some(u8::try_from(level).unwrap_or(u8::MAX));
             }
@@ -274,7 +274,7 @@ impl Tracelog {
             "pkgidfilter" => self.enabled().scope.packages = list(args, "names of packages")?,
             "pkgappidfilter" => self.enabled().scope.apps = list(args, "ids of applications")?,
             "eflag" => {
-                // Kept as a switch with what stands behind it.
+                // Kept as a switch with its arguments.
                 let words: Vec<u32> = args.counted(MASKS, "a word of the group masks")?;
                 let words = words.iter().map(|word| format!(" {word:#x}"));
                 let count = words.len();
@@ -296,8 +296,8 @@ impl Tracelog {
     }
 }
 
-/// How providers are enabled of which nothing is said.
-fn spec_of_none() -> ProviderSpec {
+/// How providers are enabled by default.
+fn default_spec() -> ProviderSpec {
     ProviderSpec::new(ProviderRef::Name(String::new()))
 }
 

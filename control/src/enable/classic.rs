@@ -1,13 +1,13 @@
-//! Classic providers (MOF, WPP): they are told flags and a level, and decide themselves.
+//! Classic providers (MOF, WPP): they receive flags and a level, and decide themselves.
 //!
-//! ETW filters nothing for them. One session has such a provider: the last one that enabled it. Zero
-//! is no "all" here: a provider that is told flags of 0 has nothing to raise.
+//! ETW filters nothing for them. One session has such a provider: the last one that enabled it.
+//! Zero does not mean "all" here: a provider that receives flags of 0 raises nothing.
 //!
 //! Source: the reference of `EnableTrace` and `EnableTraceEx2`, and of WPP's conditions.
 
 use super::Enablement;
 
-/// What a classic provider is told.
+/// The level and the flags that a classic provider receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClassicEnablement {
     /// Level, as the session gave it.
@@ -17,7 +17,8 @@ pub struct ClassicEnablement {
 }
 
 impl From<&Enablement> for ClassicEnablement {
-    /// What is left of an enablement for a classic provider: the level and the low 32 bits of `any`.
+    /// What is left of an enablement for a classic provider: the level and the low 32 bits of
+    /// `any`.
     fn from(enablement: &Enablement) -> Self {
         let [a, b, c, d, ..] = enablement.any.to_le_bytes();
         ClassicEnablement { level: enablement.level, flags: u32::from_le_bytes([a, b, c, d]) }
@@ -46,30 +47,31 @@ pub struct ClassicProvider<S> {
 }
 
 impl<S: PartialEq> ClassicProvider<S> {
-    /// A provider that nobody enabled.
+    /// A provider that is not enabled.
     #[must_use]
     pub const fn new() -> Self {
         ClassicProvider { owner: None }
     }
 
-    /// A session enables it; whoever had it before gets nothing more. Returns that one.
-    pub fn enable(&mut self, session: S, told: ClassicEnablement) -> Option<S> {
-        let before = self.owner.replace((session, told))?.0;
+    /// A session enables it. Returns the session that had it before and receives no more events.
+    pub fn enable(&mut self, session: S, enablement: ClassicEnablement) -> Option<S> {
+        let before = self.owner.replace((session, enablement))?.0;
         let same = self.owner.as_ref().is_some_and(|(now, _)| *now == before);
         (!same).then_some(before)
     }
 
-    /// A session disables it or ends. Nobody else takes over: only the owner's word counts.
+    /// A session disables it or ends. Has an effect for the owner only; no other session takes
+    /// over.
     pub fn disable(&mut self, session: &S) {
         if self.owner.as_ref().is_some_and(|(owner, _)| owner == session) {
             self.owner = None;
         }
     }
 
-    /// The session that gets its events, and what the provider was told.
+    /// The session that receives its events, and how it enabled the provider.
     #[must_use]
     pub fn owner(&self) -> Option<(&S, ClassicEnablement)> {
-        self.owner.as_ref().map(|(session, told)| (session, *told))
+        self.owner.as_ref().map(|(session, enablement)| (session, *enablement))
     }
 }
 
@@ -79,10 +81,10 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_upper_half_of_a_mask_is_lost() {
-        let told = ClassicEnablement::from(&Enablement::new(4, 0x2_0000_0001));
-        assert_eq!(told, ClassicEnablement { level: 4, flags: 1 });
-        assert!(told.traces(4, 1) && !told.traces(5, 1) && !told.traces(4, 2));
+    fn classic_enablement_has_the_low_half_of_a_mask() {
+        let low = ClassicEnablement::from(&Enablement::new(4, 0x2_0000_0001));
+        assert_eq!(low, ClassicEnablement { level: 4, flags: 1 });
+        assert!(low.traces(4, 1) && !low.traces(5, 1) && !low.traces(4, 2));
         let all = ClassicEnablement::from(&Enablement::new(0, 0));
         assert!(!all.traces(0, u32::MAX), "0 is not all");
     }
@@ -90,7 +92,7 @@ mod tests {
     proptest! {
         /// Enable and disable by a handful of sessions, against a naive reading of the calls.
         #[test]
-        fn the_last_session_that_enabled_it_has_it(
+        fn owner_is_the_last_session_that_enabled_the_provider(
             calls in proptest::collection::vec((0u8..4, proptest::option::of(0u32..3)), 0..20),
         ) {
             let mut provider = ClassicProvider::new();
@@ -108,7 +110,7 @@ mod tests {
                     let gone = past[last..].contains(&(session, None));
                     flags.filter(|_| !gone).map(|flags| (session, flags))
                 });
-                let has = provider.owner().map(|(session, told)| (*session, told.flags));
+                let has = provider.owner().map(|(session, enablement)| (*session, enablement.flags));
                 prop_assert_eq!(has, owner);
             }
         }

@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_scope_is_the_naive_one(scope in scope(), (id, executable, package) in process()) {
+        fn scope_admits_as_the_naive_rule(scope in scope(), (id, executable, package) in process()) {
             let key = ProcessKey { id, executable, package, app: None };
             let mut naive = true;
             if !scope.processes.is_empty() {
@@ -169,7 +169,7 @@ mod tests {
 
         /// What a filter lets in is what its opposite keeps out, among the events it concerns.
         #[test]
-        fn in_and_out_are_opposites(
+        fn only_and_its_opposite_admit_opposite_names(
             (level, any, all) in (0u8..4, 0u64..4, 0u64..4),
             event in (0u16..3, 0u8..5, 0u64..8),
             name in select(vec!["A", "B", "C"]),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_by_id_and_name() {
+    fn stack_filter_admits_by_id_and_name() {
         let event = EventKey { id: 7, level: 4, keyword: 1 };
         let by_id = |ids| StackFilter { ids, ..StackFilter::default() };
         assert!(by_id(IdFilter::In(vec![7])).admits(&event, ""));

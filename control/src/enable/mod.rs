@@ -1,6 +1,6 @@
-//! Does a session get an event: level, keywords and ids.
+//! The enable rule: whether a session receives an event, by level, keywords and ids.
 //!
-//! One pure function, [`Enablement::admits`], says it for providers of today (manifest,
+//! One pure function, [`Enablement::admits`], is the rule for modern providers (manifest,
 //! TraceLogging, EventSource). With session level `S`, event level `E`, session masks `any` and
 //! `all`, event keyword `K`:
 //!
@@ -26,10 +26,11 @@
 //! | out: listed | no; others yes |
 //!
 //! All three must pass. A mask of 32 ones is not "all": it leaves out the keywords above bit 31.
-//! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Legacy`] does so.
+//! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Legacy`] does
+//! so.
 //!
-//! Classic providers (MOF, WPP) are told level and mask and decide themselves; nothing is filtered
-//! for them, and of several sessions only the last one to enable them gets their events:
+//! Classic providers (MOF, WPP) receive level and mask and decide themselves. Nothing is filtered
+//! for them, and of several sessions only the last one to enable them receives their events:
 //! [`ClassicProvider`].
 //!
 //! Filters by process, by event name and on stacks look at more than the event's level, keyword and
@@ -92,7 +93,7 @@ impl IdFilter {
     }
 }
 
-/// Most sessions that a provider of today can be enabled by at once.
+/// Most sessions that can enable a modern provider at once.
 pub const MAX_SESSIONS: usize = 8;
 
 /// How a session enabled a provider. Enabling again replaces it; nothing adds up.
@@ -113,7 +114,7 @@ pub struct Enablement {
 }
 
 impl Enablement {
-    /// An enablement by level and mask, as command lines give it.
+    /// An enablement by level and mask, as command lines have it.
     #[must_use]
     pub fn new(level: u8, any: u64) -> Self {
         Enablement { level, any, ..Enablement::default() }
@@ -156,7 +157,7 @@ impl Enablement {
 pub struct CombinedEnablement {
     /// Highest level; 0 when a session asked for all.
     pub level: u8,
-    /// CombinedEnablement of the masks; all bits when a session asked for all.
+    /// Union of the masks; all bits when a session asked for all.
     pub any: u64,
     /// Intersection of the masks.
     pub all: u64,
@@ -260,12 +261,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2048))]
 
         #[test]
-        fn the_rule_is_the_naive_rule(s in enablement(), e in event()) {
+        fn admits_agrees_with_the_rule_bit_by_bit(s in enablement(), e in event()) {
             prop_assert_eq!(s.admits(&e), naively(&s, &e));
         }
 
         #[test]
-        fn a_higher_level_admits_no_less(s in enablement(), e in event(), more in 1u8..100) {
+        fn admits_passes_no_less_at_a_higher_level(s in enablement(), e in event(), more in 1u8..100) {
             // Level 0 stands above all others.
             let higher = Enablement { level: s.level.saturating_add(more), ..s.clone() };
             if s.level != 0 && s.admits(&e) {
@@ -278,7 +279,7 @@ mod tests {
         }
 
         #[test]
-        fn a_wider_any_admits_no_less(s in enablement(), e in event(), more in mask()) {
+        fn admits_passes_no_less_with_a_wider_any(s in enablement(), e in event(), more in mask()) {
             let wider = Enablement { any: s.any | more, variant: Variant::Current, ..s.clone() };
             let s = Enablement { variant: Variant::Current, ..s };
             // No mask at all is the widest of masks.
@@ -292,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn a_wider_all_admits_no_more(s in enablement(), e in event(), more in mask()) {
+        fn admits_passes_no_more_with_a_wider_all(s in enablement(), e in event(), more in mask()) {
             let stricter = Enablement { all: s.all | more, ..s.clone() };
             if stricter.admits(&e) {
                 prop_assert!(s.admits(&e));
@@ -300,7 +301,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_session_gets_is_raised(
+        fn raises_covers_what_any_session_admits(
             sessions in proptest::collection::vec(enablement(), 1..5), e in event(),
         ) {
             // A provider cannot know of filters and properties, so it may raise more than is taken.
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_are_64_bits_wide() {
+    fn admits_compares_all_64_bits_of_a_mask() {
         let monitoring = EventKey { id: 1, level: 4, keyword: 0x2_0000_0000 };
         assert!(!Enablement::new(5, 0xffff_ffff).admits(&monitoring));
         assert!(Enablement::new(5, 0).admits(&monitoring));
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_nobody_enabled_raises_nothing() {
+    fn raises_is_false_without_sessions() {
         assert!(!CombinedEnablement::of(&[]).raises(0, 0));
     }
 }

@@ -40,7 +40,7 @@ impl EnableProperties {
     pub const ENABLE_KEYWORD_0: Self = Self(0x40);
     /// The process start key with each event.
     pub const PROCESS_START_KEY: Self = Self(0x80);
-    /// A key that is the same for one event in all sessions.
+    /// A key by which one event is found in all sessions.
     pub const EVENT_KEY: Self = Self(0x100);
     /// Processes that browse in private are left out.
     pub const EXCLUDE_INPRIVATE: Self = Self(0x200);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_bits_agree() {
+    fn display_and_named_agree() {
         let asked = EnableProperties::STACK_TRACE.with(EnableProperties::SID);
         assert_eq!(asked.to_string(), "sid,stack");
         assert_eq!(EnableProperties(0x8000_0004).to_string(), "stack,0x80000000");

@@ -1,4 +1,4 @@
-//! What a mask and a level ask of a provider, taken apart.
+//! Explanation of a mask and a level: the events they select, and the events they lack.
 
 use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
@@ -10,7 +10,7 @@ mod remarks;
 
 pub use remarks::Remark;
 
-/// What a mask asks for, and what it will not give.
+/// What a mask asks for, and what it does not select.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
     /// Names of its bits.
@@ -22,13 +22,13 @@ pub struct Explanation<'a> {
     /// Events that the session would get by their keywords and level, but that the CLR does not
     /// raise for this mask.
     pub suppressed: Vec<Suppressed<'a>>,
-    /// Events of these keywords that only a higher level of the session gives.
+    /// Events of these keywords that only a higher level of the session selects.
     pub too_verbose: Vec<Raised<'a>>,
     /// What a person should know before recording with it.
     pub remarks: Vec<Remark>,
 }
 
-/// An event that a mask gives, in all its versions.
+/// An event that a mask selects, in all its versions.
 #[derive(Clone, Debug)]
 pub struct Raised<'a> {
     /// Its newest version.
@@ -39,17 +39,17 @@ pub struct Raised<'a> {
     pub levels: Vec<u8>,
 }
 
-/// An event that a mask names and does not give.
+/// An event that a mask names and does not select.
 #[derive(Clone, Debug)]
 pub struct Suppressed<'a> {
     /// Its newest version.
     pub event: &'a TableEvent,
-    /// A mask that gives it: this one without what means nothing, and with as little changed as is
-    /// needed. None when no such mask is known.
+    /// A mask that selects it: this one without bits that mean nothing, and with as few changes as
+    /// possible. `None` when no such mask is known.
     pub suggested_mask: Option<u64>,
 }
 
-/// Takes a mask apart for one of the CLR's providers as the tables's registry describes it.
+/// Explains a mask of one of the CLR's providers, as this set of tables describes it.
 #[must_use]
 pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let (names, unnamed) = provider.keyword_names(mask);
@@ -63,10 +63,10 @@ pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> E
         remarks: Vec::new(),
     };
     for (event, versions) in newest(provider) {
-        let given = |mask, level| rules.gives(event, mask, level);
-        let levels: Vec<u8> = (1..=VERBOSE).filter(|&l| given(mask, l)).collect();
+        let selected = |mask, level| rules.selects(event, mask, level);
+        let levels: Vec<u8> = (1..=VERBOSE).filter(|&l| selected(mask, l)).collect();
         let raised = Raised { event, versions, levels };
-        if given(mask, level) {
+        if selected(mask, level) {
             explanation.raised.push(raised);
         } else if rules.admitted(event, mask, level) && !is_leftover(raised.event) {
             let suggested_mask = rules.suggested_mask(event, mask, level);
@@ -146,7 +146,7 @@ impl Rules<'_> {
     }
 
     /// Whether a session that is the only one gets the event.
-    fn gives(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
+    fn selects(&self, event: &TableEvent, mask: u64, level: u8) -> bool {
         let raised = match (self.tables, self.kind) {
             (_, ProviderKind::Other) => true,
             (TableSet::Shipped, ProviderKind::Rundown) => {
@@ -155,8 +155,8 @@ impl Rules<'_> {
             (TableSet::Shipped, ProviderKind::Runtime) => {
                 Runtime::new(mask, level).raises(&event.schema)
             }
-            // The pages give keywords and levels of their own; what has to be on as well they say
-            // in their tables, which the shipped rules reproduce.
+            // The pages print other keywords and levels; what has to be on as well they say in
+            // their tables, which the shipped rules reproduce.
             (TableSet::Documented, kind) => {
                 let shipped = event.shipped.and_then(|key| {
                     Registry::builtin().event(self.provider.guid, key).map(|e| &e.schema)
@@ -173,7 +173,7 @@ impl Rules<'_> {
         raised && self.admitted(event, mask, level)
     }
 
-    /// A mask that gives the event: what is lacking added, what is in the way taken out.
+    /// A mask that selects the event: this one with what it lacks, and without what prevents it.
     fn suggested_mask(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
         let named: u64 = self.provider.keywords.iter().fold(0, |all, (bit, _)| all | bit);
         let base = mask & named;
@@ -189,7 +189,7 @@ impl Rules<'_> {
             .chain(more.iter().map(|bits| base | bits))
             .chain(more.iter().map(|bits| without | bits));
         let mut candidates = candidates;
-        candidates.find(|&candidate| self.gives(event, candidate, level))
+        candidates.find(|&candidate| self.selects(event, candidate, level))
     }
 }
 
@@ -207,7 +207,7 @@ fn asks(event: &TableEvent, mask: u64, level: u8) -> bool {
     })
 }
 
-/// Errata that speak of this mask, of keywords in it, or of events that it gives.
+/// Errata about this mask, about keywords in it, or about events that it selects.
 fn errata_of(provider: &Provider, mask: u64, raised: &[Raised<'_>]) -> Vec<&'static str> {
     let of_events = |id: &str| raised.iter().any(|r| r.event.errata.iter().any(|e| e == id));
     errata()
@@ -220,8 +220,8 @@ fn errata_of(provider: &Provider, mask: u64, raised: &[Raised<'_>]) -> Vec<&'sta
 }
 
 impl Explanation<'_> {
-    /// Errata on which what is said here depends: of the mask as a whole, of its keywords, and of
-    /// the events that it gives.
+    /// Errata on which this explanation depends: about the mask as a whole, about its keywords, and
+    /// about the events that it selects.
     #[must_use]
     pub fn errata(&self, provider: &Provider, mask: u64) -> Vec<&'static str> {
         errata_of(provider, mask, &self.raised)

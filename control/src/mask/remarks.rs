@@ -1,4 +1,4 @@
-//! What a person should know before recording with a mask.
+//! Remarks on a mask: what to know before recording with it.
 
 use super::{Explanation, ProviderKind};
 use crate::clr::{Code, Enumeration, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
@@ -13,24 +13,25 @@ use etl_schema::tables::{Provider, TableSet, errata};
 pub struct Remark {
     /// The remark, as a sentence without full stop.
     pub message: String,
-    /// A mask that would do what this one does not.
+    /// A mask without the remark's problem.
     pub suggested_mask: Option<u64>,
     /// Errata that it depends on.
     pub errata: Vec<&'static str>,
 }
 
-impl Remark {
-    fn new(message: impl Into<String>) -> Self {
-        Remark { message: message.into(), suggested_mask: None, errata: Vec::new() }
-    }
+/// Collects remarks.
+#[derive(Default)]
+struct Remarks(Vec<Remark>);
 
-    fn suggested_mask(self, mask: u64) -> Self {
-        Remark { suggested_mask: Some(mask), ..self }
-    }
-
-    fn erratum(mut self, id: &'static str) -> Self {
-        self.errata.push(id);
-        self
+impl Remarks {
+    fn add(
+        &mut self,
+        message: impl Into<String>,
+        suggested_mask: Option<u64>,
+        erratum: Option<&'static str>,
+    ) {
+        let errata = erratum.into_iter().collect();
+        self.0.push(Remark { message: message.into(), suggested_mask, errata });
     }
 }
 
@@ -41,22 +42,21 @@ pub(super) fn of(
     tables: TableSet,
     explanation: &Explanation<'_>,
 ) -> Vec<Remark> {
-    let mut out = Vec::new();
+    let mut out = Remarks::default();
     if mask == u64::from(u32::MAX) {
-        out.push(
-            Remark::new("a mask of 32 ones is not \"all\": keywords above bit 31 are off")
-                .suggested_mask(u64::MAX),
-        );
-    }
-    if explanation.unnamed != 0 && mask != u64::MAX && mask != u64::from(u32::MAX) {
+        let text = "a mask of 32 ones is not \"all\": keywords above bit 31 are off";
+        out.add(text, Some(u64::MAX), None);
+    } else if explanation.unnamed != 0 && mask != u64::MAX {
         let text = format!("bits {:#x} mean nothing to {}", explanation.unnamed, provider.name);
-        out.push(Remark::new(text));
+        out.add(text, None, None);
     }
     let kind = ProviderKind::of(provider.guid);
     if kind != ProviderKind::Other && level != 0 && level < INFORMATIONAL {
-        out.push(Remark::new(format!(
-            "below level {INFORMATIONAL} the CLR tells nothing of domains, modules, methods and threads"
-        )));
+        let text = format!(
+            "below level {INFORMATIONAL} the CLR raises no events for domains, modules, methods and \
+             threads"
+        );
+        out.add(text, None, None);
     }
     match kind {
         ProviderKind::Rundown => rundown(mask, level, tables, &mut out),
@@ -65,21 +65,20 @@ pub(super) fn of(
     }
     // Masks that the pages print.
     for erratum in errata().iter().filter(|e| e.is_of_mask(provider, mask)) {
-        let said = out.iter_mut().find(|r| r.errata.contains(&erratum.id.as_str()));
-        if said.is_none() {
+        if !out.0.iter().any(|remark| remark.errata.contains(&erratum.id.as_str())) {
             let text =
                 format!("the pages disagree on the {}: {}", erratum.about, erratum.documents);
-            out.push(Remark::new(text).erratum(erratum.id.as_str()));
+            out.add(text, None, Some(erratum.id.as_str()));
         }
     }
-    out
+    out.0
 }
 
-fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Vec<Remark>) {
-    // What makes an enumeration tell of anything.
+fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
+    // What an enumeration can list.
     const ENUMERATES: u64 = LOADER | JIT | NGEN | IL_MAP | PERF_TRACK | THREADING;
     let rules = Rundown::new(mask, level);
-    // The level is spoken of elsewhere.
+    // The level has a remark of its own.
     let asked = Rundown::new(mask, VERBOSE);
     let (start, end) = (asked.is_enabled(Enumeration::Start), asked.is_enabled(Enumeration::End));
     if !end {
@@ -87,132 +86,114 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Vec<Remark>) {
         let nothing = wanted & ENUMERATES == 0;
         let wanted = if nothing { wanted | LOADER | JIT | NGEN } else { wanted };
         let text = format!(
-            "EndRundownKeyword ({END_RUNDOWN:#x}) is missing: no DCEnd event will come, so methods \
-             that were compiled before the recording stay unknown; {wanted:#x} would give them"
+            "EndRundownKeyword ({END_RUNDOWN:#x}) is missing: there will be no DCEnd events, so \
+             methods that were compiled before the recording stay unknown; {wanted:#x} has them"
         );
-        let mut remark = Remark::new(text).suggested_mask(wanted);
-        if mask & END_ENUMERATION != 0 {
-            remark = remark.erratum("X04");
-        }
-        out.push(remark);
+        out.add(text, Some(wanted), (mask & END_ENUMERATION != 0).then_some("X04"));
     }
     if !start && !end {
-        out.push(Remark::new(format!(
+        let text = format!(
             "neither StartRundownKeyword ({START_RUNDOWN:#x}) nor EndRundownKeyword \
              ({END_RUNDOWN:#x}): the CLR enumerates nothing at all"
-        )));
-        return;
+        );
+        return out.add(text, None, None);
     }
     if start {
-        out.push(Remark::new(
-            "StartRundownKeyword makes the CLR enumerate while the recording begins, which disturbs \
-             what is recorded; the pages advise an end rundown",
-        ));
+        let text = "StartRundownKeyword makes the CLR enumerate while the recording begins, which \
+                    disturbs what is recorded; the pages advise an end rundown";
+        out.add(text, None, None);
     }
-    // By the pages domains' resources are enumerated by themselves.
+    // By the pages, the keyword of domains' resources makes the CLR enumerate as well.
     let shipped = tables == TableSet::Shipped;
     let named = if shipped { ENUMERATES } else { ENUMERATES | APP_DOMAIN_RESOURCES };
     if mask & named == 0 && mask != 0 {
-        let wanted = mask | LOADER | JIT | NGEN;
         let text = "nothing to enumerate is named: add Loader (0x8), Jit (0x10) and NGen (0x20)";
-        out.push(Remark::new(text).suggested_mask(wanted));
-        return;
+        return out.add(text, Some(mask | LOADER | JIT | NGEN), None);
     }
     let any = |f: &dyn Fn(Enumeration) -> bool| Enumeration::ALL.into_iter().any(f);
     if shipped && any(&|w| rules.enumerates(w)) && !any(&|w| rules.brackets(w)) {
-        out.push(
-            Remark::new(
-                "no markers (DCStartInit, DCEndComplete and so on) come for threads and ranges \
-                 alone; add Loader, Jit, NGen or the IL maps",
-            )
-            .suggested_mask(mask | LOADER)
-            .erratum("X16"),
-        );
+        let text = "threads and ranges alone have no markers (DCStartInit, DCEndComplete and so \
+                    on); add Loader, Jit, NGen or the IL maps";
+        out.add(text, Some(mask | LOADER), Some("X16"));
     }
     if shipped && mask & APP_DOMAIN_RESOURCES != 0 && mask & THREADING == 0 {
-        out.push(
-            Remark::new("AppDomainResourceManagement (0x800) alone does not enumerate threads")
-                .suggested_mask(mask | THREADING)
-                .erratum("X17"),
-        );
+        let text = "AppDomainResourceManagement (0x800) alone does not enumerate threads";
+        out.add(text, Some(mask | THREADING), Some("X17"));
     }
     ngen_off(mask, out);
     if mask != 0 && mask & JIT == 0 {
         let text = "JitRundownKeyword (0x10) is missing: methods that were compiled at run time stay \
                     unknown";
-        out.push(Remark::new(text).suggested_mask(mask | JIT));
+        out.add(text, Some(mask | JIT), None);
     }
     if mask & (JIT | NGEN) != 0 && mask & LOADER == 0 {
-        let text = "LoaderRundownKeyword (0x8) is missing: methods will name modules that nothing \
-                    tells of";
-        out.push(Remark::new(text).suggested_mask(mask | LOADER));
+        let text = "LoaderRundownKeyword (0x8) is missing: methods will name modules that have no \
+                    events";
+        out.add(text, Some(mask | LOADER), None);
     }
     if mask & JIT != 0 && mask & NGEN == 0 {
         let text = "NGenRundownKeyword (0x20) is missing: precompiled methods are known by the \
                     symbols of their images only";
-        out.push(Remark::new(text).suggested_mask(mask | NGEN));
+        out.add(text, Some(mask | NGEN), None);
     }
     if level == INFORMATIONAL {
         plain_only(out);
     }
 }
 
-fn runtime(mask: u64, level: u8, out: &mut Vec<Remark>) {
+fn runtime(mask: u64, level: u8, out: &mut Remarks) {
     let has = |bit: u64| mask & bit != 0;
-    let rules = Runtime::new(mask, level);
-    if has(NGEN) && !has(START_ENUMERATION) && !has(END_ENUMERATION) {
-        let text = "NGenKeyword (0x20) alone raises nothing: precompiled methods are told with \
-                    StartEnumerationKeyword (0x40) when they are prepared and with \
-                    EndEnumerationKeyword (0x80) when they go";
-        out.push(Remark::new(text).suggested_mask(mask | START_ENUMERATION));
-    } else if has(NGEN) && !has(START_ENUMERATION) {
-        let text = "without StartEnumerationKeyword (0x40) precompiled methods are told only when \
-                    they go";
-        out.push(Remark::new(text).suggested_mask(mask | START_ENUMERATION));
+    if has(NGEN) && !has(START_ENUMERATION) {
+        let text = if has(END_ENUMERATION) {
+            "without StartEnumerationKeyword (0x40) precompiled methods have events only when they \
+             are unloaded"
+        } else {
+            "NGenKeyword (0x20) alone raises nothing: precompiled methods have events with \
+             StartEnumerationKeyword (0x40) when they are prepared, and with \
+             EndEnumerationKeyword (0x80) when they are unloaded"
+        };
+        out.add(text, Some(mask | START_ENUMERATION), None);
     }
     ngen_off(mask, out);
     if has(JIT) && !has(END_ENUMERATION) {
-        let text = "without EndEnumerationKeyword (0x80) only dynamic methods tell when they are \
-                    unloaded";
-        out.push(Remark::new(text).suggested_mask(mask | END_ENUMERATION).erratum("X25"));
+        let text = "without EndEnumerationKeyword (0x80) only dynamic methods have unload events";
+        out.add(text, Some(mask | END_ENUMERATION), Some("X25"));
     }
-    if rules.method_load(Method::new(Code::Jitted)).is_some() && level == INFORMATIONAL {
+    let jitted = Method::new(Code::Jitted);
+    if Runtime::new(mask, level).method_load(jitted).is_some() && level == INFORMATIONAL {
         plain_only(out);
     }
     if has(JIT) && !has(LOADER) {
-        let text =
-            "LoaderKeyword (0x8) is missing: methods will name modules that nothing tells of";
-        out.push(Remark::new(text).suggested_mask(mask | LOADER));
+        let text = "LoaderKeyword (0x8) is missing: methods will name modules that have no events";
+        out.add(text, Some(mask | LOADER), None);
     }
     if has(PERF_TRACK) && !has(LOADER) {
-        let text = "PerfTrackKeyword without LoaderKeyword (0x8) gives modules without domains and \
+        let text = "PerfTrackKeyword without LoaderKeyword (0x8) selects modules without domains and \
                     assemblies, and no unloads";
-        out.push(Remark::new(text).suggested_mask(mask | LOADER).erratum("X38"));
+        out.add(text, Some(mask | LOADER), Some("X38"));
     }
     if mask != 0 && !has(JIT) && !has(NGEN) {
-        let text = "neither JitKeyword (0x10) nor NGenKeyword (0x20): no method will be told, so \
-                    addresses in this trace will have no names";
-        out.push(Remark::new(text).suggested_mask(mask | LOADER | JIT));
+        let text = "neither JitKeyword (0x10) nor NGenKeyword (0x20): there will be no events for \
+                    methods, so addresses in this trace will have no names";
+        out.add(text, Some(mask | LOADER | JIT), None);
     }
 }
 
-fn ngen_off(mask: u64, out: &mut Vec<Remark>) {
+fn ngen_off(mask: u64, out: &mut Remarks) {
     // A mask of 0 stands for all bits, this one among them.
     let asked = if mask == 0 { u64::MAX } else { mask };
     if asked & OVERRIDE_NGEN != 0 && asked & NGEN != 0 {
-        out.push(
-            Remark::new(format!(
-                "OverrideAndSuppressNGenEvents ({OVERRIDE_NGEN:#x}) turns NGen off again: \
-                 precompiled methods are not told"
-            ))
-            .suggested_mask(asked & !OVERRIDE_NGEN),
+        let text = format!(
+            "OverrideAndSuppressNGenEvents ({OVERRIDE_NGEN:#x}) turns NGen off again: there are no \
+             events for precompiled methods"
         );
+        out.add(text, Some(asked & !OVERRIDE_NGEN), None);
     }
 }
 
-fn plain_only(out: &mut Vec<Remark>) {
+fn plain_only(out: &mut Remarks) {
     let text = format!(
-        "below level {VERBOSE} only dynamic, generic and helper methods are told with their names"
+        "below level {VERBOSE} only the events of dynamic, generic and helper methods have names"
     );
-    out.push(Remark::new(text).erratum("X02"));
+    out.add(text, None, Some("X02"));
 }

@@ -34,7 +34,7 @@ fn the_rundown_of_the_recipe_ends_with_dcend() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn the_other_mask_of_the_documents_gives_nothing() {
+fn explain_selects_nothing_for_the_other_mask_of_the_documents() {
     let bad = explained("rundown", 0xb8, 5);
     assert!(bad.raised.is_empty());
     assert_eq!(bad.unnamed, 0x80);
@@ -80,7 +80,7 @@ fn runtime_masks_of_the_documents() {
     let names = explained("runtime", 0x1ccbd, 5).names;
     assert_eq!(
         names,
-        // Of two names for one bit the first one counts.
+        // A bit with two names has the first one.
         [
             "GCKeyword",
             "FusionKeyword",
@@ -102,7 +102,7 @@ fn runtime_masks_of_the_documents() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn ngen_alone_gives_nothing_though_its_events_would_be_admitted() {
+fn explain_suppresses_the_events_of_ngen_alone() {
     let e = explained("runtime", 0x20, 5);
     assert!(e.raised.iter().all(|r| r.event.schema.keywords & 0x20 == 0));
     let suggested_mask = |name: &str| {

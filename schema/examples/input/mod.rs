@@ -19,8 +19,8 @@ pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     }
 }
 
-/// A CLR tells that it compiled three methods. The payloads are encoded by the same tables that describe them to
-/// decoders.
+/// A CLR logs that it compiled three methods. The payloads are encoded by the same tables that
+/// describe them to decoders.
 pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
     let verbose = Identity::Modern { id: 143, version: 1 };

@@ -108,8 +108,8 @@ pub(crate) fn wbem_sid_len(pointer: usize, data: &[u8]) -> Option<usize> {
     sid_span(Shape::WbemSid(pointer), data).map(|span| span.next)
 }
 
-/// The bytes of one value of `op` at the start of `data` that ends at `next`: without a count before
-/// them, and without the NUL after text.
+/// The bytes of one value of `op` at the start of `data` that ends at `next`: without a count
+/// before them, and without the NUL after text.
 pub(super) fn value_range(
     op: &Op,
     length: Measured,

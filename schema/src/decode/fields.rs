@@ -72,14 +72,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Bytes of the payload that are behind the walk.
+    /// Bytes of the payload that the walk has passed.
     #[must_use]
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// The next field with its value and the bytes that hold the value: without a count before them,
-    /// and without the NUL after text. Offsets count from the first byte of the walk.
+    /// The next field with its value and the bytes that hold the value: without a count before
+    /// them, and without the NUL after text. Offsets count from the first byte of the walk.
     pub fn next_with_range(&mut self) -> Option<(&'a Field, Value<'a>, Range<usize>)> {
         let (start, op) = (self.at, self.ops.get(self.next)?);
         let rest = self.data.get(start..)?;

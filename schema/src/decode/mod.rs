@@ -1,8 +1,8 @@
 //! Payload bytes to named, typed values, borrowed from the payload.
 //!
 //! [`Decoder::new`] compiles a schema once for both pointer sizes; [`Decoder::fields`] then walks a
-//! payload without allocating. Nothing here fails: a payload that is too short gives the values that
-//! are there, one that is too long leaves bytes over, and [`Fields::note`] tells both.
+//! payload without allocating. Nothing here fails: of a payload that is too short the values up to
+//! its end are returned, one that is too long leaves bytes over, and [`Fields::note`] reports both.
 //!
 //! ```
 //! use etl_format::{Guid, constants::PointerSize};
@@ -131,8 +131,8 @@ impl Decoder {
         (fields == ops.len()).then_some(bytes)
     }
 
-    /// Where the texts of every payload stand, if all fields but some texts in a row are of a fixed size: whether a
-    /// payload ends where its fields do can then be told without a walk over them.
+    /// Where the texts of every payload stand, if all fields but some texts in a row have a fixed
+    /// size. Whether a payload ends where its fields do is then known without a walk over them.
     #[must_use]
     pub fn string_layout(&self, pointers: PointerSize) -> Option<StringLayout> {
         let ops = self.ops(pointers);
@@ -152,7 +152,7 @@ impl Decoder {
         self.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
     }
 
-    /// Walks a whole payload and tells what is missing and what is left over.
+    /// Walks a whole payload and returns what is missing and what is left over.
     #[must_use]
     pub fn check<'a>(&'a self, payload: &'a [u8], pointers: PointerSize) -> Note<'a> {
         let mut fields = self.fields(payload, pointers);

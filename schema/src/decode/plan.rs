@@ -1,4 +1,4 @@
-//! A list of fields compiled for one pointer size.
+//! Lists of fields, compiled for 32-bit or for 64-bit pointers.
 
 use super::Reach;
 use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType};
@@ -10,7 +10,7 @@ pub(super) const SLOTS: usize = 16;
 /// Structs within structs; members below are left out.
 const MAX_DEPTH: usize = 16;
 
-/// Elements without bytes that an array gives, by the number of arrays around it. Where elements take
+/// Elements without bytes that an array has, by the number of arrays around it. Where elements take
 /// bytes the payload bounds how many there can be; these could be any number, and arrays of them in
 /// each other that number to any power.
 const EMPTY: [u16; 4] = [16, 4, 4, 4];
@@ -122,11 +122,11 @@ pub(super) struct Op {
     pub(super) keep: Option<u8>,
     /// The size of one value in bytes, where it is always the same.
     pub(super) size: Option<usize>,
-    /// Elements that take no bytes which an array gives at most.
+    /// Most elements that an array of elements without bytes can have.
     pub(super) empty: usize,
     pub(super) members: Vec<Op>,
-    /// From this field on, how many fields have a fixed size and count nothing, and their bytes: they
-    /// are stepped over at once.
+    /// From this field on, how many fields have a fixed size and count nothing, and their bytes:
+    /// they are stepped over at once.
     pub(super) run: (usize, usize),
 }
 
@@ -201,7 +201,7 @@ fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
     count.into_iter().chain(length)
 }
 
-/// Gives slots to the fields of this list that count others.
+/// Assigns slots to the fields of this list that count others.
 fn slots(fields: &[Field], also: &[u16]) -> SlotMap {
     let mut wanted: Vec<u16> = fields
         .iter()

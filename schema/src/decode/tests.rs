@@ -85,7 +85,7 @@ fn next_with_range_excludes_counts_and_nuls() {
 }
 
 #[test]
-fn short_payloads_tell_what_is_missing() {
+fn note_counts_the_fields_that_a_short_payload_lacks() {
     let d = decoder(vec![
         Field::new("A", InType::UInt32),
         Field::new("B", InType::Utf16),
@@ -181,7 +181,7 @@ fn hostile_counts_cost_no_more_than_the_payload() {
 #[test]
 fn the_rest_of_a_payload_can_be_an_array() {
     let d = decoder(vec![
-        Field::new("Stamp", InType::UInt64),
+        Field::new("Ticks", InType::UInt64),
         Field::new("Stack", InType::Pointer).with_count(Count::Rest),
     ]);
     let mut payload = vec![0; 8];

@@ -9,8 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// A value of a field, borrowed from the payload.
 ///
-/// Integers come as [`Value::Int`] or [`Value::UInt`] whatever their width; the field tells the
-/// width.
+/// Integers of every width are [`Value::Int`] or [`Value::UInt`]; the width is that of the field.
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
     /// No value: an in-type of no bytes, or a kernel SID field without a SID.

@@ -4,7 +4,7 @@ use super::{EncodeError, EncodeProblem, OwnedValue, encode};
 use crate::model::EventSchema;
 use etl_format::constants::PointerSize;
 
-/// Collects values by field name; fields that nobody sets are written as [`OwnedValue::Auto`].
+/// Collects values by field name; fields that are not set are written as [`OwnedValue::Auto`].
 #[derive(Debug, Clone)]
 pub struct PayloadBuilder<'s> {
     schema: &'s EventSchema,
@@ -20,7 +20,7 @@ impl<'s> PayloadBuilder<'s> {
         PayloadBuilder { schema, values, unknown: None }
     }
 
-    /// Sets the first field with this name. An unknown name is told by [`PayloadBuilder::encode`].
+    /// Sets the first field with this name. For an unknown name [`PayloadBuilder::encode`] fails.
     #[must_use]
     pub fn set(mut self, name: &str, value: impl Into<OwnedValue>) -> Self {
         let at = self.schema.field_index(name);

@@ -51,13 +51,13 @@ pub enum EncodeProblem {
     /// The number does not fit into the field.
     #[error("the number does not fit")]
     OutOfRange,
-    /// The value is longer than the field allows, or than its length prefix can say.
-    #[error("{have} units do not fit into {room}")]
+    /// The value is longer than the field allows, or than its length prefix can hold.
+    #[error("{have} units do not fit into {max}")]
     TooLong {
         /// Length of the value.
         have: usize,
-        /// Room in the field.
-        room: usize,
+        /// Longest length that fits.
+        max: usize,
     },
     /// The number of elements or members differs from what the schema says.
     #[error("expected {expected} values, got {have}")]
@@ -190,9 +190,9 @@ impl Writer<'_> {
             return Err(fail(EncodeProblem::WrongCount { expected, have: elements.len() }));
         }
         if field.count == Count::Prefixed {
-            let room = usize::from(u16::MAX);
+            let max = usize::from(u16::MAX);
             let count = u16::try_from(elements.len())
-                .map_err(|_| fail(EncodeProblem::TooLong { have: elements.len(), room }))?;
+                .map_err(|_| fail(EncodeProblem::TooLong { have: elements.len(), max }))?;
             self.out.extend_from_slice(&count.to_le_bytes());
         }
         elements.iter().try_for_each(|element| self.one(field, element, here, top))
@@ -240,18 +240,18 @@ impl Writer<'_> {
         let unit = if ty == InType::Utf16 { 2 } else { 1 };
         let mut bytes =
             value.text_bytes(ty).ok_or(EncodeProblem::WrongType { expected: ty.name() })?;
-        let too_long = |have, room| EncodeProblem::TooLong { have, room };
-        let room = match length {
+        let too_long = |have, max| EncodeProblem::TooLong { have, max };
+        let max = match length {
             Length::Fixed(n) => Some(usize::from(n)),
             Length::Field(at) => Some(resolve(at, here, top)),
             _ => None,
         };
-        if let Some(room) = room {
+        if let Some(max) = max {
             let have = bytes.len() / unit;
-            if have > room {
-                return Err(too_long(have, room));
+            if have > max {
+                return Err(too_long(have, max));
             }
-            bytes.to_mut().resize(room * unit, 0);
+            bytes.to_mut().resize(max * unit, 0);
         }
         let wide = |len: usize| u16::try_from(len).map_err(|_| too_long(len, 0xffff));
         match length {

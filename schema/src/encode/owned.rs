@@ -104,7 +104,7 @@ impl OwnedValue {
     }
 }
 
-/// UTF-16 code units, at most so many, as they are stored; with room for a NUL behind them.
+/// UTF-16 code units as they are stored, at most this many; with capacity for a NUL after them.
 fn utf16_bytes(most: usize, units: impl Iterator<Item = u16>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(most.saturating_add(1).saturating_mul(2));
     units.for_each(|unit| bytes.extend_from_slice(&unit.to_le_bytes()));

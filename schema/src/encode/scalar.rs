@@ -1,4 +1,4 @@
-//! Values whose length their type tells.
+//! Writing of values whose type determines their length.
 
 use super::{EncodeProblem, OwnedValue};
 use crate::model::{InType, OutType};
@@ -80,7 +80,7 @@ pub(super) fn write(
             _ => Err(wrong()),
         },
         InType::Sid => match value {
-            // The shortest SID: revision 1, the null authority, nobody in it.
+            // The shortest SID: revision 1, the null authority, no sub-authority.
             OwnedValue::Auto => {
                 out.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0]);
                 Ok(())
@@ -129,7 +129,8 @@ fn unsigned(
     Ok(())
 }
 
-/// The lowest bytes of a number. A length that is known when this is compiled takes a store and not a call.
+/// The lowest bytes of a number. A length that is known when this is compiled takes a store and not
+/// a call.
 #[inline]
 fn put(number: u64, width: usize, out: &mut Vec<u8>) {
     let bytes = number.to_le_bytes();

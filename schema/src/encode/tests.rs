@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_payload_gives_a_prefix_of_the_values(
+    fn fields_of_a_cut_payload_are_a_prefix_of_the_values(
         shape in proptest::collection::vec(any::<u8>(), 0..120),
         content in proptest::collection::vec(any::<u8>(), 0..300),
         cut in 0usize..200,
@@ -74,13 +74,13 @@ proptest! {
         let part = OwnedValue::collect(
             decoder.fields(&bytes[..cut.min(bytes.len())], PointerSize::P8));
         prop_assert!(part.len() <= whole.len());
-        // The one where the payload ends may be cut; behind it only values of no bytes can stand.
+        // The one where the payload ends may be cut; after it only values of no bytes can follow.
         let mut differ = part.iter().zip(&whole).filter(|(a, b)| a != b).skip(1);
         prop_assert!(differ.all(|(cut, _)| takes_no_bytes(cut)), "{part:?}\n{whole:?}");
     }
 }
 
-/// Whether a value may stand behind the end of the payload.
+/// Whether a value may follow the end of the payload.
 fn takes_no_bytes(value: &OwnedValue) -> bool {
     match value {
         OwnedValue::Null => true,
@@ -159,5 +159,5 @@ fn fixed_text_is_padded_and_kept_whole() {
     let bytes = PayloadBuilder::new(&schema).set("Name", "ab").encode(PointerSize::P4).unwrap();
     assert_eq!(bytes, b"a\0b\0\0\0\0\0");
     let problem = PayloadBuilder::new(&schema).set("Name", "abcde").encode(PointerSize::P4);
-    assert_eq!(problem.unwrap_err().problem, EncodeProblem::TooLong { have: 5, room: 4 });
+    assert_eq!(problem.unwrap_err().problem, EncodeProblem::TooLong { have: 5, max: 4 });
 }

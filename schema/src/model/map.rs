@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_names_counts() {
+    fn get_returns_the_first_of_two_names() {
         let map =
             ValueMap::new("m", MapKind::Values, vec![entry(2, "b"), entry(1, "a"), entry(2, "c")]);
         assert_eq!(map.get(2), Some("b"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_named_and_the_rest_is_told() {
+    fn bits_names_bits_and_unnamed_returns_the_others() {
         let map =
             ValueMap::new("m", MapKind::Bits, vec![entry(0, "none"), entry(1, "a"), entry(6, "b")]);
         assert_eq!(map.bits(7).collect::<Vec<_>>(), ["a", "b"]);

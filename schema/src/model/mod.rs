@@ -1,7 +1,7 @@
-//! What is known about one kind of event, whoever said it.
+//! Schemas of events: identity, names and fields, from whatever source.
 //!
-//! Spec tables, TraceLogging metadata, EventSource manifests, `TRACE_EVENT_INFO` blobs, XML manifests
-//! and TMF files all end in one [`EventSchema`]. [`crate::decode`] walks a payload by it,
+//! Spec tables, TraceLogging metadata, EventSource manifests, `TRACE_EVENT_INFO` blobs, XML
+//! manifests and TMF files all end in one [`EventSchema`]. [`crate::decode`] walks a payload by it,
 //! [`crate::encode`] is the inverse. The vocabulary is that of TDH: in-types say how bytes are laid
 //! out, out-types how a value is shown.
 
@@ -19,17 +19,16 @@ pub use types::{InType, OutType};
 /// A piece of text that is either part of the program (tables) or learned at run time.
 pub type Text = Cow<'static, str>;
 
-/// One kind of event: who writes it, how it is told apart, what it is called, and its fields.
+/// One kind of event: its provider, its identity, its names and its fields.
 ///
-/// Build one with [`EventSchema::new`] and set what is known; the rest stays empty, which means
-/// "nobody said".
+/// Build one with [`EventSchema::new`] and set what is known; what stays empty is unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventSchema {
     /// The provider, the event class (classic), or the message GUID (WPP).
     pub provider: Guid,
-    /// The provider's or class's name; empty when nobody said.
+    /// The provider's or class's name; empty when it is unknown.
     pub provider_name: Text,
-    /// What tells this event from the provider's others.
+    /// What distinguishes this event from the provider's others.
     pub identity: Identity,
     /// Symbol (tables, manifests) or event name (TraceLogging, EventSource); may be empty.
     pub name: Text,
@@ -43,8 +42,8 @@ pub struct EventSchema {
     pub channel: Named<u8>,
     /// Keyword mask.
     pub keywords: u64,
-    /// Names of the bits of `keywords` as they are shown to people (see [`Named::name`]), in the order
-    /// in which the source names them.
+    /// Names of the bits of `keywords` as they are shown to people (see [`Named::name`]), in the
+    /// order in which the source names them.
     pub keyword_names: Vec<Text>,
     /// Message text with inserts: `%1` (manifests) or `%10!s!` (WPP).
     pub message: Option<Text>,
@@ -80,15 +79,15 @@ impl EventSchema {
 
     /// What the header of such an event says of it (`EVENT_DESCRIPTOR`).
     ///
-    /// Id and version are those of a manifest-based or EventSource event. An event that is told apart by other
-    /// means has id 0, and version 0 but for a classic one: that has the low byte of its class's version.
+    /// Id and version are those of a manifest-based or EventSource event. Other events have id 0; a
+    /// classic one has the low byte of its class's version, the others version 0.
     ///
     /// ```
     /// use etl_schema::{Identity, tables::Registry};
     ///
-    /// let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
+    /// let runtime = Registry::builtin().find("runtime").ok_or("the provider is built in")?;
     /// let start = Identity::Modern { id: 187, version: 0 };
-    /// let start = Registry::builtin().event(runtime.guid, start).ok_or("so is its event 187")?;
+    /// let start = Registry::builtin().event(runtime.guid, start).ok_or("so is event 187")?;
     /// let descriptor = start.schema.descriptor();
     /// assert_eq!((descriptor.id, descriptor.level, descriptor.opcode), (187, 4, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -118,13 +117,13 @@ impl EventSchema {
     }
 }
 
-/// A number and the name that somebody gave it.
+/// A number and its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Named<T> {
     /// The number.
     pub value: T,
-    /// Its name, as it is shown to people: the display message where a manifest has one, else the
-    /// name that the source gives it. Empty when nobody said.
+    /// Its name as it is shown to people: the display message where a manifest has one, else the
+    /// name that the source has. Empty when it is unknown.
     pub name: Text,
 }
 
@@ -135,7 +134,7 @@ impl<T> Named<T> {
     }
 }
 
-/// What tells an event from the others of its provider.
+/// What distinguishes an event from the others of its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Identity {
     /// Manifest-based and EventSource events: id and version.
@@ -187,7 +186,7 @@ pub struct Field {
     pub kind: FieldKind,
     /// How many values there are.
     pub count: Count,
-    /// How long one value is, where the in-type alone does not tell.
+    /// How long one value is, where the in-type alone does not determine it.
     pub length: Length,
     /// How values are shown.
     pub out: OutType,
@@ -281,10 +280,11 @@ pub enum Count {
     Rest,
 }
 
-/// How long one value of a field is, for the in-types that need to be told: strings and binaries.
+/// How long one value of a field is, for the in-types that do not determine it: strings and
+/// binaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Length {
-    /// The in-type tells (integers, GUIDs, SIDs ...).
+    /// As the in-type determines it (integers, GUIDs, SIDs ...).
     #[default]
     Natural,
     /// Up to a NUL, which is not part of the value, or to the end of the payload.

@@ -88,7 +88,7 @@ named_types! {
 }
 
 impl InType {
-    /// The length that goes with the type when nobody says another one.
+    /// The length that goes with the type where no other one is stated.
     #[must_use]
     pub const fn default_length(self) -> Length {
         match self {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Whether a terminal may act on a character, or hide others behind it: control characters, and
+/// Whether a terminal may act on a character, or use it to hide others: control characters, and
 /// those that change the direction of the text around them.
 #[must_use]
 pub fn is_terminal_unsafe(c: char) -> bool {

@@ -9,8 +9,8 @@ use std::io::Write;
 
 /// Writes the fields as a JSON object, in payload order. Names that come twice come twice.
 ///
-/// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so that
-/// a payload could ask for far more.
+/// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so
+/// that a payload could ask for far more.
 pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
     let end = out.len().saturating_add(super::MAX_LEN);
     fields_to(out, fields, end);

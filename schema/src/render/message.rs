@@ -17,14 +17,15 @@ const MAX_MESSAGE: usize = 1 << 18;
 /// In manifests `%1` is the first field, in WPP messages (`SchemaSource::Tmf`) `%10` is; for what
 /// lies below, see [`wpp_message`]. An insert may have a printf format, `%1!08x!`; `%n` is a line
 /// break, `%t` a tab, `%%` a percent sign, `%0` ends the message of a manifest. Inserts without a
-/// field stay as they are. A message that has become longer than 256 KiB ends there, with an ellipsis.
+/// field stay as they are. A message that has become longer than 256 KiB ends there, with an
+/// ellipsis.
 pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
     Writer { wpp, fields, form: Form::Escaped }.whole(out, text);
 }
 
-/// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping. What
-/// UTF-8 cannot hold, an unpaired surrogate, becomes `\u{d800}` in so many letters.
+/// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping.
+/// What UTF-8 cannot hold, an unpaired surrogate, becomes `\u{d800}` in so many letters.
 pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
     Writer { wpp, fields, form: Form::Plain }.whole(out, text);
@@ -55,8 +56,8 @@ pub struct Prefix<'a> {
 }
 
 /// As [`plain_message`], for a WPP message with what its record says: `%1` to `%9` are the parts of
-/// the prefix, nothing where the record lacks one; `%0` is the place of the whole prefix and nothing
-/// here.
+/// the prefix, nothing where the record lacks one; `%0` is the place of the whole prefix and
+/// nothing here.
 pub fn wpp_message(out: &mut Vec<u8>, text: &str, prefix: &Prefix<'_>, fields: &Fields<'_>) {
     Writer { wpp: Some(Some(prefix)), fields, form: Form::Plain }.whole(out, text);
 }
@@ -139,7 +140,7 @@ impl Writer<'_, '_> {
         self.form.text(out, rest);
     }
 
-    /// What a `%` stands for; returns the text behind it.
+    /// Writes what a `%` stands for; returns the text after it.
     fn insert<'t>(&self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
         let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
         let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {

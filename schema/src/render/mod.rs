@@ -28,8 +28,8 @@ pub use time::{filetime, system_time};
 /// Elements of an array that the text form shows.
 const SHOWN: usize = 8;
 
-/// Bytes that the arrays of one payload may become. No payload of 64 KiB comes near it by its values;
-/// members of structs bring their names with every element, and those may be of any length.
+/// Bytes that the arrays of one payload may become. No payload of 64 KiB comes near it by its
+/// values; members of structs bring their names with every element, and those may be of any length.
 pub const MAX_LEN: usize = 16 << 20;
 
 /// Writes fields as ` Name=value`, names of values where they have some.
@@ -51,7 +51,7 @@ pub fn unquoted_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
 
 struct Text {
     quotes: bool,
-    /// Length of the output behind which arrays end.
+    /// Length of the output after which arrays end.
     end: usize,
 }
 
@@ -178,8 +178,8 @@ fn shown_bytes<'a>(field: &Field, bytes: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// The name of a value; of a combination of bits the names with `|` between, and what has no name in
-/// hexadecimal. Writes nothing and returns `false` when nothing of it has a name.
+/// The name of a value; of a combination of bits the names with `|` between, and what has no name
+/// in hexadecimal. Writes nothing and returns `false` when nothing of it has a name.
 fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
     if let Some(name) = map.get(value) {
         escape_line(out, name);

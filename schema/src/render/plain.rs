@@ -5,9 +5,9 @@ use crate::decode::{Utf16, Value};
 use crate::model::Field;
 use std::cell::Cell;
 
-/// Gives the characters of one value to `sink`, in order and nothing escaped: text as it stands in
-/// the payload (an unpaired surrogate comes as `Err` with its code unit; bytes that are no UTF-8 as
-/// the characters U+0080 to U+00FF), everything else as [`super::unquoted_value`] writes it. Arrays are
+/// Passes the characters of one value to `sink`, in order and not escaped: text as it stands in the
+/// payload (an unpaired surrogate comes as `Err` with its code unit; bytes that are no UTF-8 as the
+/// characters U+0080 to U+00FF), everything else as [`super::unquoted_value`] writes it. Arrays are
 /// `[a,b]` with all their elements up to [`super::MAX_LEN`] characters, structs `{Name=a,Other=b}`.
 ///
 /// `scratch` is memory for values that are not text; it is kept by the caller so that nothing is

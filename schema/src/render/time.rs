@@ -25,8 +25,8 @@ pub fn filetime(out: &mut Vec<u8>, ticks: u64) {
 
 /// Year, month and day of a number of days after 1601-01-01.
 ///
-/// Counted from a March 1st, so that the leap day comes last in a year: 1601-01-01 is 306 days after
-/// 1600-03-01, with which a cycle of 400 years begins.
+/// Counted from a March 1st, so that the leap day comes last in a year: 1601-01-01 is 306 days
+/// after 1600-03-01, with which a cycle of 400 years begins.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 306;
     let (era, day) = (days / 146_097, days % 146_097);

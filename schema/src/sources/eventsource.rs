@@ -90,10 +90,10 @@ impl Reassembler {
     /// Adds a chunk that a process wrote. Returns the manifest when it is complete and is not the
     /// one that was complete before.
     ///
-    /// A chunk that differs in version, number of chunks or text from what is held begins anew.
+    /// A chunk that differs in version, number of chunks or text from what is held starts again.
     pub fn add(&mut self, provider: Guid, process: u32, chunk: Chunk<'_>) -> Option<String> {
-        let room = self.limit.saturating_sub(self.held);
-        if chunk.text.len().saturating_add(OVERHEAD) > room {
+        let free = self.limit.saturating_sub(self.held);
+        if chunk.text.len().saturating_add(OVERHEAD) > free {
             return None;
         }
         let pending = self.pending.entry((provider, process)).or_default();
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 1, b"b")).as_deref(), Some("abc"));
-        // The repetition tells nothing new; another manifest does.
+        // The repetition is known already; another manifest is not.
         for (number, text) in [(0, b"a"), (1, b"b"), (2, b"c")] {
             assert_eq!(r.add(Guid::ZERO, 1, chunk(3, number, text)), None);
         }

@@ -180,15 +180,15 @@ impl Message {
 }
 
 /// A format whose inserts count the fields from 10 on, as they follow each other; the arguments'
-/// own numbers have gaps where an argument takes no bytes. What calls an argument that is none of the
-/// fields is shown as it stands.
+/// own numbers have gaps where an argument takes no bytes. What calls an argument that is none of
+/// the fields is shown as it stands.
 fn numbered(format: &str, numbers: &[u32]) -> String {
     let mut out = String::with_capacity(format.len());
     let mut rest = format;
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
         let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
-        let (number, mut behind) = after.split_at_checked(digits).unwrap_or_default();
+        let (number, mut text) = after.split_at_checked(digits).unwrap_or_default();
         match number.parse::<u32>() {
             Ok(number @ 10..) => match numbers.iter().position(|n| *n == number) {
                 Some(at) => out.push_str(&format!("%{}", at + 10)),
@@ -197,14 +197,14 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
             _ => {
                 out.push('%');
                 out.push_str(number);
-                // What stands behind is not the beginning of another insert, whatever it is.
-                let next = behind.chars().next().filter(|_| digits == 0).map_or(0, char::len_utf8);
-                let (taken, left) = behind.split_at_checked(next).unwrap_or_default();
+                // The next character does not begin another insert, whatever it is.
+                let next = text.chars().next().filter(|_| digits == 0).map_or(0, char::len_utf8);
+                let (taken, left) = text.split_at_checked(next).unwrap_or_default();
                 out.push_str(taken);
-                behind = left;
+                text = left;
             }
         }
-        rest = behind;
+        rest = text;
     }
     out.push_str(rest);
     out
@@ -326,8 +326,8 @@ fn item(name: &str, whole: &str) -> Item {
     })
 }
 
-/// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name may bring its own number, `NAME=5`;
-/// those behind it count on from there.
+/// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name may have its own number, `NAME=5`;
+/// those after it count on from there.
 fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
     let mut entries = Vec::new();
     let mut next = 0u64;
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn parse_reports_errors_with_their_line() {
         let bad = TMF.replace("-- 10", "- 10");
         let error = parse(&bad).unwrap_err().to_string();
         assert_eq!(error, "line 5: expected ARGUMENT, ItemTYPE -- NUMBER");
@@ -451,7 +451,7 @@ mod tests {
         assert!(matches!(parse("#typev a 1 \"x\""), Err(TmfError::Line { line: 1, .. })));
     }
 
-    /// A type that nobody knows costs its own message only.
+    /// An unknown type affects its own message only.
     #[test]
     fn a_type_that_is_not_known_is_the_rest_of_its_message() {
         let tmf = parse(&TMF.replace("ItemWString", "ItemMine(a,b)")).unwrap();
@@ -486,7 +486,7 @@ mod tests {
     fn the_parts_of_the_prefix_are_inserts() {
         use crate::render::{Prefix, wpp_message};
         let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c\n\
-            #typev d_c7 12 \"[%9!d!]%8!04X!.%3!04X!::%4!s! [%1!s!] %0%2: %5|%6|%7 %10!03d! %0behind\"\n\
+            #typev d_c7 12 \"[%9!d!]%8!04X!.%3!04X!::%4!s! [%1!s!] %0%2: %5|%6|%7 %10!03d! %0after\"\n\
             {\none, ItemLong -- 10\n}\n";
         let schema = parse(text).unwrap().schemas.remove(0);
         let (message, name) = (schema.message.clone().unwrap(), schema.name.clone());
@@ -506,8 +506,8 @@ mod tests {
         let mut out = Vec::new();
         wpp_message(&mut out, &message, &prefix, &fields);
         let out = String::from_utf8(out).unwrap();
-        assert_eq!(out, "[3]0ABC.001C::12:00 [d] d_c7: ||9 007 behind");
-        // Nobody says what the record says: the inserts stay.
+        assert_eq!(out, "[3]0ABC.001C::12:00 [d] d_c7: ||9 007 after");
+        // Without the record's properties the inserts stay.
         let mut out = Vec::new();
         crate::render::plain_message(&mut out, "%9!d! %10", SchemaSource::Tmf, &fields);
         assert_eq!(out, b"%9 7");

@@ -45,8 +45,8 @@ impl Erratum {
     /// Reads a table of errata. `file` names it in errors.
     ///
     /// # Errors
-    /// The first mistake, with its line: an id given twice or not in order, an unknown line, a number
-    /// that is none, an erratum of which a part is missing.
+    /// The first error, with its line: an id that appears twice or not in order, an unknown line,
+    /// an invalid number, an erratum without one of its parts.
     pub fn parse(file: &str, text: &str) -> Result<Vec<Erratum>, TableError> {
         let mut all: Vec<Erratum> = Vec::new();
         let mut begins = 1;
@@ -56,7 +56,7 @@ impl Erratum {
             if words.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let mistake = match (line.starts_with(' '), words.as_slice(), all.last_mut()) {
+            let problem = match (line.starts_with(' '), words.as_slice(), all.last_mut()) {
                 (false, ["erratum", id, about @ ..], last) => {
                     if let Some(missing) = last.and_then(|l| l.missing()) {
                         return Err(TableError::new(file, begins, missing));
@@ -72,7 +72,7 @@ impl Erratum {
                 (true, [kind, words @ ..], Some(last)) => last.line(kind, words).err(),
                 _ => Some("a line that means nothing here".to_owned()),
             };
-            if let Some(what) = mistake {
+            if let Some(what) = problem {
                 return wrong(what);
             }
         }
@@ -115,8 +115,8 @@ impl Erratum {
     }
 }
 
-/// The errata, in order of their ids, read once. A table with a mistake would be empty here; the
-/// tests of this crate see to it that there is none.
+/// The errata, in order of their ids, read once. A table with an error would be empty here; the
+/// tests of this crate check that there is none.
 #[must_use]
 pub fn errata() -> &'static [Erratum] {
     static ERRATA: OnceLock<Vec<Erratum>> = OnceLock::new();

@@ -21,7 +21,7 @@ pub const TABLES: &[(&str, &str)] = &[
     ("clr-private.txt", include_str!("../../tables/clr-private.txt")),
 ];
 
-/// What the reference pages print of the CLR's providers, mistakes and all: file name and text.
+/// What the reference pages print of the CLR's providers, errors included: file name and text.
 pub const DOCUMENTED_TABLES: &[(&str, &str)] = &[
     ("documented-runtime.txt", include_str!("../../tables/documented-runtime.txt")),
     ("documented-rundown.txt", include_str!("../../tables/documented-rundown.txt")),
@@ -74,7 +74,7 @@ impl Provider {
     /// Reads a table. `file` names it in errors.
     ///
     /// # Errors
-    /// The first mistake, with its line.
+    /// The first error, with its line.
     pub fn parse(file: &str, text: &str) -> Result<Self, TableError> {
         parse::provider(file, text)
     }
@@ -82,7 +82,7 @@ impl Provider {
     /// Reads a table of classic events: a provider for each class.
     ///
     /// # Errors
-    /// The first mistake, with its line.
+    /// The first error, with its line.
     pub fn parse_classes(file: &str, text: &str) -> Result<Vec<Self>, TableError> {
         parse::classes(file, text)
     }
@@ -154,7 +154,7 @@ impl Registry {
 
     /// The tables of this crate by either profile, read once.
     ///
-    /// They are read in the tests of this crate as well; a table with a mistake would be left out
+    /// They are read in the tests of this crate as well; a table with an error would be left out
     /// here.
     #[must_use]
     pub fn of(profile: TableSet) -> &'static Registry {
@@ -239,7 +239,7 @@ impl Registry {
     }
 }
 
-/// Gives each shipped event the errata of what the pages say of it, in whatever version.
+/// Adds to each shipped event the errata of what the pages say of it, in whatever version.
 fn name_errata(shipped: &mut [Provider], documented: &[Provider]) {
     for (provider, pages) in shipped.iter_mut().zip(documented) {
         for event in &mut provider.events {

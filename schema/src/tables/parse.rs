@@ -12,7 +12,7 @@ use crate::model::{
 
 use super::{Provider, TableEvent};
 
-/// A mistake in a table.
+/// An error in a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct TableError {

@@ -120,7 +120,7 @@ fn fields(choices: &mut Choices<'_>, n: usize, depth: usize, top: &[u16]) -> Vec
     out
 }
 
-/// Values for any schema: what [`crate::encode`] takes and [`crate::decode`] gives back. Counting
+/// Values for any schema: what [`crate::encode`] takes and [`crate::decode`] returns. Counting
 /// fields are [`OwnedValue::Auto`].
 pub(crate) fn values(
     fields: &[Field],

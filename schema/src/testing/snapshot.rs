@@ -3,8 +3,8 @@
 //! A decoder's test wants to compare what the trace says, and not when and where it was recorded.
 //! [`Snapshot`] renders records in time order, one block of lines each, with what varies replaced:
 //! times by microseconds since the first record, processes and threads by ordinals (`P1`, `T1`),
-//! addresses by ordinals (`@1`), all in the order in which they appear. What it gives goes well with
-//! `insta::assert_snapshot!`, and two of them compare line by line.
+//! addresses by ordinals (`@1`), all in the order in which they appear. The text fits
+//! `insta::assert_snapshot!`, and two texts compare line by line.
 //!
 //! ```
 //! use etl_schema::testing::snapshot::Snapshot;
@@ -13,7 +13,8 @@
 //! let trace: Vec<u8> = trace(); // or std::fs::read("trace.etl")?
 //! let text = Snapshot::new().render(trace.as_slice())?;
 //! assert_eq!(text, "\
-//! ###1 +0us P1/T1 Microsoft-Windows-DotNETRuntime AppDomainLoad_V1 id=156 v1 op=41 level=4 keywords=0x8
+//! ###1 +0us P1/T1 Microsoft-Windows-DotNETRuntime AppDomainLoad_V1 id=156 v1 op=41 \
+//!     level=4 keywords=0x8
 //!   AppDomainID=@1
 //!   AppDomainFlags=Executable
 //!   AppDomainName=\"app.exe\"
@@ -66,8 +67,8 @@ impl Snapshot {
         }
     }
 
-    /// Only records of this provider, or class; may be called for several. Kernel records are rendered
-    /// only if their class is named.
+    /// Only records of this provider, or class; may be called for several. Kernel records are
+    /// rendered only if their class is named.
     #[must_use]
     pub fn provider(mut self, provider: Guid) -> Self {
         self.providers.push(provider);
@@ -95,7 +96,8 @@ impl Snapshot {
         self
     }
 
-    /// Leaves out ordinals and times: the text of a record does not depend on the records before it.
+    /// Leaves out ordinals and times: the text of a record does not depend on the records before
+    /// it.
     #[must_use]
     pub fn without_ordinals(mut self) -> Self {
         self.keep_order = true;
@@ -112,7 +114,8 @@ impl Snapshot {
     /// Renders a trace. The same bytes always give the same text, on every system.
     ///
     /// # Errors
-    /// When the bytes are no trace, or the medium fails. Damage is read around, and told in a last line.
+    /// When the bytes are no trace, or reading fails. Damaged regions are skipped; a last line
+    /// reports them.
     pub fn render<S: Source>(&self, source: S) -> Result<String> {
         let options = Options { mode: Mode::Salvage, ..Options::default() };
         let mut trace = Trace::open(source, &options)?;
@@ -139,7 +142,7 @@ impl Snapshot {
     }
 }
 
-/// Gives ordinals to what varies.
+/// Assigns ordinals to what varies.
 #[derive(Debug, Default)]
 struct Ordinals(HashMap<u64, usize>);
 
@@ -305,7 +308,7 @@ impl<'s> Renderer<'s> {
     }
 }
 
-/// A name that the trace gives: whatever it is, it stays on its line.
+/// Appends a name of the trace, escaped so that it stays on its line.
 fn escaped(out: &mut String, name: &str) {
     let mut text = Vec::new();
     render::escape_line(&mut text, name);
@@ -383,8 +386,8 @@ mod tests {
         let text = kept.render(trace.as_slice()).unwrap();
         assert!(text.starts_with("##1 2019-04-17T18:40:00.0001000Z 4/8 Microsoft-"), "{text}");
         assert!(text.contains("  AppDomainID=2130710528\n"), "{text}");
-        let bare = Snapshot::new().without_ordinals().render(trace.as_slice()).unwrap();
-        assert!(bare.starts_with("## Microsoft-"), "{bare}");
+        let unordered = Snapshot::new().without_ordinals().render(trace.as_slice()).unwrap();
+        assert!(unordered.starts_with("## Microsoft-"), "{unordered}");
         let none = Snapshot::new().provider(Guid::ZERO).render(trace.as_slice()).unwrap();
         assert_eq!(none, "");
         assert_eq!(Snapshot::new().limit(0).render(trace.as_slice()).unwrap(), "");

@@ -1,5 +1,5 @@
-//! Strategies for property tests: levels, masks, descriptors, schemas and whole events, at random and
-//! of the tables. With the feature `proptest`.
+//! Strategies for property tests: levels, masks, descriptors, schemas and whole events, at random
+//! and of the tables. With the feature `proptest`.
 //!
 //! Enablements and masks by keyword name are in `etl_control::strategies`.
 
@@ -17,9 +17,9 @@ use crate::model::{Count, EventSchema, Identity, SchemaSource};
 use crate::tables::{Provider, TableEvent};
 use crate::testing::choices::{Choices, schema, values};
 
-/// Choices behind the shape of a schema.
+/// Choices for the shape of a schema.
 const SHAPE: Range<usize> = 0..120;
-/// Choices behind the values of a payload.
+/// Choices for the values of a payload.
 const CONTENT: Range<usize> = 0..300;
 
 /// An event with all that it takes to write it, and to say what must be read back.
@@ -101,7 +101,8 @@ pub fn payloads_of(
         "values do not go with their fields",
         move |content| {
             let mut values = values(&schema.fields, &mut Choices::new(&content), pointers);
-            // A structure of nothing, in an array that only the payload's end bounds, leaves no trace.
+            // A structure of nothing, in an array that only the payload's end bounds, leaves no
+            // trace.
             if let (Some(OwnedValue::Array(items)), Some(field)) =
                 (values.last_mut(), schema.fields.last())
                 && field.count == Count::Rest

@@ -84,8 +84,8 @@ pub struct Module<'a> {
     pub id: u64,
     /// Its assembly.
     pub assembly: u64,
-    /// Flags: 1 shared by domains, 2 has a native image, 4 dynamic, 8 manifest module, 0x20 ready to
-    /// run.
+    /// Flags: 1 shared by domains, 2 has a native image, 4 dynamic, 8 manifest module, 0x20 ready
+    /// to run.
     pub flags: u32,
     fields: Fields<'a>,
 }
@@ -402,8 +402,8 @@ fn is_exact_il_map(event: &EventLayout, payload: &[u8]) -> bool {
     event.layout.prefix() + 8 * usize::from(count) + event.layout.tail() == payload.len()
 }
 
-/// For an event from which [`decode_event`] reads nothing that tells objects apart, the number of
-/// bytes that its payload needs; `None` for all other events.
+/// The number of bytes that a payload needs, for an event from which [`decode_event`] reads no
+/// identity of an object; `None` for all other events.
 #[must_use]
 pub fn min_size_without_fields(rundown: bool, id: u16) -> Option<usize> {
     match Catalogue::get(rundown).newest(id) {

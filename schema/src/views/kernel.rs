@@ -303,14 +303,15 @@ impl<'a> Fields<'a> {
         self.u32(self.event.process)
     }
 
-    /// The threads that the event is about, as its payload has them: of a context switch the new one
-    /// and the old one.
+    /// The threads that the event is about, as its payload has them: of a context switch the new
+    /// one and the old one.
     #[must_use]
     pub fn thread_ids(&self) -> [Option<u32>; 2] {
         self.event.threads.map(|at| self.u32(at))
     }
 
-    /// The event; `None` if it is not one that [`decode`] reads, and for a payload that is too short.
+    /// The event; `None` if it is not one that [`decode`] reads, and for a payload that is too
+    /// short.
     #[must_use]
     #[inline]
     pub fn event(self) -> Option<Event<'a>> {

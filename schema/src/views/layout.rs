@@ -14,7 +14,7 @@ const MAX_VARIABLE: usize = 7;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     variable: u8,
-    /// Bytes of the field; 0 for one that has no fixed size of at most 255 bytes.
+    /// Bytes of the field; 0 if its size is not fixed, or is above 255.
     size: u8,
     offset: u16,
 }

@@ -1,10 +1,10 @@
-//! What a manifest may take of memory and time: it may come out of a trace, and a small one could ask
-//! for much.
+//! What a manifest may take of memory and time: it may come out of a trace, and a small one could
+//! ask for much.
 //!
-//! The parser of XML and the lookups here are linear only where elements do not nest without end, have
-//! few attributes, and declare few namespaces; that is checked on the text, before anything is parsed.
-//! Templates and texts are copied into every event that names them; what all copies together take is
-//! paid from a [`Budget`].
+//! The parser of XML and the lookups here are linear only where elements do not nest without end,
+//! have few attributes, and declare few namespaces; that is checked on the text, before anything is
+//! parsed. Templates and texts are copied into every event that names them; what all copies
+//! together take is paid from a [`Budget`].
 
 use super::ManifestError;
 
@@ -19,7 +19,8 @@ const MAX_NAMESPACES: usize = 256;
 const MAX_TEMPLATE: usize = 4096;
 /// Bytes of all names in one template.
 const MAX_NAMES: usize = 1 << 16;
-/// Fields and members of all events together. Those of Windows' own largest provider are some 30,000.
+/// Fields and members of all events together. Those of Windows' own largest provider are some
+/// 30,000.
 const MAX_FIELDS: usize = 1 << 18;
 /// Entries of one map.
 const MAX_ENTRIES: usize = 1 << 14;
@@ -35,16 +36,16 @@ pub(super) fn check(text: &str) -> Result<(), ManifestError> {
     let mut depth = 0usize;
     let mut rest = text;
     while let Some((_, tag)) = rest.split_once('<') {
-        let behind = |end: &str| tag.split_once(end).map(|(_, behind)| behind);
+        let after = |end: &str| tag.split_once(end).map(|(_, after)| after);
         let next = if tag.starts_with("!--") {
-            behind("-->")
+            after("-->")
         } else if tag.starts_with("![CDATA[") {
-            behind("]]>")
+            after("]]>")
         } else if tag.starts_with('?') {
-            behind("?>")
+            after("?>")
         } else if tag.starts_with('/') {
             depth = depth.saturating_sub(1);
-            behind(">")
+            after(">")
         } else {
             let Some(end) = start_tag(tag)? else { return Ok(()) };
             let empty = tag.get(..end).is_some_and(|tag| tag.ends_with('/'));

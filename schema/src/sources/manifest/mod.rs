@@ -1,9 +1,9 @@
 //! XML instrumentation manifests: from a file, or as an `EventSource` writes them into a trace.
 //!
-//! Read are providers with their channels, levels, tasks, opcodes, keywords, maps of values, bits and
-//! patterns, templates and events, and the string and message tables that messages refer to. What has
-//! a display message is called by it, as Windows does it. Elements are known by their local names,
-//! whatever their namespace.
+//! Read are providers with their channels, levels, tasks, opcodes, keywords, maps of values, bits
+//! and patterns, templates and events, and the string and message tables that messages refer to.
+//! What has a display message is called by it, as Windows does it. Elements are known by their
+//! local names, whatever their namespace.
 
 use crate::model::{
     EventSchema, Identity, MapEntry, MapKind, Named, Pattern, SchemaSource, Text, ValueMap,
@@ -171,8 +171,8 @@ fn provider(
                 names.insert(name, value, shown());
             }
             "channel" | "importChannel" => {
-                // Numbers that nobody gives are given out in order, from 16 on; the channels of
-                // Windows keep theirs.
+                // Channels without a number get one in order, from 16 on; the channels of Windows
+                // keep theirs.
                 let windows = CHANNELS.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
                 let windows = windows.filter(|_| is(&child, "importChannel"));
                 let value = child.attribute("value").and_then(number).or(windows);

@@ -29,8 +29,8 @@ impl Names {
         self.0.insert(name.to_owned(), Known { value, shown: shown.into() });
     }
 
-    /// What goes by a name. What Windows defines stands under the prefix `win:` here, whatever prefix
-    /// the manifest gives its namespace.
+    /// The entry of a name. Names that Windows defines stand under the prefix `win:` here, whatever
+    /// prefix the manifest has for their namespace.
     fn known(&self, event: Node<'_, '_>, name: &str) -> Option<&Known> {
         let predefined = || {
             let (prefix, local) = name.split_once(':')?;
@@ -51,8 +51,8 @@ impl Names {
         attribute: &'static str,
     ) -> Result<(u64, Text), ManifestError> {
         let Some(name) = event.attribute(attribute) else { return Ok((0, Text::Borrowed(""))) };
-        let bare = || number(name).map(|value| (value, name.to_owned().into()));
-        self.get(event, name).or_else(bare).ok_or_else(|| ManifestError::Unknown {
+        let as_number = || number(name).map(|value| (value, name.to_owned().into()));
+        self.get(event, name).or_else(as_number).ok_or_else(|| ManifestError::Unknown {
             line: line(event),
             what: attribute,
             name: name.to_owned(),

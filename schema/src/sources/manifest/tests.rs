@@ -82,7 +82,7 @@ fn its_events_decode() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn parse_reports_errors_with_their_line() {
     for (from, to, message) in [
         ("template=\"T1\"", "template=\"T2\"", "line 30: there is no template \"T2\""),
         ("count=\"Count\"", "count=\"Cnt\"", "line 18: there is no counting field \"Cnt\""),
@@ -98,8 +98,8 @@ fn mistakes_are_told_with_their_line() {
     assert!(matches!(parse("<a>", SchemaSource::Manifest), Err(ManifestError::Xml(_))));
 }
 
-/// Names of Windows under another prefix, reserved numbers, channels of Windows, and elements of any
-/// name in what an event looks like as XML.
+/// Names of Windows under another prefix, reserved numbers, channels of Windows, and elements of
+/// any name in what an event looks like as XML.
 #[test]
 fn what_windows_defines_needs_no_definition() {
     let text = MANIFEST
@@ -121,7 +121,7 @@ fn what_windows_defines_needs_no_definition() {
     assert_eq!((plain.channel.value, stepped.channel.value), (9, 16));
 }
 
-/// A manifest from a file is told to be wrong; one that a source wrote is taken as far as it goes.
+/// An error in a manifest from a file is reported; of one that a source wrote the rest is read.
 #[test]
 fn sources_manifests_are_read_as_far_as_they_go() {
     for (from, to) in [

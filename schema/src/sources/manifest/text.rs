@@ -9,12 +9,13 @@ use super::is;
 
 /// Texts by what refers to them.
 pub(super) struct Texts {
-    /// By `$(string.ID)`: of the first string table in English, and of the others what that one lacks.
+    /// By `$(string.ID)`: of the first string table in English, and of the others what that one
+    /// lacks.
     strings: HashMap<String, String>,
     /// By `$(mc.ID)`: of the message table, whose messages have an id, a symbol and a number.
     messages: HashMap<String, String>,
-    /// Bytes that may still be given out: many elements can refer to one long text, and a manifest may
-    /// come from the trace.
+    /// Bytes that may still be given out: many elements can refer to one long text, and a manifest
+    /// may come from the trace.
     left: Cell<usize>,
 }
 
@@ -50,8 +51,8 @@ impl Texts {
         Texts { strings, messages, left: Cell::new(MAX_BYTES) }
     }
 
-    /// The `message` of an element, with what it refers to in it; `None` when it has none, or refers
-    /// to what is nowhere.
+    /// The `message` of an element, with what it refers to in it; `None` when it has none, or
+    /// refers to what is nowhere.
     pub(super) fn message(&self, node: Node<'_, '_>) -> Option<String> {
         self.resolve(node.attribute("message")?, MAX_DEPTH, &mut { MAX_REFERENCES })
     }
@@ -62,19 +63,19 @@ impl Texts {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("$(") {
             out.push_str(before);
-            let found = after.split_once(')').and_then(|(name, behind)| {
+            let found = after.split_once(')').and_then(|(name, after)| {
                 let (table, id) = match name.split_once('.')? {
                     ("string", id) => (&self.strings, id),
                     ("mc", id) => (&self.messages, id),
                     _ => return None,
                 };
-                Some((table.get(id), behind))
+                Some((table.get(id), after))
             });
             match found {
-                Some((found, behind)) => {
+                Some((found, after)) => {
                     *references = references.checked_sub(1)?;
                     out.push_str(&self.resolve(found?, depth.checked_sub(1)?, references)?);
-                    rest = behind;
+                    rest = after;
                 }
                 // No reference after all.
                 None => {

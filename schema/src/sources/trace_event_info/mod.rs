@@ -34,7 +34,7 @@ pub enum InfoError {
         /// Bytes there.
         have: usize,
     },
-    /// A property of a type that is not known, so that nothing behind it can be found.
+    /// A property of a type that is not known, so that nothing after it can be found.
     #[error("TRACE_EVENT_INFO has a property of in-type {0}, which is not known")]
     UnknownType(u16),
     /// Structs nested too deeply, or too many fields.
@@ -42,7 +42,7 @@ pub enum InfoError {
     TooBig,
 }
 
-/// Maps by provider and name, as far as they were told.
+/// Maps by provider and name, as far as they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Maps(HashMap<(Guid, String), Arc<ValueMap>>);
 
@@ -90,8 +90,8 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The texts of a blob. Any number of things may name the same one, so what all of them take together
-/// is bounded by the blob's size.
+/// The texts of a blob. Any number of things may name the same one, so what all of them take
+/// together is bounded by the blob's size.
 struct Texts<'a> {
     blob: &'a [u8],
     left: Cell<usize>,
@@ -118,8 +118,8 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// A blob, and the maps that were told so far. A field whose map was not told has an empty one, see
-/// [`attach`].
+/// Reads a blob; `maps` are those that were read before. A field whose map is missing has an empty
+/// one, see [`attach`].
 ///
 /// # Errors
 /// When the blob is cut, or its layout cannot be known.
@@ -215,7 +215,7 @@ impl Properties<'_> {
         let name: Text = self.texts.at(p.u32_at(4).ok_or(cut)?).unwrap_or_default().into();
         let (first, second) = (u16_at(8)?, u16_at(10)?);
         let (count, length) = (u16_at(0x10)?, u16_at(0x12)?);
-        // Counting fields are told by their place among all properties.
+        // A counting field is stated as its index among all properties.
         let reference = |index: u16| {
             let index = usize::from(index);
             let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
@@ -266,7 +266,7 @@ impl Properties<'_> {
     }
 }
 
-/// Whether a field of the event has the map of this name, and its entries were not told yet.
+/// Whether a field of the event has the map of this name, and its entries are still missing.
 #[must_use]
 pub fn needs(schema: &EventSchema, map: &str) -> bool {
     fn any(fields: &[Field], map: &str) -> bool {
@@ -280,7 +280,7 @@ pub fn needs(schema: &EventSchema, map: &str) -> bool {
     any(&schema.fields, map)
 }
 
-/// Gives a map to the fields that name it.
+/// Sets a map for the fields that name it.
 pub fn attach(schema: &mut EventSchema, map: &Arc<ValueMap>) {
     fn visit(fields: &mut [Field], map: &Arc<ValueMap>) {
         for field in fields {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A blob under construction: properties first, names behind them.
+/// A blob under construction: properties first, names after them.
 struct Blob {
     header: Vec<u8>,
     properties: Vec<[u8; PROPERTY]>,
@@ -106,7 +106,7 @@ fn maps_are_read_and_found() {
     assert_eq!(map.kind(), MapKind::Bits);
     assert_eq!(map.bits(5).collect::<Vec<_>>(), ["ab", "cd"]);
     let schema = parse(&sample(), &maps).unwrap();
-    assert!(!needs(&schema, "Colors"), "told before");
+    assert!(!needs(&schema, "Colors"), "known before");
 }
 
 /// A map from MOF may give its values as text.

@@ -4,10 +4,11 @@ use crate::model::{InType, Length, OutType};
 
 /// A struct; the out-type byte is the number of its members.
 pub(super) const STRUCT: u8 = 0x18;
-/// Text behind its length.
+/// Text after its length.
 const COUNTED_UTF16: u8 = 0x16;
 const COUNTED_ANSI: u8 = 0x17;
-/// Bytes behind their length, like [`InType::Binary`]; the two differ in how old consumers took them.
+/// Bytes after their length, like [`InType::Binary`]; the two differ in how old consumers took
+/// them.
 const COUNTED_BINARY: u8 = 0x19;
 
 const IN_TYPES: &[(u8, InType)] = &[

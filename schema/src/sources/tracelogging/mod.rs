@@ -2,8 +2,8 @@
 //!
 //! An event brings two extended items. `EVENT_SCHEMA_TL` holds its name and its fields ([`parse`],
 //! [`build()`]), `PROV_TRAITS` the provider's name and group ([`ProviderTraits`]). Fields nest and
-//! repeat. Both directions are checked against each other by a property, and the parser against real
-//! traces.
+//! repeat. Both directions are checked against each other by a property, and the parser against
+//! real traces.
 
 use crate::model::{
     Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource, Text,
@@ -18,7 +18,7 @@ mod traits;
 pub use build::{BuildError, build};
 pub use traits::ProviderTraits;
 
-/// Structs in structs that are told apart; deeper ones make the metadata unusable.
+/// Deepest nesting of structs; deeper ones make the metadata unusable.
 const MAX_DEPTH: usize = 12;
 
 /// Flag in an in-type or out-type byte: another byte follows.
@@ -51,7 +51,7 @@ pub enum MetadataError {
 /// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
 /// that its record names.
 ///
-/// A type that is not known takes the rest of the payload as bytes, and the fields behind it are
+/// A type that is not known takes the rest of the payload as bytes, and the fields after it are
 /// left out: where they start cannot be known.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub enum MetadataError {
 pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, MetadataError> {
     let mut c = Cursor::new(metadata);
     let size = c.u16().ok_or(truncated(&c, "its size"))?;
-    // Whatever stands behind the stated size is none of ours.
+    // Bytes after the stated size do not belong to the metadata.
     let metadata = metadata.get(..usize::from(size)).unwrap_or(metadata);
     let mut c = Cursor::new(metadata);
     c.take(2).ok_or(truncated(&c, "its size"))?;

@@ -21,8 +21,8 @@ pub struct ProviderTraits<'a> {
 }
 
 impl<'a> ProviderTraits<'a> {
-    /// From an item's data. `None` when they have no name; traits that are cut or not known are left
-    /// out.
+    /// From an item's data. `None` when they have no name; traits that are cut or not known are
+    /// left out.
     #[must_use]
     pub fn parse(data: &'a [u8]) -> Option<Self> {
         let size = data.u16_at(0)?;
@@ -48,10 +48,10 @@ impl<'a> ProviderTraits<'a> {
     /// longer than it can be.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
-        /// The size, the NUL, and two traits of 19 bytes.
-        const ROOM: usize = 0xffff - 2 - 1 - 2 * 19;
+        /// Longest name: the size, the NUL and two traits of 19 bytes have to fit as well.
+        const MAX_LEN: usize = 0xffff - 2 - 1 - 2 * 19;
         let name = self.name.split('\0').next().unwrap_or_default();
-        let mut end = name.len().min(ROOM);
+        let mut end = name.len().min(MAX_LEN);
         while !name.is_char_boundary(end) {
             end -= 1;
         }

@@ -1,13 +1,13 @@
-//! The classic table against what is known of the kernel's events: which types there are, and how long
-//! they are.
+//! The classic table against what is known of the kernel's events: which types there are, and how
+//! long they are.
 
 use crate::model::Identity;
 use crate::tables::Registry;
 use etl_format::Guid;
 use etl_format::constants::{PointerSize, group_guid};
 
-/// The types of the kernel's events that are named anywhere: by hook, the group in the high byte and
-/// the type in the low one.
+/// The types of the kernel's events that are named anywhere: by hook, the group in the high byte
+/// and the type in the low one.
 const HOOKS: &[u16] = &[
     // Of the trace itself.
     0x0000, 0x0005, 0x0008, 0x000a, 0x000b, 0x000c, 0x000d, 0x0020, 0x0030, 0x0031, 0x0040, 0x0041,

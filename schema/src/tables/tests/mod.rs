@@ -1,4 +1,4 @@
-//! The tables are sound, and mistakes in them are told.
+//! The tables are valid, and errors in tables are reported.
 
 use super::*;
 use crate::model::Count;
@@ -9,22 +9,22 @@ mod kernel;
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn every_table_is_sound() {
     for (file, text) in TABLES {
-        if let Err(mistake) = Provider::parse(file, text) {
-            panic!("{mistake}");
+        if let Err(error) = Provider::parse(file, text) {
+            panic!("{error}");
         }
     }
     let (file, text) = CLASSIC_TABLE;
-    if let Err(mistake) = Provider::parse_classes(file, text) {
-        panic!("{mistake}");
+    if let Err(error) = Provider::parse_classes(file, text) {
+        panic!("{error}");
     }
     assert_eq!(Registry::classic().providers().len(), 18);
     for (file, text) in DOCUMENTED_TABLES {
-        if let Err(mistake) = Provider::parse(file, text) {
-            panic!("{mistake}");
+        if let Err(error) = Provider::parse(file, text) {
+            panic!("{error}");
         }
     }
-    if let Err(mistake) = Erratum::parse(ERRATA_TABLE.0, ERRATA_TABLE.1) {
-        panic!("{mistake}");
+    if let Err(error) = Erratum::parse(ERRATA_TABLE.0, ERRATA_TABLE.1) {
+        panic!("{error}");
     }
     assert_eq!(Registry::of(TableSet::Documented).providers().len(), DOCUMENTED_TABLES.len());
     let registry = Registry::builtin();
@@ -44,7 +44,7 @@ fn providers_are_found_by_what_people_write() {
     for text in ["rundown", "{A669021C-C450-4609-A035-5AF59AF4DF18}"] {
         assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntimeRundown");
     }
-    assert!(registry.find("nobody").is_none());
+    assert!(registry.find("unknown").is_none());
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn masks_are_taken_apart() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn parse_reports_errors_with_their_line() {
     let table = |body: &str| format!("provider P e13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n{body}");
     for (body, line, what) in [
         ("event 1 0 A\n  level 9x", 3, "number"),
@@ -73,15 +73,15 @@ fn mistakes_are_told_with_their_line() {
         ("nonsense", 2, "line"),
         ("  stack", 2, "line"),
     ] {
-        let mistake = Provider::parse("t.txt", &table(body)).unwrap_err().to_string();
-        assert!(mistake.starts_with(&format!("t.txt:{line}: ")), "{body}: {mistake}");
-        assert!(mistake.contains(what), "{body}: {mistake}");
+        let error = Provider::parse("t.txt", &table(body)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("t.txt:{line}: ")), "{body}: {error}");
+        assert!(error.contains(what), "{body}: {error}");
     }
     assert!(Provider::parse("t.txt", "").unwrap_err().to_string().contains("provider"));
 }
 
 #[test]
-fn mistakes_in_errata_are_told_with_their_line() {
+fn parse_reports_errors_of_errata_with_their_line() {
     let whole = "erratum X01 a\n  documents b\n  shipped c\n  evidence d\n  follows e\n";
     assert_eq!(Erratum::parse("e.txt", whole).unwrap().len(), 1);
     for (body, line, what) in [
@@ -93,13 +93,13 @@ fn mistakes_in_errata_are_told_with_their_line() {
         ("  keywords rundown 0xg", 6, "number"),
         ("nonsense", 6, "line"),
     ] {
-        let mistake = Erratum::parse("e.txt", &format!("{whole}{body}\n")).unwrap_err();
-        let mistake = mistake.to_string();
-        assert!(mistake.starts_with(&format!("e.txt:{line}: ")), "{body}: {mistake}");
-        assert!(mistake.contains(what), "{body}: {mistake}");
+        let error = Erratum::parse("e.txt", &format!("{whole}{body}\n")).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with(&format!("e.txt:{line}: ")), "{body}: {error}");
+        assert!(error.contains(what), "{body}: {error}");
     }
-    let mistake = Erratum::parse("e.txt", "erratum X01 a\n\nerratum X02 b\n").unwrap_err();
-    assert_eq!(mistake.line, 1, "{mistake}");
+    let error = Erratum::parse("e.txt", "erratum X01 a\n\nerratum X02 b\n").unwrap_err();
+    assert_eq!(error.line, 1, "{error}");
 }
 
 #[test]
@@ -124,8 +124,9 @@ fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
             };
             let (says, is) = (facts(event), facts(real));
             // A version is part of a name only in the pages.
-            let bare = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-            let names = bare(&event.schema.name) == bare(&real.schema.name)
+            let unversioned =
+                |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+            let names = unversioned(&event.schema.name) == unversioned(&real.schema.name)
                 || real.schema.name.starts_with(&*event.schema.name);
             let same = names && says == is;
             assert!(same || !event.errata.is_empty(), "{place}: differs without an erratum");
