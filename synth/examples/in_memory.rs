@@ -1,4 +1,5 @@
-//! Builds a scenario in Rust and keeps its trace and truth in memory, as a unit test of a decoder does.
+//! Builds a scenario in Rust and keeps its trace and truth in memory, as a unit test of a decoder
+//! does.
 //!
 //! `cargo run -p etl-synth --example in_memory`
 

@@ -1,7 +1,9 @@
-//! How fast traces come out: `cargo run --release -p etl-synth --example throughput -- [SCRIPT] [FILE] [NAME=VALUE...]`.
+//! How fast traces come out: `cargo run --release -p etl-synth --example throughput -- [SCRIPT]
+//! [FILE] [NAME=VALUE...]`.
 //!
-//! Lets a scenario happen (one of its own where none is named) without a truth and writes what its sessions write into FILE, or,
-//! without one, counts it and throws it away. Prints bytes, events, processor time and peak memory (both as Linux tells them).
+//! Lets a scenario happen (one of its own where none is named) without a truth and writes what its
+//! sessions write into FILE, or, without one, counts it and throws it away. Prints bytes, events,
+//! processor time and peak memory (as Linux reports them).
 
 use std::fs::{self, File};
 use std::io;

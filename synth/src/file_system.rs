@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use etl_format::write::Output;
 
-/// Where the files of a simulation are written, and where it reads them again (merges, faults, edits).
+/// Where the files of a simulation are written, and where it reads them again (merges, faults,
+/// edits).
 pub trait FileSystem {
     /// Creates a file, or replaces one of the same name.
     ///

@@ -1,9 +1,10 @@
-//! Synthesizes Windows event traces (`.etl`) by simulating the machine that would have recorded them.
+//! Synthesizes Windows event traces (`.etl`) by simulating the machine that would have recorded
+//! them.
 //!
 //! A [`Scenario`](model::Scenario) describes the machine, the processes that run on it, and who
-//! traces what and when. A [`Simulation`] runs it in simulated time and writes the `.etl` files of its
-//! sessions. Every event is computed from the simulated state: a method has an address because it was
-//! compiled, a rundown lists what is loaded, an event is lost because no buffer was free.
+//! traces what and when. A [`Simulation`] runs it in simulated time and writes the `.etl` files of
+//! its sessions. Every event is computed from the simulated state: a method has an address because
+//! it was compiled, a rundown lists what is loaded, an event is lost because no buffer was free.
 //!
 //! The same scenario and seed produce the same bytes on every system.
 //!

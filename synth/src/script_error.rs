@@ -108,8 +108,8 @@ impl ScriptError {
         out
     }
 
-    /// The error without characters that control a terminal: scripts may come from third parties. The
-    /// text of the script keeps its length in bytes, so the location stays valid.
+    /// The error without characters that control a terminal: scripts may come from third parties.
+    /// The text of the script keeps its length in bytes, so the location stays valid.
     #[must_use]
     pub fn terminal_safe(&self) -> Self {
         let is_safe = |c: char| matches!(c, '\n' | '\t' | '\r') || !is_terminal_unsafe(c);

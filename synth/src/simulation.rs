@@ -57,8 +57,8 @@ impl<'a> Simulation<'a> {
     /// Runs the simulation and writes its files to `files`.
     ///
     /// # Errors
-    /// The scenario requests something impossible (to stop a session that does not run, say); a file
-    /// cannot be written; the observer returns an error.
+    /// The scenario requests something impossible (to stop a session that does not run, say); a
+    /// file cannot be written; the observer returns an error.
     pub fn run(self, files: &mut dyn FileSystem) -> Result<()> {
         match self.observer {
             Some(observer) => run::run(self.scenario, files, observer),

@@ -1,6 +1,6 @@
-//! A scenario that asks for far more than its machine can do: what waits is bounded by the session's buffers
-//! and by what a thread takes on, however long it lasts. In a binary of its own, for it looks at the memory of
-//! the process.
+//! A scenario that asks for far more than its machine can do: what waits is bounded by the
+//! session's buffers and by what a thread takes on, however long it lasts. In a binary of its own,
+//! for it looks at the memory of the process.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,8 @@ use etl_synth::truth::{
 };
 use etl_synth::{FileSystem, Result, Script, Simulation};
 
-/// Threads that are asked for thousands of times what they can do, and a disk that takes a hundredth of that.
+/// Threads that are asked for thousands of times what they can do, and a disk that takes a
+/// hundredth of that.
 fn script(seconds: u32) -> String {
     format!(
         r#"
@@ -33,7 +34,7 @@ struct InFlight {
     most: u64,
     recorded: u64,
     lost: u64,
-    told: BTreeSet<i64>,
+    written: BTreeSet<i64>,
 }
 
 impl Observer for InFlight {
@@ -53,14 +54,14 @@ impl Observer for InFlight {
     }
 
     fn buffer_changed(&mut self, _: usize, buffer: &BufferReport) -> Result<()> {
-        if buffer.outcome == BufferOutcome::Written && self.told.insert(buffer.sequence) {
+        if buffer.outcome == BufferOutcome::Written && self.written.insert(buffer.sequence) {
             self.now -= buffer.events;
         }
         Ok(())
     }
 }
 
-/// Throws away what it is given.
+/// Discards all bytes.
 struct Nowhere;
 
 impl etl_format::write::Output for Nowhere {
@@ -113,16 +114,16 @@ fn peak() -> Option<u64> {
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
-fn what_waits_is_bounded_by_the_buffers_and_the_memory_by_what_threads_take_on() {
+fn overload_is_bounded_by_buffers_and_operation_queues() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // Six buffers of 16 KiB, records of 80 bytes at least.
-    let room = 6 * 16 * 1024 / 0x50;
-    // Full: from here on the thread turns work away.
+    // Six buffers of 16 KiB, records of at least 80 bytes.
+    let limit = 6 * 16 * 1024 / 0x50;
+    // From here on the queue of the thread is full.
     let short = run(40);
     let before = peak();
     let long = run(120);
     for seen in [&short, &long] {
-        assert!(seen.most <= room, "{} events wait, there is room for {room}", seen.most);
+        assert!(seen.most <= limit, "{} events wait, the limit is {limit}", seen.most);
         assert!(seen.lost > 10 * seen.recorded, "{} of {}", seen.lost, seen.recorded);
     }
     assert!(long.recorded > 2 * short.recorded);
@@ -132,11 +133,11 @@ fn what_waits_is_bounded_by_the_buffers_and_the_memory_by_what_threads_take_on()
 }
 
 #[test]
-fn work_that_is_turned_away_is_told_of_once() {
+fn timeline_reports_rejected_work_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let scenario = Script::new("overload", &script(40)).parse().unwrap();
     let mut timeline = Timeline::new(Vec::new());
     Simulation::new(&scenario).observer(&mut timeline).run(&mut Nowhere).unwrap();
-    let told = String::from_utf8(timeline.into_inner()).unwrap();
-    assert_eq!(told.matches("it rejects work from now on").count(), 1);
+    let text = String::from_utf8(timeline.into_inner()).unwrap();
+    assert_eq!(text.matches("it rejects work from now on").count(), 1);
 }

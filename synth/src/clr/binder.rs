@@ -26,7 +26,7 @@ impl Clr {
         Some([found.name.clone(), wants, path])
     }
 
-    /// .NET Core since 5 tells how it looks for an assembly.
+    /// The events of the search for an assembly (since .NET 5).
     pub(super) fn emit_binding(
         &mut self,
         assembly: usize,
@@ -46,7 +46,7 @@ impl Clr {
         self.raise(292, 0, &values, ctx)
     }
 
-    /// It is found, and loaded.
+    /// The event that an assembly was found and loaded (since .NET 5).
     pub(super) fn emit_bound(
         &mut self,
         assembly: usize,
@@ -62,7 +62,7 @@ impl Clr {
         self.raise(291, 0, &values, ctx)
     }
 
-    /// .NET Framework verifies strong names and publishers.
+    /// The verification of strong names and publishers by .NET Framework.
     pub(super) fn emit_verification(
         &mut self,
         assembly: usize,

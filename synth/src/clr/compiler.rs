@@ -1,5 +1,5 @@
-//! What the compiler says of its work beside the method itself: types that it loads, memory, inlining, tail
-//! calls; and the compiler in the background.
+//! Events of the JIT compiler besides those of methods: loaded types, memory, inlining, tail
+//! calls, and background compilation.
 
 use etl_schema::encode::OwnedValue;
 
@@ -12,12 +12,12 @@ use crate::model::CodeKind;
 use crate::time::MICROSECOND;
 use etl_schema::clr::keyword;
 
-/// Bytes of IL that the compiler still puts into its callers.
+/// Methods with at most this many bytes of IL are inlined.
 const INLINED: u32 = 32;
-/// How far a type is loaded when its methods can run.
+/// The load level of a type when its methods can run.
 const LOADED: u16 = 6;
 
-/// FNV-1a: types are known by this of their names.
+/// FNV-1a hash of the name of a type, which identifies the type.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
@@ -32,7 +32,7 @@ impl Clr {
         self.domains.first().map_or(0, |d| d.id) + 0x80_0000 + (hash(name) % 0x10_0000) * 8
     }
 
-    /// The type of a method is loaded before its first method runs (told of since .NET 5).
+    /// A type is loaded before its first method runs (reported since .NET 5).
     pub(super) fn load_type(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
@@ -52,7 +52,7 @@ impl Clr {
         self.raise(74, 0, &values![number, self.instance, LOADED, id, name], ctx)
     }
 
-    /// Which type a method is of, and over which others.
+    /// The type of a method, and its type arguments.
     pub(super) fn emit_details(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(5) || !self.asked(ctx).raises(4, keyword::METHOD_DIAGNOSTIC) {
             return Ok(());
@@ -71,7 +71,7 @@ impl Clr {
         self.raise(72, 0, &values, ctx)
     }
 
-    /// Memory for compiled code (told of since .NET 5).
+    /// Memory for compiled code (reported since .NET 5).
     pub(super) fn emit_memory(
         &mut self,
         index: usize,
@@ -88,7 +88,7 @@ impl Clr {
         self.raise(146, 0, &values, ctx)
     }
 
-    /// The entry point of precompiled code is looked up (told of since .NET Core 3).
+    /// The entry point of precompiled code is looked up (reported since .NET Core 3).
     pub(super) fn emit_entry(
         &mut self,
         index: usize,
@@ -107,8 +107,8 @@ impl Clr {
         self.raise(159, 0, &values, ctx)
     }
 
-    /// What became of a method's calls: the method behind it is put into it where it is small enough, and
-    /// of some the call at the end becomes a jump.
+    /// Inlining and tail calls: the next method of the module is inlined if it is small enough, and
+    /// some calls at the end of a method become jumps.
     pub(super) fn emit_calls(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.asked(ctx).raises(5, keyword::JIT_TRACING) {
             return Ok(());
@@ -119,7 +119,7 @@ impl Clr {
         let same = |m: &&Method| m.module == method.module && m.kind != CodeKind::Helper;
         let Some(callee) = self.methods.get(index + 1).filter(same) else { return Ok(()) };
         let core = self.is_core(0);
-        // The desktop says why in another encoding, and has other ids for that.
+        // .NET Framework writes the reason as ANSI text, under other ids.
         let reason = |text: &str| match core {
             true => OwnedValue::from(text),
             false => OwnedValue::Ansi(text.as_bytes().to_vec()),
@@ -147,14 +147,14 @@ impl Clr {
         }
     }
 
-    /// A method was compiled quickly: better code has to wait until nothing more of that comes.
+    /// A method was compiled without optimization: tier 1 waits until there are no more of these.
     pub(super) fn note_quick(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let reported = self.tiering_waits.is_some();
         self.tiering_waits = Some(self.tiering_waits.unwrap_or(0).saturating_add(1));
         if reported { Ok(()) } else { self.raise(281, 0, &values![self.instance], ctx) }
     }
 
-    /// The compiler in the background begins with methods that are called often.
+    /// Background compilation starts.
     pub(super) fn tier_begin(
         &mut self,
         count: u32,
@@ -167,7 +167,7 @@ impl Clr {
         Ok(OpEffect::after(5 * MICROSECOND))
     }
 
-    /// It has nothing more to do.
+    /// Background compilation ends.
     pub(super) fn tier_end(&mut self, count: u32, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let left = self.quick.len() as u32;
         self.raise(284, 0, &values![self.instance, left, count], ctx)?;

@@ -1,4 +1,4 @@
-//! Exceptions: thrown, looked at by filters, passed on through finally blocks, caught.
+//! Exceptions: thrown, seen by filters, passed through finally blocks, caught.
 
 use etl_schema::encode::OwnedValue;
 
@@ -34,7 +34,7 @@ mod flag {
     pub const CLS_COMPLIANT: u16 = 0x10;
 }
 
-/// A block that an exception comes to, by the event of its beginning; its end has the next id.
+/// A block that handles an exception, by the id of its start event; its end event has the next id.
 #[derive(Clone, Copy)]
 enum Block {
     Catch = 250,
@@ -43,7 +43,7 @@ enum Block {
 }
 
 impl Clr {
-    /// An exception is thrown, and caught a little further out.
+    /// An exception is thrown and caught.
     pub(super) fn throw(
         &mut self,
         plan: &ThrowPlan,
@@ -53,7 +53,7 @@ impl Clr {
         let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
             return Ok(OpEffect::default());
         };
-        // Without code there is nobody to throw.
+        // Only a method with code can throw.
         let Some((_, body)) = self.runner(ctx.origin.at, ctx.rng) else {
             return Ok(OpEffect::default());
         };
@@ -74,7 +74,7 @@ impl Clr {
             return Ok(OpEffect::after(25 * MICROSECOND));
         }
         ctx.pass(15 * MICROSECOND);
-        // Who would catch it is found out first; only then is the stack taken down.
+        // The first pass searches for a handler; the second one unwinds the stack.
         for _ in 0..plan.filters {
             self.enter(Block::Filter, ctx)?;
             self.exit(Block::Filter, ctx)?;
@@ -85,7 +85,7 @@ impl Clr {
         }
         self.enter(Block::Catch, ctx)?;
         if plan.rethrow {
-            // This block is never left: the one further out is.
+            // The rethrow leaves this block without an end event; the outer one has an end event.
             thrown(flag::RETHROWN, ctx)?;
             ctx.pass(15 * MICROSECOND);
             self.enter(Block::Catch, ctx)?;

@@ -40,9 +40,9 @@ pub(crate) struct Handle {
 
 /// What a pinned object takes.
 pub(super) const PINNED_SIZE: u64 = 4096;
-/// What the collector keeps of a reservation for itself.
+/// Bytes of a reservation that the collector uses itself.
 const HEADER: u64 = 0x1000;
-/// Least room of a generation: an object that is none.
+/// Minimum size of a generation: one free object.
 const EMPTY: u64 = 24;
 
 /// What is on the heap.
@@ -65,19 +65,19 @@ pub(crate) struct Heap {
     pub segments: Vec<Segment>,
     /// Reservations that were given back.
     vacant: Vec<(u64, u64)>,
-    /// TargetThread the next object of each heap goes: the segment's index, and the address.
+    /// Where the next object of each heap is allocated: index of the segment, and address.
     cursors: Vec<(usize, u64)>,
     pub handles: Vec<Handle>,
     handles_made: u64,
-    /// Objects with finalizers that nobody holds any longer.
+    /// Unreachable objects with finalizers.
     pub dying: u32,
     /// Whether the thread that collects in the background is there.
     pub background_thread: bool,
-    /// What native code has told the collector that it holds.
+    /// Native memory that was reported to the collector.
     pub pressure: u64,
-    /// Types that a session was told of, by index.
+    /// Types that were already reported, a bit for each.
     pub emitted_types: u64,
-    /// Allocated in the program's domain, all of it and since it was told of last.
+    /// Bytes allocated in the program's domain: in total, and since the last event.
     pub of_domain: (u64, u64),
 }
 
@@ -109,16 +109,16 @@ impl Heap {
         }
     }
 
-    /// Reserves what the generations need: the segments that are new. TargetThread the address space has no
-    /// more, none are.
+    /// Reserves what the generations need and returns the new segments. There are none if the
+    /// maximum number of segments is reached.
     pub fn grow(&mut self, sizes: Sizes, space: &mut Space) -> Vec<Segment> {
         let mut new = Vec::new();
         let kinds = [Kind::Small, Kind::Large, Kind::Pinned];
         for heap in 0..self.heaps {
             for kind in kinds.into_iter().filter(|k| *k != Kind::Pinned || self.pinned_heap) {
                 let needed = self.needed(heap, kind);
-                let mut room = self.reserved_bytes(heap, kind);
-                while (room == 0 || room < needed) && self.segments.len() < sizes.most {
+                let mut reserved = self.reserved_bytes(heap, kind);
+                while (reserved == 0 || reserved < needed) && self.segments.len() < sizes.most {
                     let reserve = if kind == Kind::Small { sizes.small } else { sizes.large };
                     let at = self.vacant.iter().position(|(_, size)| *size == reserve);
                     let base = match at {
@@ -129,14 +129,14 @@ impl Heap {
                     let segment = Segment { heap, kind, address: base + HEADER, size };
                     self.segments.push(segment);
                     new.push(segment);
-                    room += size;
+                    reserved += size;
                 }
             }
         }
         new
     }
 
-    /// Gives back what the generations need no longer: the segments that are gone.
+    /// Frees segments that the generations no longer need, and returns them.
     pub fn shrink(&mut self) -> Vec<Segment> {
         let mut gone = Vec::new();
         for heap in 0..self.heaps {
@@ -159,8 +159,8 @@ impl Heap {
         gone
     }
 
-    /// TargetThread the generations of a heap lie, oldest first as events tell them: what is for large
-    /// objects, then 2, 1 and 0.
+    /// The address ranges of the generations of a heap, in the order of the events: pinned objects,
+    /// large objects, then 2, 1 and 0.
     pub fn ranges(&self, heap: u32) -> Vec<Range> {
         let [young, middle, old, large] = self.sizes.map(|size| self.share(size, heap));
         let of = |kind| self.of(heap, kind).collect::<Vec<_>>();
@@ -173,7 +173,7 @@ impl Heap {
         out
     }
 
-    /// The next objects go behind what is there.
+    /// The next objects are allocated after the existing ones.
     pub fn settle(&mut self) {
         self.cursors.clear();
         for heap in 0..self.heaps {
@@ -192,7 +192,7 @@ impl Heap {
         if !self.segments.get(*at).is_some_and(|s| fits(s, *cursor)) {
             let mine = |s: &Segment| s.heap == heap && s.kind == Kind::Small;
             let next = self.segments.iter().skip(*at + 1).position(mine).map(|n| *at + 1 + n);
-            // What does not fit anywhere is told of at the last place.
+            // An object that fits nowhere gets the first address of the last segment.
             if let Some((next, segment)) = next.and_then(|n| Some((n, self.segments.get(n)?))) {
                 (*at, *cursor) = (next, segment.address);
             } else if let Some(segment) = self.segments.get(*at) {
@@ -204,7 +204,7 @@ impl Heap {
         address
     }
 
-    /// A handle on an object.
+    /// Creates a handle of a new object.
     pub fn hold(&mut self, kind: u32, base: u64) -> Handle {
         let object = self.object(0, PINNED_SIZE);
         let id = base + self.handles_made * 8;
@@ -214,13 +214,13 @@ impl Heap {
         handle
     }
 
-    /// Handles that keep objects where they are.
+    /// Handles that pin objects.
     pub fn pinned(&self) -> impl Iterator<Item = &Handle> {
         self.handles.iter().filter(|h| h.kind == 3)
     }
 
-    /// Collects generations up to this one: what survives moves one up. Bytes promoted, by
-    /// generation.
+    /// Collects generations up to this one: survivors move one generation up. Returns the promoted
+    /// bytes by generation.
     pub fn clean(&mut self, generation: u8) -> [u64; 4] {
         let [young, middle, old, large] = self.sizes;
         let survived = |size: u64, share: u64| size / 100 * share;
@@ -246,7 +246,7 @@ impl Heap {
     }
 }
 
-/// How much is reserved at a time.
+/// Sizes of reservations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     small: u64,
@@ -265,7 +265,7 @@ impl Sizes {
     }
 }
 
-/// Puts parts one behind the other into segments.
+/// Places generations one after the other in segments.
 fn lay(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
     let (mut at, mut used) = (0, 0);
     for (number, (generation, size)) in parts.iter().enumerate() {
@@ -273,14 +273,14 @@ fn lay(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
         let mut left = (*size).max(EMPTY).next_multiple_of(8);
         while left > 0 {
             let Some(segment) = segments.get(at) else { break };
-            let room = segment.size - used;
-            if room == 0 {
+            let free = segment.size - used;
+            if free == 0 {
                 (at, used) = (at + 1, 0);
                 continue;
             }
-            let here = left.min(room);
+            let here = left.min(free);
             let start = segment.address + used;
-            let reserved = if youngest && here == left { room } else { here };
+            let reserved = if youngest && here == left { free } else { here };
             out.push(Range { generation: *generation, start, used: here, reserved });
             (used, left) = (used + here, left - here);
         }

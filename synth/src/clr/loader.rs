@@ -1,4 +1,4 @@
-//! Domains, assemblies and modules come and go.
+//! Loading and unloading of app domains, assemblies and modules.
 
 use etl_schema::encode::OwnedValue;
 
@@ -84,8 +84,7 @@ impl Clr {
         Ok(OpEffect { cost: 150 * MICROSECOND, then, ..OpEffect::default() })
     }
 
-    /// The image of a module with precompiled code comes into the address space, and its code gets
-    /// its places.
+    /// Maps the image of a module with precompiled code into the address space.
     fn map_image(&mut self, module: usize, ctx: &mut OpContext<'_, '_>) {
         let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded && m.image == 0) else {
             return;
@@ -115,7 +114,7 @@ impl Clr {
         });
     }
 
-    /// A module goes, with its methods' code.
+    /// Unloads a module and the code of its methods.
     fn unload_module(&mut self, module: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let Some(found) = self.modules.get(module).filter(|m| m.loaded) else {
             return Ok(());
@@ -123,7 +122,7 @@ impl Clr {
         for method in found.methods.clone() {
             self.unload_method(method, false, ctx)?;
         }
-        // Loads are told for PerfTrack as well, unloads are not.
+        // PerfTrack enables the events of loads, but not those of unloads.
         if self.asked(ctx).raises(4, keyword::LOADER) {
             let values = self.module_values(module, false);
             self.raise(153, 2, &values, ctx)?;
@@ -195,22 +194,22 @@ impl Clr {
         values![*id, domain, *binding, *flags, name.as_str(), self.instance].into()
     }
 
-    /// The version of module events that runtimes since .NET 10 have raised: with the build id of the
-    /// image, where one has it. Events that tell of what goes, or was there before, have no such version.
+    /// The version of module events: since .NET 10 they contain the build id of the image. Events
+    /// of unloads and of the start rundown keep version 2.
     pub(super) fn module_version(&self) -> u8 {
         if self.is_core(10) { 3 } else { 2 }
     }
 
-    /// TargetThread the code of a native image lies: hot code first, cold code behind.
+    /// The code ranges of a native image: hot code first, then cold code.
     pub(super) fn range_values(&self, module: usize) -> Vec<[OwnedValue; 5]> {
         let Some(found) = self.modules.get(module).filter(|m| m.kind == ModuleKind::NGen) else {
             return Vec::new();
         };
         let hot = (CODE_OFFSET, found.hot_size, 0u8);
-        let behind = CODE_OFFSET + found.hot_size;
+        let after_hot = CODE_OFFSET + found.hot_size;
         let cold = self.methods_of(module).filter(|m| m.has_cold);
         let cold: u64 = cold.map(|m| u64::from(m.size / 2 + 1).next_multiple_of(16)).sum();
-        [hot, (behind, cold, COLD_RANGE)]
+        [hot, (after_hot, cold, COLD_RANGE)]
             .into_iter()
             .filter(|(_, size, _)| *size > 0)
             .map(|(at, size, kind)| values![self.instance, found.id, at, size, kind])
@@ -222,7 +221,7 @@ impl Clr {
         methods.iter().filter_map(|m| self.methods.get(*m))
     }
 
-    /// Fields of module events; `newest` ones where there are several versions.
+    /// Fields of module events; `newest`: in the newest version.
     pub(super) fn module_values(&self, module: usize, newest: bool) -> Vec<OwnedValue> {
         let Some(found) = self.modules.get(module) else { return Vec::new() };
         let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;

@@ -1,4 +1,4 @@
-//! Methods get code, get better code, and lose it.
+//! Code of methods: compiled, compiled again, unloaded.
 
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
@@ -19,9 +19,9 @@ mod flag {
     pub const SHARED: u32 = 4;
     pub const JITTED: u32 = 8;
     pub const HELPER: u32 = 0x10;
-    /// The tier stands from this bit on: 3 quick, 4 optimised, 5 ReadyToRun.
+    /// The tier starts at this bit: 3 quick, 4 optimized, 5 ReadyToRun.
     pub const TIER_SHIFT: u32 = 7;
-    /// The extent stands from this bit on: 1 for the cold part.
+    /// The extent starts at this bit: 1 for the cold part.
     pub const COLD: u32 = 1 << 28;
 }
 
@@ -29,7 +29,7 @@ const QUICK: u32 = 3;
 const OPTIMISED: u32 = 4;
 const READY_TO_RUN: u32 = 5;
 
-/// Which events tell of a method: plain and verbose id, by what happens.
+/// Ids of the plain and of the verbose event of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MethodEventIds {
     pub plain: u16,
@@ -39,14 +39,14 @@ pub(super) struct MethodEventIds {
 pub(super) const LOAD: MethodEventIds = MethodEventIds { plain: 141, verbose: 143 };
 const UNLOAD: MethodEventIds = MethodEventIds { plain: 142, verbose: 144 };
 
-/// Whether precompiled methods are told of (rule E3), given the keyword that NGen needs beside it.
+/// Whether precompiled methods are reported (rule E3); `beside` is needed besides the NGen keyword.
 pub(super) fn includes_precompiled(asked: &CombinedEnablement, beside: u64) -> bool {
     asked.raises(4, keyword::NGEN)
         && asked.raises(4, beside)
         && !asked.raises(4, keyword::OVERRIDE_NGEN)
 }
 
-/// Whether events carry names because somebody asks for level 5 (rule E4).
+/// Whether events contain names because a session enables level 5 (rule E4).
 pub(super) fn is_verbose(asked: &CombinedEnablement) -> bool {
     asked.enabled && (asked.level == 0 || asked.level >= 5)
 }
@@ -94,7 +94,7 @@ impl Clr {
         Ok(OpEffect::after(cost))
     }
 
-    /// A method is compiled once more, optimised; the older code stays.
+    /// A method is compiled again with optimization; its old code stays.
     pub(super) fn tier(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
             return Ok(OpEffect::default());
@@ -104,8 +104,8 @@ impl Clr {
         Ok(OpEffect::after(2 * cost))
     }
 
-    /// A profiler has a method compiled once more; the older code stays. Runtimes before .NET
-    /// Framework 4.5 know nothing of it.
+    /// A profiler requests a method to be compiled again; its old code stays. Runtimes before .NET
+    /// Framework 4.5 cannot do this.
     pub(super) fn rejit(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let [major, minor, ..] = self.version;
         let able = self.sku == crate::model::Sku::Core || (major, minor) >= (4, 5);
@@ -118,7 +118,7 @@ impl Clr {
         Ok(OpEffect::after(cost))
     }
 
-    /// Compiles a method and tells of it.
+    /// Compiles a method and raises its events.
     fn compile(
         &mut self,
         index: usize,
@@ -171,7 +171,7 @@ impl Clr {
         if tier == QUICK {
             self.note_quick(ctx)?;
         }
-        // Nobody runs it before it was told of.
+        // It does not run before its load event.
         body.since = ctx.origin.at.saturating_add(1);
         if let Some(last) = self.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
             *last = body;
@@ -190,7 +190,7 @@ impl Clr {
         }
     }
 
-    /// Room for a helper in the image of the runtime.
+    /// An address for a helper in the image of the runtime.
     fn place_helper(&mut self, size: u32, ctx: &mut OpContext<'_, '_>) -> u64 {
         let image = ctx.process.images.iter().find(|i| i.path == self.dll);
         let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
@@ -201,7 +201,7 @@ impl Clr {
         base + whole / 4 + at
     }
 
-    /// TargetThread the precompiled code of a method lies in its image.
+    /// The precompiled code of a method in its image.
     fn precompiled(&mut self, index: usize, since: Nanos) -> CodeBody {
         let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
         let mut place =
@@ -212,7 +212,7 @@ impl Clr {
         place.start = module.image + module.image_used;
         module.image_used += u64::from(method.size).next_multiple_of(16);
         if method.has_cold {
-            // Behind all hot code.
+            // After all hot code.
             let at = module.image + CODE_OFFSET + module.hot_size + module.cold_used;
             place.cold = Some((at, (method.size / 2).max(1)));
             module.cold_used += u64::from(method.size / 2 + 1).next_multiple_of(16);
@@ -258,7 +258,7 @@ impl Clr {
             }
             self.report_code(index, body, false, ctx)?;
             if !precompiled(body) && kind != CodeKind::Helper {
-                // Others get the place when it was told that this one has left it.
+                // The memory is reused only after the unload event.
                 let free = ctx.origin.at.saturating_add(1);
                 self.code.release(body.start, body.size, free);
                 if let Some((start, size)) = body.cold {
@@ -266,14 +266,15 @@ impl Clr {
                 }
             }
         }
-        // Only now: what is told of the code says where it came from.
+        // The unload events above need it.
         if let Some(method) = self.methods.get_mut(index) {
             method.precompiled = None;
         }
         Ok(())
     }
 
-    /// Tells of a method's code: plain or verbose, and its cold part once more (rules E4 and E5).
+    /// Raises the events of a method's code: plain or verbose, one for its cold part (rules E4,
+    /// E5).
     pub(super) fn emit_method(
         &self,
         index: usize,
@@ -285,7 +286,7 @@ impl Clr {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
         let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
         let verbose = is_verbose(&asked) || method.always_verbose();
-        // Only code of a changed program says which change it is.
+        // Only code that a profiler changed has a rejit id.
         let version = if self.counts_rejits() && body.rejit != 0 { 2 } else { 1 };
         let id = if verbose { ids.verbose } else { ids.plain };
         let flags = self.flags(method, body);
@@ -343,7 +344,7 @@ impl Clr {
         let count = u32::from(body.map_entries).max(2);
         let scale = |size: u32| {
             move |n: u32| match n {
-                // What the compiler adds before and behind the program's own code.
+                // Prolog and epilog, which the compiler adds.
                 0 => OwnedValue::UInt(u64::from(u32::MAX - 1)),
                 n if n == count - 1 => OwnedValue::UInt(u64::from(u32::MAX - 2)),
                 n => OwnedValue::UInt(u64::from(size) * u64::from(n) / u64::from(count)),

@@ -1,7 +1,7 @@
-//! A common language runtime as it is seen from outside: what it loads and compiles, what its two
-//! providers raise under which mask and level, and the enumerations of its rundown.
+//! A common language runtime: what it loads and compiles, the events of its two
+//! providers, and the enumerations of its rundown.
 //!
-//! `state` is what there is, `raise` how an event leaves, and each other file one occasion.
+//! `state` contains the state, `raise` raises events, and each other file performs some operations.
 
 mod binder;
 mod compiler;
@@ -29,7 +29,7 @@ pub(crate) use state::Clr;
 use crate::error::Result;
 
 impl Clr {
-    /// Does what a thread of its process has come to.
+    /// Performs an operation of a thread.
     pub fn perform(&mut self, op: &ClrOp, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         match op {
             ClrOp::Start => self.start(ctx),

@@ -1,46 +1,46 @@
-//! What a thread does inside a CLR.
+//! Operations of threads inside a CLR.
 
 use crate::model::{GcPlan, HandleKind, ThrowPlan};
 use crate::time::Nanos;
 
-/// What a thread does inside a CLR, in one go.
+/// An operation of a thread inside a CLR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClrOp {
-    /// The runtime comes up and registers its providers.
+    /// The runtime starts and registers its providers.
     Start,
-    /// A domain is made.
+    /// An app domain is created.
     LoadDomain(usize),
     /// An assembly is loaded, without its modules.
     LoadAssembly(usize),
-    /// A module is loaded, and told of in its domain.
+    /// A module is loaded.
     LoadModule(usize),
     /// A method runs for the first time.
     Prepare(usize),
-    /// A method that was compiled is compiled once more, optimised.
+    /// A compiled method is compiled again with optimization.
     Tier(usize),
-    /// A method that was compiled is compiled once more because a profiler asks for it.
+    /// A compiled method is compiled again because a profiler requests it.
     Rejit(usize),
-    /// So many methods are about to be compiled once more in the background.
+    /// Background compilation of this many methods starts.
     TierBegin(u32),
-    /// That is done.
+    /// Background compilation ends.
     TierEnd(u32),
     /// A dynamic method is collected.
     Forget(usize),
-    /// An assembly goes.
+    /// An assembly is unloaded.
     UnloadAssembly(usize),
-    /// A domain goes.
+    /// An app domain is unloaded.
     UnloadDomain(usize),
-    /// The runtime's tick while something is allocated.
+    /// The program allocates as much as lies between two allocation ticks.
     Allocate,
     /// A collection.
     Collect(GcPlan),
-    /// The finalizer lets go of so many objects, after a collection that ended then.
+    /// The finalizer runs for this many objects, after a collection that ended at this time.
     Finalize(u32, Nanos),
     /// The program takes a handle.
     TakeHandle(HandleKind),
-    /// The program gives a handle back.
+    /// The program frees a handle.
     FreeHandle,
-    /// Native memory stands behind objects, or does so no more.
+    /// Native memory is reported to the collector: bytes, and whether they were added.
     Press(u64, bool),
     /// An exception is thrown and caught.
     Throw(ThrowPlan),
@@ -50,33 +50,33 @@ pub(crate) enum ClrOp {
     Pool(i32),
     /// The same of its threads for input and output.
     IoPool(i32),
-    /// The pool is given something to do.
+    /// A work item is queued to the pool.
     Enqueue,
-    /// A thread of the pool does it: what, and since when it waits.
+    /// A thread of the pool runs a work item: its address, and when it was queued.
     Dequeue(u64, Nanos),
     /// Input or output begins.
     IoEnqueue,
-    /// It has ended: its native and its managed object, and when it began.
+    /// Input or output ends: its native and its managed object, and when it began.
     IoDequeue(u64, u64, Nanos),
-    /// A thread waits for so long.
+    /// A thread waits for this time.
     Wait(Nanos),
-    /// A thread goes into an app domain.
+    /// A thread enters an app domain.
     EnterDomain(usize),
-    /// The program is about to make a thread.
+    /// The program is about to create a thread.
     ThreadCreating(usize),
-    /// A thread is known from now on: its index and id, and whether the program made it.
+    /// The runtime knows a thread: its index and id, and whether the program created it.
     ThreadCreated(usize, u32, bool),
-    /// A thread that the program made runs; made then.
+    /// A thread that the program created at this time runs.
     ThreadRunning(usize, Nanos),
     /// A thread has ended.
     ThreadTerminated(usize),
-    /// A stub between managed and native code is made.
+    /// A stub between managed and native code is generated.
     Stub,
-    /// The runtime goes; its providers with it.
+    /// The runtime stops.
     Stop,
-    /// An enumeration tells its next item.
+    /// An enumeration reports its next item.
     Rundown(Enumeration, Item),
-    /// Something is told of because a session asked for the state.
+    /// An item is reported because a session requested the state.
     Capture(Item),
 }
 
@@ -87,14 +87,14 @@ impl ClrOp {
     }
 }
 
-/// How long something took, and what it leads to.
+/// The cost of an operation, and the operations that follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpEffect {
-    /// Time behind its last event.
+    /// Time after its last event.
     pub cost: Nanos,
     /// What the same thread does next, before anything else.
     pub then: Vec<ClrOp>,
-    /// What other threads do behind what they have to do.
+    /// Operations of other threads, after those that they have.
     pub other_threads: Vec<(TargetThread, ClrOp)>,
 }
 
@@ -118,18 +118,18 @@ impl OpEffect {
 /// Which enumeration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enumeration {
-    /// What was there before: DCStart.
+    /// The start rundown: DCStart.
     Start,
-    /// What is there now: DCEnd.
+    /// The end rundown: DCEnd.
     End,
 }
 
-/// What an enumeration tells of, one after the other.
+/// The items of an enumeration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// Who the runtime is.
+    /// The runtime.
     Runtime,
-    /// How it compiles.
+    /// The settings of tiered compilation.
     Tiering,
     Init,
     Domain(usize),
@@ -138,7 +138,7 @@ pub(crate) enum Item {
     Module(usize),
     Method(usize),
     Threads,
-    /// How the collector is set up.
+    /// The settings of the collector.
     Collector,
     Complete,
 }

@@ -1,4 +1,4 @@
-//! The thread pool: what it is given to do, and how many threads it does it with.
+//! The thread pool: its work items and its threads.
 
 use etl_schema::encode::OwnedValue;
 
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::etw::values;
 use crate::time::{MICROSECOND, Nanos};
 
-/// What a step of the pool's size changes at most.
+/// Maximum number of threads that one step adds or removes.
 const MAX_STEPS: u32 = 10_000;
 
 impl Clr {
-    /// The pool says how large it may become, once (since .NET 8).
+    /// The limits of the pool, reported once (since .NET 8).
     fn begin_pool(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if std::mem::replace(&mut self.pool.begun, true) || !self.is_core(8) {
             return Ok(());
@@ -49,7 +49,7 @@ impl Clr {
         Ok(OpEffect::after(10 * MICROSECOND))
     }
 
-    /// What the pool has measured when it climbs.
+    /// The measurements of the pool when it adds threads.
     fn emit_climb(&mut self, before: u32, after: u32, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let of = |n: f64| OwnedValue::Double(n);
         let (b, a) = (f64::from(before), f64::from(after));
@@ -87,12 +87,12 @@ impl Clr {
         Ok(OpEffect::after(5 * MICROSECOND))
     }
 
-    /// Whether the runtime tells of single pieces of work.
+    /// Whether the runtime reports single work items.
     fn emits_work(&self) -> bool {
         self.is_core(0) || self.is_desktop(4, 5)
     }
 
-    /// The program has something done by the pool: another thread does it.
+    /// The program queues a work item, which another thread runs.
     pub(super) fn enqueue(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         self.begin_pool(ctx)?;
         let work = self.heap.object(0, 64);
@@ -108,7 +108,7 @@ impl Clr {
         Ok(done)
     }
 
-    /// A thread of the pool does a piece of work.
+    /// A thread of the pool runs a work item.
     pub(super) fn dequeue(
         &mut self,
         work: u64,
@@ -133,7 +133,7 @@ impl Clr {
         Ok(OpEffect::after(MICROSECOND))
     }
 
-    /// The program begins to read or write; another thread of the pool hears when it is done.
+    /// The program starts input or output; a thread of the pool handles its end.
     pub(super) fn enqueue_io(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let native = ctx.process.space.heap(0x80);
         let object = self.heap.object(0, 128);
@@ -151,7 +151,7 @@ impl Clr {
         Ok(done)
     }
 
-    /// It is done.
+    /// Input or output ends.
     pub(super) fn dequeue_io(
         &mut self,
         native: u64,

@@ -1,4 +1,4 @@
-//! How an event leaves a CLR.
+//! How a CLR raises events.
 
 use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
@@ -16,7 +16,7 @@ use crate::time::Nanos;
 use etl_schema::clr::keyword;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-/// What an operation of a thread has to do with: the thread, its process, and ETW.
+/// The context of an operation: the thread, its process, and ETW.
 pub(crate) struct OpContext<'a, 's> {
     pub etw: &'a mut Etw<'s>,
     pub process: &'a mut Process,
@@ -27,7 +27,7 @@ pub(crate) struct OpContext<'a, 's> {
 }
 
 impl OpContext<'_, '_> {
-    /// It is this moment at least: what happens here follows from what another thread did.
+    /// Waits until a time: the operation follows from what another thread did then.
     pub fn until(&mut self, time: Nanos) {
         self.origin.at = self.origin.at.max(time);
     }
@@ -50,17 +50,17 @@ pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static Tab
 }
 
 impl Clr {
-    /// What the runtime provider sees of its sessions.
+    /// The combined enablement of the runtime provider.
     pub fn asked(&self, ctx: &OpContext<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.runtime, ctx.process.pid)
     }
 
-    /// What the rundown provider sees of its sessions.
+    /// The combined enablement of the rundown provider.
     pub fn asked_rundown(&self, ctx: &OpContext<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.rundown, ctx.process.pid)
     }
 
-    /// Raises an event of the runtime provider, if anybody asks for it.
+    /// Raises an event of the runtime provider, if a session enables it.
     pub fn raise(
         &self,
         id: u16,
@@ -71,7 +71,7 @@ impl Clr {
         self.raise_from(false, id, version, values, ctx)
     }
 
-    /// Raises an event of the rundown provider, if anybody asks for it.
+    /// Raises an event of the rundown provider, if a session enables it.
     pub fn raise_rundown(
         &self,
         id: u16,
@@ -98,8 +98,7 @@ impl Clr {
         }
         let event = table(guid, id, version)?;
         let mut raised = Event::new(&event.schema, values);
-        // Of method entry points only newer Cores tell at level 4; elsewhere it is the desktop that
-        // differs.
+        // R2RGetEntryPoint has its level since .NET 8; other events differ only in .NET Framework.
         let older = if id == 159 { !self.is_core(8) } else { self.sku == Sku::Desktop };
         if let Some((level, keyword)) = event.older.filter(|_| older) {
             raised.descriptor.level = level;
@@ -123,7 +122,7 @@ impl Clr {
         Ok(())
     }
 
-    /// TargetThread the thread is, told right after its event.
+    /// Raises the stack event right after its event.
     fn raise_stack(&self, rundown: bool, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let runtime = ctx.rng.between(1, 4);
         let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.rng);

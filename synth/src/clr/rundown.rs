@@ -1,5 +1,5 @@
-//! The two enumerations of the rundown provider (rules R1 to R6), and that of the runtime provider
-//! when a session asks for the state (rule E8).
+//! The two enumerations of the rundown provider (rules R1 to R6), and the one of the runtime
+//! provider when a session requests the state (rule E8).
 
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
@@ -31,8 +31,8 @@ fn enumerates(asked: &CombinedEnablement) -> bool {
 }
 
 impl Clr {
-    /// What a change of the rundown provider's mask leads to: the start rundown, the end rundown,
-    /// both, or nothing.
+    /// The operations after a change of the rundown provider's enablement: start rundown, end
+    /// rundown, both, or nothing.
     pub fn rundown_ops(&self, asked: &CombinedEnablement) -> Vec<ClrOp> {
         let mut ops = Vec::new();
         if !self.started || !asked.enabled {
@@ -62,7 +62,7 @@ impl Clr {
         ops
     }
 
-    /// What a request for the state leads to.
+    /// The operations after a request for the state.
     pub fn capture_ops(&self) -> Vec<ClrOp> {
         if !self.started {
             return Vec::new();
@@ -72,7 +72,7 @@ impl Clr {
         items.into_iter().map(ClrOp::Capture).collect()
     }
 
-    /// All that is loaded, in the order of an enumeration (rule R3).
+    /// Everything that is loaded, in the order of an enumeration (rule R3).
     fn everything(&self, enumeration: Enumeration) -> Vec<Item> {
         let mut items = Vec::new();
         // The shared domain comes first.
@@ -141,7 +141,7 @@ impl Clr {
         items
     }
 
-    /// Tells of one item under the rundown provider. What has gone meanwhile is passed over.
+    /// Reports an item under the rundown provider, if it is still loaded.
     pub(super) fn emit_item(
         &self,
         enumeration: Enumeration,
@@ -203,7 +203,7 @@ impl Clr {
         Ok(OpEffect::after(self.enumeration_cost))
     }
 
-    /// All code of a method; precompiled code and compiled code have keywords of their own.
+    /// Reports all code of a method; precompiled and compiled code have different keywords.
     fn emit_enumerated(
         &self,
         index: usize,
@@ -212,7 +212,7 @@ impl Clr {
         ctx: &mut OpContext<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
-        // Helpers are the runtime's own: nobody enumerates them.
+        // No enumeration lists the helpers of the runtime.
         if method.kind == CodeKind::Helper {
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Clr {
                 asked.raises(4, keyword::JIT)
             };
             let mapped = !precompiled && asked.raises(5, keyword::IL_MAP);
-            // The map comes behind the method at the start, and before it at the end.
+            // The map comes after the method at the start, and before it at the end.
             if mapped && end {
                 self.raise_rundown(150, self.map_version(), &self.map_values(index, body), ctx)?;
             }
@@ -241,7 +241,7 @@ impl Clr {
     }
 
     fn emit_threads(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
-        // The event has the keyword of app domain resources as well, which enumerates nothing.
+        // The event also has the keyword of app domain resources, which enables no enumeration.
         if !self.asked_rundown(ctx).raises(4, keyword::THREADING) {
             return Ok(());
         }
@@ -262,12 +262,13 @@ impl Clr {
         Ok(())
     }
 
-    /// How the collector is set up (told of since .NET 8, where the rundown is asked for collections).
+    /// The settings of the collector (since .NET 8, under the GC keyword).
     fn emit_collector(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !self.is_core(8) || !self.asked_rundown(ctx).raises(4, keyword::GC) {
             return Ok(());
         }
-        // Collections in the background, frozen segments, and threads that are bound to no processor.
+        // Collections in the background, frozen segments, and threads that are bound to no
+        // processor.
         let settings = 1u32 | 4 | if self.heap.heaps > 1 { 0 } else { 16 };
         let values = values![0u64, LARGE_OBJECT, 0u64, 0u64, 0u64, 0u32, settings, self.instance];
         self.raise_rundown(10, 0, &values, ctx)
@@ -278,7 +279,7 @@ impl Clr {
         self.domains.first().map_or(0x1_0000, |d| d.id) + 0x10_0000 + thread as u64 * 0x200
     }
 
-    /// Tells of one item under the runtime provider, as if it had just been loaded.
+    /// Reports an item under the runtime provider, as if it had just been loaded.
     pub(super) fn emit_state(&self, item: &Item, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         match *item {
             Item::Runtime => {

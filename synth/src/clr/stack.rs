@@ -1,4 +1,4 @@
-//! TargetThread a thread of a managed process is.
+//! Stacks of threads of managed processes.
 
 use super::state::{Clr, CodeBody, Method};
 use crate::machine::Process;
@@ -6,11 +6,11 @@ use crate::model::Sku;
 use crate::rng::Rng;
 use crate::time::Nanos;
 
-/// How often somebody else is looked for who has code at the moment.
+/// Attempts to pick a method that has code.
 const TRIES: usize = 16;
 
 impl Clr {
-    /// A method that may be running at a moment, with the code that it runs.
+    /// A method that may run at a time, with its code.
     pub(super) fn runner(&self, at: Nanos, rng: &mut Rng) -> Option<(&Method, &CodeBody)> {
         (0..TRIES).find_map(|_| {
             let method = self.methods.get(*self.live.get(rng.pick(self.live.len()))?)?;
@@ -19,7 +19,7 @@ impl Clr {
     }
 
     /// A stack of a running thread, innermost first: `runtime` frames of the runtime's own, methods
-    /// that have code at that moment, and the system's frames below which every thread begins.
+    /// that have code at that time, and the frames of the system in which every thread begins.
     pub fn call_stack(
         &self,
         runtime: u64,

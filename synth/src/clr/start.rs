@@ -1,4 +1,4 @@
-//! A CLR comes up, and goes.
+//! Start and end of a CLR.
 
 use etl_format::Guid;
 
@@ -17,7 +17,7 @@ const CONCURRENT: u32 = 0x1;
 const SERVER: u32 = 0x1000;
 
 impl Clr {
-    /// The providers register, the runtime says who it is, and the first domains are made.
+    /// The providers register, the runtime reports itself, and the first domains are created.
     pub(super) fn start(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let pid = ctx.process.pid;
         let (runtime, _) = ctx.etw.register(CLR_RUNTIME, false, pid);
@@ -32,7 +32,7 @@ impl Clr {
         }
         let mut then = Vec::new();
         if let Some(notice) = notice {
-            // Enabled before it was there: it enumerates at once, and there is next to nothing.
+            // A provider that is already enabled enumerates at once, when almost nothing is loaded.
             then.extend(self.rundown_ops(&notice.union));
         }
         for (index, domain) in self.domains.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Clr {
         Ok(OpEffect { cost: 5 * MILLISECOND, then, ..OpEffect::default() })
     }
 
-    /// The fields of the event in which a runtime says who it is.
+    /// The fields of the runtime information event.
     pub(super) fn information(
         &self,
         ctx: &OpContext<'_, '_>,
@@ -73,7 +73,7 @@ impl Clr {
         ]
     }
 
-    /// The process ends: what is still loaded is told of as unloaded, where anybody asks.
+    /// The process ends: what is still loaded is reported as unloaded.
     pub(super) fn stop(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let mut then = Vec::new();
         for (index, domain) in self.domains.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Clr {
                 then.push(ClrOp::UnloadDomain(index));
             }
         }
-        // The rundown answers no more as soon as the runtime is going.
+        // From now on there is no rundown.
         self.started = false;
         if std::mem::take(&mut self.heap.background_thread) {
             self.raise(12, 1, &values![self.instance], ctx)?;

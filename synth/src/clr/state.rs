@@ -1,4 +1,4 @@
-//! What there is in a CLR.
+//! The state of a CLR.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use crate::time::Nanos;
 
 /// The token of the key that signed assemblies of the programs here are signed with.
 const KEY_TOKEN: &str = "31bf3856ad364e35";
-/// TargetThread code begins in an image.
+/// Offset of the first code in an image.
 pub(super) const CODE_OFFSET: u64 = 0x1000;
 
 /// An app domain.
@@ -40,7 +40,7 @@ pub(crate) struct Assembly {
     /// Whether its strong name, and the publisher of its file, are verified when it is loaded.
     pub signed: bool,
     pub authenticode: bool,
-    /// What its files say their version is.
+    /// The version in its files.
     pub file_version: String,
     /// The name with version, culture and key.
     pub name: String,
@@ -72,11 +72,11 @@ pub(crate) struct Module {
     pub native_pdb: Pdb,
     pub loaded: bool,
     pub methods: Vec<usize>,
-    /// The image with its precompiled code, and how much of it is given out.
+    /// The image with its precompiled code, and how much of it is used.
     pub image: u64,
     pub image_used: u64,
     pub image_size: u64,
-    /// Bytes of hot code in it; the cold code lies behind, and so much of that is given out.
+    /// Bytes of hot code in it, and bytes used of the cold code after it.
     pub hot_size: u64,
     pub cold_used: u64,
 }
@@ -93,7 +93,7 @@ pub(crate) struct CodeBody {
     pub tier: u32,
     /// Offsets of IL and of native code that belong together.
     pub map_entries: u16,
-    /// When it was there: threads of other processors run it from here on.
+    /// The time from which threads of other processors can run it.
     pub since: Nanos,
 }
 
@@ -114,18 +114,17 @@ pub(crate) struct Method {
     pub ready: bool,
     /// Its code, oldest first; none before it ran, and none when its module is gone.
     pub bodies: Vec<CodeBody>,
-    /// TargetThread its precompiled code lies in the image.
+    /// Its precompiled code in the image.
     pub precompiled: Option<CodeBody>,
 }
 
 impl Method {
-    /// Whether its events carry names whatever the level (rule E4).
+    /// Whether its events contain names at every level (rule E4).
     pub fn always_verbose(&self) -> bool {
         self.generic || matches!(self.kind, CodeKind::Dynamic | CodeKind::Helper)
     }
 
-    /// The code that it runs with at a moment: what other processors compile at the same time is
-    /// not there yet.
+    /// The code that runs at a time: not what other processors are still compiling.
     pub fn body_at(&self, at: Nanos) -> Option<&CodeBody> {
         self.bodies.iter().rfind(|body| body.since <= at)
     }
@@ -142,7 +141,7 @@ pub(crate) struct Lock {
     pub object: u64,
 }
 
-/// What the pool has not done yet, and who does it.
+/// The thread pool.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     /// Threads that work.
@@ -151,7 +150,7 @@ pub(crate) struct Pool {
     pub io: u32,
     /// Work that waits for a thread.
     pub waiting: u32,
-    /// Whether it has said how many threads it may have.
+    /// Whether its limits were reported.
     pub begun: bool,
 }
 
@@ -167,7 +166,7 @@ pub(crate) struct Clr {
     pub process: usize,
     pub runtime: ProviderIndex,
     pub rundown: ProviderIndex,
-    /// Registered its providers, and has not begun to go.
+    /// Whether its providers are registered and it is not stopping.
     pub started: bool,
     pub domains: Vec<AppDomain>,
     pub assemblies: Vec<Assembly>,
@@ -177,7 +176,7 @@ pub(crate) struct Clr {
     pub waiting: VecDeque<usize>,
     /// Methods that were compiled quickly and may be compiled again.
     pub quick: VecDeque<usize>,
-    /// TargetThread a first module's methods have code: for stacks.
+    /// Methods that have code, for stacks.
     pub live: Vec<usize>,
     pub code: CodeHeap,
     /// Bytes of the runtime's image that helpers have taken.
@@ -186,23 +185,24 @@ pub(crate) struct Clr {
     pub next_rejit: u64,
     pub heap: super::heap::Heap,
     pub pool: Pool,
-    /// Managed threads told of, by index of the thread.
+    /// Managed threads, by index of the thread.
     pub threads: Vec<usize>,
     /// Their ids for the system.
     pub thread_ids: BTreeMap<usize, u32>,
     /// Stubs between managed and native code, by the method that they are for.
     pub stubs: BTreeMap<u64, u64>,
     pub locks: Vec<Lock>,
-    /// TargetThread handles are.
+    /// Address of the handle table.
     pub handle_table: u64,
     /// Types that are loaded, by a hash of their names.
     pub types: BTreeSet<u64>,
-    /// Methods compiled quickly since the compiler in the background was told to wait, if it was.
+    /// Methods compiled without optimization while background compilation waits; `None` if it does
+    /// not.
     pub tiering_waits: Option<u32>,
 }
 
 impl Clr {
-    /// A CLR that has not started, with everything the plan says not loaded yet.
+    /// A CLR that has not started and has loaded nothing.
     pub fn new(
         plan: &ClrPlan,
         instance: u16,
@@ -443,7 +443,7 @@ impl Clr {
         self.sku == Sku::Desktop && (has_major, has_minor) >= (major, minor)
     }
 
-    /// The id of the first domain that is nobody else's.
+    /// The id of the first domain that is not shared.
     pub fn own_domain(&self) -> u64 {
         self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id)
     }

@@ -1,5 +1,4 @@
-//! What threads do that the runtime tells of: they come and go, wait for locks and for each other, and
-//! cross the border to native code.
+//! Threads, locks, waits, and stubs for native code.
 
 use etl_schema::encode::OwnedValue;
 
@@ -10,7 +9,7 @@ use crate::error::Result;
 use crate::etw::values;
 use crate::time::{MICROSECOND, Nanos};
 
-/// Locks that threads of one process want at the same time.
+/// Locks of a process that threads wait for.
 const LOCKS: usize = 8;
 
 impl Clr {
@@ -32,7 +31,7 @@ impl Clr {
         Ok(OpEffect::after(MICROSECOND))
     }
 
-    /// Newer runtimes say which lock it is, and make one for an object when it is wanted twice.
+    /// Newer runtimes report the lock, and its creation when the first thread waits for it.
     fn emit_lock(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let pointer = OwnedValue::Pointer;
         let at = ctx.rng.pick(LOCKS);
@@ -54,7 +53,7 @@ impl Clr {
         self.raise(81, 2, &values, ctx)
     }
 
-    /// A thread waits until somebody wakes it (told of since .NET 9).
+    /// A thread waits for this time (reported since .NET 9).
     pub(super) fn wait(&mut self, time: Nanos, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let reported = self.is_core(9);
         if reported {
@@ -68,7 +67,7 @@ impl Clr {
         Ok(OpEffect::after(MICROSECOND))
     }
 
-    /// A thread is about to be made by the program.
+    /// The program is about to create a thread.
     pub(super) fn thread_creating(
         &mut self,
         thread: usize,
@@ -81,8 +80,8 @@ impl Clr {
         Ok(OpEffect::after(MICROSECOND))
     }
 
-    /// A thread of the process is known to the runtime from now on; one that the `program` made says
-    /// itself that it runs.
+    /// The runtime knows a thread of the process from now on; one that the `program` created
+    /// reports that it runs.
     pub(super) fn thread_created(
         &mut self,
         thread: usize,
@@ -107,7 +106,7 @@ impl Clr {
         Ok(done)
     }
 
-    /// A thread that the program made runs.
+    /// A thread that the program created runs.
     pub(super) fn thread_running(
         &mut self,
         thread: usize,
@@ -133,7 +132,7 @@ impl Clr {
         Ok(OpEffect::after(2 * MICROSECOND))
     }
 
-    /// A thread goes into another app domain.
+    /// A thread enters another app domain.
     pub(super) fn enter_domain(
         &mut self,
         domain: usize,
@@ -149,7 +148,7 @@ impl Clr {
         Ok(OpEffect::after(2 * MICROSECOND))
     }
 
-    /// Managed code calls native code: through a stub that is made for the method, and used again.
+    /// Managed code calls native code through a stub, which is generated once for each method.
     pub(super) fn make_stub(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         let Some((method, _)) = self.runner(ctx.origin.at, ctx.rng) else {
             return Ok(OpEffect::default());

@@ -1,9 +1,10 @@
-//! What happens to the buffers of a session: which events each contains, and whether it is in a file
-//! at the end.
+//! What happens to the buffers of a session: which events each contains, and whether it is in a
+//! file at the end.
 //!
-//! An event in a buffer is not yet in a file. The tracker follows each buffer from its first event to
-//! its location in a file, by the sequence number that the writer assigns when the buffer is sealed. It
-//! keeps buffers that are on their way, and written buffers only where they can still change.
+//! An event in a buffer is not yet in a file. The tracker follows each buffer from its first event
+//! to its location in a file, by the sequence number that the writer assigns when the buffer is
+//! sealed. It keeps buffers that are on their way, and written buffers only where they can still
+//! change.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! What controllers do: sessions start, stop, flush, enable and disable, or are refused.
+//! Requests of controllers: start, stop, flush, enable and disable sessions, or refuse to.
 
 use etl_control::controller::{GroupMasks, KERNEL_SESSION};
 use etl_control::enable::MAX_SESSIONS as MAX_SESSIONS_OF_PROVIDER;
@@ -15,14 +15,14 @@ use crate::truth::{Refusal, RefusalCode};
 /// Placeholder in a file name for month, day, hour and minute of the start.
 const START_TIME: &str = "{mmddhhmm}";
 
-/// Sessions that the system has room for.
+/// Sessions that can run at a time.
 const MAX_SESSIONS: usize = 64;
-/// Sessions among them that may log what the kernel does, and before Windows 8.
+/// Sessions among them that can log kernel events: since Windows 8, and before.
 const MAX_KERNEL_SESSIONS: (usize, usize) = (8, 1);
 /// Private sessions of a process.
 const MAX_PRIVATE_SESSIONS: usize = 4;
 
-/// A session that was started, and who is to be told.
+/// A session that was started, and the callbacks of its providers.
 pub(crate) struct Started {
     pub index: usize,
     pub callbacks: Vec<EnableCallback>,
@@ -35,8 +35,8 @@ impl Etw<'_> {
         (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(named)).collect()
     }
 
-    /// The running sessions that something is asked of. That there are none is a mistake of the
-    /// script, unless they were refused.
+    /// The running sessions that a request is for. If there are none, the script is wrong, unless
+    /// they were refused.
     pub fn request(&mut self, name: &str, request: &'static str, at: Nanos) -> Result<Vec<usize>> {
         let found = self.running(name);
         if !found.is_empty() {
@@ -61,7 +61,7 @@ impl Etw<'_> {
         self.observer.request_refused(&Refusal { at, session, request, code, message })
     }
 
-    /// Starts a session, in a process where it is private; `None` when it is refused.
+    /// Starts a session, a private one in a process; `None` if it is refused.
     pub fn start(
         &mut self,
         plan: &SessionPlan,
@@ -204,7 +204,7 @@ impl Etw<'_> {
         Ok(None)
     }
 
-    /// Why no more sessions may log what the kernel does, if that is so.
+    /// Why no other session can log kernel events, if that is so.
     fn kernel_is_full(&self) -> Option<String> {
         let (new, old) = MAX_KERNEL_SESSIONS;
         let (major, minor, _) = self.machine.os;
@@ -213,13 +213,13 @@ impl Etw<'_> {
         (has >= most).then(|| format!("{most} sessions log the kernel's events already"))
     }
 
-    /// The least session id that no running session has.
+    /// The lowest session id that no running session has.
     fn free_id(&self) -> u16 {
         let taken = |id| self.sessions.iter().any(|s| s.is_running() && s.id == id);
         (3..).find(|id| !taken(*id)).unwrap_or(u16::MAX)
     }
 
-    /// Enables a provider in a session, or replaces what the session asked of it.
+    /// Enables a provider in a session, or replaces its enablement.
     pub fn enable(
         &mut self,
         name: &str,
@@ -246,7 +246,7 @@ impl Etw<'_> {
         if found.plan.faults.contains(&Fault::WrongKeyword) {
             plan.rule.any = wrong_keyword(plan.rule.any);
         }
-        // A private session knows its own process only.
+        // A private session contains events of its own process only.
         plan.processes = process.map_or(plan.processes, |pid| vec![pid]);
         let sessions = &self.sessions;
         let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
@@ -288,7 +288,7 @@ impl Etw<'_> {
         found.map(|p| p.drop_session(session, &self.names)).unwrap_or_default()
     }
 
-    /// A session asks a provider to log its state.
+    /// A session requests the state of a provider.
     pub fn capture_state(
         &mut self,
         name: &str,
@@ -311,7 +311,7 @@ impl Etw<'_> {
         Ok(callbacks.into_iter().map(|c| EnableCallback { capture_state: true, ..c }).collect())
     }
 
-    /// Stops sessions: their providers are told, and what they have is written.
+    /// Stops sessions: calls back their providers and writes their buffers.
     pub fn stop(&mut self, sessions: &[usize], at: Nanos) -> Result<Vec<EnableCallback>> {
         let mut callbacks = Vec::new();
         for &session in sessions {
@@ -331,7 +331,7 @@ impl Etw<'_> {
         self.stop(&ending, at).map(drop)
     }
 
-    /// LeaveReason the sessions that still run as the loss of power would.
+    /// Ends the running sessions as a loss of power does.
     pub fn lose_power(&mut self, at: Nanos) -> Result<()> {
         for session in 0..self.sessions.len() {
             self.close(session, at, true)?;
@@ -361,7 +361,7 @@ impl Etw<'_> {
         self.observer.session_ended(&report)
     }
 
-    /// Writes what a session has; what it has in memory goes into a file.
+    /// Flushes a session; the buffers of a session in memory are written to a file.
     pub fn flush(&mut self, name: &str, file: Option<&str>, at: Nanos) -> Result<()> {
         let filetime = self.clock.filetime(at);
         for index in self.request(name, "flush", at)? {
@@ -377,7 +377,7 @@ impl Etw<'_> {
         Ok(())
     }
 
-    /// Running sessions that may ask the kernel for something else now; the others are refused.
+    /// Running sessions that can change their kernel flags; the others are refused.
     pub fn kernel_sessions(&mut self, name: &str, at: Nanos) -> Result<Vec<usize>> {
         const REQUEST: &str = "change the kernel's flags";
         let mut found = Vec::new();
@@ -399,7 +399,7 @@ impl Etw<'_> {
         Ok(found)
     }
 
-    /// The kernel logs other things for a session from now on: the groups of before, and those of now.
+    /// Changes the kernel flags of a session. Returns the groups before and after.
     pub fn change_kernel(
         &mut self,
         index: usize,
@@ -413,7 +413,7 @@ impl Etw<'_> {
         Ok(groups)
     }
 
-    /// A session gets other settings.
+    /// Changes the settings of a session.
     pub fn update(
         &mut self,
         name: &str,
@@ -425,7 +425,7 @@ impl Etw<'_> {
             let Some(session) = self.sessions.get_mut(index) else { continue };
             session.set_buffers(buffers.unwrap_or(session.plan.buffers));
             if let Some(time) = flush_timer {
-                // A timer that runs goes on by the new time; one that never ran begins now.
+                // A running timer continues with the new time; otherwise it starts now.
                 if session.plan.flush_timer == 0 && time > 0 {
                     self.tasks.push((at.saturating_add(time), super::EtwTask::FlushTimer(index)));
                 }
@@ -435,7 +435,7 @@ impl Etw<'_> {
         Ok(())
     }
 
-    /// Somebody reads a session in real time from now on.
+    /// A consumer starts to read a session in real time.
     pub fn consume(&mut self, name: &str, speed: u64, file: Option<&str>, at: Nanos) -> Result<()> {
         for index in self.request(name, "consume", at)? {
             let Some(session) = self.sessions.get_mut(index) else { continue };
@@ -448,7 +448,7 @@ impl Etw<'_> {
         Ok(())
     }
 
-    /// The consumer of a session reads no more.
+    /// The consumer of a session stops reading.
     pub fn leave(&mut self, name: &str, at: Nanos) -> Result<()> {
         let filetime = self.clock.filetime(at);
         for index in self.request(name, "leave", at)? {

@@ -12,7 +12,7 @@ type PendingWrites = Vec<(u64, Vec<u8>)>;
 #[derive(Default)]
 struct OpenFiles {
     current: Option<Box<dyn Output>>,
-    /// OpenFiles that the writer has gone on to, and that nobody has made so far.
+    /// Files that the writer has started and that are not created yet.
     pending: Vec<PendingWrites>,
 }
 

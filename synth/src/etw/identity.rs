@@ -1,5 +1,5 @@
-//! What a merge tells of images: it finds their files on the machine's disk, by what the traces say
-//! of them, and puts their identities in front of the events of the kernel's that tell of the images.
+//! Image identities that a merge adds: it finds the file of each image that the kernel's events
+//! report, and inserts the identity before the event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,27 +19,27 @@ use crate::machine::Image;
 use crate::model::FileVersion;
 use crate::truth::{ImageIdentity, PdbIdentity};
 
-/// Hooks of the events that tell of images: load, unload, and both rundowns.
+/// Hooks of the events of images: load, unload, and both rundowns.
 const IMAGES: [u16; 4] = [0x030a, 0x1402, 0x1403, 0x1404];
-/// The thread of records that a merge adds.
-const NOBODY: u32 = u32::MAX;
+/// The thread id in records that a merge adds.
+const NO_THREAD: u32 = u32::MAX;
 
-/// What is on the machine's disk of images: one entry for each file, whoever loads it.
+/// The image files on the disk of the machine, one entry for each file.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageFiles {
-    /// Windows' version.
+    /// The version of Windows.
     os: (u8, u8, u32),
     known: BTreeMap<Key, OnDisk>,
 }
 
-/// What the file of an image holds.
+/// Content of the file of an image.
 #[derive(Clone, Debug)]
 struct OnDisk {
     pdb: Option<(Guid, u32)>,
     version: Option<FileVersion>,
 }
 
-/// A file by its path, in lower case, and what its header says: time timestamp and size.
+/// The key of a file: its path in lower case, and link time and size from its header.
 type Key = (String, u32, u64);
 
 impl ImageFiles {
@@ -47,7 +47,7 @@ impl ImageFiles {
         ImageFiles { os, known: BTreeMap::new() }
     }
 
-    /// There is the file of an image.
+    /// Adds the file of an image.
     pub fn add(&mut self, image: &Image) {
         let path = image.kernel_path().to_lowercase();
         let version = image.about.of(&image.path, self.os);
@@ -60,11 +60,11 @@ impl ImageFiles {
 pub(super) struct ImageIdentifier<'f> {
     files: &'f ImageFiles,
     schemas: SchemaStore,
-    /// Processes and addresses of images that were told of before.
+    /// Processes and addresses of images that were identified.
     identified: BTreeSet<(u32, u64)>,
-    /// ImageFiles whose version was told before.
+    /// Files whose version was reported.
     versions: BTreeSet<Key>,
-    /// Images in the order in which they were told of.
+    /// Images in the order in which they were identified.
     pub images: Vec<ImageIdentity>,
 }
 
@@ -80,7 +80,7 @@ impl<'f> ImageIdentifier<'f> {
         }
     }
 
-    /// Puts in front of a record what its image is, if it tells of one whose file is there.
+    /// Inserts the identity of an image before a record that reports it, if its file is known.
     pub fn identify(
         &mut self,
         record: &Record<'_>,
@@ -99,7 +99,7 @@ impl<'f> ImageIdentifier<'f> {
             let class = Registry::classic();
             let id = Identity::Classic { opcode, version: 0 };
             let Some(table) = class.event(IMAGE_ID, id) else { return Ok(()) };
-            // What does not fit into the width of the record is not told.
+            // Values that do not fit the pointer size of the record are not reported.
             if encode_into(&table.schema.fields, values, width, &mut payload).is_err() {
                 return Ok(());
             }
@@ -108,7 +108,7 @@ impl<'f> ImageIdentifier<'f> {
                 opcode,
                 level: 0,
                 version,
-                thread_id: NOBODY,
+                thread_id: NO_THREAD,
                 process_id: pid,
                 timestamp,
                 class: IMAGE_ID,
@@ -117,7 +117,7 @@ impl<'f> ImageIdentifier<'f> {
                 payload: &payload,
             })
         };
-        // A file is told of once, with the first image that is made of it.
+        // The version of a file is reported once, with its first image.
         let key = (image.path.to_lowercase(), link_time, size);
         if let Some(version) = image.version.as_ref().filter(|_| self.versions.insert(key)) {
             push(64, 0, &version_of(version, &file, size, link_time))?;
@@ -137,7 +137,7 @@ impl<'f> ImageIdentifier<'f> {
         Ok(())
     }
 
-    /// The image that a record tells of, if its file is there.
+    /// The image that a record reports, if its file is known.
     fn image(&self, record: &Record<'_>) -> Option<ImageIdentity> {
         let decoder = self.schemas.decoder(record)?;
         let (mut base, mut size, mut pid, mut time, mut path) = (0, 0, 0, 0, String::new());
@@ -158,7 +158,7 @@ impl<'f> ImageIdentifier<'f> {
     }
 }
 
-/// What a file says of itself, as its record has it.
+/// The version information of a file, as the fields of its record.
 fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedValue; 12] {
     values![
         u32::try_from(size).unwrap_or(u32::MAX),
@@ -171,13 +171,13 @@ fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedV
         v.product.as_str(),
         v.company.as_str(),
         v.numbers(),
-        // Of programs that Windows keeps an inventory of: not here.
+        // Ids of the program in the inventory of Windows: empty here.
         "",
         ""
     ]
 }
 
-/// The name of the PDB of an image: its own, with another ending.
+/// The name of the PDB of an image: the name of the image with another extension.
 fn pdb_name(file: &str) -> String {
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     format!("{stem}.pdb")

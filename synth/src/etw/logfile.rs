@@ -1,4 +1,4 @@
-//! The file of a session, or its files: buffers on their way to the disk.
+//! The files of a session, and the buffers that are written to them.
 
 use std::io::{self, Read};
 
@@ -15,28 +15,28 @@ use crate::model::numbered_file;
 pub(super) struct LogFile {
     writer: Writer<FileSequence>,
     disk: FileSequence,
-    /// The name that the session was given.
+    /// The name in the settings of the session.
     name: String,
     mode: LogFileMode,
     /// Names of the files so far, the current one last.
     pub files: Vec<String>,
-    /// What becomes of its buffers.
+    /// The outcomes of its buffers.
     pub tracker: BufferTracker,
 }
 
 impl LogFile {
-    /// Begins a file; the tracker remembers buffers in files where something may still happen to them.
+    /// Creates the first file. `can_change`: whether written buffers can be overwritten or damaged.
     pub fn create(
         name: &str,
         config: SessionConfig,
-        remembers: bool,
+        can_change: bool,
         store: &mut dyn FileSystem,
     ) -> etl_format::Result<Self> {
         let mode = config.header.mode;
         let news = mode.has(LogFileMode::NEWFILE);
         let first = if news { numbered_file(name, 1) } else { name.to_owned() };
         let old = if mode.has(LogFileMode::APPEND) { bytes_of(&first, store) } else { None };
-        let mut tracker = BufferTracker::new(remembers);
+        let mut tracker = BufferTracker::new(can_change);
         let (mut writer, disk) = match old {
             Some(old) => {
                 let disk =
@@ -70,7 +70,7 @@ impl LogFile {
         self.writer.free_bytes(processor)
     }
 
-    /// Buffers that hold something.
+    /// Buffers that contain records.
     pub fn in_use(&self) -> usize {
         self.writer.current_buffers() + self.writer.sealed_buffers()
     }
@@ -79,8 +79,8 @@ impl LogFile {
         self.writer.sealed_buffers() > 0
     }
 
-    /// Puts the record of the event of this number into a buffer. The buffer that it has no room in
-    /// is sealed before, or lost; says whether there was one.
+    /// Writes the record of an event into a buffer. If the record does not fit, the current buffer
+    /// is sealed first, or lost. Returns whether that happened.
     pub fn write(
         &mut self,
         processor: u16,
@@ -111,7 +111,7 @@ impl LogFile {
         self.tracker.seal_all();
     }
 
-    /// The disk has taken the buffer that was sealed first; `false` when there is none.
+    /// Writes the oldest sealed buffer to the disk; `false` if there is none.
     pub fn flush_one(
         &mut self,
         timestamp: i64,
@@ -137,15 +137,15 @@ impl LogFile {
         })
     }
 
-    /// Writes all that is there.
+    /// Writes all buffers.
     pub fn flush(&mut self, timestamp: i64, store: &mut dyn FileSystem) -> etl_format::Result<()> {
         self.seal_all();
         while self.flush_one(timestamp, store)? {}
         Ok(())
     }
 
-    /// Ends the file at a timestamp and a time, or leaves it as the loss of power does when there is
-    /// none. What the writer counted, the files, and what became of their buffers.
+    /// Closes the file at a timestamp and a time. With `None` it is left as a loss of power leaves
+    /// it. Returns the counts of the writer, the files, and the outcomes of their buffers.
     pub fn close(
         mut self,
         end: Option<(i64, i64)>,
@@ -163,18 +163,18 @@ impl LogFile {
     }
 }
 
-/// The bytes of a file, if it is there.
+/// The bytes of a file, if it exists.
 pub(super) fn bytes_of(name: &str, store: &mut dyn FileSystem) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     store.open(name).ok()?.read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
-/// The header of a file that is there, and where a session goes on in it.
+/// The header of an existing file, and where a session continues in it.
 fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(SessionConfig, Resume)> {
     let trace = Trace::open(old, &Options::default())?;
     let new = std::mem::replace(&mut config.header, LogFileHeader::from(trace.header()));
-    // Timestamps are told from where the file begins; the mode is the new session's.
+    // Timestamps start with the old file; the mode is that of the new session.
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();

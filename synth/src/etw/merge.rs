@@ -1,4 +1,4 @@
-//! Merging: the files of several sessions become one. They are read piece by piece.
+//! Merging the files of several sessions.
 
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
@@ -14,7 +14,7 @@ use crate::model::Fault;
 use crate::time::Nanos;
 
 impl Etw<'_> {
-    /// Merges files that are there into a new one, and tells the identities of images whose files are there.
+    /// Merges files into a new one, and adds the identities of images whose files are known.
     pub fn merge(
         &mut self,
         inputs: &[String],

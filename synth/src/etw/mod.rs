@@ -1,6 +1,6 @@
-//! A small, deterministic ETW: providers register and are called back when their enablement changes;
-//! events are written into the buffers of every session that admits them, and lost if no buffer is
-//! free.
+//! A small, deterministic ETW: providers register and are called back when their enablement
+//! changes; events are written into the buffers of every session that admits them, and lost if no
+//! buffer is free.
 
 mod buffer_tracker;
 mod control;

@@ -1,4 +1,4 @@
-//! The buffers of a session in memory or in real time: they wait for a flush or for a consumer.
+//! The buffers of a session in memory or in real time, which wait for a flush or for a consumer.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ pub(super) struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// Puts its records into a trace, as a buffer of their own.
+    /// Writes its records to a trace as one buffer.
     pub fn put(&self, writer: &mut Writer<FileSequence>, timestamp: i64) -> etl_format::Result<()> {
         let mut from = 0;
         for &(end, timestamp) in &self.marks {
@@ -33,11 +33,11 @@ impl MemoryBuffer {
     }
 }
 
-/// Who reads a session in real time.
+/// The consumer of a real-time session.
 pub(super) struct Consumer {
-    /// Bytes that it takes in a second.
+    /// Bytes that it reads per second.
     pub speed: u64,
-    /// What it keeps of what it was given.
+    /// The file in which it keeps what it read.
     pub copy: Option<Writer<FileSequence>>,
 }
 
@@ -48,13 +48,13 @@ pub(super) struct BufferPool {
     size: usize,
     pub most: usize,
     one: bool,
-    /// The newest take the place of the oldest when there are no more.
+    /// Whether a new buffer replaces the oldest one when all are used.
     pub wraps: bool,
     pub consumer: Option<Consumer>,
     pub delivered: u64,
-    /// Of those that were delivered, the ones that the consumer kept.
+    /// Delivered events that the consumer kept.
     pub kept: u64,
-    /// What becomes of its buffers.
+    /// The outcomes of its buffers.
     pub tracker: BufferTracker,
 }
 
@@ -90,7 +90,7 @@ impl BufferPool {
         self.sealed.len() + self.lanes.iter().filter(|lane| !lane.marks.is_empty()).count()
     }
 
-    /// Whether a new buffer can be had.
+    /// Whether a buffer is free.
     pub fn has_free(&self) -> bool {
         self.in_use() < self.most || self.wraps && !self.sealed.is_empty()
     }
@@ -99,7 +99,7 @@ impl BufferPool {
         !self.sealed.is_empty()
     }
 
-    /// Puts a record into a buffer; says whether one was sealed before.
+    /// Writes a record into a buffer. Returns whether the current buffer was sealed first.
     pub fn write(
         &mut self,
         processor: u16,
@@ -126,7 +126,7 @@ impl BufferPool {
         Ok(full)
     }
 
-    /// The oldest buffer makes room.
+    /// Discards the oldest buffer.
     fn overwrite(&mut self) {
         if self.sealed.pop_front().is_some() {
             self.tracker.remove_oldest(BufferOutcome::Discarded);
@@ -144,7 +144,7 @@ impl BufferPool {
         (0..self.lanes.len()).for_each(|index| self.seal(index));
     }
 
-    /// Writes everything into a trace, oldest first: how many events that were.
+    /// Writes all buffers to a trace, oldest first. Returns the number of events.
     pub fn write_all(
         &mut self,
         into: &mut Writer<FileSequence>,
@@ -160,7 +160,7 @@ impl BufferPool {
         Ok(events)
     }
 
-    /// The consumer gets the oldest buffer.
+    /// Delivers the oldest buffer to the consumer.
     pub fn deliver(&mut self, timestamp: i64) -> etl_format::Result<()> {
         let Some(consumer) = &mut self.consumer else { return Ok(()) };
         let Some(held) = self.sealed.pop_front() else { return Ok(()) };
@@ -176,7 +176,7 @@ impl BufferPool {
         Ok(())
     }
 
-    /// The session is over: what the consumer has not got it gets now, or nobody does.
+    /// Ends the session: the consumer, if there is one, receives the remaining buffers.
     pub fn end(&mut self, timestamp: i64, filetime: i64) -> etl_format::Result<()> {
         self.seal_all();
         while self.consumer.is_some() && self.has_sealed() {
@@ -188,7 +188,7 @@ impl BufferPool {
         Ok(())
     }
 
-    /// The consumer leaves.
+    /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> etl_format::Result<()> {
         if let Some(copy) = self.consumer.take().and_then(|consumer| consumer.copy) {
             copy.close(Some(filetime))?;

@@ -1,4 +1,4 @@
-//! A session: its buffers, and where they go.
+//! A session, its buffers and its files.
 
 use core::fmt;
 
@@ -27,16 +27,16 @@ pub(super) const BUFFER_HEADER: usize = 0x48;
 pub(crate) struct Session {
     pub plan: SessionPlan,
     pub id: u16,
-    /// The process that a private session is in.
+    /// The process of a private session.
     pub process: Option<u32>,
-    /// What it asks the kernel for now, and the time between two samples.
+    /// Its current kernel flags, and the time between two samples.
     pub kernel: KernelFlags,
     pub sample_interval: Nanos,
-    /// Whether the kernel logs for it, or did so once.
+    /// Whether it has, or had, kernel flags.
     pub of_kernel: bool,
-    /// Kinds of events of the kernel's that it once asked for, a bit for each.
+    /// Kinds of kernel events that it logged before a change of its flags, a bit for each.
     pub logged_before: u16,
-    /// When the next sample is taken for it.
+    /// The time of its next sample.
     pub next_sample: Option<Nanos>,
     pub started: Nanos,
     pub stopped: Option<Nanos>,
@@ -47,17 +47,17 @@ pub(crate) struct Session {
     summary: SessionSummary,
     /// The files that it wrote.
     pub files: Vec<String>,
-    /// What became of the buffers of the file, when the session is over.
+    /// The outcomes of the buffers in its files, after its end.
     closed: Option<BufferTracker>,
-    /// Events put into its buffers, and events lost before.
+    /// Recorded and lost events.
     pub recorded: u64,
     pub lost: u64,
-    /// Events that came for it so far, and those of the rundown provider, for faults.
+    /// Events raised for it, and those of the rundown provider, for faults.
     pub seen: u64,
     pub enumerated: u32,
     flushed: u64,
     delivered: u64,
-    /// Of those that were delivered, the ones that the consumer kept.
+    /// Delivered events that the consumer kept.
     kept: u64,
     /// Buffers sealed so far, for the fault that loses some.
     sealed: u64,
@@ -133,7 +133,7 @@ impl Session {
         self.running
     }
 
-    /// The kernel logs other things for it from now on: the groups of before, and those of now.
+    /// Changes its kernel flags. Returns the groups before and after.
     pub fn change_kernel(&mut self, change: &KernelChange) -> (GroupMasks, GroupMasks) {
         let old = self.kernel.groups;
         self.logged_before |= self.kernel.bits().0;
@@ -143,7 +143,7 @@ impl Session {
         (old, self.kernel.groups)
     }
 
-    /// It may have so many buffers from now on.
+    /// Sets the maximum number of buffers.
     pub fn set_buffers(&mut self, most: u32) {
         self.plan.buffers = most;
         if let Some(pool) = &mut self.pool {
@@ -156,31 +156,31 @@ impl Session {
         self.file.as_ref().is_some_and(|file| file.files.iter().any(|f| f == name))
     }
 
-    /// The raw timestamp of a moment in this session.
+    /// The raw timestamp of this session at a time.
     pub fn timestamp(&self, clock: &Clock, at: Nanos) -> i64 {
         clock.timestamp(self.plan.clock, at).saturating_add(skew(&self.plan))
     }
 
-    /// Whether a record of this length finds room, in the current buffer of its processor or in a
-    /// free one.
+    /// Whether a record of this length fits in the current buffer of its processor or in a free
+    /// one.
     pub fn has_space(&self, processor: u16, len: usize) -> bool {
         let whole = (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER);
         if len > whole || !self.running {
             return false;
         }
-        let fits = |room: usize| room < whole && len <= room;
+        let fits = |free: usize| free < whole && len <= free;
         let most = self.plan.buffers as usize;
         let file = self.file.as_ref();
         file.is_none_or(|f| fits(f.free_bytes(processor)) || f.in_use() < most)
             && self.pool.as_ref().is_none_or(|p| fits(p.free_bytes(processor)) || p.has_free())
     }
 
-    /// Whether what does not fit here is lost here alone.
+    /// Whether an event that does not fit is lost in this session only.
     pub fn is_independent(&self) -> bool {
         self.plan.mode.has(LogFileMode::INDEPENDENT_SESSION)
     }
 
-    /// Puts the record of an event into the buffer of its processor; says whether a buffer was
+    /// Writes the record of an event into the buffer of its processor. Returns whether a buffer was
     /// sealed.
     pub fn write(
         &mut self,
@@ -220,18 +220,18 @@ impl Session {
         Ok(())
     }
 
-    /// The flush timer has run down.
+    /// The flush timer expires.
     pub fn seal_all(&mut self) {
         if let Some(file) = &mut self.file {
             file.seal_all();
         }
-        // What is only in memory stays there until somebody asks for it.
+        // A session in memory keeps its buffers until it is flushed.
         if let Some(pool) = self.pool.as_mut().filter(|pool| pool.consumer.is_some()) {
             pool.seal_all();
         }
     }
 
-    /// The disk takes the next buffer, if it is free and there is one: bytes to write.
+    /// Starts to write the next buffer if the disk is free. Returns the bytes to write.
     pub fn next_write(&mut self) -> Option<u32> {
         let waiting = self.file.as_ref().is_some_and(LogFile::has_sealed);
         if !self.running || self.disk_busy || !waiting {
@@ -241,7 +241,8 @@ impl Session {
         Some(self.plan.buffer_size)
     }
 
-    /// The consumer takes the next buffer: bytes, and how many of them it takes in a second.
+    /// Starts to deliver the next buffer. Returns its bytes, and the bytes per second of the
+    /// consumer.
     pub fn next_delivery(&mut self) -> Option<(u32, u64)> {
         let pool = self.pool.as_ref().filter(|pool| pool.has_sealed())?;
         let speed = pool.consumer.as_ref().map(|consumer| consumer.speed)?;
@@ -252,7 +253,7 @@ impl Session {
         Some((self.plan.buffer_size, speed))
     }
 
-    /// The disk has taken a buffer.
+    /// The disk has written a buffer.
     pub fn written(&mut self, timestamp: i64, store: &mut dyn FileSystem) -> Result<()> {
         self.disk_busy = false;
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -260,14 +261,14 @@ impl Session {
         Ok(())
     }
 
-    /// The consumer has taken a buffer.
+    /// The consumer has received a buffer.
     pub fn delivered(&mut self, timestamp: i64) -> Result<()> {
         self.consumer_busy = false;
         let Some(pool) = &mut self.pool else { return Ok(()) };
         pool.deliver(timestamp).map_err(|source| failed(&self.plan, source))
     }
 
-    /// Somebody reads the session from now on, and keeps a file of it if one is named.
+    /// A consumer starts to read the session, and keeps a file of it if one is named.
     pub fn consume(
         &mut self,
         speed: u64,
@@ -292,14 +293,14 @@ impl Session {
         Ok(true)
     }
 
-    /// The consumer reads no more.
+    /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> Result<()> {
         let Some(pool) = &mut self.pool else { return Ok(()) };
         pool.leave(filetime).map_err(|source| failed(&self.plan, source))
     }
 
-    /// Writes everything at once; what is in memory goes into the file of this name. Says whether
-    /// there was a place to write it to.
+    /// Writes all buffers; a session in memory writes them to the file of this name. Returns
+    /// `false` if it has no file.
     pub fn flush_now(
         &mut self,
         timestamp: i64,
@@ -346,7 +347,7 @@ impl Session {
         }
     }
 
-    /// Bytes of one of its files are no longer what was written.
+    /// A fault changed bytes of one of its files.
     pub fn damaged(&mut self, file: &str, bytes: &core::ops::Range<u64>, removed: bool) {
         let memory = self.pool.as_mut().map(|pool| &mut pool.tracker);
         if let Some(tracker) = self.closed.as_mut().or(memory) {
@@ -412,7 +413,7 @@ impl Session {
     }
 }
 
-/// A file for what is in memory: the header is that of the session, and buffers keep their numbers.
+/// A file for buffers in memory: it has the header of the session, and buffers keep their numbers.
 fn copy(
     config: &SessionConfig,
     name: &str,
@@ -436,7 +437,7 @@ fn copy(
     Writer::append(FileSequence::new(Box::new(medium)), config, resume)
 }
 
-/// Ticks by which the timestamps of a session run ahead.
+/// Ticks by which the timestamps of a session are ahead.
 fn skew(plan: &SessionPlan) -> i64 {
     plan.faults.iter().fold(0, |sum: i64, fault| match fault {
         Fault::Skew(ticks) => sum.saturating_add(*ticks),
@@ -444,7 +445,7 @@ fn skew(plan: &SessionPlan) -> i64 {
     })
 }
 
-/// Whether something may happen to buffers of this session that stand in its file.
+/// Whether written buffers of this session can be overwritten or damaged.
 fn may_change(plan: &SessionPlan) -> bool {
     plan.mode.has(LogFileMode::CIRCULAR) || plan.faults.iter().any(Fault::is_of_the_file)
 }
@@ -453,7 +454,7 @@ fn failed(plan: &SessionPlan, source: etl_format::Error) -> Error {
     Error::Trace { session: plan.name.clone(), source }
 }
 
-/// What the kernel writes into buffer 0.
+/// The content of buffer 0.
 pub(super) fn config(
     plan: &SessionPlan,
     id: u16,
@@ -485,7 +486,7 @@ pub(super) fn config(
         build,
         processors: if one { 1 } else { machine.processors.into() },
         maximum_file_size: plan.maximum_size,
-        // A file does not say that its session was in real time as well.
+        // The header of a file lacks the real-time mode of its session.
         mode: LogFileMode(plan.mode.0 & !LogFileMode::REAL_TIME.0),
         cpu_mhz: machine.cpu_mhz,
         logger_name_word: 5,
@@ -516,7 +517,7 @@ pub(super) fn config(
         partition.encode(&mut payload);
         config.add_header_record(&partition.record(&payload, width, timestamp, pid, tid))?;
     }
-    // The kernel's own sessions say that nothing is asked for yet.
+    // Sessions with kernel flags start with empty masks.
     if !plan.kernel.is_empty() {
         let kernel_event_version = machine.kernel_event_version();
         let extension = HeaderGroup::Extension { masks: [0; 8], kernel_event_version };

@@ -1,4 +1,4 @@
-//! What can go wrong with a finished file, by name. Only the bytes that change are touched, so that
+//! Faults that damage the bytes of a finished file. Only the bytes that change are touched, so that
 //! files may be of any size.
 
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,9 +11,8 @@ use crate::rng::Rng;
 /// Zeros that are written at a time.
 const PIECE: usize = 1 << 16;
 
-/// Applies a fault to a file: the bytes that are no longer what was written. Those faults that are no
-/// matter of the file (a clock that runs ahead, a session that nobody stops) are the session's own
-/// and leave it alone here.
+/// Applies a fault to a file and returns the changed bytes. Faults of the session itself (a skewed
+/// clock, a session that is not stopped) change nothing here.
 pub(crate) fn apply(
     fault: &Fault,
     file: &str,

@@ -1,6 +1,5 @@
-//! Changes to finished files, as a scenario asks for them: the file is taken apart into records, they are
-//! changed, and a session writes them anew; headers are changed where they stand. The whole file is in memory
-//! meanwhile: such files are made small.
+//! Edits of finished files: of single records, which a session then writes again, and of headers,
+//! in place. The whole file is in memory.
 
 use std::io::{self, Cursor, Read};
 
@@ -38,7 +37,7 @@ pub(crate) fn edit(
                 continue;
             }
             _ => {
-                // What was done to records so far has to stand in the file first.
+                // The edits of records are written first.
                 if let Some(done) = records.take() {
                     bytes = done.write(&bytes).map_err(wrong)?;
                 }
@@ -59,7 +58,7 @@ pub(crate) fn edit(
     files.overwrite(&plan.file, 0, &bytes).map_err(failed)
 }
 
-/// The records of a file behind those of buffer 0, in time order.
+/// The records of a file after buffer 0, in time order.
 struct Records {
     all: Vec<EditableRecord>,
 }
@@ -73,7 +72,7 @@ impl Records {
         let (mut all, mut shared) = (Vec::new(), Schemas::new());
         let mut records = trace.records(Order::Time).map_err(text)?;
         while let Some(record) = records.next_record().map_err(text)? {
-            // The header's buffer is written anew with the header.
+            // Buffer 0 is written again with the header.
             if record.location().buffer_offset == 0 {
                 continue;
             }
@@ -98,7 +97,7 @@ impl Records {
         Ok(file.into_inner().into_inner())
     }
 
-    /// Places of the records that are meant.
+    /// Indexes of the selected records.
     fn places(&self, select: &RecordSelector) -> Result<Vec<usize>, Problem> {
         let mut wanted = None;
         if let Some((field, given)) = &select.with {
@@ -140,7 +139,7 @@ impl Records {
         places.first().copied().ok_or_else(|| format!("there is no {}", select.event))
     }
 
-    /// A given number, looked up where it is another record's.
+    /// A number, or the value of a field of another record.
     fn number(&self, given: &FieldValue) -> Result<u64, Problem> {
         match given {
             FieldValue::Number(n) => Ok(*n),
@@ -156,7 +155,7 @@ impl Records {
 
     fn edit(&mut self, edit: &RecordEdit) -> Result<(), Problem> {
         let places = self.places(&edit.select)?;
-        // From behind, so that places hold while records come and go.
+        // From the last one, so that the indexes of the others stay valid.
         for &at in places.iter().rev() {
             match &edit.action {
                 RecordAction::Delete => {
@@ -211,7 +210,7 @@ impl Records {
         };
         let mut moved = self.all.remove(at);
         moved.take_time_of(&model);
-        // What was taken out before it makes its place one less.
+        // Removing a record before it has moved it by one.
         let to = to.saturating_sub(usize::from(at < to));
         let to = to.saturating_add(usize::from(side == Side::After));
         self.all.insert(to.min(self.all.len()), moved);
@@ -220,8 +219,8 @@ impl Records {
 
     fn swap(&mut self, at: usize) -> Result<(), Problem> {
         let Some(one) = self.all.get(at).cloned() else { return Ok(()) };
-        let behind = self.all.iter().enumerate().skip(at.saturating_add(1));
-        let other = behind.filter(|(_, r)| r.is_event() && r.tid() == one.tid()).map(|(i, _)| i);
+        let later = self.all.iter().enumerate().skip(at.saturating_add(1));
+        let other = later.filter(|(_, r)| r.is_event() && r.tid() == one.tid()).map(|(i, _)| i);
         let Some(next) = other.into_iter().next() else {
             return Err(format!("{} is the last of its thread", one.name()));
         };

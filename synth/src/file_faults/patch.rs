@@ -1,4 +1,4 @@
-//! Numbers in the headers of a finished file, changed where they stand.
+//! Changes of numbers in the headers of a finished file, in place.
 
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Options, Order, Trace};
@@ -9,7 +9,7 @@ use crate::model::{Amount, BufferField, HeaderField};
 /// Bytes of the header event's own header.
 const RECORD_HEADER: usize = 0x20;
 
-/// ScriptLocation in the header event's payload, with pointers of eight bytes, and width.
+/// Offset in the payload of the header event, with 8-byte pointers, and width.
 const fn header_place(field: HeaderField) -> (usize, usize) {
     match field {
         HeaderField::Build => (0x08, 4),
@@ -23,10 +23,10 @@ const fn header_place(field: HeaderField) -> (usize, usize) {
     }
 }
 
-/// What stands behind the two pointers of the header event.
-const BEHIND_POINTERS: usize = 0x48;
+/// Offset after the two pointers of the header event.
+const AFTER_POINTERS: usize = 0x48;
 
-/// ScriptLocation in a buffer's header, and width.
+/// Offset in the header of a buffer, and width.
 const fn buffer_place(field: BufferField) -> (usize, usize) {
     match field {
         BufferField::Sequence => (0x18, 8),
@@ -37,7 +37,7 @@ const fn buffer_place(field: BufferField) -> (usize, usize) {
 pub(super) fn header(bytes: &mut [u8], field: HeaderField, amount: Amount) -> Result<(), Problem> {
     let pointers = open(bytes)?.header().pointer_size;
     let (at, width) = header_place(field);
-    let narrow = pointers == PointerSize::P4 && at >= BEHIND_POINTERS;
+    let narrow = pointers == PointerSize::P4 && at >= AFTER_POINTERS;
     let at = at.saturating_sub(if narrow { 8 } else { 0 });
     change(bytes, BUFFER_HEADER_SIZE + RECORD_HEADER + at, width, amount)
 }
@@ -53,7 +53,7 @@ pub(super) fn buffer(
     change(bytes, start.saturating_add(at), width, amount)
 }
 
-/// The last record of a buffer says that it is longer than what is left of the buffer.
+/// The last record of a buffer gets a size larger than the rest of the buffer.
 pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
     let start = nth_buffer(bytes, nth)?;
     let mut last = None;
@@ -77,7 +77,7 @@ fn open(bytes: &[u8]) -> Result<Trace<&[u8]>, Problem> {
     Trace::open(bytes, &Options::default()).map_err(|e| e.to_string())
 }
 
-/// Where a buffer begins; `nth` counts from 1, or from -1 backwards.
+/// The offset of a buffer; `nth` counts from 1, or from -1 backwards.
 fn nth_buffer(bytes: &[u8], nth: i64) -> Result<usize, Problem> {
     let trace = open(bytes)?;
     let buffers = trace.buffers();

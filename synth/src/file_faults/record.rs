@@ -14,7 +14,7 @@ use etl_schema::{EventSchema, Identity};
 use super::Problem;
 use crate::model::{Changes, FieldValue};
 
-/// Which header a record has, as far as its places differ.
+/// The header of a record, as far as the layout matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeaderKind {
     Event,
@@ -23,7 +23,7 @@ enum HeaderKind {
     Other,
 }
 
-/// Places in the header of an event and, as far as it has them, of the other forms.
+/// Offsets in the header of an event; other kinds have some fields at the same offsets.
 mod place {
     pub const THREAD: usize = 8;
     pub const PROCESS: usize = 0x0c;
@@ -34,16 +34,16 @@ mod place {
     pub const VERSION: usize = 0x2a;
     pub const LEVEL: usize = 0x2c;
     pub const KEYWORD: usize = 0x30;
-    /// The size in the headers of the kernel's own forms; it comes first in the others.
+    /// The size in SYSTEM and PERFINFO headers; other kinds begin with it.
     pub const KERNEL_SIZE: usize = 4;
-    /// The hook in the same.
+    /// The hook in SYSTEM and PERFINFO headers.
     pub const HOOK: usize = 6;
 }
 
 /// Schemas that records share.
 pub(super) type Schemas = HashMap<(Guid, Identity, String), Arc<EventSchema>>;
 
-/// A record: its bytes, and what its schema makes of them.
+/// A record: its bytes, and its decoded fields.
 #[derive(Clone, Debug)]
 pub(super) struct EditableRecord {
     /// Up to the end of the payload.
@@ -140,14 +140,14 @@ impl EditableRecord {
         }
     }
 
-    /// It happens when and where another one does.
+    /// Takes the time and the processor of another record.
     pub fn take_time_of(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
         self.put(self.timestamp_at(), &timestamp.to_le_bytes());
         self.processor = other.processor;
     }
 
-    /// A field that is a number; of an array its first element.
+    /// A numeric field; the first element of an array.
     pub fn field(&self, name: &str) -> Option<u64> {
         let at = self.schema.as_ref()?.fields.iter().position(|f| *f.name == *name)?;
         match self.values.get(at)? {

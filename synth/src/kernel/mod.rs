@@ -1,5 +1,5 @@
-//! What the kernel logs of itself: processes, threads, images, switches, samples and stacks, and what it
-//! says of its sessions and of the computer.
+//! Events of the kernel: processes, threads, images, context switches, samples and stacks, and
+//! those about its sessions and the computer.
 
 mod schedule;
 mod system;
@@ -24,14 +24,14 @@ pub(crate) use schedule::{
 };
 pub(crate) use system::{Masks, configuration, masks, rundown_complete};
 
-/// What happens to a thing that the kernel tells of.
+/// What happens to a process, thread or image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
     Start,
     End,
-    /// It was there when the session began.
+    /// It existed when the session started.
     AtStart,
-    /// It is there when the session ends.
+    /// It exists when the session ends.
     AtEnd,
 }
 
@@ -46,8 +46,8 @@ impl Lifecycle {
         }
     }
 
-    /// The record of an event of a process or an image. What happens names the thread that it happens in;
-    /// rundowns do so for the kernel's own images only, as a real trace of Windows 8 has it.
+    /// The record of an event of a process or an image. Starts and ends name their thread; rundowns
+    /// do so only for the images of the kernel, as in a real trace of Windows 8.
     const fn format(self, hook: u16, of_kernel: bool) -> RecordFormat {
         match self {
             Lifecycle::AtStart | Lifecycle::AtEnd if !of_kernel => RecordFormat::PerfInfo(hook),
@@ -56,11 +56,11 @@ impl Lifecycle {
     }
 }
 
-/// Where addresses of the kernel's own begin, by its width.
+/// First address of the kernel, for 64 and 32 bits.
 const KERNEL_SPACE: u64 = 0x8000_0000_0000_0000;
 const KERNEL_SPACE_32: u64 = 0x8000_0000;
 
-/// To whom something is told: to everybody who asked, or to the one session whose rundown it is.
+/// Sessions that an event is logged for: all that enable it, or the one whose rundown it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recipients {
     All,
@@ -112,12 +112,12 @@ fn log_to_session(
     etw.log_to(session, &own, event)
 }
 
-/// The kernel is of the machine's width, whatever the process is of.
+/// Kernel events have the pointer size of the machine.
 fn own(etw: &Etw<'_>, origin: &Origin) -> Origin {
     Origin { pointer_size: etw.pointer_size(), activity: Guid::ZERO, ..*origin }
 }
 
-/// An address of a 64-bit kernel's as a kernel of this width has it.
+/// An address of a 64-bit kernel, converted for a kernel of this pointer size.
 pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
     match width {
         PointerSize::P8 => address,
@@ -125,7 +125,7 @@ pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
     }
 }
 
-/// Tells of a process.
+/// Logs an event of a process.
 pub(crate) fn process(
     etw: &mut Etw<'_>,
     to: Recipients,
@@ -136,13 +136,13 @@ pub(crate) fn process(
     let opcode = change.opcode();
     let table = layout(PROCESS, opcode, 4)?;
     let width = etw.pointer_size();
-    // What is narrower than the machine is emulated (wow64).
+    // A 32-bit process on a 64-bit machine (wow64).
     let flags = if process.pointer_size == width { 0u32 } else { 2 };
     let directory = match width {
         PointerSize::P8 => process.directory,
         PointerSize::P4 => process.directory & u64::from(u32::MAX),
     };
-    // Ended processes tell how; the others are still active (STATUS_PENDING).
+    // The exit code; STATUS_PENDING for active processes.
     let status = if change == Lifecycle::End { 0i32 } else { 259 };
     let sid = match &process.user[..] {
         _ if process.pid < 8 => Vec::new(),
@@ -176,7 +176,7 @@ fn user_sid() -> Vec<u8> {
     sid
 }
 
-/// Tells of a thread.
+/// Logs an event of a thread.
 pub(crate) fn thread(
     etw: &mut Etw<'_>,
     to: Recipients,
@@ -209,7 +209,7 @@ pub(crate) fn thread(
     emit(etw, to, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
 }
 
-/// Tells of an image.
+/// Logs an event of an image.
 pub(crate) fn image(
     etw: &mut Etw<'_>,
     to: Recipients,
@@ -218,7 +218,7 @@ pub(crate) fn image(
     image: &Image,
     origin: &Origin,
 ) -> Result<()> {
-    // Loads stand in the group of processes.
+    // Loads have a hook of the process group.
     let (hook, opcode) = match change {
         Lifecycle::Start => (0x030a, 10),
         Lifecycle::End => (0x1402, 2),
@@ -250,7 +250,7 @@ pub(crate) fn image(
     emit(etw, to, origin, &event, KernelEvent::ImageLoad)
 }
 
-/// Everything of some groups that is there, for a session that begins or ends to log them.
+/// Logs what exists of some groups, for a session that starts or ends to log them.
 pub(crate) fn rundown(
     etw: &mut Etw<'_>,
     session: usize,

@@ -1,4 +1,4 @@
-//! Which thread a processor runs: switches, threads that become ready, and stacks behind them.
+//! Events of processors: context switches, ready threads, samples, and the stacks after them.
 
 use etl_schema::encode::OwnedValue;
 
@@ -11,31 +11,31 @@ use crate::machine::LeaveReason;
 use crate::model::KernelEvent;
 use crate::truth::RecordFormat;
 
-/// A thread as a switch tells of it.
+/// A thread in a context switch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SwitchThread {
     pub tid: u32,
-    /// Its priority; 0 is the idle thread's.
+    /// Its priority; 0 for the idle thread.
     pub priority: u8,
-    /// The processor that it is at home on.
+    /// Its ideal processor.
     pub ideal: u16,
 }
 
-/// What a switch tells.
+/// A context switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContextSwitch {
     pub old: SwitchThread,
     pub new: SwitchThread,
-    /// Why the old thread leaves; `None` of the idle thread.
+    /// Why the old thread leaves; `None` for the idle thread.
     pub why: Option<LeaveReason>,
-    /// How long the new one has been away, in ticks of the timer.
+    /// How long the new thread has waited, in timer ticks.
     pub waited: u32,
 }
 
-/// Reason, mode and state of a thread that leaves its processor, as the kernel numbers them.
+/// Numbers of the wait reason, mode and state of a thread that leaves its processor.
 const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
     match why {
-        // The idle thread stays what it is: running, in the kernel.
+        // The idle thread: running, in kernel mode.
         None => (0, 0, 2),
         // WrPreempted, and ready.
         Some(LeaveReason::Preempted) => (32, 0, 1),
@@ -46,14 +46,14 @@ const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
     }
 }
 
-/// Tells of a switch.
+/// Logs a context switch.
 pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &ContextSwitch, origin: &Origin) -> Result<()> {
     let version = match etw.os() {
         (..=6, ..=1, _) => 2,
         (..=6, ..) => 3,
         _ => 4,
     };
-    // The layout has stayed as it was.
+    // All versions have the same layout.
     let table = layout(THREAD, 36, 2)?;
     let (reason, mode, state) = left(s.why);
     let priority = |p: SwitchThread| i8::try_from(p.priority).unwrap_or(i8::MAX);
@@ -76,17 +76,17 @@ pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &ContextSwitch, origin: &Orig
     emit(etw, Recipients::All, origin, &classic(table, format, 36, version, &values), event)
 }
 
-/// Tells that a thread that waited is ready, because a timer has run down.
+/// Logs that a waiting thread is ready because a timer expired.
 pub(crate) fn ready_thread(etw: &mut Etw<'_>, tid: u32, origin: &Origin) -> Result<()> {
     let table = layout(THREAD, 50, 0)?;
-    // Its wait is over, without a boost; a deferred procedure of the timer says so.
+    // Its wait is over, without a boost, reported by the timer's deferred procedure.
     let values = values![tid, 1u8, 0i8, 1u8, 0u8];
     let event = KernelEvent::ReadyThread;
     let format = RecordFormat::PerfInfo(event.hook());
     emit(etw, Recipients::All, origin, &classic(table, format, 50, 2, &values), event)
 }
 
-/// The stack that goes with the event of a moment, for each session that takes one.
+/// Logs the stack of the last event in each session that takes one.
 pub(crate) fn stack(
     etw: &mut Etw<'_>,
     event: KernelEvent,
@@ -105,7 +105,7 @@ pub(crate) fn stack(
     Ok(())
 }
 
-/// A stack for one session: it names the event by the session's own timestamp.
+/// Logs a stack in a session; it refers to its event by the timestamp in that session.
 fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) -> Result<()> {
     if frames.is_empty() {
         return Ok(());
@@ -118,7 +118,7 @@ fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) 
     log_to_session(etw, session, origin, &event)
 }
 
-/// A sample of a processor, and the stack that goes with it.
+/// Logs a sample of a processor, and its stack.
 pub(crate) fn sample(
     etw: &mut Etw<'_>,
     session: usize,
@@ -135,7 +135,7 @@ pub(crate) fn sample(
     if takes { stack_in(etw, session, frames, origin) } else { Ok(()) }
 }
 
-/// How often samples are taken: 73 when that begins, 74 when it ends.
+/// Logs the sample interval: opcode 73 at the start, 74 at the end.
 pub(crate) fn interval(
     etw: &mut Etw<'_>,
     session: usize,

@@ -1,9 +1,9 @@
-//! What a session of the kernel's says of itself and of the computer: group masks, and the
-//! configuration of the system.
+//! Events of the kernel about a session and the computer: group masks, and the configuration of
+//! the system.
 //!
-//! The order is that of real traces. A session begins with masks of zeros, then come its own, then what
-//! is there, then the end of that rundown. When it is stopped the configuration comes first, then the
-//! masks, what is there, masks of zeros, and the end of the rundown.
+//! The order is that of real traces. A session starts with masks of zeros, then come its own, then
+//! the rundown and its end. When it is stopped, the configuration comes first, then the masks, the
+//! rundown, masks of zeros, and the end of the rundown.
 
 use etl_control::controller::GroupMasks;
 use etl_format::constants::PointerSize;
@@ -17,7 +17,7 @@ use crate::machine::Machine;
 use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
 use crate::truth::RecordFormat;
 
-/// Which record of group masks.
+/// The kind of a record of group masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Masks {
     /// The masks from here on.
@@ -26,7 +26,7 @@ pub(crate) enum Masks {
     EndExtension = 32,
 }
 
-/// Tells a session its group masks.
+/// Logs the group masks of a session.
 pub(crate) fn masks(
     etw: &mut Etw<'_>,
     session: usize,
@@ -42,14 +42,14 @@ pub(crate) fn masks(
     log_to_session(etw, session, origin, &classic(table, format, opcode, 2, &values))
 }
 
-/// Tells a session that its rundown is complete.
+/// Logs that the rundown of a session is complete.
 pub(crate) fn rundown_complete(etw: &mut Etw<'_>, session: usize, origin: &Origin) -> Result<()> {
     let table = layout(EVENT_TRACE, 8, 0)?;
     let event = classic(table, RecordFormat::PerfInfo(8), 8, 2, &[]);
     log_to_session(etw, session, origin, &event)
 }
 
-/// Tells a session what the computer is made of.
+/// Logs the configuration of the computer.
 pub(crate) fn configuration(
     etw: &mut Etw<'_>,
     session: usize,
@@ -58,7 +58,7 @@ pub(crate) fn configuration(
     origin: &Origin,
 ) -> Result<()> {
     let mut emit = |opcode, version, values: &[OwnedValue]| {
-        // Of displays there is one layout, the oldest.
+        // Displays have one layout, the oldest.
         let described = if opcode == 14 { 0 } else { version };
         let table = layout(SYSTEM_CONFIG, opcode, described)?;
         let format = RecordFormat::System(0x0b00 | u16::from(opcode));
@@ -88,7 +88,7 @@ pub(crate) fn configuration(
     }
     for (number, disk) in (0u32..).zip(&plan.disks) {
         let mut start = FIRST_VOLUME;
-        // The first one is that which the system starts from.
+        // Partition 1 is the system partition.
         for (partition, volume) in (2u32..).zip(&disk.volumes) {
             emit(12, 2, &logical_disk(number, partition, start, volume))?;
             start = start.saturating_add(volume.bytes);
@@ -97,16 +97,16 @@ pub(crate) fn configuration(
     Ok(())
 }
 
-/// Bytes of a sector, sectors of a track, tracks of a cylinder: what disks have been said to have since
-/// they have had no such thing.
+/// Bytes of a sector, sectors of a track, tracks of a cylinder: nominal values that Windows reports
+/// for every disk.
 const GEOMETRY: (u32, u32, u32) = (512, 63, 255);
-/// Bytes ahead of the first volume with a letter: the partition table, and the one that starts.
+/// Bytes before the first volume with a letter: partition table and system partition.
 const FIRST_VOLUME: u64 = 351 << 20;
 /// Sectors of a cluster.
 const SECTORS_PER_CLUSTER: u32 = 8;
 
 fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
-    // What a program may address grew with Windows 8.1.
+    // The highest user address is larger since Windows 8.1.
     let highest: u64 = match plan.pointer_size {
         PointerSize::P4 => 0x7ffe_ffff,
         PointerSize::P8 if plan.os < (6, 3, 0) => 0x7ff_fffe_ffff,

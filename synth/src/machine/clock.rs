@@ -7,16 +7,16 @@ use crate::time::{Nanos, SECOND};
 /// Ticks of the performance counter in a second on Windows 10 and later.
 const COMMON_FREQUENCY: u64 = 10_000_000;
 
-/// What the machine's clocks show at a moment.
+/// The clocks of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     /// Ticks of the performance counter in a second.
     pub frequency: u64,
     /// Speed of the processors, for sessions that count their cycles.
     pub cpu_mhz: u32,
-    /// Wall-clock time at moment 0, FILETIME.
+    /// Wall-clock time at simulated time 0, FILETIME.
     pub start: i64,
-    /// How long the machine had been running at moment 0.
+    /// How long the machine had been running at simulated time 0.
     pub uptime: Nanos,
 }
 
@@ -24,13 +24,13 @@ impl Clock {
     /// The raw timestamp of a session whose clock is of this type.
     pub fn timestamp(&self, kind: ClockType, at: Nanos) -> i64 {
         let ticks = |frequency: u64| {
-            // What most machines have: a division by a number that is known when this is compiled.
+            // The common case is a division by a constant.
             if frequency == COMMON_FREQUENCY
                 && let Some(since_boot) = self.uptime.checked_add(at)
             {
                 return i64::try_from(since_boot / (SECOND / COMMON_FREQUENCY)).unwrap_or(i64::MAX);
             }
-            // Most counters tick a whole number of nanoseconds, and then half of the digits are enough.
+            // Most ticks are a whole number of nanoseconds: 64 bits suffice.
             if SECOND.is_multiple_of(frequency.max(1))
                 && let Some(since_boot) = self.uptime.checked_add(at)
                 && let Some(ticks) = since_boot.checked_div(SECOND / frequency.max(1))
@@ -48,12 +48,12 @@ impl Clock {
         }
     }
 
-    /// Wall-clock time at a moment, FILETIME.
+    /// Wall-clock time at a simulated time, FILETIME.
     pub fn filetime(&self, at: Nanos) -> i64 {
         self.start.saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
     }
 
-    /// Month, day, hour and minute of the wall clock at a moment, as `mmddhhmm`.
+    /// Month, day, hour and minute of the wall clock at a simulated time, as `mmddhhmm`.
     pub fn month_to_minute(&self, at: Nanos) -> String {
         let since = self.filetime(at).saturating_sub(etl_format::constants::FILETIME_UNIX_EPOCH);
         let time = jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(crate) use thread::Thread;
 
 use crate::model::MachinePlan;
 
-/// Everything of the computer but what runs inside its processes.
+/// The computer without the content of its processes.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub clock: Clock,
@@ -32,8 +32,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A computer on which only the idle and the system process run, and a shell whose child every
-    /// controller is.
+    /// A computer without processes.
     pub fn new(plan: &MachinePlan) -> Self {
         let clock = Clock {
             frequency: plan.frequency,
@@ -67,7 +66,7 @@ impl Machine {
         self.ids.insert(id)
     }
 
-    /// Adds a thread to a process, at home on the next processor in turn.
+    /// Adds a thread to a process, on the next processor in turn.
     pub fn add_thread(&mut self, process: usize) -> usize {
         let tid = self.new_id();
         let processor = self.next_processor;

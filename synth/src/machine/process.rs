@@ -1,4 +1,4 @@
-//! Processes as they are at a moment.
+//! The state of processes.
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
@@ -18,17 +18,17 @@ pub(crate) struct Image {
     pub checksum: u32,
     pub timestamp: u32,
     pub pdb: Option<(Guid, u32)>,
-    /// What its file says of itself.
+    /// The version information of its file.
     pub about: VersionInfo,
 }
 
 impl Image {
-    /// The PDB that an image has of which nothing is said: one for each path.
+    /// The PDB of an image for which the scenario names none: derived from the path.
     pub fn usual_pdb(path: &str) -> (Guid, u32) {
         (provider_guid(&format!("pdb of {}", path.to_lowercase())), 1)
     }
 
-    /// The path as the kernel tells it.
+    /// The path as the kernel reports it.
     pub fn kernel_path(&self) -> String {
         match self.path.get(..2) {
             Some("C:") => {

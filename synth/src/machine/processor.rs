@@ -1,13 +1,13 @@
-//! Processors: which thread each of them runs, and which wait for it.
+//! Processors: the thread that each runs, and those that wait for it.
 //!
-//! One thread runs at a time. A thread that has something to do takes the processor at once; the one
-//! that ran before waits, and goes on for as long as it had still to compute when that one is through.
+//! One thread runs at a time. A thread that has work takes the processor at once; the one
+//! that ran before waits, and continues with its remaining time afterwards.
 
 use std::collections::VecDeque;
 
 use crate::time::Nanos;
 
-/// A thread on a processor, and when it is through there.
+/// A thread on a processor, and when it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slice {
     thread: usize,
@@ -17,11 +17,11 @@ struct Slice {
 /// Why a thread leaves its processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaveReason {
-    /// It has nothing more to do, and waits.
+    /// It has no more work, and waits.
     Waits,
-    /// Another thread takes the processor: it is ready to go on.
+    /// Another thread takes the processor: it is ready to continue.
     Preempted,
-    /// It is gone.
+    /// It has ended.
     Ended,
 }
 
@@ -36,15 +36,15 @@ pub(crate) struct Switch {
 /// A logical processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Processor {
-    /// The moment up to which it has run: nothing on it happens before.
+    /// The time up to which it was simulated: nothing on it happens before.
     pub horizon: Nanos,
     current: Option<Slice>,
-    /// Threads that were interrupted, and how long they have still to compute.
+    /// Interrupted threads, and their remaining time.
     ready: VecDeque<(usize, Nanos)>,
 }
 
 impl Processor {
-    /// The thread that runs at a moment, if the processor is not idle then.
+    /// The thread that runs at a time, if the processor is not idle then.
     pub fn running(&self, at: Nanos) -> Option<usize> {
         self.current.filter(|slice| slice.until > at).map(|slice| slice.thread)
     }
@@ -54,7 +54,7 @@ impl Processor {
         self.current.map(|slice| slice.thread)
     }
 
-    /// When the thread that has the processor is through.
+    /// When the thread that has the processor is finished.
     pub fn until(&self) -> Option<Nanos> {
         self.current.map(|slice| slice.until)
     }
@@ -64,14 +64,14 @@ impl Processor {
         self.current() == Some(thread) || self.ready.iter().any(|(t, _)| *t == thread)
     }
 
-    /// The next switch that is due by a moment because a thread is through; a `busy` thread has more to
-    /// do and stays.
+    /// The next switch up to a time because a thread is finished; a `busy` thread has more work and
+    /// stays.
     pub fn settle(&mut self, at: Nanos, busy: impl Fn(usize) -> bool) -> Option<Switch> {
         let slice = self.current.filter(|slice| slice.until <= at && !busy(slice.thread))?;
         Some(self.leave(slice.until, LeaveReason::Waits, slice.thread))
     }
 
-    /// A thread takes the processor; what it has still to compute from before, it will.
+    /// A thread takes the processor; its remaining time is added.
     pub fn enter(&mut self, thread: usize, at: Nanos) -> Option<Switch> {
         if let Some(current) = self.current.filter(|slice| slice.thread == thread) {
             self.current = Some(Slice { thread, until: current.until.max(at) });
@@ -87,14 +87,14 @@ impl Processor {
         Some(Switch { at, old, new: Some(thread) })
     }
 
-    /// The thread that has the processor computes for so long beside what it had to.
+    /// The thread that has the processor computes for this additional time.
     pub fn compute(&mut self, thread: usize, time: Nanos) {
         if let Some(slice) = self.current.as_mut().filter(|slice| slice.thread == thread) {
             slice.until = slice.until.saturating_add(time);
         }
     }
 
-    /// A thread is gone; a switch, if it had the processor.
+    /// A thread has ended. Returns a switch if it had the processor.
     pub fn end(&mut self, thread: usize, at: Nanos) -> Option<Switch> {
         self.ready.retain(|(t, _)| *t != thread);
         self.current.filter(|slice| slice.thread == thread)?;
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupted_thread_goes_on_for_as_long_as_it_had_to() {
+    fn enter_keeps_the_remaining_time_of_the_interrupted_thread() {
         let mut p = Processor::default();
         let idle = |_| false;
         assert_eq!(p.enter(1, 100), Some(Switch { at: 100, old: None, new: Some(1) }));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ends_leaves_its_processor_at_once() {
+    fn end_frees_the_processor_at_once() {
         let mut p = Processor::default();
         p.enter(1, 0);
         p.compute(1, 100);

@@ -1,12 +1,12 @@
-//! What is still to happen, in order of time; what is due at one moment, in the order in which it
-//! was planned.
+//! Future tasks in the order of their times; tasks of the same time in the order in which they
+//! were planned.
 
 use core::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::time::Nanos;
 
-/// The calendar of the simulation.
+/// The task queue of the simulation.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
@@ -44,14 +44,14 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// Plans something for a moment.
+    /// Plans a task for a time.
     pub fn push(&mut self, at: Nanos, what: T) {
         let order = self.planned;
         self.planned = self.planned.wrapping_add(1);
         self.heap.push(Reverse(Entry { at, order, what }));
     }
 
-    /// What happens next, and when.
+    /// The next task and its time.
     pub fn pop(&mut self) -> Option<(Nanos, T)> {
         self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ties_come_in_the_order_of_planning() {
+    fn pop_keeps_the_order_of_push_for_equal_times() {
         let mut queue = Queue::default();
         for (at, what) in [(5, 'a'), (1, 'b'), (5, 'c'), (0, 'd'), (5, 'e')] {
             queue.push(at, what);

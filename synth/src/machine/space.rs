@@ -1,4 +1,4 @@
-//! Where things lie in the address space of a process.
+//! The address space of a process, and its code heap.
 
 use std::collections::BTreeMap;
 
@@ -45,28 +45,28 @@ impl Space {
         }
     }
 
-    /// Room for an image.
+    /// An address for an image.
     pub fn image(&mut self, size: u64) -> u64 {
         let base = self.image;
         self.image += size.max(1).next_multiple_of(GRANULARITY);
         base
     }
 
-    /// Room for a region of the runtime's own: code heaps, loader heaps.
+    /// An address for a region of the runtime: code heaps, loader heaps.
     pub fn region(&mut self, size: u64) -> u64 {
         let base = self.region;
         self.region += size.max(1).next_multiple_of(GRANULARITY);
         base
     }
 
-    /// Room for a segment of the collector's.
+    /// An address for a segment of the collector.
     pub fn segment(&mut self, size: u64) -> u64 {
         let base = self.segment;
         self.segment = base.saturating_add(size.max(1).next_multiple_of(GRANULARITY));
         base
     }
 
-    /// Room on a heap.
+    /// An address on a heap.
     pub fn heap(&mut self, size: u64) -> u64 {
         let base = self.heap;
         self.heap += size.max(1).next_multiple_of(16);
@@ -81,16 +81,16 @@ impl Space {
     }
 }
 
-/// A heap of code: what was freed is used again, lowest address first.
+/// A heap of code: freed blocks are used again, lowest address first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodeHeap {
     next: u64,
     end: u64,
-    /// Free blocks: address to size, and the moment from which they are.
+    /// Free blocks: address to size, and the time from which they are free.
     free: BTreeMap<u64, (u64, Nanos)>,
 }
 
-/// What a code heap reserves at a time.
+/// Bytes that a code heap reserves at a time.
 const CODE_REGION: u64 = 0x20_0000;
 
 impl CodeHeap {
@@ -115,7 +115,7 @@ impl CodeHeap {
         at
     }
 
-    /// Gives a block back, from a moment on.
+    /// Frees a block, from a time on.
     pub fn release(&mut self, at: u64, size: u32, since: Nanos) {
         self.free.insert(at, ((u64::from(size) + 16).next_multiple_of(16), since));
     }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn freed_code_is_used_again_and_blocks_never_overlap() {
+    fn allocate_reuses_freed_blocks_without_overlap() {
         let mut space = Space::new(PointerSize::P8, 4);
         let mut heap = CodeHeap::default();
         let first = heap.allocate(100, 0, &mut space);

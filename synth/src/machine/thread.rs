@@ -13,7 +13,7 @@ pub(crate) struct Thread {
     pub kernel_stack: u64,
     pub teb: u64,
     pub start_address: u64,
-    /// Whether it is at something, or has an appointment with the calendar.
+    /// Whether it has a task in the queue.
     pub busy: bool,
     pub started: bool,
     pub ended: bool,
@@ -44,7 +44,7 @@ impl Thread {
         }
     }
 
-    /// User time in ticks of the timer (15.625 ms), as event headers tell it.
+    /// User time in timer ticks (15.625 ms), as in event headers.
     pub fn user_time(&self) -> u32 {
         u32::try_from(self.used / 15_625_000).unwrap_or(u32::MAX)
     }

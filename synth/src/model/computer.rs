@@ -1,13 +1,13 @@
-//! What the computer is made of, as the kernel tells it to its sessions.
+//! Hardware and services of the computer, as the kernel reports them to its sessions.
 
 /// A disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskPlan {
-    /// What its maker calls it.
+    /// Its name from its manufacturer.
     pub name: String,
     /// Bytes on it.
     pub bytes: u64,
-    /// Its volumes in their order on the disk, behind a small one that the system starts from.
+    /// Its volumes in their order on the disk, after the system partition.
     pub volumes: Vec<VolumePlan>,
 }
 
@@ -27,7 +27,7 @@ pub struct VolumePlan {
 /// A network card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkCardPlan {
-    /// What its driver calls it.
+    /// Its name from its driver.
     pub name: String,
     /// Its physical address: up to eight bytes.
     pub address: Vec<u8>,
@@ -37,10 +37,10 @@ pub struct NetworkCardPlan {
     pub dns: String,
 }
 
-/// A display and what drives it.
+/// A display and its adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisplayPlan {
-    /// What the adapter's driver calls it.
+    /// The name of the adapter from its driver.
     pub name: String,
     /// Memory of the adapter in bytes.
     pub memory: u32,
@@ -48,9 +48,9 @@ pub struct DisplayPlan {
     pub size: (u32, u32),
     /// Bits of a pixel.
     pub bits: u32,
-    /// Times in a second that it is drawn.
+    /// Refresh rate in Hz.
     pub refresh: u32,
-    /// Dots in an inch, as the system takes them to be.
+    /// Dots per inch.
     pub dpi: u32,
 }
 
@@ -59,11 +59,11 @@ pub struct DisplayPlan {
 pub struct ServicePlan {
     /// Its name.
     pub name: String,
-    /// The name that people see.
+    /// Its display name.
     pub display: String,
-    /// File name of the executable that it runs in; empty for one that nobody starts.
+    /// File name of the executable that it runs in; empty if it does not run.
     pub process: String,
-    /// The group of `svchost.exe` that it is in; empty for one with a process of its own.
+    /// Its group in `svchost.exe`; empty if it has its own process.
     pub group: String,
 }
 
@@ -81,7 +81,7 @@ impl Default for DiskPlan {
 }
 
 impl VolumePlan {
-    /// An NTFS volume of which half is free.
+    /// An NTFS volume, half of it free.
     #[must_use]
     pub fn new(letter: impl Into<String>, bytes: u64) -> Self {
         let file_system = "NTFS".to_owned();

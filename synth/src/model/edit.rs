@@ -1,11 +1,11 @@
 //! Changes to finished files, event by event: how a scenario makes a trace that breaks one rule.
 
-/// What is done to a file when everything has happened.
+/// The edits of a file after the simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditPlan {
     /// The file.
     pub file: String,
-    /// The changes, one after the other.
+    /// The edits, in their order.
     pub edits: Vec<Edit>,
     /// The node of the script.
     pub location: Option<super::ScriptLocation>,
@@ -20,52 +20,52 @@ pub enum Edit {
     Header(HeaderField, Amount),
     /// A field of a buffer's header holds another value.
     Buffer(i64, BufferField, Amount),
-    /// The last record of a buffer states a size that cannot be.
+    /// The last record of a buffer gets an impossible size.
     Damage(i64),
 }
 
-/// Records, and what is done to them.
+/// Records, and the change to them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordEdit {
-    /// Which.
+    /// The records.
     pub select: RecordSelector,
-    /// What.
+    /// The change.
     pub action: RecordAction,
 }
 
-/// Which records.
+/// Selects records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordSelector {
-    /// Name of the event as the schema has it, without the `_V1` of a version; `*` for all.
+    /// Name of the event in the schema, without the `_V1` of a version; `*` for all.
     pub event: String,
     /// Only those of a process.
     pub pid: Option<u32>,
     /// Only those of a provider.
     pub provider: Option<etl_format::Guid>,
-    /// Only the one at this place, from 1 on; from -1 on counted from the last one. Without it all.
+    /// Only the n-th one, from 1; from -1 counted from the last one. All if `None`.
     pub nth: Option<i64>,
     /// Only those with a field of this value.
     pub with: Option<(String, FieldValue)>,
 }
 
-/// What is done to a record.
+/// A change of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordAction {
-    /// It goes.
+    /// It is deleted.
     Delete,
-    /// It comes again, so often, with changes.
+    /// It is copied this many times, with changes.
     Copy(u32, Box<Changes>),
     /// It changes.
     Alter(Box<Changes>),
-    /// It is put before the first, or behind the last, of these; it takes over its moment.
+    /// It is moved before the first, or after the last, of these, and gets its time.
     Move(RecordSelector, Side),
-    /// It changes places with the next event of its thread, timestamps in order.
+    /// It is exchanged with the next event of its thread; timestamps stay in order.
     Swap,
-    /// It changes places with the record before it in its buffer, timestamps out of order.
+    /// It is moved before an earlier record of its processor; timestamps are out of order.
     Disorder,
 }
 
-/// Where something is put.
+/// A position relative to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Before.
@@ -74,7 +74,7 @@ pub enum Side {
     After,
 }
 
-/// What changes of a record. What is not given stays.
+/// Changes of a record; `None` keeps a value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// Process.
@@ -93,37 +93,37 @@ pub struct Changes {
     pub level: Option<u8>,
     /// Keywords of an event.
     pub keyword: Option<u64>,
-    /// Ticks that its timestamp is moved by.
+    /// Ticks that are added to its timestamp.
     pub shift: i64,
-    /// Fields by name, with the values they get; of an array its first element.
+    /// New values of fields, by name; of an array its first element changes.
     pub fields: Vec<(String, FieldValue)>,
-    /// Bytes that the payload loses at its end.
+    /// Bytes that are removed from the end of the payload.
     pub cut: usize,
-    /// Bytes of the payload that are kept, if it has more.
+    /// Maximum number of bytes of the payload that are kept.
     pub keep: Option<usize>,
     /// Hook of a record of the kernel.
     pub hook: Option<u16>,
-    /// Zero bytes that are put behind the payload.
+    /// Zero bytes that are added after the payload.
     pub grow: usize,
 }
 
 /// A value for a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldValue {
-    /// A number, or the number by which another field's value is raised.
+    /// A number.
     Number(u64),
     /// A text.
     Text(String),
-    /// What a field of another record holds, and what is added to it.
+    /// The value of a field of another record, and a number that is added.
     Of(Box<RecordSelector>, String, u64),
 }
 
-/// A number in a header.
+/// A new value of a number in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// The number.
+    /// This number.
     Set(i64),
-    /// By how much it is raised.
+    /// The old number plus this one.
     Raise(i64),
 }
 

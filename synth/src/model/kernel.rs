@@ -1,10 +1,10 @@
-//! What the kernel is asked to log.
+//! Flags of the kernel's events.
 
 use etl_control::controller::GroupMasks;
 
 use crate::time::Nanos;
 
-/// A kind of event that the simulated kernel raises of itself, and that a stack can be taken with.
+/// A kind of event of the simulated kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelEvent {
     /// A process starts.
@@ -41,7 +41,7 @@ impl KernelEvent {
         KernelEvent::Sample,
     ];
 
-    /// What `xperf -stackwalk` calls it.
+    /// Its name in `xperf -stackwalk`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl KernelEvent {
             KernelEvent::ProcessEnd => 0x0302,
             KernelEvent::ThreadStart => 0x0501,
             KernelEvent::ThreadEnd => 0x0502,
-            // Loads stand in the group of processes.
+            // Loads have a hook of the process group.
             KernelEvent::ImageLoad => 0x030a,
             KernelEvent::ImageUnload => 0x1402,
             KernelEvent::ContextSwitch => 0x0524,
@@ -74,7 +74,7 @@ impl KernelEvent {
         }
     }
 
-    /// The group that it is logged with.
+    /// The group that enables it.
     #[must_use]
     pub const fn group(self) -> u32 {
         match self {
@@ -92,7 +92,7 @@ impl KernelEvent {
     }
 }
 
-/// Groups of the kernel's events that the simulation has a state for, as numbers of group masks.
+/// Groups of kernel events that are simulated, as numbers of group masks.
 pub mod group {
     /// Processes.
     pub const PROCESS: u32 = 0x1;
@@ -100,13 +100,13 @@ pub mod group {
     pub const THREAD: u32 = 0x2;
     /// Images.
     pub const IMAGE: u32 = 0x4;
-    /// Samples of what the processors do.
+    /// Samples of the processors.
     pub const PROFILE: u32 = 0x2000_0002;
-    /// Switches from one thread to another.
+    /// Context switches.
     pub const CONTEXT_SWITCH: u32 = 0x2000_0004;
-    /// Threads that become ready.
+    /// Ready threads.
     pub const DISPATCHER: u32 = 0x2000_0200;
-    /// No configuration of the system is told at the end.
+    /// No system configuration at the end of the session.
     pub const NO_SYSTEM_CONFIG: u32 = 0x1000_0000;
 
     /// All of them.
@@ -114,25 +114,25 @@ pub mod group {
         [PROCESS, THREAD, IMAGE, PROFILE, CONTEXT_SWITCH, DISPATCHER, NO_SYSTEM_CONFIG];
 }
 
-/// What the kernel is asked to log for a session.
+/// The kernel flags of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelFlags {
-    /// What is asked for, whether anything of it happens here or not.
+    /// All enabled groups, simulated or not.
     pub groups: GroupMasks,
-    /// Events that a stack is taken with: a bit for each of [`KernelEvent::ALL`].
+    /// Events with a stack: a bit for each of [`KernelEvent::ALL`].
     stacks: u16,
-    /// Names of other events that stacks are asked for: nothing of them happens here.
+    /// Names of events with a stack that are not simulated.
     pub other_stacks: Vec<String>,
 }
 
 impl KernelFlags {
-    /// These groups, without stacks.
+    /// Flags with these groups, without stacks.
     #[must_use]
     pub fn of(groups: impl IntoIterator<Item = u32>) -> Self {
         KernelFlags { groups: GroupMasks::of(groups), ..KernelFlags::default() }
     }
 
-    /// Whether the kernel is asked for anything.
+    /// Whether nothing is enabled.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == KernelFlags::default()
@@ -144,7 +144,7 @@ impl KernelFlags {
         self.groups.has(event.group())
     }
 
-    /// Kinds of events that are logged, a bit for each, and those of them that a stack is taken with.
+    /// Logged kinds of events, a bit for each, and those of them with a stack.
     pub(crate) fn bits(&self) -> (u16, u16) {
         let logged = KernelEvent::ALL.into_iter().filter(|event| self.logs(*event));
         let logged = logged.fold(0, |bits, event| bits | event.bit());
@@ -157,14 +157,14 @@ impl KernelFlags {
         self.stacks & event.bit() != 0
     }
 
-    /// Has a stack taken with each event of a kind.
+    /// Adds a stack to each event of a kind.
     #[must_use]
     pub const fn with_stack(mut self, event: KernelEvent) -> Self {
         self.stacks |= event.bit();
         self
     }
 
-    /// Has stacks taken with events that are named as `xperf -stackwalk` names them, or by their hook
+    /// Adds stacks to events, given by their names in `xperf -stackwalk` or by their hooks
     /// (`0x0524`).
     pub fn take_stacks(&mut self, names: &[String]) {
         for name in names {
@@ -179,7 +179,7 @@ impl KernelFlags {
         }
     }
 
-    /// These and others.
+    /// These flags and others.
     #[must_use]
     pub fn and(mut self, others: KernelFlags) -> Self {
         self.groups = self.groups.with(others.groups);
@@ -188,20 +188,20 @@ impl KernelFlags {
         self
     }
 
-    /// Events that stacks are taken with.
+    /// Events with a stack.
     pub fn stacks(&self) -> impl Iterator<Item = KernelEvent> {
         let stacks = self.stacks;
         KernelEvent::ALL.into_iter().filter(move |event| stacks & event.bit() != 0)
     }
 
-    /// Names of the flags that are asked for, and whether the simulation has a state for them. Of the
-    /// others no event comes, though the group masks say that they are asked for.
+    /// Names of the enabled flags, and whether their events are simulated. The group masks contain
+    /// the others as well.
     pub fn names(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let known = GroupMasks::of(group::ALL);
         self.groups.flags().map(move |flag| (flag.name, flag.is_in(&known)))
     }
 
-    /// Everything that is asked for, in words: what is logged, and what nothing comes of.
+    /// All flags as text: those that are simulated, and those that are not.
     #[must_use]
     pub fn in_words(&self) -> (String, String) {
         let list = |known: bool| {
@@ -221,24 +221,23 @@ impl KernelFlags {
     }
 }
 
-/// How a session that runs changes what it asks the kernel for.
+/// A change of the kernel flags of a running session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelChange {
-    /// Groups that are logged from now on.
+    /// Added groups.
     pub added: GroupMasks,
-    /// Groups that are logged no more.
+    /// Removed groups.
     pub removed: GroupMasks,
-    /// Whether nothing is logged but what is added.
+    /// Whether only the added groups remain.
     pub only: bool,
-    /// The events that stacks are taken with from now on; the same as before when `None`. Its groups
-    /// mean nothing.
+    /// New events with a stack; unchanged if `None`. The groups of this value are ignored.
     pub stacks: Option<KernelFlags>,
-    /// The time between two samples from now on; the same as before when `None`.
+    /// New time between two samples; unchanged if `None`.
     pub interval: Option<Nanos>,
 }
 
 impl KernelChange {
-    /// These flags, and nothing else any more.
+    /// A change to exactly these flags.
     #[must_use]
     pub fn to(flags: KernelFlags) -> Self {
         KernelChange {
@@ -249,7 +248,7 @@ impl KernelChange {
         }
     }
 
-    /// What is asked for from now on, by what was asked for before.
+    /// The flags after the change.
     #[must_use]
     pub fn of(&self, before: &KernelFlags) -> KernelFlags {
         let mut flags = self.stacks.clone().unwrap_or_else(|| before.clone());
@@ -259,7 +258,7 @@ impl KernelChange {
     }
 }
 
-/// Words of scripts for groups, beside the names that the tools have for them.
+/// Words for groups in scripts, besides the names in the tools.
 pub(crate) const WORDS: [(&str, &[u32]); 6] = [
     ("processes", &[group::PROCESS, group::THREAD]),
     ("threads", &[group::THREAD]),
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_simulated_has_a_name_and_everything_else_is_told_as_nothing() {
+    fn in_words_separates_simulated_groups_from_others() {
         for group in group::ALL {
             assert!(KERNEL_FLAGS.iter().any(|f| f.group == group), "{group:#x}");
         }

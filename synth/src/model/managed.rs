@@ -1,10 +1,10 @@
-//! What is in a CLR: app domains, assemblies, modules and methods.
+//! CLRs, app domains, assemblies, modules and methods.
 
 use etl_format::Guid;
 
 use crate::distribution::Distribution;
 
-/// Which product a CLR belongs to.
+/// The product of a CLR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sku {
     /// .NET Framework.
@@ -22,14 +22,14 @@ pub struct ClrPlan {
     pub version: [u16; 4],
     /// Its instance id; chosen by the simulation when 0.
     pub instance: u16,
-    /// Its app domains. Assemblies of the first one are shared by nobody: the simulation has no
-    /// domain-neutral loading unless a domain is named so.
+    /// Its app domains. Assemblies are loaded domain-neutral only in a domain that is
+    /// [`AppDomainPlan::shared`].
     pub domains: Vec<AppDomainPlan>,
-    /// Nanoseconds that an enumeration needs for each item it tells.
+    /// Nanoseconds that an enumeration needs for each item.
     pub enumeration_cost: u64,
-    /// Heaps: 1, or more with the collector of servers.
+    /// Heaps: 1, or more with the server garbage collector.
     pub heaps: u32,
-    /// How many calls of managed methods a stack holds: the fewest, the most, and how they are spread.
+    /// Number of managed methods in a stack: minimum, maximum and distribution.
     pub stack_depth: (u32, u32, Distribution),
 }
 
@@ -63,14 +63,14 @@ pub struct AppDomainPlan {
     pub name: String,
     /// Whether it is the shared domain of .NET Framework, whose assemblies belong to all domains.
     pub shared: bool,
-    /// Whether it is there only after [`super::Work::LoadDomain`].
+    /// Whether it is created only by [`super::Work::LoadDomain`].
     pub late: bool,
     /// Its assemblies, in the order in which they are loaded.
     pub assemblies: Vec<AssemblyPlan>,
 }
 
 impl AppDomainPlan {
-    /// A domain without assemblies, loaded as soon as the CLR is there.
+    /// A domain without assemblies that is created when the CLR starts.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         AppDomainPlan { name: name.into(), shared: false, late: false, assemblies: Vec::new() }
@@ -97,7 +97,7 @@ pub struct AssemblyPlan {
     pub collectible: bool,
     /// Whether it has a strong name, which .NET Framework verifies.
     pub signed: bool,
-    /// Whether .NET Framework verifies who published its file.
+    /// Whether .NET Framework verifies the publisher of its file.
     pub authenticode: bool,
     /// Its modules; the first is the one with the manifest.
     pub modules: Vec<ModulePlan>,
@@ -132,11 +132,11 @@ pub enum ModuleKind {
     /// IL only: everything is jitted.
     #[default]
     Il,
-    /// A native image of .NET Framework stands beside it.
+    /// It has a native image of .NET Framework.
     NGen,
-    /// ReadyToRun code of .NET Core is in it.
+    /// It contains ReadyToRun code of .NET Core.
     ReadyToRun,
-    /// Made at run time, without a file.
+    /// Created at run time, without a file.
     Dynamic,
 }
 
@@ -147,7 +147,7 @@ pub struct PdbPlan {
     pub signature: Guid,
     /// Its age.
     pub age: u32,
-    /// Where the compiler wrote it.
+    /// The path to which the compiler wrote it.
     pub path: String,
 }
 
@@ -184,7 +184,7 @@ impl ModulePlan {
     }
 }
 
-/// How the code of a method comes to be.
+/// The origin of the code of a method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodeKind {
     /// The JIT compiles it.
@@ -192,9 +192,9 @@ pub enum CodeKind {
     Jitted,
     /// It is in the native image or the ReadyToRun code of its module.
     Precompiled,
-    /// It is emitted at run time, and gone when nobody holds it any longer.
+    /// It is emitted at run time, and collected when it is unreachable.
     Dynamic,
-    /// An instantiation over type arguments, compiled by the JIT.
+    /// A generic instantiation, compiled by the JIT.
     Generic,
     /// A helper of the runtime itself.
     Helper,
@@ -203,20 +203,20 @@ pub enum CodeKind {
 /// One method, or a number of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodPlan {
-    /// Full name, `Namespace.Type::Name`, when it is one; else the namespace of the names drawn.
+    /// Full name, `Namespace.Type::Name`, of a single method; else the namespace of random names.
     pub name: String,
-    /// How many; 1 with a full name.
+    /// Number of methods; 1 with a full name.
     pub count: u32,
-    /// How many of them have code as soon as their module is loaded; the others wait for
+    /// Number of methods that have code as soon as their module is loaded; the others wait for
     /// [`super::Work::Jit`].
     pub ready: u32,
-    /// How their code comes to be.
+    /// The origin of their code.
     pub kind: CodeKind,
-    /// Least and largest size of their code in bytes.
+    /// Minimum and maximum size of their code in bytes.
     pub size: (u32, u32),
-    /// How the sizes are spread between these.
+    /// The distribution of the sizes.
     pub spread: Distribution,
-    /// Whether they, or their types, are instances of generic ones, which their events name at every
+    /// Whether they, or their types, are generic instances, whose events contain names at every
     /// level.
     pub generic: bool,
     /// Whether the code has a cold part far from the hot one.
@@ -224,7 +224,7 @@ pub struct MethodPlan {
 }
 
 impl MethodPlan {
-    /// `count` methods of drawn names, all of them ready.
+    /// `count` methods with random names, all of them ready.
     #[must_use]
     pub fn many(count: u32, kind: CodeKind) -> Self {
         MethodPlan {

@@ -1,7 +1,7 @@
-//! A scenario as data: what a script says, and what a program builds in its place.
+//! A scenario as data, read from a script or built in Rust.
 //!
-//! Every struct has a `new` with what it cannot do without, and public fields with sound defaults
-//! for the rest. Nothing here moves; [`Simulation`](crate::Simulation) makes it run.
+//! Every struct has a `new` with its required values, and public fields with defaults for the rest.
+//! [`Simulation`](crate::Simulation) runs a scenario.
 
 mod computer;
 mod edit;
@@ -39,7 +39,7 @@ use crate::time::{Nanos, SECOND};
 /// The computer that is traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachinePlan {
-    /// Windows' version: major, minor, build.
+    /// The version of Windows: major, minor, build.
     pub os: (u8, u8, u32),
     /// Width of the kernel's pointers: that of trace headers and of the kernel's own records.
     pub pointer_size: PointerSize,
@@ -49,9 +49,9 @@ pub struct MachinePlan {
     pub cpu_mhz: u32,
     /// Ticks of the performance counter in a second.
     pub frequency: u64,
-    /// Wall-clock time at moment 0, FILETIME.
+    /// Wall-clock time at simulated time 0, FILETIME.
     pub start: i64,
-    /// How long the machine had been running at moment 0.
+    /// How long the machine had been running at simulated time 0.
     pub uptime: Nanos,
     /// Physical memory in MB.
     pub memory_mb: u32,
@@ -59,9 +59,9 @@ pub struct MachinePlan {
     pub bias: i32,
     /// Name of the time zone.
     pub zone: String,
-    /// Bytes that the disk takes in a second: how fast buffers become free again.
+    /// Bytes that the disk writes per second: how fast buffers become free again.
     pub disk_speed: u64,
-    /// Its name in the network.
+    /// Its network name.
     pub computer: String,
     /// The domain that it is in; none when empty.
     pub domain: String,
@@ -110,29 +110,29 @@ impl MachinePlan {
     }
 }
 
-/// A scenario: a machine, what runs on it, and what happens when.
+/// A scenario: a machine, its processes, and timed steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
     /// Its name.
     pub name: String,
-    /// What it shows, in a sentence.
+    /// Its purpose in a sentence.
     pub about: String,
-    /// The seed of all chance.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// The computer.
     pub machine: MachinePlan,
     /// Providers beside those of the CLR and the kernel.
     pub providers: Vec<ProviderPlan>,
-    /// What runs on it.
+    /// Its processes.
     pub processes: Vec<ProcessPlan>,
-    /// What happens, in any order; what is due at one moment happens in the order given here.
+    /// Its steps, in any order; those of the same time happen in the order of this list.
     pub steps: Vec<Step>,
-    /// Faults of sessions that are started by command lines: the session's name, and the fault.
+    /// Faults of sessions that command lines start: name of the session, and fault.
     pub faults: Vec<(String, Fault)>,
-    /// When the simulation ends; without it, when nothing is left to happen. Sessions that still
-    /// run then are left open, as a machine does that loses its power.
+    /// When the simulation ends; after the last step if `None`. Sessions that still
+    /// run then are not closed, as after a loss of power.
     pub end: Option<Nanos>,
-    /// What is changed in the finished files, at the end.
+    /// Edits of the finished files.
     pub edits: Vec<EditPlan>,
 }
 
@@ -143,19 +143,19 @@ impl Scenario {
         Scenario { name: name.into(), seed: 1, ..Scenario::default() }
     }
 
-    /// Adds a process; its index is what [`Action::Work`] names it by.
+    /// Adds a process and returns its index, which [`Action::Work`] contains.
     pub fn process(&mut self, process: ProcessPlan) -> usize {
         self.processes.push(process);
         self.processes.len() - 1
     }
 
-    /// Has something happen once, at a moment.
+    /// Adds a step at a time.
     pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
         self.steps.push(Step { at, repeat: None, action, location: None });
         self
     }
 
-    /// Has something happen again and again, from a moment until another one.
+    /// Adds a step that repeats, from a time until another one.
     pub fn every(&mut self, period: Nanos, from: Nanos, until: Nanos, action: Action) -> &mut Self {
         self.steps.push(Step {
             at: from,

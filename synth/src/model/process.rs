@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::ClrPlan;
 use crate::time::Nanos;
 
-/// A process: when it lives, and what is in it.
+/// A process: its lifetime and its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessPlan {
     /// File name of its executable.
@@ -23,20 +23,20 @@ pub struct ProcessPlan {
     pub user: Vec<u8>,
     /// Width of its pointers; the machine's when `None`. A 32-bit machine runs no others.
     pub pointer_size: Option<PointerSize>,
-    /// When it starts. A process that is to be there before a trace starts before its session.
+    /// When it starts. A process that exists before a trace starts before its session.
     pub start: Nanos,
     /// When it exits; never when `None`.
     pub exit: Option<Nanos>,
-    /// Threads that do its work.
+    /// Number of worker threads.
     pub threads: u32,
-    /// Native images beside its executable and those that the system gives every process.
+    /// Native images besides its executable and those of every process.
     pub images: Vec<ImagePlan>,
     /// Its CLRs, in the order in which they start.
     pub clrs: Vec<ClrPlan>,
 }
 
 impl ProcessPlan {
-    /// A process of the machine's width with two threads that is there from the beginning to the end.
+    /// A process with two threads that runs from the beginning to the end.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
@@ -66,24 +66,24 @@ impl ProcessPlan {
 /// A native image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImagePlan {
-    /// Path as users write it: `C:\Windows\System32\ntdll.dll`.
+    /// Path with a drive letter: `C:\Windows\System32\ntdll.dll`.
     pub path: String,
     /// Bytes in memory.
     pub size: u32,
-    /// Identity of its PDB: GUID and age; its path makes one where nothing is said.
+    /// Identity of its PDB: GUID and age; derived from the path if `None`.
     pub pdb: Option<(Guid, u32)>,
     /// Whether it has no PDB.
     pub no_pdb: bool,
-    /// What its file says of itself.
+    /// The version information of its file.
     pub about: VersionInfo,
 }
 
-/// What the file of an image says of itself in its version resource; the usual where nothing is given.
+/// The version resource of the file of an image; `None` means the usual value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionInfo {
     /// Whether it has no such resource.
     pub nothing: bool,
-    /// Its version: four numbers, and words behind them.
+    /// Its version: four numbers, and perhaps text after them.
     pub version: Option<String>,
     /// What it is.
     pub description: Option<String>,
@@ -112,8 +112,8 @@ pub struct FileVersion {
 }
 
 impl VersionInfo {
-    /// What the file of a path says on a machine of an OS: of what lies in Windows' directory, that it is part of
-    /// it, of others that they are version 1.0 of themselves.
+    /// The version information of the file of a path. Files in the directory of Windows are part of
+    /// it, others have version 1.0.
     #[must_use]
     pub fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
         if self.nothing {
@@ -134,7 +134,7 @@ impl VersionInfo {
                 language: 0,
             }
         } else {
-            // Windows counts its revisions from 1 since it is called 10.
+            // The revision is 1 since Windows 10.
             let revision = if major >= 10 { 1 } else { 16_384 };
             FileVersion {
                 version: format!("{major}.{minor}.{build}.{revision}"),
@@ -156,7 +156,7 @@ impl VersionInfo {
 }
 
 impl FileVersion {
-    /// The numbers of its version, without the words behind them.
+    /// The numbers of its version, without the text after them.
     #[must_use]
     pub fn numbers(&self) -> String {
         let first = self.version.split_whitespace().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Providers of the scenario's own.
+//! Providers that a scenario declares.
 
 use etl_format::Guid;
 use etl_schema::EventSchema;
@@ -14,15 +14,15 @@ pub enum ProviderKind {
     TraceLogging,
     /// By a manifest that it writes into the trace when it is enabled.
     EventSource,
-    /// By classes known from elsewhere (MOF): one session, events without id and keywords.
+    /// By MOF classes that are not in the trace: one session, events without id and keywords.
     Classic,
-    /// By messages whose texts are in a TMF file, which is written beside the traces: classic in all
-    /// else.
+    /// By messages whose texts are in a TMF file, which is written beside the traces. Otherwise
+    /// like a classic provider.
     Wpp,
 }
 
 impl ProviderKind {
-    /// Whether it is of the old kind: one session, and it filters by itself.
+    /// Whether the provider has one session and filters its events itself.
     #[must_use]
     pub const fn is_classic(self) -> bool {
         matches!(self, ProviderKind::Classic | ProviderKind::Wpp)
@@ -34,7 +34,7 @@ impl ProviderKind {
 pub struct ProviderPlan {
     /// Its name.
     pub name: String,
-    /// Its GUID; for a classic provider that of its class as well.
+    /// Its GUID; for a classic provider also that of its class.
     pub guid: Guid,
     /// How it describes its events.
     pub kind: ProviderKind,
@@ -42,29 +42,29 @@ pub struct ProviderPlan {
     pub events: Vec<EventSchema>,
 }
 
-/// What an event does to the activity of its thread.
+/// The effect of an event on the activity of its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActivityWork {
-    /// Nothing: it belongs to the thread's activity, if there is one.
+    /// None: it belongs to the thread's activity, if there is one.
     #[default]
     None,
-    /// It starts one, from the thread's activity until then.
+    /// It starts an activity within the thread's current one.
     Start,
-    /// It is the last of the thread's activity.
+    /// It is the last event of the thread's activity.
     Stop,
 }
 
-/// An event of a provider of the scenario's own is raised.
+/// An event of a provider that the scenario declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaisePlan {
-    /// The provider, by its place in [`super::Scenario::providers`].
+    /// Index of the provider in [`super::Scenario::providers`].
     pub provider: usize,
-    /// The event, by its place in the provider.
+    /// Index of the event in the provider.
     pub event: usize,
-    /// Values of fields by name; the others are drawn.
+    /// Values of fields by name; the others are random.
     pub values: Vec<(String, OwnedValue)>,
-    /// What it does to the thread's activity.
+    /// Its effect on the activity of its thread.
     pub activity: ActivityWork,
-    /// The thread of the process that raises it, by its place.
+    /// Index of the thread of the process that raises it.
     pub thread: usize,
 }

@@ -1,4 +1,4 @@
-//! Sessions: where they write, and what they ask for.
+//! Sessions: their settings, enabled providers and faults.
 
 use etl_control::enable::{Enablement, IdFilter};
 use etl_format::Guid;
@@ -7,7 +7,7 @@ use etl_format::constants::{ClockType, LogFileMode};
 use super::KernelFlags;
 use crate::time::{Nanos, SECOND};
 
-/// What a session asks of a provider.
+/// A provider that a session enables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnablePlan {
     /// The provider.
@@ -25,7 +25,7 @@ pub struct EnablePlan {
 }
 
 impl EnablePlan {
-    /// A provider by level and mask, as command lines give it.
+    /// A provider by keyword mask and level.
     #[must_use]
     pub fn new(provider: Guid, mask: u64, level: u8) -> Self {
         EnablePlan {
@@ -40,45 +40,45 @@ impl EnablePlan {
 }
 
 impl EnablePlan {
-    /// Whether it is about processes of an executable; of any without a list.
+    /// Whether the filter by executable includes this one.
     #[must_use]
     pub fn is_of(&self, name: &str) -> bool {
         self.executables.is_empty() || self.executables.iter().any(|e| e.eq_ignore_ascii_case(name))
     }
 }
 
-/// Something that goes wrong with the file of a session.
+/// A fault of a session or of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The file is cut off: this share of its bytes is left, in percent.
+    /// The file is truncated to this percentage of its bytes.
     Truncated(u8),
-    /// Bits flip at this many places behind the first buffer.
+    /// This many bits flip after the first buffer.
     Flipped(u32),
-    /// The last buffer was written in part only: its second half is zeros.
+    /// The second half of the last buffer is zeros.
     Torn,
-    /// Nobody stops the session: no last flush, and a header as it was at the start.
+    /// The session is not stopped: no last flush, and the header is that of the start.
     NotClosed,
     /// Every `n`-th buffer is lost on its way to the disk.
     LostBuffers(u32),
     /// The timestamps run ahead of those of other sessions by this many ticks.
     Skew(i64),
-    /// Every `n`-th event is lost though there is room for it, and counted.
+    /// Every `n`-th event is lost although a buffer is free, and counted.
     LostEvents(u32),
-    /// The session gives the rundown provider up after so many of its events: the enumeration is
+    /// The session disables the rundown provider after this many of its events: the enumeration is
     /// not completed.
     CutRundown(u32),
-    /// The events that say that a rundown is complete are missing, and nobody counts them.
+    /// The Complete events of rundowns are missing, and are not counted as lost.
     CompleteMissing,
-    /// Whoever enabled the rundown wrote 0x80, which means nothing there, for EndRundown (0x100).
+    /// The rundown was enabled with 0x80, which has no effect there, instead of EndRundown (0x100).
     WrongKeyword,
-    /// A merge leaves the files of the session out.
+    /// A merge omits the files of the session.
     Unmerged,
-    /// The file has a largest size of this many KB, and its end meets its beginning.
+    /// The file is circular with a maximum size of this many KB.
     CircularWrap(u32),
 }
 
 impl Fault {
-    /// Whether it changes bytes that were written.
+    /// Whether it changes written bytes.
     #[must_use]
     pub const fn is_of_the_file(&self) -> bool {
         matches!(self, Fault::Truncated(_) | Fault::Flipped(_) | Fault::Torn)
@@ -109,31 +109,31 @@ impl Fault {
 pub struct SessionPlan {
     /// Its name.
     pub name: String,
-    /// The file it writes; none for a session in memory or in real time. In mode NEWFILE `%d` stands
-    /// for the number of the file.
+    /// Its file; `None` for a session in memory or in real time. In mode NEWFILE `%d` is replaced
+    /// by the number of the file.
     pub file: Option<String>,
     /// The process that the session is private to, by name or id. With mode PRIVATE and no process
-    /// here there is a session in each process that registers one of the providers.
+    /// there is a session in each process that registers one of the providers.
     pub process: Option<String>,
-    /// How it writes.
+    /// Its mode.
     pub mode: LogFileMode,
     /// Bytes of a buffer.
     pub buffer_size: u32,
-    /// Most buffers that it may have at a time.
+    /// Maximum number of buffers.
     pub buffers: u32,
-    /// Largest size of the file in MB, or in KB by mode; 0: no limit.
+    /// Maximum size of the file in MB, or in KB by mode; 0: no limit.
     pub maximum_size: u32,
-    /// Time after which what was logged is written though buffers are not full; 0: never.
+    /// Time after which buffers are flushed even if they are not full; 0: never.
     pub flush_timer: Nanos,
     /// The clock of the timestamps.
     pub clock: ClockType,
-    /// Providers enabled as soon as it runs.
+    /// Providers that it enables at its start.
     pub providers: Vec<EnablePlan>,
-    /// What the kernel logs for it.
+    /// Its kernel flags.
     pub kernel: KernelFlags,
     /// Nanoseconds between two samples of a processor.
     pub sample_interval: Nanos,
-    /// What goes wrong.
+    /// Its faults.
     pub faults: Vec<Fault>,
 }
 

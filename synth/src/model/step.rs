@@ -1,4 +1,4 @@
-//! What happens.
+//! Timed steps: requests of controllers, and work of processes.
 
 use etl_format::Guid;
 
@@ -6,31 +6,31 @@ use super::{EnablePlan, KernelChange, ScriptLocation, SessionPlan};
 use crate::distribution::Distribution;
 use crate::time::Nanos;
 
-/// Something that happens once or again and again.
+/// A step, which happens once or repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When, for the first time.
+    /// When it happens first.
     pub at: Nanos,
-    /// How often, when more than once.
+    /// Its repetition, if any.
     pub repeat: Option<Repeat>,
-    /// What.
+    /// What happens.
     pub action: Action,
     /// The node of the script.
     pub location: Option<ScriptLocation>,
 }
 
-/// Again and again.
+/// The repetition of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// Time between two times.
+    /// Time between two occurrences.
     pub period: Nanos,
-    /// It happens no more from here on.
+    /// The end, excluded.
     pub until: Nanos,
-    /// How the times are spread around the period; all alike when `None`.
+    /// The distribution of the times between occurrences; constant if `None`.
     pub spread: Option<Distribution>,
 }
 
-/// What happens.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A session is started.
@@ -40,7 +40,7 @@ pub enum Action {
         /// Its name.
         session: String,
     },
-    /// A session enables a provider, or enables it anew.
+    /// A session enables a provider, or changes its enablement.
     Enable {
         /// Its name.
         session: String,
@@ -54,30 +54,30 @@ pub enum Action {
         /// The provider.
         provider: Guid,
     },
-    /// A session asks a provider to log its state.
+    /// A session requests the state of a provider.
     CaptureState {
         /// Its name.
         session: String,
         /// The provider.
         provider: Guid,
     },
-    /// What a session has in memory is written.
+    /// A session is flushed.
     Flush {
         /// Its name.
         session: String,
-        /// The file that a session in memory is written to; its own when `None`.
+        /// The file for the buffers of a session in memory; its own file if `None`.
         file: Option<String>,
     },
-    /// Somebody reads a session in real time from now on.
+    /// A consumer starts to read a session in real time.
     Consume {
         /// Its name.
         session: String,
-        /// Bytes that the consumer takes in a second.
+        /// Bytes that the consumer reads per second.
         speed: u64,
-        /// The file in which it keeps what it was given.
+        /// The file in which it keeps what it read.
         file: Option<String>,
     },
-    /// The consumer of a session in real time reads no more.
+    /// The consumer of a real-time session stops reading.
     Leave {
         /// The session's name.
         session: String,
@@ -86,53 +86,53 @@ pub enum Action {
     Merge {
         /// The files.
         inputs: Vec<String>,
-        /// The file that is made.
+        /// The merged file.
         output: String,
-        /// Whether the identities of the images are added that the files tell of.
+        /// Whether the identities of images are added.
         identities: bool,
         /// Whether its buffers are compressed.
         compress: bool,
     },
-    /// The kernel tells a session what is there.
+    /// The kernel logs a rundown for a session.
     KernelRundown {
         /// Its name.
         session: String,
     },
-    /// A session that runs asks the kernel for something else.
+    /// A running session changes its kernel flags.
     Kernel {
         /// Its name.
         session: String,
         /// What changes.
         change: KernelChange,
     },
-    /// A session that runs gets other settings.
+    /// A running session changes its settings.
     Update {
         /// Its name.
         session: String,
-        /// Most buffers that it may have from now on.
+        /// New maximum number of buffers.
         buffers: Option<u32>,
-        /// Time after which what was logged is written from now on; 0: never.
+        /// New flush timer; 0: never.
         flush_timer: Option<Nanos>,
     },
-    /// A session that runs is stopped after a time, if it still runs then.
+    /// A running session is stopped after a time, if it still runs then.
     StopAfter {
         /// Its name.
         session: String,
         /// The time.
         after: Nanos,
     },
-    /// A session that runs goes on in another file after a time, and again after each such time.
+    /// A running session continues in a new file each time this time has passed.
     Roll {
-        /// The session, with `%d` or its like in the name of its file.
+        /// The session, with a number (`%d`) in the name of its file.
         plan: Box<SessionPlan>,
         /// The time.
         every: Nanos,
-        /// The number of the file that it writes now.
+        /// The number of its current file.
         number: u32,
     },
     /// A process does something.
     Work {
-        /// The process, by its place in [`super::Scenario::processes`].
+        /// Index of the process in [`super::Scenario::processes`].
         process: usize,
         /// What it does.
         work: Work,
@@ -148,89 +148,89 @@ pub struct GcPlan {
     pub induced: bool,
     /// Whether it runs in the background.
     pub background: bool,
-    /// Whether the large objects are put together as well, in generation 2.
+    /// Whether a collection of generation 2 also compacts the large objects.
     pub compact: bool,
 }
 
-/// How an exception is thrown, and what it meets on its way.
+/// How an exception is thrown and handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrowPlan {
-    /// Filters that look at it.
+    /// Number of filters that run.
     pub filters: u8,
-    /// Finally blocks between where it is thrown and where it is caught.
+    /// Number of finally blocks between throw and catch.
     pub finallys: u8,
-    /// Whether it holds another one.
+    /// Whether it has an inner exception.
     pub inner: bool,
-    /// Whether whoever catches it throws it once more.
+    /// Whether the handler throws it again.
     pub rethrow: bool,
 }
 
-/// What a handle does for its object, by the number that events have for it.
+/// The kind of a handle, with its number in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleKind {
-    /// Knows it as long as it lives.
+    /// Weak: valid until the object is collected.
     Weak = 0,
-    /// Knows it until its finalizer has run.
+    /// Weak: valid until its finalizer has run.
     WeakLong = 1,
-    /// Keeps it alive.
+    /// Keeps the object alive.
     Strong = 2,
-    /// Keeps it where it is.
+    /// Keeps the object alive and in place.
     Pinned = 3,
-    /// Keeps one object alive while another one is.
+    /// Keeps one object alive as long as another one is.
     Dependent = 6,
 }
 
-/// What a process does.
+/// Work of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// Runs this many methods for the first time: the JIT compiles them, or their precompiled code
     /// is prepared.
     Jit(u32),
-    /// Compiles this many methods once more, optimised.
+    /// Compiles this many methods again with optimization.
     Tier(u32),
-    /// Compiles this many methods once more because a profiler asks for it.
+    /// Compiles this many methods again because a profiler requests it.
     Rejit(u32),
     /// Collects garbage.
     Gc(GcPlan),
-    /// Allocates until the runtime says so, this many times.
+    /// Allocates up to the next allocation tick, this many times.
     Allocate(u32),
     /// Throws this many exceptions and catches them.
     Throw(u32, ThrowPlan),
-    /// Takes this many handles of a kind.
+    /// Creates this many handles of a kind.
     TakeHandles(u32, HandleKind),
-    /// Gives this many handles back, the latest first.
+    /// Frees this many handles, the latest first.
     FreeHandles(u32),
-    /// Tells the collector of native memory behind objects: how many bytes more, or fewer.
+    /// Adds or removes memory pressure: bytes of native memory that objects own.
     Press(i64),
-    /// Two threads want one lock, this many times.
+    /// Two threads contend for a lock, this many times.
     Contend(u32),
     /// The thread pool changes the number of its threads by this much.
     Pool(i32),
-    /// The same of the threads that wait for input and output.
+    /// The same for the threads that wait for input and output.
     IoPool(i32),
-    /// Gives this many pieces of work to the thread pool.
+    /// Queues this many work items to the thread pool.
     Queue(u32),
-    /// Begins this many reads or writes, of which the pool hears when they are done.
+    /// Starts this many reads or writes; the thread pool handles their ends.
     QueueIo(u32),
-    /// Waits for this long until somebody wakes it.
+    /// Waits for this time.
     Wait(Nanos),
-    /// Goes into an app domain, by its name.
+    /// Enters an app domain, by its name.
     EnterDomain(String),
-    /// Loads an assembly that was to be late, by its name.
+    /// Loads a late assembly, by its name.
     LoadAssembly(String),
     /// Unloads a collectible assembly, by its name.
     UnloadAssembly(String),
-    /// Makes an app domain that was to be late, by its name.
+    /// Creates a late app domain, by its name.
     LoadDomain(String),
     /// Unloads an app domain, by its name.
     UnloadDomain(String),
-    /// Lets go of this many dynamic methods.
+    /// Frees this many dynamic methods.
     Forget(u32),
-    /// Makes this many stubs between managed and native code.
+    /// Generates this many stubs between managed and native code.
     Stub(u32),
-    /// Raises an event of a provider of the scenario's own.
+    /// Raises an event of a provider that the scenario declares.
     Raise(Box<super::RaisePlan>),
-    /// Computes for this long.
+    /// Computes for this time.
     Run(Nanos),
     /// Starts a thread.
     StartThread,
@@ -240,6 +240,6 @@ pub enum Work {
     LoadImage(super::ImagePlan),
     /// Unloads a native image, by its path.
     UnloadImage(String),
-    /// Ends.
+    /// Exits.
     Exit,
 }

@@ -1,4 +1,4 @@
-//! What a scenario has: words for lists, found in the scenario itself.
+//! Tags of a scenario, for lists of scenarios.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ const MODES: [(LogFileMode, &str); 10] = [
 ];
 
 impl Scenario {
-    /// What there is in this scenario, in some words each: kinds of processes and providers, modes
-    /// and clocks of sessions, what they ask for, faults, merges. Sorted.
+    /// Tags of this scenario, sorted: kinds of processes and providers, modes and clocks of
+    /// sessions, what they enable, faults, merges.
     #[must_use]
     pub fn covers(&self) -> Vec<String> {
         let mut found = BTreeSet::new();

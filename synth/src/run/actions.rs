@@ -1,4 +1,4 @@
-//! The scenario's steps: what controllers do, and what processes are told to do.
+//! The steps of a scenario: requests of controllers, and work of processes.
 
 use etl_format::constants::LogFileMode;
 
@@ -13,7 +13,7 @@ use super::{Simulator, Task};
 const SHELL: u32 = 1000;
 
 impl Simulator<'_> {
-    /// A step is due; one that repeats is planned again.
+    /// Performs a step; one that repeats is planned again.
     pub(super) fn step(&mut self, index: usize) -> Result<()> {
         let scenario = self.scenario;
         let Some(step) = scenario.steps.get(index) else { return Ok(()) };
@@ -94,7 +94,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A session has run for its time.
+    /// A session has reached its time limit.
     pub(super) fn end_session(&mut self, index: usize) -> Result<()> {
         if self.etw.sessions.get(index).is_some_and(|s| s.is_running()) {
             self.before_stop(index)?;
@@ -105,7 +105,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A session goes on in its next file.
+    /// A session continues in its next file.
     pub(super) fn roll_file(&mut self, roll: usize) -> Result<()> {
         let Some((index, plan, every, number)) = self.rolls.get(roll).cloned() else {
             return Ok(());
@@ -123,14 +123,14 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// TargetThread controllers run: the shell.
+    /// Process and thread id of controllers: those of the shell.
     fn controller(&self) -> (u32, u32) {
         let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
         let thread = shell.and_then(|p| self.machine.threads.get(*p.threads.first()?));
         (SHELL, thread.map_or(1004, |t| t.tid))
     }
 
-    /// The latest moment that any processor has come to.
+    /// The latest time up to which any processor was simulated.
     fn settled(&self) -> u64 {
         self.machine.processors.iter().map(|p| p.horizon).fold(self.now, u64::max)
     }
@@ -142,7 +142,7 @@ impl Simulator<'_> {
             return self.start_one(plan, None);
         }
         if let Some(name) = &plan.process {
-            // One that begins at this moment is there, though its first thread has not run.
+            // A process that starts now exists, although its first thread has not run.
             let plans = self.processes.iter().zip(&self.scenario.processes);
             let begins: Vec<usize> =
                 plans.filter(|(_, plan)| plan.start <= self.now).map(|(index, _)| *index).collect();
@@ -163,7 +163,7 @@ impl Simulator<'_> {
             return self.start_one(&plan, Some(pid));
         }
         for pid in self.etw.registered(plan.providers.iter().map(|p| p.provider)) {
-            // Each process has a file of its own, with its id behind the name.
+            // Each process has its own file, with its id after the name.
             let file = plan.file.as_ref().map(|file| format!("{file}_{pid}"));
             self.start_one(&SessionPlan { file, ..plan.clone() }, Some(pid))?;
         }
@@ -171,7 +171,8 @@ impl Simulator<'_> {
     }
 
     fn start_one(&mut self, plan: &SessionPlan, process: Option<u32>) -> Result<()> {
-        // A session sees nothing of what was before it, though a processor may be ahead of now.
+        // A session contains nothing of the time before it, although a processor may be ahead of
+        // now.
         self.settle_all(self.now)?;
         let of_kernel = !plan.kernel.is_empty();
         if of_kernel {
@@ -224,7 +225,7 @@ impl Simulator<'_> {
     }
 }
 
-/// What a controller does, for the timeline; what processes do shows in their events.
+/// A request of a controller as text for the timeline; events show the work of processes.
 fn describe(action: &Action) -> Option<String> {
     Some(match action {
         Action::Start(plan) => {
@@ -264,9 +265,9 @@ fn describe(action: &Action) -> Option<String> {
             let without = if *identities { "" } else { ", without identities of images" };
             format!("{} become {output}{without}", inputs.join(", "))
         }
-        Action::KernelRundown { session } => format!("the kernel tells \"{session}\" its state"),
+        Action::KernelRundown { session } => format!("the kernel logs a rundown for \"{session}\""),
         Action::Update { session, .. } => format!("session \"{session}\" gets other settings"),
-        // What comes of a change is told when it is known.
+        // The result of a change is reported when it is known.
         Action::Kernel { .. } => return None,
         Action::StopAfter { .. } | Action::Roll { .. } | Action::Work { .. } => return None,
     })

@@ -1,10 +1,8 @@
-//! What a session of the kernel's is told when it starts, when what it asks for changes, and when it
-//! stops.
+//! Events of the kernel for a session when it starts, when its flags change, and when it stops.
 //!
-//! Starting is a change from nothing, and stopping one to nothing: real traces show both, and what a change
-//! in between writes follows from that. First the masks end that were in force, then comes what is there of
-//! the groups that are logged no more, then the masks that begin, what is there of the groups that are
-//! new, and the end of the rundown.
+//! A start is a change from no flags, and a stop is a change to none. Real traces show both; the
+//! events of other changes are derived from them. The order is: end of the old masks, rundown of
+//! the removed groups, start of the new masks, rundown of the added groups, end of the rundown.
 
 use etl_control::controller::GroupMasks;
 
@@ -14,11 +12,11 @@ use crate::etw::Origin;
 use crate::kernel::{self, Lifecycle, Masks};
 use crate::model::{KernelChange, KernelEvent, group};
 
-/// Samples begin, and end: events of the profiler's interval.
+/// Opcodes of the sample interval event at the start and at the end of sampling.
 const SAMPLES: (u8, u8) = (73, 74);
 
 impl Simulator<'_> {
-    /// What a session of the kernel's begins with.
+    /// The first events of a session with kernel flags.
     pub(super) fn kernel_begins(&mut self, index: usize) -> Result<()> {
         let Some(groups) = self.groups(index) else { return Ok(()) };
         let origin = self.controller_origin();
@@ -28,10 +26,10 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A session asks the kernel for something else from now on.
+    /// A session changes its kernel flags.
     pub(super) fn change_kernel(&mut self, name: &str, change: &KernelChange) -> Result<()> {
         for index in self.etw.kernel_sessions(name, self.now)? {
-            // Nothing of what was before is logged by the new flags, nor the other way round.
+            // What happened before the change is logged by the old flags.
             self.settle_all(self.now)?;
             self.controller_enters()?;
             let origin = self.controller_origin();
@@ -49,7 +47,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// What a session of the kernel's ends with.
+    /// The last events of a session with kernel flags.
     pub(super) fn before_stop(&mut self, index: usize) -> Result<()> {
         if !self.etw.sessions.get(index).is_some_and(|s| s.of_kernel) {
             return Ok(());
@@ -67,7 +65,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// The kernel tells a session what is there, because somebody asks for it.
+    /// A controller requests a rundown of the kernel for a session.
     pub(super) fn kernel_rundown(&mut self, index: usize) -> Result<()> {
         let Some(groups) = self.groups(index) else { return Ok(()) };
         self.controller_enters()?;
@@ -84,7 +82,7 @@ impl Simulator<'_> {
         self.etw.sessions.get(index).map(|s| s.kernel.groups)
     }
 
-    /// Tells a session that other groups are logged for it.
+    /// Logs the change of the groups of a session.
     fn turn(
         &mut self,
         index: usize,
@@ -107,7 +105,7 @@ impl Simulator<'_> {
         kernel::rundown_complete(etw, index, origin)
     }
 
-    /// Has processors looked at, where a session logs what they do.
+    /// Plans samples and switches for the flags of a session.
     fn watch(&mut self, index: usize) {
         let now = self.now;
         let Some(session) = self.etw.sessions.get_mut(index) else { return };

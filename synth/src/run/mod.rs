@@ -1,8 +1,8 @@
 //! The event loop.
 //!
-//! The queue contains future tasks: steps of the scenario, operations of threads, and tasks of ETW. A
-//! thread performs one operation after the other. An operation is not interrupted, takes time, and
-//! raises its events on the processor of the thread, whose time never goes back.
+//! The queue contains future tasks: steps of the scenario, operations of threads, and tasks of ETW.
+//! A thread performs one operation after the other. An operation is not interrupted, takes time,
+//! and raises its events on the processor of the thread, whose time never goes back.
 
 mod actions;
 mod inventory;
@@ -80,7 +80,8 @@ struct Simulator<'s> {
     processes: Vec<usize>,
     /// Tasks that are not periodic. Without them the simulation ends.
     pending: usize,
-    /// Sessions that continue in another file after a time: session, plan, time, number of the file.
+    /// Sessions that continue in another file after a time: session, plan, time, number of the
+    /// file.
     rolls: Vec<(usize, SessionPlan, Nanos, u32)>,
     /// The providers of the scenario.
     sources: Vec<provider::Source>,

@@ -1,4 +1,4 @@
-//! Providers of the scenario's own: they register with their process and raise what the script says.
+//! Providers that the scenario declares: they register with their process and raise events.
 
 use etl_format::Guid;
 use etl_format::write::record::Descriptor;
@@ -68,7 +68,7 @@ impl Source {
     }
 }
 
-/// The events that carry a manifest are bytes to everybody but those who put it together.
+/// The schema of the events that contain a manifest: binary data.
 fn manifest_schema(provider: Guid) -> EventSchema {
     let identity = Identity::Modern { id: MANIFEST_EVENT.0, version: 1 };
     let mut schema = EventSchema::new(provider, identity, SchemaSource::EventSource);
@@ -78,7 +78,7 @@ fn manifest_schema(provider: Guid) -> EventSchema {
 }
 
 impl Simulator<'_> {
-    /// Providers that the process of this place raises events of, once each.
+    /// Providers of the events that a process raises, without duplicates.
     fn used_providers(&self, place: usize) -> Vec<usize> {
         let mut used: Vec<usize> = Vec::new();
         for step in &self.scenario.steps {
@@ -106,7 +106,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// An `EventSource` writes its manifest for whoever enabled it.
+    /// An `EventSource` writes its manifest.
     pub(super) fn emit_manifest(&mut self, provider: usize, origin: &Origin) -> Result<()> {
         let Some(plan) = self.scenario.providers.get(provider) else { return Ok(()) };
         let index = self.etw.provider(plan.guid, false);
@@ -131,7 +131,7 @@ impl Simulator<'_> {
         providers.iter().position(|p| p.guid == guid && p.kind == ProviderKind::EventSource)
     }
 
-    /// An event is raised: when it was, and what it costs.
+    /// Raises an event and returns its cost.
     pub(super) fn raise(&mut self, thread: usize, plan: &RaisePlan, at: &Origin) -> Result<Nanos> {
         let Some(provider) = self.scenario.providers.get(plan.provider) else { return Ok(0) };
         let Some(schema) = provider.events.get(plan.event) else { return Ok(0) };
@@ -153,7 +153,7 @@ impl Simulator<'_> {
         let index = self.etw.provider(provider.guid, provider.kind.is_classic());
         let union = self.etw.seen(index, origin.pid);
         let classic = provider.kind.is_classic();
-        // A classic provider looks at level and flags itself; a flag of 0 is not "all" to it.
+        // A classic provider checks level and flags itself; flags of 0 do not mean "all".
         let wanted = if classic {
             let flags = schema.keywords == 0 || schema.keywords & union.any != 0;
             let level = schema.level.value <= union.level || schema.level.value == 0;
@@ -201,7 +201,7 @@ impl Simulator<'_> {
     }
 }
 
-/// A value for a field that the script says nothing of.
+/// A random value for a field that the script does not set.
 fn drawn(field: &Field, rng: &mut Rng) -> OwnedValue {
     const WORDS: [&str; 6] = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
     let word = |rng: &mut Rng| WORDS.get(rng.pick(WORDS.len())).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The profiler: at each interval it looks where every busy processor is.
+//! The profiler: it samples every busy processor at each interval.
 
 use crate::clr::native_stack;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use super::{Simulator, Task};
 
 impl Simulator<'_> {
     pub(super) fn sample(&mut self, session: usize) -> Result<()> {
-        // Samples that are no more asked for, or are asked for anew, have another next moment.
+        // After a change of the flags the next sample has another time.
         let due = |s: &&mut crate::etw::Session| s.is_running() && s.next_sample == Some(self.now);
         let Some(found) = self.etw.sessions.get_mut(session).filter(due) else {
             return Ok(());
@@ -18,7 +18,7 @@ impl Simulator<'_> {
         found.next_sample = Some(next);
         for processor in 0..self.machine.processors.len() {
             let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
-            // An operation is not interrupted: the sample waits until it is through.
+            // An operation is not interrupted: the sample waits for its end.
             let at = self.now.max(horizon);
             self.settle(processor, at)?;
             let running = self.machine.processors.get(processor).and_then(|p| p.running(at));

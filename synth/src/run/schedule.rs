@@ -1,4 +1,4 @@
-//! Processors go from thread to thread, and the kernel tells of it.
+//! Context switches: which thread runs on a processor, and the events about it.
 
 use crate::clr::native_stack;
 use crate::error::Result;
@@ -10,13 +10,13 @@ use crate::time::Nanos;
 
 use super::{Simulator, Task};
 
-/// The priority of threads, as their events tell it.
+/// The priority of threads in events.
 const PRIORITY: u8 = 8;
-/// A tick of the timer.
+/// A timer tick.
 const TICK: Nanos = 15_625_000;
 
 impl Simulator<'_> {
-    /// Threads that are through by a moment leave a processor.
+    /// Threads that are finished by a time leave a processor.
     pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
         loop {
             let threads = &self.machine.threads;
@@ -50,7 +50,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// A thread is gone, and leaves its processor.
+    /// A thread has ended and leaves its processor.
     pub(super) fn remove_from_processor(&mut self, thread: usize, at: Nanos) -> Result<()> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
         let processor = usize::from(found.processor);
@@ -62,7 +62,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// Has it looked at when the thread that has a processor is through, if anybody logs that.
+    /// Plans the switch at the end of the current thread's time, if a session logs switches.
     pub(super) fn plan_switch(&mut self, processor: usize) {
         let until = self.machine.processors.get(processor).and_then(|p| p.until());
         if let Some(until) = until.filter(|_| self.etw.logs(KernelEvent::ContextSwitch)) {
@@ -112,7 +112,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A thread that waited has something to do: the timer that wakes it does so on its processor.
+    /// A waiting thread has work: a timer wakes it on its processor.
     pub(super) fn wake(&mut self, thread: usize) -> Result<()> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
         let (tid, processor) = (found.tid, usize::from(found.processor));
@@ -132,7 +132,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A stack of a thread behind an event of the kernel's, for those who take one.
+    /// Logs a stack of a thread after a kernel event, for the sessions that take one.
     pub(super) fn take_stack(
         &mut self,
         event: KernelEvent,
@@ -151,9 +151,9 @@ impl Simulator<'_> {
         kernel::stack(&mut self.etw, event, &frames, origin)
     }
 
-    /// TargetThread a processor is: with a thread, or with the idle one.
+    /// The origin of an event of a processor that runs a thread or is idle.
     fn origin_on(&self, processor: usize, thread: Option<usize>, at: Nanos) -> Origin {
-        // No thread has this number: it is the idle one.
+        // No thread has this index: the processor is idle.
         let origin = self.origin(thread.unwrap_or(usize::MAX), at);
         Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin }
     }

@@ -1,4 +1,4 @@
-//! What processes are told to do becomes operations of their threads.
+//! Work of processes, converted to operations of their threads.
 
 use crate::clr::ClrOp;
 use crate::error::{Error, Result};
@@ -7,16 +7,17 @@ use crate::model::{CodeKind, Work};
 use super::Simulator;
 use super::op_queue::Op;
 
-/// So many operations may come of one step.
+/// Maximum number of operations of one step.
 const MAX_OPS_PER_STEP: u32 = 1_000_000;
 
-/// An operation, so many times.
+/// An operation, this many times.
 fn times(op: ClrOp, count: u32) -> Vec<(ClrOp, u32)> {
     vec![(op, count.min(MAX_OPS_PER_STEP))]
 }
 
 impl Simulator<'_> {
-    /// Tells once of a process that it cannot do yet what it is asked for: it has not begun, or none of its CLRs has.
+    /// Reports, once per process, work that is ignored because the process or its CLRs have not
+    /// started.
     fn too_early(&mut self, index: usize, clrs: &[usize]) -> Result<()> {
         let begun = |clr: &usize| self.clrs.get(*clr).is_some_and(|c| c.started);
         let waits = !clrs.iter().any(begun);
@@ -38,13 +39,13 @@ impl Simulator<'_> {
         self.etw.observer.action(self.now, &what)
     }
 
-    /// A process does something: the next of its threads in turn, in each of its CLRs.
+    /// A process performs work: on the next of its threads in turn, in each of its CLRs.
     pub(super) fn work(&mut self, number: usize, work: &Work) -> Result<()> {
         let Some(&index) = self.processes.get(number) else {
             return Err(Error::impossible(self.now, format!("there is no process {number}")));
         };
         let Some(process) = self.machine.processes.get_mut(index).filter(|p| p.is_alive()) else {
-            // A process that has not begun, or has exited, does nothing.
+            // A process that has not started, or has exited, ignores work.
             return self.too_early(index, &[]);
         };
         let workers = process.threads.len().saturating_sub(1).max(1);
@@ -67,7 +68,7 @@ impl Simulator<'_> {
             Work::LoadImage(plan) => self.enqueue(thread, [Op::LoadImage(plan.clone())])?,
             Work::StartThread => {
                 let new = self.add_thread(index);
-                // The last thread is the one that providers are called back on: it stays last.
+                // The last thread runs the callbacks of providers and stays last.
                 if let Some(process) = self.machine.processes.get_mut(index) {
                     let last = process.threads.len().saturating_sub(1);
                     process.threads.swap(last.saturating_sub(1), last);
@@ -80,7 +81,7 @@ impl Simulator<'_> {
                 self.enqueue(thread, ops)?;
             }
             Work::EndThread => {
-                // Not the first, whose end is the process's, and not the callback thread.
+                // Neither the first thread nor the callback thread can end.
                 let process = self.machine.processes.get_mut(index);
                 let Some(process) = process.filter(|p| p.threads.len() > 2) else { return Ok(()) };
                 let at = process.threads.len() - 2;
@@ -104,7 +105,7 @@ impl Simulator<'_> {
                             done = true;
                             self.enqueue_repeated(thread, ops)?;
                         }
-                        // Of several CLRs one may have what is named.
+                        // One of several CLRs may have the named item.
                         Err(error) => missed = Some(error),
                     }
                 }

@@ -1,5 +1,5 @@
-//! The arguments and properties of a node by what is expected of them, with a mistake for whatever is missing, of another kind, or
-//! taken by nobody.
+//! The arguments and properties of a node by what is expected of them, with a mistake for whatever
+//! is missing, of another kind, or taken by nobody.
 
 use etl_format::Guid;
 use etl_schema::tables::Registry;

@@ -1,4 +1,5 @@
-//! What a script names must be in it: sessions, files, app domains, assemblies. Read to its end, it is gone through once more.
+//! What a script names must be in it: sessions, files, app domains, assemblies. Read to its end, it
+//! is gone through once more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,7 +103,8 @@ impl<'s> ScriptSymbols<'s> {
         there
     }
 
-    /// A file; a number or a date in its name is not known here, nor the id that stands behind that of private sessions.
+    /// A file; a number or a date in its name is not known here, nor the id that stands behind that
+    /// of private sessions.
     fn makes(&mut self, file: &'s str, many: bool) {
         match file.split_once(['%', '{']) {
             Some((stem, _)) => self.stems.insert(stem),

@@ -60,7 +60,8 @@ pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<A
     reader.controllers = state;
 }
 
-/// Puts what files list in the place of their names, and the GUIDs of providers that the script declares in that of theirs.
+/// Puts what files list in the place of their names, and the GUIDs of providers that the script
+/// declares in that of theirs.
 fn resolve(reader: &Reader<'_>, command: &mut CommandLine) -> Result<(), String> {
     let tool = command.tool;
     for action in &mut command.actions {
@@ -365,8 +366,8 @@ fn change(session: &str, change: KernelChange, steps: &mut Vec<Action>) {
     }
 }
 
-/// What a line that updates a session changes of what it asks the kernel for. Flags that are given are all
-/// that is asked for from then on.
+/// What a line that updates a session changes of what it asks the kernel for. Flags that are given
+/// are all that is asked for from then on.
 fn kernel_change(tool: Tool, session: &Session) -> Result<KernelChange, String> {
     let given = session.providers.iter().any(is_kernel) || !session.kernel.is_empty();
     let mut change = KernelChange {

@@ -1,7 +1,7 @@
 //! Scenario scripts: from KDL text to a [`Scenario`], with the location of every error.
 //!
-//! `reader` goes through the nodes, `args` takes their arguments and reports those that are unknown;
-//! each other file reads one kind of node. `docs/scenario.md` describes the language.
+//! `reader` goes through the nodes, `args` takes their arguments and reports those that are
+//! unknown; each other file reads one kind of node. `docs/scenario.md` describes the language.
 
 mod args;
 mod check;

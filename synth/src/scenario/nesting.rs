@@ -1,12 +1,13 @@
-//! How deep a script nests, told before it is parsed: the parser of KDL calls itself for every brace and
-//! every comment in a comment, and the stack is no place to find out.
+//! How deep a script nests, told before it is parsed: the parser of KDL calls itself for every
+//! brace and every comment in a comment, and the stack is no place to find out.
 //!
-//! Whatever the script, what is told here is never less than what the parser sees, even where the script
-//! is broken and the parser looks for a place to go on. So a brace that closes counts only where it
-//! surely does, and one that opens counts wherever it stands, but for pairs in a text on one line, where
-//! they name variables.
+//! Whatever the script, what is told here is never less than what the parser sees, even where the
+//! script is broken and the parser looks for a place to go on. So a brace that closes counts only
+//! where it surely does, and one that opens counts wherever it stands, but for pairs in a text on
+//! one line, where they name variables.
 
-/// Where braces or comments stand in each other for more than `most` levels, in bytes of the script.
+/// Where braces or comments stand in each other for more than `most` levels, in bytes of the
+/// script.
 pub(super) fn too_deep(text: &str, most: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut rest = text;

@@ -117,7 +117,8 @@ pub(super) fn image(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Image
     Some(image)
 }
 
-/// `version="2.1.0.0 (build 7)" description="Takes orders" company="Example" product="Orders" language=1033`
+/// `version="2.1.0.0 (build 7)" description="Takes orders" company="Example" product="Orders"
+/// language=1033`
 fn about(reader: &mut Reader<'_>, args: &mut Args<'_>) -> VersionInfo {
     let at = args.span();
     let mut text = |reader: &mut Reader<'_>, name| {

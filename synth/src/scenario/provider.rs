@@ -23,7 +23,8 @@ const KINDS: [(&str, ProviderKind); 5] = [
     ("wpp", ProviderKind::Wpp),
 ];
 
-/// `provider "Contoso-Orders" kind="tracelogging" { event "Placed" level=4 { field "Id" "UInt32" } }`
+/// `provider "Contoso-Orders" kind="tracelogging" { event "Placed" level=4 { field "Id" "UInt32" }
+/// }`
 pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<ProviderPlan> {
     let node = args.node;
     let name = args.text(reader, "a name")?;

@@ -1,5 +1,5 @@
-//! Going through the nodes of a script, with what they may cost, and keeping the mistakes. `param`, `repeat` and `include` are
-//! understood wherever nodes stand.
+//! Going through the nodes of a script, with what they may cost, and keeping the mistakes. `param`,
+//! `repeat` and `include` are understood wherever nodes stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::script_error::ScriptError;
 const MAX_NODES: u64 = 1_000_000;
 /// Rounds that all `repeat` of a script make together, whatever is in them.
 const MAX_ROUNDS: u64 = 1_000_000;
-/// Threads and methods of all processes of a script together: a number in it stands for as many of them.
+/// Threads and methods of all processes of a script together: a number in it stands for as many of
+/// them.
 const MAX_MADE: u64 = 1 << 22;
 /// ScriptErrors that are told of one script.
 const MAX_ERRORS: usize = 1000;

@@ -158,8 +158,8 @@ pub(super) fn enable(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<Enab
     Some(plan)
 }
 
-/// `kernel "processes images profile stacks" interval="1ms" stackwalk="CSwitch"`: what is asked for, and
-/// the time between two samples.
+/// `kernel "processes images profile stacks" interval="1ms" stackwalk="CSwitch"`: what is asked
+/// for, and the time between two samples.
 pub(super) fn kernel(reader: &mut Reader<'_>, mut args: Args<'_>) -> (KernelFlags, Option<Nanos>) {
     args.leaf();
     let at = args.span();

@@ -7,8 +7,8 @@ use kdl::KdlValue;
 
 use super::process::sid;
 
-/// A value for a field of a type; `text` is the value's text with its variables filled in. What does not go with the type stays
-/// what it is, for the encoder to say so.
+/// A value for a field of a type; `text` is the value's text with its variables filled in. What
+/// does not go with the type stays what it is, for the encoder to say so.
 pub(super) fn value(of: Option<InType>, given: &KdlValue, text: String) -> OwnedValue {
     let number = |n: i128| match (u64::try_from(n), i64::try_from(n)) {
         (Ok(n), _) => OwnedValue::UInt(n),

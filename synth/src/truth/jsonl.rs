@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::model::{EnablePlan, Fault, KernelEvent, KernelFlags, Scenario};
 use crate::time::Nanos;
 
-/// Version of the format that [`JsonlWriter`] writes. It is raised when a key changes its meaning or
-/// is removed.
+/// Version of the format that [`JsonlWriter`] writes. It is raised when a key changes its meaning
+/// or is removed.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes a JSON object per line.

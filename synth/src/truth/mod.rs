@@ -1,8 +1,8 @@
 //! What a simulation did: the reference that decoders, merges and verifiers are tested against.
 //!
-//! An [`Observer`] receives every event with what each session did with it, how each buffer and each
-//! session ended, and what exists at the end. [`JsonlWriter`] writes these facts as JSON lines,
-//! [`InMemoryTruth`] keeps them, [`Timeline`] prints them for people.
+//! An [`Observer`] receives every event with what each session did with it, how each buffer and
+//! each session ended, and what exists at the end. [`JsonlWriter`] writes these facts as JSON
+//! lines, [`InMemoryTruth`] keeps them, [`Timeline`] prints them for people.
 
 mod event;
 mod in_memory;

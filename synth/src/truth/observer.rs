@@ -39,8 +39,8 @@ pub trait Observer {
         Ok(())
     }
 
-    /// A session enabled a provider, or enabled it with other settings. `filetime` is the wall-clock
-    /// time.
+    /// A session enabled a provider, or enabled it with other settings. `filetime` is the
+    /// wall-clock time.
     ///
     /// # Errors
     /// The observer cannot record it.
@@ -73,8 +73,8 @@ pub trait Observer {
         Ok(())
     }
 
-    /// The outcome of a buffer is known, or has changed: a buffer in a file is reported again when it
-    /// is overwritten or damaged.
+    /// The outcome of a buffer is known, or has changed: a buffer in a file is reported again when
+    /// it is overwritten or damaged.
     ///
     /// # Errors
     /// The observer cannot record it.

@@ -1,8 +1,9 @@
-//! Command lines that name what stands beside or in the script: files that list providers, and the script's own providers.
+//! Command lines that refer to files with lists of providers, and to providers that the script
+//! declares.
 
 use super::outcome;
 
-/// What is in the truth's `enable` lines of a session: provider, mask and level.
+/// The `enable` lines of a session in the truth: provider, mask and level.
 fn enabled(truth: &str, session: &str) -> Vec<(String, String, u64)> {
     let of = format!("\"session\":\"{session}\"");
     let lines = truth.lines().filter(|l| l.contains("\"kind\":\"enable\"") && l.contains(&of));
@@ -20,7 +21,7 @@ const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
 const OWN: &str = "11111111-2222-3333-4444-555555555555";
 
 #[test]
-fn a_file_lists_the_providers_of_a_session() {
+fn run_reads_lists_of_providers_from_files() {
     let script = r#"
         provider "Contoso-Orders" guid="11111111-2222-3333-4444-555555555555" { event "Placed" level=3 keywords=0x2 }
         process "App.exe" { every "10ms" from="1.1s" until="1.5s" { raise "Contoso-Orders" "Placed" } }
@@ -43,12 +44,12 @@ fn a_file_lists_the_providers_of_a_session() {
     let of = |guid: &str| (guid.to_owned(), "0x2".to_owned(), 3);
     assert_eq!(enabled(&out, "two"), [of(OWN), of(RUNTIME)]);
     assert!(out.contains(r#""sessions":{"all":"recorded","two":"recorded","saved":"recorded"}"#));
-    // The list has the kernel's flags as well.
+    // The list also contains flags of the kernel.
     assert!(out.contains("hook 0x303 pid"), "{out}");
 }
 
 #[test]
-fn a_provider_of_the_script_goes_by_its_name() {
+fn run_accepts_names_of_declared_providers() {
     let script = r#"
         provider "Contoso-Orders" guid="11111111-2222-3333-4444-555555555555" { event "Placed" level=3 keywords=0x2 }
         process "App.exe" { every "10ms" from="1.1s" until="1.5s" { raise "Contoso-Orders" "Placed" } }
@@ -64,7 +65,7 @@ fn a_provider_of_the_script_goes_by_its_name() {
 }
 
 #[test]
-fn several_clrs_have_different_assemblies() {
+fn load_selects_the_clr_that_has_the_assembly() {
     let clr = |kind: &str, name: &str| {
         format!(
             r#"clr "{kind}" {{ domain "{name}" {{ assembly "{name}" late=#true {{ module "C:\\App\\{name}.dll" {{ methods 5 }} }} }} }}"#
@@ -86,7 +87,7 @@ fn several_clrs_have_different_assemblies() {
 }
 
 #[test]
-fn a_private_session_starts_with_its_process() {
+fn private_session_records_its_process_only() {
     let script = r#"
         provider "p" { event "E" }
         process "App.exe" pid=400 { at "1s" { raise "p" "E" } }
@@ -103,8 +104,8 @@ fn a_private_session_starts_with_its_process() {
 }
 
 #[test]
-fn ids_that_the_script_gives_are_nobody_elses() {
-    // 1016 is the id that the first process would get.
+fn process_ids_of_the_script_are_not_used_twice() {
+    // 1016 is the id that the first process would have.
     let script = r#"
         process "A.exe"
         process "B.exe" pid=1016
@@ -122,7 +123,7 @@ fn ids_that_the_script_gives_are_nobody_elses() {
 }
 
 #[test]
-fn what_shows_late_has_its_place_too() {
+fn simulation_error_has_its_location() {
     let script = "session \"s\" file=\"s.etl\"\nat \"1s\" { stop \"s\" }\nat \"2s\" { stop \"s\" }";
     let scenario = super::parse(script, &[]).unwrap();
     let error = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap_err();
@@ -135,16 +136,16 @@ fn what_shows_late_has_its_place_too() {
 }
 
 #[test]
-fn who_is_asked_too_early_is_told_of() {
+fn timeline_reports_work_before_the_start_once() {
     let script = r#"process "App.exe" start="1s" { clr "core"; at "0s" { run "1ms" }; at "1s" { jit 1 } }
         process "Late.exe" { clr "core"; every "1ms" from="1ms" until="3ms" { throw 1 } }"#;
     let scenario = super::parse(script, &[]).unwrap();
-    let mut told = etl_synth::truth::Timeline::new(Vec::new());
+    let mut timeline = etl_synth::truth::Timeline::new(Vec::new());
     etl_synth::Simulation::new(&scenario)
-        .observer(&mut told)
+        .observer(&mut timeline)
         .run(&mut etl_synth::MemoryFileSystem::default())
         .unwrap();
-    let told = String::from_utf8(told.into_inner()).unwrap();
-    assert_eq!(told.matches("\"App.exe\" has not begun yet").count(), 1, "{told}");
-    assert_eq!(told.matches("\"Late.exe\" has no clr that runs yet").count(), 1, "{told}");
+    let text = String::from_utf8(timeline.into_inner()).unwrap();
+    assert_eq!(text.matches("\"App.exe\" has not begun yet").count(), 1, "{text}");
+    assert_eq!(text.matches("\"Late.exe\" has no clr that runs yet").count(), 1, "{text}");
 }

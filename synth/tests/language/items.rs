@@ -2,8 +2,8 @@
 
 use super::outcome;
 
-/// Words with commas between them; the script; texts of its outcome, and how often they are there: 0 for
-/// never, else at least so often.
+/// Words with commas between them; the script; texts of its outcome, and how often they are there:
+/// 0 for never, else at least so often.
 pub type Example = (&'static str, &'static str, &'static [(&'static str, usize)]);
 
 pub const EXAMPLES: &[Example] = &[
@@ -151,7 +151,7 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             // Native with a manifest; dynamic.
             (r#""ModuleFlags":10"#, 1),
             (r#""ModuleFlags":4"#, 1),
-            // Hot code, and cold code behind it.
+            // Hot code, and cold code after it.
             (r#""event":"ModuleRangeLoad""#, 2),
         ],
     ),

@@ -1,9 +1,9 @@
-//! The scenario language, word by word: each node and each property of docs/scenario.md in a script whose
-//! truth shows what it did, and each kind of mistake as people see it.
+//! The scenario language: an example of each node and property of docs/scenario.md whose truth shows
+//! its effect, and the report of each kind of error.
 
 mod command_lines;
+mod errors;
 mod items;
-mod mistakes;
 mod reference;
 mod values;
 
@@ -13,7 +13,7 @@ use etl_format::read::{Options, Order, Trace};
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Script, ScriptErrors, Simulation};
 
-/// What a script may include here.
+/// The files that a script can include here.
 fn included(file: &str) -> std::io::Result<String> {
     match file {
         "app.kdl" => Ok("process \"App.exe\" { clr \"core\" { assembly \"App\" { module \"C:\\\\App\\\\App.dll\" { methods 20 ready=10 } } } }".to_owned()),
@@ -29,7 +29,7 @@ fn parse(script: &str, set: &[(&str, &str)]) -> Result<etl_synth::model::Scenari
     Script::new("script.kdl", script).parameters(set).include(&included).parse()
 }
 
-/// A session that hears everything that CLRs say, and what the kernel says of processes.
+/// A session with all events of CLRs, and the kernel's events of processes and images.
 const SESSION: &str = r#"at "1s" { session "s" file="s.etl" { kernel "processes images"; enable "runtime" keywords=0xfffffffffffbffff level=5 } }
 at "9s" { stop "s" }"#;
 
@@ -40,7 +40,7 @@ const ASSEMBLY: &str = r#"assembly "App" { module "C:\\App\\App.dll" { methods 2
 const PROCESS: &str =
     r#"process "App.exe" threads=3 { clr "core" version="6.0.100" { {assembly} }"#;
 
-/// The whole script: what stands in double angles is filled in.
+/// The script with its `<<placeholders>>` filled in.
 fn whole(script: &str) -> String {
     script
         .replace("<<process>>", PROCESS)
@@ -49,7 +49,7 @@ fn whole(script: &str) -> String {
         .replace("<<session>>", SESSION)
 }
 
-/// Everything that comes out of a script, as text: the truth, and the header of each file.
+/// All output of a script as text: the truth, and the headers and records of each file.
 fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
     let script = whole(script);
     let scenario = parse(&script, set).map_err(|e| format!("{:#?}", e))?;

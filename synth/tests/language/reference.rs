@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::items::EXAMPLES;
 
-/// Words of a piece of the page: `node NAME property= { inner ... }` is `node`, `node.property`, `inner`.
+/// Words of a piece of the page: `node NAME property= { inner ... }` is `node`, `node.property`,
+/// `inner`.
 fn words(piece: &str, above: &str, out: &mut BTreeSet<String>) {
     let mut nodes: Vec<&str> = Vec::new();
     let mut opened = true;

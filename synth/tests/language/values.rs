@@ -1,9 +1,9 @@
-//! Values that scripts give to fields, of each type, as numbers and as texts.
+//! Values of fields in scripts, of each type, as numbers and as text.
 
 use super::outcome;
 
 #[test]
-fn fields_of_each_type_take_values() {
+fn raise_accepts_values_of_each_type() {
     // Type, value in the script, value in the truth.
     let fields = [
         ("UnicodeString", "\"7\"", "\"7\""),
@@ -51,15 +51,15 @@ fn fields_of_each_type_take_values() {
         let out = outcome(&script, &[]).unwrap();
         let event = out.lines().find(|l| l.contains("\"kind\":\"event\"")).unwrap();
         for (n, (ty, given, expected)) in (0..).zip(fields) {
-            let told = format!("\"f{n}\":{expected}");
-            let ends = event.split_once(&told).map(|(_, rest)| rest.starts_with([',', '}']));
-            assert_eq!(ends, Some(true), "{kind} {ty} {given}: {told} in {event}");
+            let field = format!("\"f{n}\":{expected}");
+            let ends = event.split_once(&field).map(|(_, rest)| rest.starts_with([',', '}']));
+            assert_eq!(ends, Some(true), "{kind} {ty} {given}: {field} in {event}");
         }
     }
 }
 
 #[test]
-fn values_of_other_types_are_mistakes() {
+fn raise_rejects_values_of_other_types() {
     for (ty, value) in [
         ("Int8", "300"),
         ("UInt16", "-1"),
@@ -67,7 +67,7 @@ fn values_of_other_types_are_mistakes() {
         ("Float", "\"half\""),
         ("Boolean", "\"perhaps\""),
         ("GUID", "\"none\""),
-        ("SID", "\"nobody\""),
+        ("SID", "\"anyone\""),
         ("FILETIME", "\"yesterday\""),
         ("SYSTEMTIME", "\"13 o'clock\""),
     ] {
@@ -75,7 +75,7 @@ fn values_of_other_types_are_mistakes() {
             r#"provider "p" {{ event "E" {{ field "f" "{ty}" }} }}
             process "App.exe" {{ at "1s" {{ raise "p" "E" {{ f {value} }} }} }}"#
         );
-        let mistakes = super::parse(&script, &[]).expect_err(ty);
-        assert_eq!(mistakes.as_slice()[0].message(), "f cannot have this value", "{ty} {value}");
+        let errors = super::parse(&script, &[]).expect_err(ty);
+        assert_eq!(errors.as_slice()[0].message(), "f cannot have this value", "{ty} {value}");
     }
 }

@@ -1,4 +1,4 @@
-//! A collection: everybody is stopped, the heap is cleaned, everybody goes on.
+//! A garbage collection: all threads are suspended, the heap is collected, all threads resume.
 
 use etl_schema::encode::OwnedValue;
 
@@ -16,7 +16,7 @@ use etl_schema::clr::keyword;
 /// Objects that one collection finds for the finalizer at most.
 const MAX_FINALIZED: u32 = 1000;
 
-/// A collection while it goes on.
+/// A collection that runs.
 pub(super) struct Collection {
     pub generation: u8,
     pub reason: u32,
@@ -47,7 +47,7 @@ impl Clr {
             self.raise(35, 0, &values![reason, instance], ctx)?;
         }
         let (depth, kind) = (u32::from(plan.generation), u32::from(plan.background));
-        // .NET Framework says it twice since 4.5.
+        // .NET Framework raises two versions since 4.5.
         if self.is_desktop(0, 0) {
             self.raise(1, 1, &values![number, depth, reason, kind, instance], ctx)?;
         }
@@ -98,7 +98,7 @@ impl Clr {
         Ok(done)
     }
 
-    /// TargetThread each generation lies. What asks for it has changed between the products.
+    /// The address ranges of the generations. The keyword differs between the products.
     fn emit_ranges(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if !(self.is_core(0) || self.is_desktop(4, 5)) {
             return Ok(());
@@ -119,7 +119,8 @@ impl Clr {
         Ok(())
     }
 
-    /// What was found from where: the desktop names the roots, .NET Core counts what hangs on them.
+    /// Marking: .NET Framework reports the kinds of roots, .NET Core the bytes that each keeps
+    /// alive.
     fn emit_marks(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let instance = self.instance;
         let alive: u64 = collection.promoted.iter().sum();
@@ -131,7 +132,7 @@ impl Clr {
                 }
             } else if self.is_core(0) {
                 let share = self.heap.share(alive, heap);
-                // Stack, finalizer, handles, older generations: what the first three leave.
+                // Stack, finalizer, handles; the rest are older generations.
                 let (stack, finalizer, handles) = (share / 2, share / 16, share / 8);
                 let older = share - stack - finalizer - handles;
                 let roots = [(0u32, stack), (1, finalizer), (2, handles)];
@@ -151,14 +152,14 @@ impl Clr {
         Ok(())
     }
 
-    /// The threads of several heaps wait for each other.
+    /// The threads of several heaps join.
     fn emit_joins(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if self.heap.heaps < 2 || !self.is_core(3) {
             return Ok(());
         }
         let last = self.heap.heaps - 1;
         for heap in 0..self.heap.heaps {
-            // The last one to come waits for nobody.
+            // The last thread does not wait.
             let kind = u32::from(heap != last);
             self.raise(203, 2, &values![heap, 0u32, kind, self.instance, 0u32], ctx)?;
         }
@@ -169,7 +170,7 @@ impl Clr {
         Ok(())
     }
 
-    /// What survived: what was moved to another place, and what stayed where it was.
+    /// Survivors: those that were moved, and those that stayed in place.
     fn emit_survivors(
         &mut self,
         collection: &Collection,
@@ -191,7 +192,7 @@ impl Clr {
             }
             let start = OwnedValue::Pointer(range.start);
             if moves && (number < 3 || collection.large) {
-                // Put together at the beginning of the generation into which it has gone.
+                // Compacted at the start of the next generation.
                 let into = (number + 1).min(if number < 3 { 2 } else { 3 });
                 let of = |r: &&Range| usize::from(r.generation) == into;
                 let base = self.heap.ranges(0).iter().find(of).map_or(range.start, |r| r.start);
@@ -245,7 +246,7 @@ impl Clr {
         self.raise(4, version, &values, ctx)
     }
 
-    /// What survived in each domain of a full collection.
+    /// Bytes that survived in each domain of a full collection.
     fn emit_domains(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         if collection.generation < 2 || collection.background {
             return Ok(());
@@ -260,7 +261,7 @@ impl Clr {
         Ok(())
     }
 
-    /// The finalizer runs: what a collection has found is let go of.
+    /// The finalizer runs for the objects that a collection found.
     pub(in crate::clr) fn finalize(
         &mut self,
         count: u32,

@@ -1,4 +1,4 @@
-//! What .NET Core says of a collection before it ends: each heap, all of them, and the large objects.
+//! The history events of .NET Core at the end of a collection: per heap, global, and large objects.
 
 use etl_schema::encode::OwnedValue;
 
@@ -14,7 +14,7 @@ mod mechanism {
     pub const CONCURRENT: u32 = 1;
     pub const COMPACTION: u32 = 2;
     pub const PROMOTION: u32 = 4;
-    /// Of one heap: the word says something.
+    /// Of one heap: the mechanism is set.
     pub const SET: u32 = 0x8000_0000;
 }
 
@@ -44,7 +44,7 @@ impl Clr {
     ) -> Result<()> {
         let share = |size: &u64| self.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
-        // With the last of the young ones the large objects are collected as well.
+        // A collection of generation 2 also collects the large objects.
         let collected = |g: usize| if g == 3 { depth >= 2 } else { g <= depth };
         let pinned = self.heap.share(self.heap.pinned().count() as u64 * 4096, heap);
         let mut generations = Vec::new();
@@ -77,7 +77,7 @@ impl Clr {
             pointer(pinned),
             pointer(0),
             0u32,
-            // First wanted, finally done, by the budget.
+            // The generation: first condemned, finally condemned, by the budget.
             depth | depth << 2 | depth << 4,
             0u32,
             compacts,
@@ -90,8 +90,8 @@ impl Clr {
         self.raise(204, 3, &values, ctx)
     }
 
-    /// A generation in the history: size before and after, what was collected, what of it survived
-    /// pinned, what survived, and what may be allocated next.
+    /// A generation in the history: size before and after, collected bytes, pinned survivors,
+    /// survivors, and the next allocation budget.
     fn generation(&self, numbers: [u64; 6]) -> OwnedValue {
         let [before, after, entered, pinned, survived, budget] = numbers.map(OwnedValue::Pointer);
         let none = || OwnedValue::Pointer(0);
@@ -120,7 +120,7 @@ impl Clr {
         } else {
             mechanism::COMPACTION | mechanism::PROMOTION
         };
-        // In the background or not at all; how full the memory is, in percent.
+        // Pause mode, and memory load in percent.
         let (pause, load) = (u32::from(collection.background), 40u32);
         let mut values: Vec<OwnedValue> = values![
             BUDGET,
@@ -155,7 +155,7 @@ impl Clr {
         self.raise(205, version, &values, ctx)
     }
 
-    /// The large objects were put together.
+    /// The large objects were compacted.
     fn emit_large(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let [.., large] = collection.promoted;
         let heaps: Vec<OwnedValue> = (0..self.heap.heaps)

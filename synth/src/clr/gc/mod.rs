@@ -1,7 +1,7 @@
-//! The collector: allocations, and what follows from them.
+//! The garbage collector: allocations and handles.
 //!
-//! `heap` is what there is, `collect` a collection from stopping everybody to letting them go, and
-//! `history` what newer runtimes say of it afterwards.
+//! `collect` performs a collection from the suspension of the threads to their resumption,
+//! `history` reports what newer runtimes report at its end.
 
 mod collect;
 mod history;
@@ -18,13 +18,13 @@ use crate::model::{GcPlan, HandleKind};
 use crate::time::MICROSECOND;
 use etl_schema::clr::keyword;
 
-/// What the runtime counts between two of its ticks.
+/// Bytes between two allocation ticks.
 const TICK: u64 = 102_400;
-/// What may be allocated between two collections of generation 0.
+/// Bytes allocated between two collections of generation 0.
 const BUDGET: u64 = 6 << 20;
-/// So many ticks there are between two files that are opened.
+/// Ticks between two files that the program opens.
 const FILES: u64 = 32;
-/// What is allocated in a domain between two events that tell of it.
+/// Bytes allocated in a domain between two of its events.
 const DOMAIN_TICK: u64 = 4 << 20;
 
 /// Types that programs allocate, and whether they have a finalizer.
@@ -73,7 +73,7 @@ impl Clr {
         Ok(())
     }
 
-    /// Allocates as much as lies between two ticks of the runtime, and collects when the budget is
+    /// Allocates as much as lies between two allocation ticks, and collects when the budget is
     /// used up.
     pub(super) fn allocate(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         ctx.pass(20 * MICROSECOND);
@@ -86,7 +86,7 @@ impl Clr {
             *size += amount;
         }
         self.heap.fresh += amount;
-        // A file now and then, which nobody closes.
+        // Some files are not closed: their finalizers run.
         self.heap.ticks += 1;
         self.heap.dying += u32::from(self.heap.ticks.is_multiple_of(FILES));
         self.grow_heap(ctx)?;
@@ -187,7 +187,7 @@ impl Clr {
         Ok(())
     }
 
-    /// Who a type is, once.
+    /// Reports a type once.
     fn emit_type(&mut self, kind: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let bit = 1u64 << (kind % 64);
         if self.heap.emitted_types & bit != 0 || !self.asked(ctx).raises(4, keyword::TYPE) {
@@ -209,7 +209,7 @@ impl Clr {
         self.raise(15, 0, &values![1u32, self.instance, OwnedValue::Array(vec![of])], ctx)
     }
 
-    /// What was allocated in the domain of the program.
+    /// Bytes allocated in the domain of the program.
     fn emit_domain(&mut self, amount: u64, ctx: &mut OpContext<'_, '_>) -> Result<()> {
         let (all, fresh) = self.heap.of_domain;
         let (all, fresh) = (all.saturating_add(amount), fresh.saturating_add(amount));
@@ -237,7 +237,7 @@ impl Clr {
         Ok(OpEffect::after(MICROSECOND))
     }
 
-    /// The program gives its latest handle back.
+    /// The program frees its latest handle.
     pub(super) fn free_handle(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
         if let Some(handle) = self.heap.handles.pop() {
             self.raise(31, 0, &values![OwnedValue::Pointer(handle.id), self.instance], ctx)?;
@@ -245,7 +245,7 @@ impl Clr {
         Ok(OpEffect::after(MICROSECOND))
     }
 
-    /// Native code says how much memory stands behind objects, or that it is gone.
+    /// The program adds or removes memory pressure: native memory that objects own.
     pub(super) fn press(
         &mut self,
         bytes: u64,

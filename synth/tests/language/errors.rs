@@ -1,11 +1,11 @@
-//! Each kind of mistake, as people see it: the place, what is wrong, and what was expected.
+//! The report of each kind of error in a script: its location, what is wrong, what is expected.
 
 use std::fmt::Write;
 
 use super::parse;
 
-/// Scripts with a mistake each; a name before each says of which kind.
-const MISTAKES: &[(&str, &str)] = &[
+/// Kinds of errors, with a script for each.
+const ERRORS: &[(&str, &str)] = &[
     ("not KDL", "process \"a.exe\" {"),
     ("a node that is not known", "proces \"a.exe\""),
     ("an argument is missing", "process"),
@@ -30,7 +30,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("no such keyword", "session \"s\" { enable \"rundown\" keywords=\"Loadr\" }"),
     ("nothing of that name", "session \"{name}\""),
     ("a script that is not there", "include \"gone.kdl\""),
-    ("a mistake in another script", "include \"bad.kdl\""),
+    ("an error in another script", "include \"bad.kdl\""),
     ("a machine without processors", "machine processors=0"),
     ("a clock that does not tick", "machine frequency=0"),
     ("a part that no machine has", "machine { disc \"Fast\" gb=10 }"),
@@ -49,7 +49,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("what no service has", "machine { service \"Work\" account=\"system\" }"),
     ("no date", "machine start=\"yesterday\""),
     ("no minutes", "machine bias=\"west\""),
-    ("no SID", "process \"a.exe\" user=\"somebody\""),
+    ("no SID", "process \"a.exe\" user=\"anyone\""),
     ("no GUID of a PDB", "process \"a.exe\" { image \"a.dll\" pdb=\"nothing\" }"),
     ("no version of a file", "process \"a.exe\" { image \"a.dll\" version=\"newest\" }"),
     (
@@ -94,7 +94,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("no such fault", "session \"s\" { fault \"burnt\" }"),
     ("a fault of no session", "fault \"torn\""),
     ("a command line", "at \"1s\" { run \"xperf -strat clr\" }"),
-    ("what a command line asks for", "at \"1s\" { run \"logman start nobody -p nothing -ets\" }"),
+    ("what a command line asks for", "at \"1s\" { run \"logman start odd -p nothing -ets\" }"),
     ("no GUID of a provider", "provider \"p\" guid=\"none\""),
     ("a message without a text", "provider \"p\" kind=\"wpp\" { event \"E\" }"),
     ("no such type", "provider \"p\" { event \"E\" { field \"F\" \"Word\" } }"),
@@ -102,7 +102,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "a type that messages lack",
         "provider \"p\" kind=\"wpp\" { event \"E\" message=\"%10!s!\" { field \"F\" \"Boolean\" } }",
     ),
-    ("a provider that nobody declares", "process \"a.exe\" { at \"1s\" { raise \"p\" \"E\" } }"),
+    ("a provider that is not declared", "process \"a.exe\" { at \"1s\" { raise \"p\" \"E\" } }"),
     (
         "no such event",
         "provider \"p\" { event \"E\" }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"F\" } }",
@@ -161,7 +161,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "session \"s\" mode=\"buffering\"\nat \"1s\" { flush \"s\" into=\"../../s.etl\" }",
     ),
     (
-        "a file of nobody's",
+        "a file that no session writes",
         "session \"s\" file=\"s.etl\"\nat \"1s\" { merge \"s.etl t.etl\" into=\"m.etl\" }",
     ),
     ("an edit of no file", "session \"s\" file=\"s.etl\"\nedit \"t.etl\" { delete \"E\" }"),
@@ -197,9 +197,9 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 fn report(script: &str, set: &[(&str, &str)]) -> String {
-    let mistakes = parse(script, set).err().unwrap_or_else(|| panic!("no mistake: {script}"));
+    let errors = parse(script, set).err().unwrap_or_else(|| panic!("no error: {script}"));
     let mut out = String::new();
-    for error in mistakes.as_slice() {
+    for error in errors.as_slice() {
         out.push_str(&error.report());
         out.push('\n');
     }
@@ -207,19 +207,19 @@ fn report(script: &str, set: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn each_kind_of_mistake_is_shown_at_its_place() {
+fn report_shows_each_kind_of_error_at_its_location() {
     let mut out = String::new();
-    for (kind, script) in MISTAKES {
+    for (kind, script) in ERRORS {
         writeln!(out, "# {kind}\n{}", report(script, &[])).unwrap();
     }
     let unknown = report("param \"many\" 1", &[("mny", "2")]);
     writeln!(out, "# a setting that is not known\n{unknown}").unwrap();
-    insta::assert_snapshot!("mistakes", out);
+    insta::assert_snapshot!("errors", out);
 }
 
-/// What is refused for its size: by what it says, for its text is long.
+/// Scripts that are too large: message and help only, because the reports are long.
 #[test]
-fn what_is_too_large_is_refused_with_its_limit() {
+fn parse_limits_the_size_of_scripts() {
     let deep = |n: usize| format!("{}{}", "a {".repeat(n), "}".repeat(n));
     let parameters: String = (0..1100).map(|n| format!("param \"p{n}\" 1\n")).collect();
     let doubled: String =
@@ -240,11 +240,11 @@ fn what_is_too_large_is_refused_with_its_limit() {
             "at most 64 KiB in one text",
         ),
     ] {
-        let mistakes = parse(&script, &[]).unwrap_err();
-        let mistakes = mistakes.as_slice();
-        let says = |m: &etl_synth::ScriptError| {
+        let errors = parse(&script, &[]).unwrap_err();
+        let errors = errors.as_slice();
+        let is_expected = |m: &etl_synth::ScriptError| {
             m.message() == message && m.hint().is_some_and(|h| h.contains(help))
         };
-        assert!(mistakes.iter().any(says), "{message}: {:?}", mistakes.first());
+        assert!(errors.iter().any(is_expected), "{message}: {:?}", errors.first());
     }
 }
