@@ -57,14 +57,14 @@ fn one(reader: &mut Reader<'_>, node: &KdlNode) -> Option<Edit> {
         "move" => {
             args.leaf();
             let before = args.opt_text(reader, "before").map(|event| (event, Side::Before));
-            let behind = args.opt_text(reader, "behind").map(|event| (event, Side::After));
+            let after = args.opt_text(reader, "after").map(|event| (event, Side::After));
             let pid = args.opt_small(reader, "of-pid");
-            let Some((event, side)) = before.or(behind) else {
-                let help = Some("move \"DCEndInit\" behind=\"DCEndComplete\"".to_owned());
+            let Some((event, side)) = before.or(after) else {
+                let help = Some("move \"DCEndInit\" after=\"DCEndComplete\"".to_owned());
                 reader.error(
                     args.span(),
-                    "move needs a place",
-                    "before or behind is missing",
+                    "move needs a position",
+                    "before or after is missing",
                     help,
                 );
                 return None;

@@ -492,11 +492,11 @@ edit "s.etl" {
         ],
     ),
     (
-        "edit move, edit move.before, edit move.behind, edit move.of-pid, edit swap, edit disorder",
+        "edit move, edit move.before, edit move.after, edit move.of-pid, edit swap, edit disorder",
         r#"process "App.exe" pid=4004 { clr "core" version="6.0.100" { <<assembly>> }; at "2s" { contend 4; throw } }
 <<session>>
 edit "s.etl" { move "ExceptionThrown" before="ContentionStart"; swap "ContentionStart" nth=2; disorder "ContentionStop" nth=3 }
-edit "s.etl" { move "ExceptionThrown" behind="ContentionStop" of-pid=4004 }"#,
+edit "s.etl" { move "ExceptionThrown" after="ContentionStop" of-pid=4004 }"#,
         &[("id 80 v1", 1), ("id 81 v1", 4)],
     ),
     (

@@ -15,7 +15,7 @@ fn words(piece: &str, above: &str, out: &mut BTreeSet<String>) {
         } else if token.starts_with('}') || token == "..." {
             nodes.pop();
         } else if let Some((property, _)) = token.split_once('=') {
-            // `size="..."` stands for itself, and says of what in the next cell.
+            // A property without a node, `size="..."`, is named by other rows.
             if let Some(node) = nodes.last() {
                 out.insert(format!("{node}.{property}"));
             }
@@ -27,12 +27,13 @@ fn words(piece: &str, above: &str, out: &mut BTreeSet<String>) {
     }
 }
 
-/// Rows of the table below a heading: the first cell's pieces in backquotes.
+/// Rows of the tables in a section: the first cell's pieces in backquotes.
 fn table<'p>(page: &'p str, heading: &str) -> impl Iterator<Item = &'p str> {
     let (_, rest) =
         page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}"));
-    let rows = rest.lines().skip_while(|l| !l.starts_with('|')).skip(2);
-    rows.take_while(|l| l.starts_with('|'))
+    rest.lines()
+        .take_while(|line| !line.starts_with("## "))
+        .filter(|line| line.starts_with('|'))
         .flat_map(|row| row.replace("\\|", "/").split('|').nth(1).map(str::to_owned))
         .flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>())
         .map(|piece| &*Box::leak(piece.into_boxed_str()))
@@ -47,14 +48,9 @@ fn each_word_of_the_reference_has_an_example() {
     let mut faults = BTreeSet::new();
     table(&page, "## Faults").for_each(|piece| words(piece, "", &mut faults));
     named.extend(faults.iter().map(|word| format!("fault {word}")));
-    let (_, edits) = page.split_once("\n## Edits\n").unwrap();
-    let edits = format!(
-        "\n## Edits\n{}",
-        edits.split_once("\n| edit |").map(|(_, t)| format!("| edit |{t}")).unwrap()
-    );
-    let mut words_of_edits = BTreeSet::new();
-    table(&edits, "## Edits").for_each(|piece| words(piece, "", &mut words_of_edits));
-    named.extend(words_of_edits.iter().map(|word| format!("edit {word}")));
+    let mut edits = BTreeSet::new();
+    table(&page, "## Edits").for_each(|piece| words(piece, "", &mut edits));
+    named.extend(edits.iter().map(|word| format!("edit {word}")));
     assert!(named.len() > 150, "{}: {named:?}", named.len());
     let shown: BTreeSet<String> =
         EXAMPLES.iter().flat_map(|e| e.0.split(", ").map(str::to_owned)).collect();
