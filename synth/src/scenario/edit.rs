@@ -120,7 +120,7 @@ fn select(reader: &mut Reader<'_>, args: &mut Args<'_>) -> Option<RecordSelector
     Some(narrowed(reader, args, event))
 }
 
-/// Which of an event's records: what stands behind its name.
+/// The properties after the name of an event that select some of its records.
 fn narrowed(reader: &mut Reader<'_>, args: &mut Args<'_>, event: String) -> RecordSelector {
     let (pid, nth) = (args.opt_small(reader, "pid"), args.opt_signed(reader, "nth"));
     let provider = args.opt_provider(reader, "provider");

@@ -50,7 +50,7 @@ fn outputs(path: &PathBuf) -> Vec<(String, Vec<u8>)> {
 
 type Built = BTreeMap<String, Vec<u8>>;
 
-/// Builds the corpus on so many threads; each takes the next scenario that nobody has.
+/// Builds the corpus on so many threads; each takes the next scenario.
 fn build(threads: usize) -> Built {
     let (scripts, next) = (scripts(), AtomicUsize::new(0));
     let built = Mutex::new(Built::new());
@@ -86,7 +86,7 @@ fn what_comes_out_is_what_the_lock_says_at_any_number_of_threads() {
     // The scenarios in rules/ are held by the test of the rules.
     let locked: Vec<&str> = lock.lines().filter(|l| !l.starts_with("rules/")).collect();
     assert!(locked.is_sorted());
-    let hint = "`etlkit corpus check --update` writes the lock anew, where the change is meant";
+    let hint = "if the change is intended: `etlkit corpus check --update`";
     let one = lines(built());
     for (found, locked) in one.iter().zip(&locked) {
         assert_eq!(found, locked, "{hint}");
@@ -99,17 +99,39 @@ fn judge(name: &str, bytes: &[u8]) -> Report {
     etl_verify::Verifier::new().verify(bytes, name).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// One line for a file: its verdict, and the rules that it breaks.
+/// The verdict on a file, and the rules of the findings.
 fn verdict(name: &str, bytes: &[u8]) -> String {
     match etl_verify::Verifier::new().verify(bytes, name) {
-        Err(e) => format!("{name}: unreadable: {e}"),
+        Err(e) => format!("unreadable: {e}"),
         Ok(report) => {
-            let rules: BTreeSet<String> =
-                report.findings.iter().map(|f| f.rule.to_string()).collect();
-            let rules: Vec<String> = rules.into_iter().collect();
-            let behind =
-                if rules.is_empty() { String::new() } else { format!(": {}", rules.join(", ")) };
-            format!("{name}: {}{behind}", report.verdict.name())
+            let rules: BTreeSet<&str> = report.findings.iter().map(|f| f.rule).collect();
+            let rules: Vec<&str> = rules.into_iter().collect();
+            let list =
+                if rules.is_empty() { String::new() } else { format!(" ({})", rules.join(", ")) };
+            format!("{}{list}", report.verdict.name())
+        }
+    }
+}
+
+/// The verdicts on the files of a scenario. Files with the same verdict stand together.
+fn verdicts(scenario: &str) -> String {
+    let own = format!("{scenario}/");
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    let files = built().iter().filter_map(|(path, bytes)| {
+        Some((path.strip_prefix(&own)?.strip_suffix(".etl")?, verdict(path, bytes)))
+    });
+    for (file, verdict) in files {
+        match groups.iter_mut().find(|(known, _)| *known == verdict) {
+            Some((_, files)) => files.push(file),
+            None => groups.push((verdict, vec![file])),
+        }
+    }
+    match &groups[..] {
+        [(verdict, _)] => verdict.clone(),
+        groups => {
+            let text =
+                |(verdict, files): &(String, Vec<&str>)| format!("{}: {verdict}", files.join(", "));
+            groups.iter().map(text).collect::<Vec<_>>().join("; ")
         }
     }
 }
@@ -163,35 +185,34 @@ fn the_recipe_is_run_as_the_documents_write_it() {
     assert!(text.contains("param \"rundown\" \"0x138\""));
 }
 
-/// corpus/README.md: every scenario with its sentence, what it covers, and what etlverify says.
+/// corpus/README.md: every scenario with its description, its content, and the verdicts on it.
 fn readme() -> String {
     let mut out = String::from(
         "# The corpus\n\n\
-        Scenarios for `etlkit synth`: the documents' recipe (`recipe`, and `xperf-recipe` with their own command lines) and one for\n\
-        each kind of session, mode, provider, rule and fault. `etlkit corpus build -o out` makes their traces, `etlkit corpus check`\n\
-        holds them to `corpus.lock`; no trace is committed. `parts/` has what several scripts include.\n\n\
-        What a scenario covers is found in the scenario itself, what etlverify says by asking it, so this page is written by a test\n\
-        (`ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests --test it corpus`).\n\n\
-        | scenario | what it shows | what is in it | what etlverify says |\n|---|---|---|---|\n",
+        Scenarios for `etlkit synth`: the documented recipe (`recipe`, and `xperf-recipe` with its command\n\
+        lines), and one for each kind of session, mode, provider, rule and fault.\n\n\
+        | path | content |\n|---|---|\n\
+        | `*.kdl` | the scenarios in the table below |\n\
+        | `rules/` | for each rule of `etlverify`, a scenario that breaks only this rule, and some that break none |\n\
+        | `parts/` | parts that several scripts include |\n\
+        | `corpus.lock` | CRC-32 and size of every output |\n\n\
+        `etlkit corpus build -o out` generates the traces; no trace is committed. `etlkit corpus check`\n\
+        compares the traces with `corpus.lock`. [docs/scenario.md](../docs/scenario.md) describes the\n\
+        language of the scripts.\n\n\
+        A test writes this page from the scenarios and from the reports of `etlverify` on their traces\n\
+        (`ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests --test it corpus`). The last column contains the\n\
+        verdict and, in parentheses, the rules with findings, notes included; if the traces of a scenario\n\
+        have different verdicts, it names the files.\n\n\
+        | scenario | description | content | verdict of etlverify |\n|---|---|---|---|\n",
     );
     for (name, path) in scripts() {
         let scenario = scenario(&path);
-        assert_eq!(scenario.name, name, "a script bears the name of its file");
-        assert!(!scenario.about.is_empty(), "{name} says what it shows");
-        let mut said: Vec<String> = Vec::new();
-        let own = format!("{name}/");
-        for (file, bytes) in
-            built().iter().filter(|(f, _)| f.starts_with(&own) && f.ends_with(".etl"))
-        {
-            let verdict = verdict(file, bytes);
-            let verdict = verdict.trim_start_matches(&own).replace(".etl: ", ": ");
-            said.push(verdict);
-        }
-        let covers = scenario.covers().join(", ");
-        let about = &scenario.about;
+        assert_eq!(scenario.name, name, "a scenario has the name of its file");
+        assert!(!scenario.about.is_empty(), "{name} has no description");
+        let (about, covers) = (&scenario.about, scenario.covers().join(", "));
         out.push_str(&format!(
             "| [{name}]({name}.kdl) | {about} | {covers} | {} |\n",
-            said.join("; ")
+            verdicts(&name)
         ));
     }
     out
@@ -206,7 +227,7 @@ fn the_list_of_the_corpus_is_what_the_scripts_are() {
     }
     let text = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
     assert!(text == found, "corpus/README.md is not up to date: run with ETLKIT_WRITE_DOCS=1");
-    // Whatever a scenario can be there for has one that is.
+    // Each of these has a scenario.
     for covered in [
         "sequential file",
         "circular file",

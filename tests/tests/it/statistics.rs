@@ -172,10 +172,12 @@ fn a_generated_trace_is_near_the_real_one() {
     let (_, bytes) = files.iter().find(|(name, _)| name == "merged.etl").unwrap();
     let found = Statistics::of(bytes).figures();
     let mut page = String::from(
-        "# A generated trace beside a real one\n\n\
-        The real one is net.4.5.2.x64.etl of PerfView's tests: Windows 8, eight processors, ten seconds of programs on .NET Framework 4.5, 32\n\
-        and 64 bit, that allocate; kernel, CLR runtime and CLR rundown, merged. `benches/scenarios/like-real.kdl` is modelled on it. Both are\n\
-        compressed by our encoder (XPRESS, default effort). A test computes both and fails where a figure is further off than it says here.\n\n\
+        "# A generated trace compared with a real one\n\n\
+        The real trace is net.4.5.2.x64.etl of PerfView's tests: Windows 8, eight processors, ten seconds\n\
+        of 32-bit and 64-bit programs on .NET Framework 4.5 that allocate; kernel, CLR runtime and CLR\n\
+        rundown, merged. `benches/scenarios/like-real.kdl` is modelled on it. Both are compressed by etlkit\n\
+        (XPRESS, default level). A test computes these figures and fails if the generated trace differs by\n\
+        more than the last column.\n\n\
         | figure | real | generated | may differ by |\n|---|---:|---:|---:|\n",
     );
     let mut wrong = Vec::new();
@@ -187,9 +189,10 @@ fn a_generated_trace_is_near_the_real_one() {
         }
     }
     page.push_str(
-        "\nWhat the real one has and the model has not makes its PERFINFO64 larger: names of 3,054 open files (213 bytes each), stacks by key (9,107\n\
-        of 40 bytes, and 2,921 that say what a key stands for, of 196 bytes), and reads of the disk. Samples stand in their place, which is why there\n\
-        are more of them. Its collector's private events are not simulated.\n",
+        "\nThe real trace has PERFINFO64 records that the model lacks, and they are larger: names of 3,054\n\
+        open files (213 bytes each), stacks by key (9,107 of 40 bytes), definitions of stack keys (2,921 of\n\
+        196 bytes) and disk reads. The model has more samples in their place. Events of the private\n\
+        provider of the CLR are not simulated.\n",
     );
     let path = root().join("docs/statistics.md");
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
