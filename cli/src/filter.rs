@@ -2,7 +2,7 @@
 
 use clap::Args;
 use etl_format::Clock;
-use etl_format::read::{Records, Source};
+use etl_format::read::{Order, Source, Trace};
 use etl_schema::store::SchemaStore;
 use etl_tools::filter::Filter;
 use jiff::Timestamp;
@@ -83,14 +83,18 @@ impl FilterArgs {
     }
 }
 
-/// Resolves names of providers from all records of a trace. A note on standard error reports each
-/// name that neither the trace nor `known` defines.
+/// Resolves the names of providers that only the trace can define. A note on standard error reports
+/// each name that neither the trace nor `known` defines.
 pub(crate) fn learn_names<S: Source>(
     filter: &mut Filter,
-    records: &mut Records<S>,
+    trace: &mut Trace<S>,
     known: &SchemaStore,
 ) {
-    for name in filter.learn_names_of_trace(records, known) {
+    if !filter.has_unresolved_names() {
+        return;
+    }
+    let Ok(mut records) = trace.records(Order::File) else { return };
+    for name in filter.learn_names_of_trace(&mut records, known) {
         stderr_line!("note: unknown provider {name}: neither the trace nor the tables define it");
     }
 }

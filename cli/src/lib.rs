@@ -27,6 +27,7 @@ mod input;
 mod missing_header;
 mod output;
 mod progress;
+mod rewrite;
 mod sink;
 mod threads;
 mod tool;
@@ -68,7 +69,7 @@ pub fn etlverify_main() -> ExitCode {
     ExitCode::from(tool::etlverify(wild::args_os()))
 }
 
-/// Runs `etlkit` with these arguments, the first of which is the program's name: for benchmarks.
+/// Runs `etlkit` with these arguments, for benchmarks. The first one is the name of the program.
 #[doc(hidden)]
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {

@@ -110,6 +110,13 @@ pub(crate) fn json(report: &(impl serde::Serialize + ?Sized)) -> String {
     escape_controls(&text, Style::Json).into_owned() + "\n"
 }
 
+/// Collects text; writing to a String does not fail.
+pub(crate) fn text(write: impl FnOnce(&mut String) -> fmt::Result) -> String {
+    let mut out = String::new();
+    let _ = write(&mut out);
+    out
+}
+
 /// Prints text and flushes it.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     write_stdout(escape_controls(text, Style::Text).as_bytes())

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use etl_format::read::{Source, Trace};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Records between two updates of the bar.
@@ -27,6 +28,12 @@ impl Progress {
             bar.set_style(style);
         }
         Progress { bar, bytes: 0, records: 0 }
+    }
+
+    /// A bar for so many passes over a trace.
+    pub fn of_trace<S: Source>(trace: &Trace<S>, passes: u64, prints: bool) -> Self {
+        let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
+        Progress::new(used * passes, prints)
     }
 
     /// Counts `bytes` bytes, which are those of many records.

@@ -8,13 +8,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use etl_format::read::Damage;
 use etl_format::write;
 use etl_tools::{Error, Side};
 use tempfile::NamedTempFile;
 
-use crate::Outcome;
-use crate::diagnostics;
 use crate::error::Failure;
 use crate::input::{self, Mapped};
 use crate::output;
@@ -219,21 +216,6 @@ impl Sink {
         } else {
             Ok(output::print(report)?)
         }
-    }
-
-    /// Warns of the damage of the trace `name`, then finishes.
-    ///
-    /// # Errors
-    /// As [`Sink::commit`].
-    pub fn finish_with_damage(
-        self,
-        name: &str,
-        damage: &[Damage],
-        report: &str,
-    ) -> Result<Outcome, Failure> {
-        diagnostics::warn(name, damage);
-        self.finish(report)?;
-        Ok(if damage.is_empty() { Outcome::Success } else { Outcome::Findings })
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::Cursor;
 
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_format::write::File;
-use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
+use etl_tools::slice::{Slicer, Subject, Summary};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -28,7 +28,7 @@ fn main() -> Outcome<()> {
                 record.process_id() == Some(100) && record.descriptor().is_some_and(|d| d.id == 1)
             };
             let (piece, summary) = cut(&input::trace()?, collections)?;
-            assert_eq!((summary.records, summary.selected, summary.state()), (8, 2, 2));
+            assert_eq!((summary.records, summary.selected, summary.kept_as_state), (8, 2, 2));
             // The piece is a complete trace.
             let mut piece = Trace::open(piece.as_slice(), &Options::default())?;
             let mut records = piece.records(Order::Time)?;
@@ -49,8 +49,7 @@ fn cut(
     let output = File::new(Cursor::new(Vec::new()));
     let (output, summary) = Slicer::new().run(&mut trace, wanted, output)?;
     println!("{} of {} records are selected", summary.selected, summary.records);
-    for (reason, count) in KeepReason::ALL.iter().zip(summary.state).filter(|(_, count)| *count > 0)
-    {
+    for (reason, count) in summary.kept.iter().filter(|(_, count)| **count > 0) {
         println!("{count} are kept for them: {}", reason.name());
     }
     Ok((output.into_inner().into_inner(), summary))

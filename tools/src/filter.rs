@@ -209,6 +209,10 @@ impl Filter {
         if !one_of(&self.processes, process) || !one_of(&self.threads, thread) {
             return false;
         }
+        let Enablement { level, any, .. } = self.enablement;
+        if self.ids.is_empty() && self.opcodes.is_empty() && level == 0 && any == 0 {
+            return true;
+        }
         let (id, opcode, level, keyword) = match record.header() {
             Header::Event(h) => {
                 let d = h.descriptor;

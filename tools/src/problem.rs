@@ -3,7 +3,7 @@
 use std::fmt;
 
 use etl_format::read::{Damage, Note};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A fault of a trace, or something that its reader should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,6 +30,11 @@ pub struct Extent {
     pub records_before: u64,
     /// Records after it.
     pub records_after: u64,
+}
+
+/// Serializes damage as whether there is any.
+pub(crate) fn is_damaged<S: Serializer>(damage: &[Damage], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(!damage.is_empty())
 }
 
 impl Problem {

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use etl_schema::tables::{Erratum, errata, erratum};
 use serde_json::json;
 
-use super::spec::{print, text};
+use super::spec::print;
 use crate::Outcome;
 use crate::error::Failure;
-use crate::output::ReportFormat;
+use crate::output::{ReportFormat, text};
 
 /// Arguments of `etlkit errata`.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! `etlkit compress` and `etlkit decompress`: change the compression of buffers.
 
+use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,14 +14,12 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs, WithSource};
-use crate::output::{self, ReportFormat};
+use crate::input::{self, Input};
+use crate::output;
 use crate::progress::Progress;
-use crate::sink::{Sink, SinkArgs};
+use crate::rewrite::{self, RewriteArgs};
+use crate::sink::Sink;
 use crate::threads::ThreadArgs;
-
-/// Incremented when a field of the report changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
@@ -40,21 +39,14 @@ pub(crate) struct CompressCommand {
     /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[command(flatten)]
-    sink: SinkArgs,
     /// Compression format of the buffers; Windows uses xpress
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     algorithm: Algorithm,
     /// Trade speed for size
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
     compression_level: Level,
-    /// Format of the report; docs/files.md describes the JSON
-    #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
     #[command(flatten)]
-    threads: ThreadArgs,
-    #[command(flatten)]
-    input: InputArgs,
+    rewrite: RewriteArgs,
 }
 
 /// Arguments of `etlkit decompress`.
@@ -71,14 +63,7 @@ pub(crate) struct DecompressCommand {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    sink: SinkArgs,
-    /// Format of the report; docs/files.md describes the JSON
-    #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
-    #[command(flatten)]
-    threads: ThreadArgs,
-    #[command(flatten)]
-    input: InputArgs,
+    rewrite: RewriteArgs,
 }
 
 /// The compression arguments of every command that writes a trace.
@@ -156,79 +141,47 @@ pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let (format, effort) = (args.algorithm.format(), args.compression_level.effort());
     let compressor =
         BufferCompressor::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
-    let compressor = compressor.with_threads(args.threads.count());
-    run(&args.file, &args.input, &args.sink, args.format, Repacker::compress(compressor))
+    let compressor = compressor.with_threads(args.rewrite.threads.count());
+    run(&args.file, &args.rewrite, Repacker::compress(compressor))
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let repacker = Repacker::decompress().threads(args.threads.count());
-    run(&args.file, &args.input, &args.sink, args.format, repacker)
+    let repacker = Repacker::decompress().threads(args.rewrite.threads.count());
+    run(&args.file, &args.rewrite, repacker)
 }
 
-fn run(
-    file: &Path,
-    input: &InputArgs,
-    sink: &SinkArgs,
-    format: ReportFormat,
-    repacker: Repacker<'static>,
-) -> Result<Outcome, Failure> {
+fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcome, Failure> {
     let (name, compress) = (input::display(file), repacker.compresses());
-    let mut sink = Sink::create(sink, [file])?;
+    let mut sink = Sink::create(&args.sink, [file])?;
     let done = if input::is_stdin(file) {
-        let input::Stream { reader, head, from } = input::stdin_stream(input)?;
-        let origin = Origin { name: &name, head: &head, from: from.as_deref() };
-        repack(PipeSource::new(reader), &origin, 0, &mut sink, repacker)?
+        let input::Stream { reader, head, from } = input::stdin_stream(&args.input)?;
+        repack(PipeSource::new(reader), &name, &head, &mut sink, repacker)
+            .map_err(|failure| failure.unpacked(from.as_deref()))?
     } else {
-        Input::open(file, input)?.with(Repack { name: &name, sink: &mut sink, repacker })?
+        let mut input = Input::open(file, &args.input)?;
+        let head = input.head();
+        repack(input.source(), &name, &head, &mut sink, repacker)?
     };
-    let report = Report::new(&name, sink.name(), &done, compress).render(format);
-    sink.finish(&report)?;
+    rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
     Ok(Outcome::Success)
-}
-
-struct Repack<'a> {
-    name: &'a str,
-    sink: &'a mut Sink,
-    repacker: Repacker<'static>,
-}
-
-impl WithSource for Repack<'_> {
-    type Output = Result<RepackReport, Failure>;
-
-    fn with<S: Source>(self, mut source: S) -> Self::Output {
-        let head = input::head(&mut source);
-        let total = source.size().unwrap_or(0);
-        let origin = Origin { name: self.name, head: &head, from: None };
-        repack(source, &origin, total, self.sink, self.repacker)
-    }
-}
-
-/// What an error reports about the input.
-struct Origin<'a> {
-    name: &'a str,
-    head: &'a [u8],
-    from: Option<&'a str>,
 }
 
 fn repack<S: Source>(
     source: S,
-    origin: &Origin<'_>,
-    total: u64,
+    name: &str,
+    head: &[u8],
     sink: &mut Sink,
-    repacker: Repacker<'static>,
+    repacker: Repacker<'_>,
 ) -> Result<RepackReport, Failure> {
-    let mut progress = Progress::new(total, false);
-    let watch = |bytes: u64| progress.pass(usize::try_from(bytes).unwrap_or(usize::MAX));
+    let mut progress = Progress::new(source.size().unwrap_or(0), false);
+    let on_buffer = move |bytes: u64| progress.add(bytes);
     let mut out = FailureFlag { out: BufWriter::with_capacity(CHUNK, sink.file()), failed: false };
-    let done = repacker.on_buffer(watch).run(source, &mut out);
+    let done = repacker.on_buffer(on_buffer).run(source, &mut out);
     let failed = out.failed;
     drop(out);
     done.map_err(|e| {
         let hint = "the trace is damaged: `etlkit repair` writes an intact one from it";
-        if failed {
-            return sink.failure(&e);
-        }
-        input::not_intact(origin.name, &e, origin.head, hint).unpacked(origin.from)
+        if failed { sink.failure(&e) } else { input::not_intact(name, &e, head, hint) }
     })
 }
 
@@ -250,10 +203,7 @@ impl<W: Write> Write for FailureFlag<W> {
 
 /// The report; docs/files.md describes it.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
-    schema_version: u32,
-    file: &'a str,
-    output: &'a str,
+struct Report {
     action: &'static str,
     was_compressed: bool,
     buffers: u64,
@@ -263,12 +213,9 @@ struct Report<'a> {
     bytes_used: u64,
 }
 
-impl<'a> Report<'a> {
-    fn new(file: &'a str, output: &'a str, done: &RepackReport, compress: bool) -> Self {
+impl Report {
+    fn new(done: &RepackReport, compress: bool) -> Self {
         Report {
-            schema_version: SCHEMA_VERSION,
-            file,
-            output,
             action: if compress { "compress" } else { "decompress" },
             was_compressed: done.was_compressed,
             buffers: done.buffers,
@@ -278,21 +225,19 @@ impl<'a> Report<'a> {
             bytes_used: done.used,
         }
     }
+}
 
-    fn render(&self, format: ReportFormat) -> String {
-        match format {
-            ReportFormat::Json => output::json(self),
-            ReportFormat::Text => {
-                let share = 100.0 * self.bytes_out as f64 / (self.bytes_in as f64).max(1.0);
-                format!(
-                    "{}: {} buffers, {} compressed; {} from {} ({share:.1}%)\n",
-                    self.output,
-                    self.buffers,
-                    self.buffers_compressed,
-                    output::size(self.bytes_out),
-                    output::size(self.bytes_in),
-                )
-            }
-        }
+impl rewrite::Report for Report {
+    fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
+        let (buffers, compressed) = (self.buffers, self.buffers_compressed);
+        let (size_in, size_out) = (output::size(self.bytes_in), output::size(self.bytes_out));
+        let share = 100.0 * self.bytes_out as f64 / (self.bytes_in as f64).max(1.0);
+        fmt::Write::write_fmt(
+            out,
+            format_args!(
+                "{output}: {buffers} buffers, {compressed} compressed; \
+                 {size_out} from {size_in} ({share:.1}%)\n"
+            ),
+        )
     }
 }

@@ -1,9 +1,9 @@
 //! `etlkit repair`: writes an intact trace from a damaged or unclosed one.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-use etl_format::read::{Mode, Options, Order, OrderCheck, Source, Trace};
+use etl_format::read::{Mode, Options, Order, OrderCheck, Source as _, Trace};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -12,15 +12,11 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs, WithSource};
+use crate::input::{self, Input};
 use crate::missing_header;
-use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
-use crate::sink::{Sink, SinkArgs};
-use crate::threads::ThreadArgs;
-
-/// Incremented when a field of the report changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
+use crate::rewrite::{self, RewriteArgs};
+use crate::sink::Sink;
 
 /// Problems that are listed in text.
 const MAX_LISTED: usize = 50;
@@ -42,55 +38,34 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    sink: SinkArgs,
-    #[command(flatten)]
     packing: CompressArgs,
-    /// Format of the report; docs/files.md describes the JSON
-    #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
     #[command(flatten)]
-    threads: ThreadArgs,
-    #[command(flatten)]
-    input: InputArgs,
+    rewrite: RewriteArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let name = input::display(&args.file);
-    let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
-    let source = Input::open(&args.file, &args.input)?;
-    let done = source.with(Repair { args, name: &name, sink: &mut sink })?;
-    check(&mut sink, &done, args.threads.count())?;
-    let outcome = if done.was_intact() { Outcome::Success } else { Outcome::Findings };
-    let report = Report::new(&name, sink.name(), &done).render(args.format);
-    sink.finish(&report)?;
-    Ok(outcome)
-}
-
-struct Repair<'a> {
-    args: &'a Args,
-    name: &'a str,
-    sink: &'a mut Sink,
-}
-
-impl WithSource for Repair<'_> {
-    type Output = Result<RepairReport, Failure>;
-
-    fn with<S: Source>(self, mut source: S) -> Self::Output {
-        let mut progress = Progress::new(source.size().unwrap_or(0), false);
-        let medium = File::new(self.sink.file());
-        let repairer = Repairer::new()
-            .compress(self.args.packing.compressor(&self.args.threads))
-            .threads(self.args.threads.count())
-            .on_record(|record| progress.pass(record.bytes().len()));
-        match repairer.run(&mut source, medium) {
-            Ok((_, report)) if !report.header && report.summary.events_written == 0 => {
-                Err(missing_header::no_records_error(self.name))
-            }
-            Ok((_, report)) => Ok(report),
-            Err(e) if e.is_io() => Err(self.sink.failure(&e)),
-            Err(e) => Err(input::not_a_trace(self.name, &e, &input::head(&mut source))),
+    let (name, threads) = (input::display(&args.file), args.rewrite.threads.count());
+    let mut sink = Sink::create(&args.rewrite.sink, [args.file.as_path()])?;
+    let mut input = Input::open(&args.file, &args.rewrite.input)?;
+    let head = input.head();
+    let mut progress = Progress::new(input.source().size().unwrap_or(0), false);
+    let done = Repairer::new()
+        .compress(args.packing.compressor(&args.rewrite.threads))
+        .threads(threads)
+        .on_record(move |record| progress.pass(record.bytes().len()))
+        .run(input.source(), File::new(sink.file()))
+        .map(|(_, report)| report);
+    let done = match done {
+        Ok(report) if !report.header && report.summary.events_written == 0 => {
+            return Err(missing_header::no_records_error(&name));
         }
-    }
+        Ok(report) => report,
+        Err(e) if e.is_io() => return Err(sink.failure(&e)),
+        Err(e) => return Err(input::not_a_trace(&name, &e, &head)),
+    };
+    check(&mut sink, &done, threads)?;
+    rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
+    Ok(if done.was_intact() { Outcome::Success } else { Outcome::Findings })
 }
 
 /// Reads the new file strictly: it is kept only if it is intact.
@@ -119,10 +94,7 @@ fn check(sink: &mut Sink, done: &RepairReport, threads: usize) -> Result<(), Fai
 
 /// The report; docs/files.md describes it.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
-    schema_version: u32,
-    file: &'a str,
-    output: &'a str,
+struct Report {
     was_intact: bool,
     records: u64,
     buffers: u64,
@@ -133,13 +105,10 @@ struct Report<'a> {
     problems: Vec<Problem>,
 }
 
-impl<'a> Report<'a> {
-    fn new(file: &'a str, output: &'a str, done: &RepairReport) -> Self {
+impl Report {
+    fn new(done: &RepairReport) -> Self {
         let notes = done.notes.iter().map(Problem::from);
         Report {
-            schema_version: SCHEMA_VERSION,
-            file,
-            output,
             was_intact: done.was_intact(),
             records: done.summary.events_written,
             buffers: done.summary.buffers_written,
@@ -150,42 +119,34 @@ impl<'a> Report<'a> {
             problems: done.damage.iter().map(Problem::from).chain(notes).collect(),
         }
     }
+}
 
-    fn render(&self, format: ReportFormat) -> String {
-        if let ReportFormat::Json = format {
-            return output::json(self);
-        }
-        let mut out = String::new();
+impl rewrite::Report for Report {
+    fn text(&self, file: &str, output: &str, out: &mut String) -> fmt::Result {
         let was = match (self.was_intact, self.problems.is_empty()) {
             (true, true) => "was intact",
             (true, false) => "was intact; notes:",
             (false, _) => "was damaged",
         };
-        // Writing to a String does not fail.
-        let _ = writeln!(out, "{} {was}", self.file);
+        writeln!(out, "{file} {was}")?;
         if !self.header {
-            let _ = writeln!(out, "  {}", missing_header::MESSAGE);
+            writeln!(out, "  {}", missing_header::MESSAGE)?;
         } else if !self.closed {
-            let _ = writeln!(out, "  it was not closed: the last record is taken as its end");
+            writeln!(out, "  it was not closed: the last record is taken as its end")?;
         }
-        if self.buffers_sorted > 0 {
-            let _ = writeln!(out, "  {} buffers were not in time order", self.buffers_sorted);
+        let (sorted, left_out) = (self.buffers_sorted, self.records_left_out);
+        if sorted > 0 {
+            writeln!(out, "  {sorted} buffers were not in time order")?;
         }
-        if self.records_left_out > 0 {
-            let _ = writeln!(
-                out,
-                "  {} records do not fit into a buffer and are left out",
-                self.records_left_out
-            );
+        if left_out > 0 {
+            writeln!(out, "  {left_out} records do not fit into a buffer and are left out")?;
         }
         for problem in self.problems.iter().take(MAX_LISTED) {
-            let _ = writeln!(out, "  {problem}");
+            writeln!(out, "  {problem}")?;
         }
         if let Some(more) = self.problems.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
-            let _ = writeln!(out, "  ... and {more} more (--format json lists all)");
+            writeln!(out, "  ... and {more} more (--format json lists all)")?;
         }
-        let _ =
-            writeln!(out, "{}: {} records in {} buffers", self.output, self.records, self.buffers);
-        out
+        writeln!(out, "{output}: {} records in {} buffers", self.records, self.buffers)
     }
 }

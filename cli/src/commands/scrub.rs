@@ -1,28 +1,18 @@
 //! `etlkit scrub`: removes private data from a trace.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use etl_format::read::{Options, Source, Trace};
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
-use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::one_line;
-use crate::input::{self, Input, InputArgs, WithSource};
-use crate::missing_header;
-use crate::output::{self, ReportFormat};
-use crate::progress::Progress;
-use crate::sink::{Sink, SinkArgs};
-use crate::threads::ThreadArgs;
-
-/// Incremented when a field of the report changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
+use crate::input::{self, Input};
+use crate::rewrite::{Report, Rewrite, RewriteArgs};
 
 /// Shorter texts occur in every trace by chance.
 const MIN_SECRET: usize = 3;
@@ -55,8 +45,6 @@ pub(crate) struct Args {
     /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[command(flatten)]
-    sink: SinkArgs,
     /// Categories to replace; --set and --field change single ones
     #[arg(long, value_enum, default_value_t)]
     preset: Preset,
@@ -80,13 +68,8 @@ pub(crate) struct Args {
     lengths: Length,
     #[command(flatten)]
     packing: CompressArgs,
-    /// Format of the report; docs/scrub.md describes the JSON
-    #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
     #[command(flatten)]
-    threads: ThreadArgs,
-    #[command(flatten)]
-    input: InputArgs,
+    rewrite: RewriteArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -135,27 +118,27 @@ fn field(text: &str) -> Result<(String, Action), String> {
     Ok((name.to_owned(), action(what)?))
 }
 
-#[derive(Debug, Serialize)]
-struct Report<'a> {
-    schema_version: u32,
-    file: &'a str,
-    output: &'a str,
-    records: u64,
-    changed: u64,
-    undecoded: u64,
-    categories: BTreeMap<&'static str, u64>,
-    names: u64,
-    fields: &'a BTreeMap<String, u64>,
-    /// In the order in which they were listed; the texts themselves are not repeated.
-    secrets: &'a [u64],
-    lengths_kept: u64,
-    damaged: bool,
-}
-
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let name = input::display(&args.file);
     let scrubber = scrubber(args)?;
-    Input::open(&args.file, &args.input)?.with(Scrub { args, scrubber, name: &name })
+    let mut input = Input::open(&args.file, &args.rewrite.input)?;
+    let lists = args.secrets_file.iter().map(PathBuf::as_path);
+    let mut job = Rewrite::start(&mut input, &args.rewrite, lists, &args.file)?;
+    let mut progress = job.progress(2);
+    let done = scrubber
+        .compression(args.packing.chosen())
+        .on_record(move |record| progress.pass(record.bytes().len()))
+        .run(&mut job.trace, job.sink.medium())
+        .map(|(_, summary)| summary);
+    let summary = done.map_err(|error| job.failure(&error))?;
+    if summary.left > 0 {
+        let message = format!(
+            "a listed text occurs {} times in bytes that describe the layout of records, and \
+             cannot be removed there",
+            summary.left
+        );
+        return Err(job.refusal(message).hint("list a longer text"));
+    }
+    job.finish(&summary, &summary.damage)
 }
 
 fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
@@ -204,106 +187,35 @@ fn random() -> Vec<u8> {
     (0..4).flat_map(word).collect()
 }
 
-struct Scrub<'a> {
-    args: &'a Args,
-    scrubber: Scrubber<'static>,
-    name: &'a str,
-}
-
-impl WithSource for Scrub<'_> {
-    type Output = Result<Outcome, Failure>;
-
-    fn with<S: Source>(self, mut source: S) -> Self::Output {
-        let Scrub { args, scrubber, name } = self;
-        let head = input::head(&mut source);
-        let reading = Options { threads: args.threads.count(), ..Options::salvage() };
-        let mut trace =
-            Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
-        missing_header::ensure_records(name, &mut trace)?;
-        let lists = args.secrets_file.iter().map(PathBuf::as_path);
-        let mut sink = Sink::create(&args.sink, lists.chain([args.file.as_path()]))?;
-        let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
-        let mut progress = Progress::new(used * 2, false);
-        let done = scrubber
-            .compression(args.packing.chosen())
-            .on_record(|record| progress.pass(record.bytes().len()))
-            .run(&mut trace, sink.medium())
-            .map(|(_, summary)| summary);
-        let summary = done.map_err(|error| sink.operation_failure(name, &error))?;
-        drop(progress);
-        missing_header::warn_if_missing(name, &trace);
-        if summary.left > 0 {
-            return Err(Failure::new(
-                name,
-                format!(
-                    "a listed text occurs {} times in bytes that describe the layout of records, and \
-                     cannot be removed there",
-                    summary.left
-                ),
-            )
-            .hint("list a longer text"));
+impl Report for Summary {
+    fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
+        writeln!(out, "{output}: {} of {} records changed", self.changed, self.records)?;
+        for (category, count) in self.categories.iter().filter(|(_, count)| **count > 0) {
+            writeln!(out, "{count:>10}  {}", category.name().replace('-', " "))?;
         }
-        let report = match args.format {
-            ReportFormat::Text => text(sink.name(), &summary),
-            ReportFormat::Json => json(name, sink.name(), &summary),
-        };
-        sink.finish_with_damage(name, &summary.damage, &report)
+        if self.names > 0 {
+            writeln!(out, "{:>10}  names known from other events", self.names)?;
+        }
+        for (number, count) in self.secrets.iter().enumerate() {
+            writeln!(out, "{count:>10}  secret {}", number + 1)?;
+        }
+        if !self.fields.is_empty() {
+            out.push_str("fields\n");
+        }
+        for (name, count) in &self.fields {
+            writeln!(out, "{count:>10}  {}", one_line(name))?;
+        }
+        let (kept, undecoded) = (self.lengths_kept, self.undecoded);
+        if kept > 0 {
+            writeln!(out, "note: {kept} records kept their lengths: they cannot be encoded again")?;
+        }
+        if undecoded > 0 {
+            writeln!(
+                out,
+                "note: {undecoded} records have no known schema: only home directories, SIDs, \
+                 known names and secrets were replaced in them"
+            )?;
+        }
+        Ok(())
     }
-}
-
-fn categories(summary: &Summary) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-    Category::ALL.iter().map(|category| category.name()).zip(summary.categories)
-}
-
-fn text(output: &str, summary: &Summary) -> String {
-    let mut out = String::new();
-    let Summary { records, changed, undecoded, .. } = summary;
-    let _ = writeln!(out, "{output}: {changed} of {records} records changed");
-    for (name, count) in categories(summary).filter(|(_, count)| *count > 0) {
-        let _ = writeln!(out, "{count:>10}  {}", name.replace('-', " "));
-    }
-    if summary.names > 0 {
-        let _ = writeln!(out, "{:>10}  names known from other events", summary.names);
-    }
-    for (number, count) in summary.secrets.iter().enumerate() {
-        let _ = writeln!(out, "{count:>10}  secret {}", number + 1);
-    }
-    if !summary.fields.is_empty() {
-        out.push_str("fields\n");
-    }
-    for (name, count) in &summary.fields {
-        let _ = writeln!(out, "{count:>10}  {}", one_line(name));
-    }
-    if summary.lengths_kept > 0 {
-        let _ = writeln!(
-            out,
-            "note: {} records kept their lengths: they cannot be encoded again",
-            summary.lengths_kept
-        );
-    }
-    if *undecoded > 0 {
-        let _ = writeln!(
-            out,
-            "note: {undecoded} records have no known schema: only home directories, SIDs, known names \
-             and secrets were replaced in them"
-        );
-    }
-    out
-}
-
-fn json(file: &str, output: &str, summary: &Summary) -> String {
-    output::json(&Report {
-        schema_version: SCHEMA_VERSION,
-        file,
-        output,
-        records: summary.records,
-        changed: summary.changed,
-        undecoded: summary.undecoded,
-        categories: categories(summary).collect(),
-        names: summary.names,
-        fields: &summary.fields,
-        secrets: &summary.secrets,
-        lengths_kept: summary.lengths_kept,
-        damaged: !summary.damage.is_empty(),
-    })
 }

@@ -1,26 +1,18 @@
 //! `etlkit slice`: extracts a part of a trace, with the state that it needs.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-use etl_format::read::{Options, Order, Source, Trace};
+use etl_format::read::Record;
 use etl_schema::store::SchemaStore;
-use etl_tools::slice::{KeepReason, Slicer, Summary};
-use serde::Serialize;
+use etl_tools::slice::{Slicer, Subject, Summary};
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
-use crate::input::{self, Input, InputArgs, WithSource};
-use crate::missing_header;
-use crate::output::{self, ReportFormat};
-use crate::progress::Progress;
-use crate::sink::{Sink, SinkArgs};
-use crate::threads::ThreadArgs;
-
-/// Incremented when a field of the report changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
+use crate::input::Input;
+use crate::rewrite::{Report, Rewrite, RewriteArgs};
 
 /// Arguments of `etlkit slice`.
 #[derive(Debug, clap::Args)]
@@ -41,8 +33,6 @@ pub(crate) struct Args {
     /// Trace to read; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[command(flatten)]
-    sink: SinkArgs,
     /// Keep what selected events need to be decoded and resolved (the default)
     #[arg(long, overrides_with = "no_keep_state")]
     keep_state: bool,
@@ -51,104 +41,38 @@ pub(crate) struct Args {
     no_keep_state: bool,
     #[command(flatten)]
     packing: CompressArgs,
-    /// Format of the report; docs/slice.md describes the JSON
-    #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
     #[command(flatten)]
-    threads: ThreadArgs,
+    rewrite: RewriteArgs,
     #[command(flatten)]
     filter: FilterArgs,
-    #[command(flatten)]
-    input: InputArgs,
-}
-
-#[derive(Debug, Serialize)]
-struct Report<'a> {
-    schema_version: u32,
-    file: &'a str,
-    output: &'a str,
-    records: u64,
-    selected: u64,
-    kept_as_state: u64,
-    kept: std::collections::BTreeMap<&'static str, u64>,
-    damaged: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let name = input::display(&args.file);
-    Input::open(&args.file, &args.input)?.with(Slice { args, name: &name })
+    let mut input = Input::open(&args.file, &args.rewrite.input)?;
+    let mut job = Rewrite::start(&mut input, &args.rewrite, [], &args.file)?;
+    let mut filter = args.filter.filter(&job.trace.clock())?;
+    filter::learn_names(&mut filter, &mut job.trace, &SchemaStore::default());
+    let keep_state = !args.no_keep_state || args.keep_state;
+    let mut progress = job.progress(if keep_state { 2 } else { 1 });
+    let select = |record: &Record<'_>, subject: &Subject| filter.admits_subject(record, subject);
+    let done = Slicer::new()
+        .keep_state(keep_state)
+        .compression(args.packing.chosen())
+        .on_record(move |record| progress.pass(record.bytes().len()))
+        .run(&mut job.trace, select, job.sink.medium())
+        .map(|(_, summary)| summary);
+    let summary = done.map_err(|error| job.failure(&error))?;
+    job.finish(&summary, &summary.damage)
 }
 
-struct Slice<'a> {
-    args: &'a Args,
-    name: &'a str,
-}
-
-impl WithSource for Slice<'_> {
-    type Output = Result<Outcome, Failure>;
-
-    fn with<S: Source>(self, mut source: S) -> Self::Output {
-        let Slice { args, name } = self;
-        let head = input::head(&mut source);
-        let reading = Options { threads: args.threads.count(), ..Options::salvage() };
-        let mut trace =
-            Trace::open(source, &reading).map_err(|e| input::not_a_trace(name, &e, &head))?;
-        missing_header::ensure_records(name, &mut trace)?;
-        let mut filter = args.filter.filter(&trace.clock())?;
-        if filter.has_unresolved_names()
-            && let Ok(mut records) = trace.records(Order::File)
-        {
-            filter::learn_names(&mut filter, &mut records, &SchemaStore::default());
+impl Report for Summary {
+    fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
+        let all = self.selected + self.kept_as_state;
+        writeln!(out, "{output}: {all} of {} records", self.records)?;
+        writeln!(out, "{:>10}  selected", self.selected)?;
+        for (reason, count) in self.kept.iter().filter(|(_, count)| **count > 0) {
+            writeln!(out, "{count:>10}  kept as state: {}", reason.name().replace('_', " "))?;
         }
-        let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
-        let keep_state = !args.no_keep_state || args.keep_state;
-        let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
-        let mut progress = Progress::new(used * if keep_state { 2 } else { 1 }, false);
-        let done = Slicer::new()
-            .keep_state(keep_state)
-            .compression(args.packing.chosen())
-            .on_record(|record| progress.pass(record.bytes().len()))
-            .run(
-                &mut trace,
-                |record, subject| filter.admits_subject(record, subject),
-                sink.medium(),
-            )
-            .map(|(_, summary)| summary);
-        let summary = done.map_err(|error| sink.operation_failure(name, &error))?;
-        drop(progress);
-        missing_header::warn_if_missing(name, &trace);
-        let report = match args.format {
-            ReportFormat::Text => text(sink.name(), &summary),
-            ReportFormat::Json => json(name, sink.name(), &summary),
-        };
-        sink.finish_with_damage(name, &summary.damage, &report)
+        Ok(())
     }
-}
-
-fn kept(summary: &Summary) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-    KeepReason::ALL.iter().map(|why| why.name()).zip(summary.state)
-}
-
-fn text(output: &str, summary: &Summary) -> String {
-    let mut out = String::new();
-    let all = summary.selected + summary.state();
-    let _ = writeln!(out, "{output}: {all} of {} records", summary.records);
-    let _ = writeln!(out, "{:>10}  selected", summary.selected);
-    for (name, count) in kept(summary).filter(|(_, count)| *count > 0) {
-        let _ = writeln!(out, "{count:>10}  kept as state: {}", name.replace('_', " "));
-    }
-    out
-}
-
-fn json(file: &str, output: &str, summary: &Summary) -> String {
-    output::json(&Report {
-        schema_version: SCHEMA_VERSION,
-        file,
-        output,
-        records: summary.records,
-        selected: summary.selected,
-        kept_as_state: summary.state(),
-        kept: kept(summary).collect(),
-        damaged: !summary.damage.is_empty(),
-    })
 }

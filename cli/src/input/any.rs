@@ -1,4 +1,4 @@
-//! A source of a kind that is known at run time: for commands that read several traces at once.
+//! The source of every reader: bytes in memory, or a file.
 
 use std::fs::File;
 use std::io;

@@ -13,12 +13,14 @@ use std::path::Path;
 use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
 
 use crate::error::Failure;
+use crate::missing_header;
 
+use any::AnyBlock;
 pub(crate) use any::AnySource;
 pub(crate) use args::{InputArgs, byte_size};
 pub(crate) use map::Mapped;
 use sniff::reject_other_formats;
-pub(crate) use sniff::{binary_format, not_a_trace, not_intact, strict_failure, what};
+pub(crate) use sniff::{binary_format, not_a_trace, not_intact, unreadable, what};
 use unpack::Packing;
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
@@ -38,12 +40,6 @@ pub(crate) enum Input {
     Bytes(Mapped),
     /// A file that is read in blocks.
     File(FileSource<File>),
-}
-
-/// A function over any type of source.
-pub(crate) trait WithSource {
-    type Output;
-    fn with<S: Source>(self, source: S) -> Self::Output;
 }
 
 impl Input {
@@ -102,7 +98,7 @@ impl Input {
         }
         let head = self.head();
         reject_other_formats(name, &head).map_err(|failure| failure.unpacked(from))?;
-        if let Err(error) = Records::stream(self.any(), &Options::salvage()) {
+        if let Err(error) = Records::stream(self.source(), &Options::salvage()) {
             return Err(not_a_trace(name, &error, &head).unpacked(from));
         }
         Ok(self)
@@ -116,25 +112,38 @@ impl Input {
         }
     }
 
-    /// Calls `f` with the source.
-    pub fn with<F: WithSource>(self, f: F) -> F::Output {
-        match self {
-            Input::Bytes(mapped) => f.with(mapped.bytes()),
-            Input::File(file) => f.with(file),
-        }
-    }
-
-    /// The source, for commands that read several inputs at once.
-    pub fn any(&mut self) -> AnySource<'_> {
+    /// The source of a reader.
+    pub fn source(&mut self) -> AnySource<'_> {
         match self {
             Input::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
             Input::File(file) => AnySource::File(file),
         }
     }
 
+    /// Opens the trace.
+    ///
+    /// # Errors
+    /// When this is not a trace, when it has neither a header event nor a record, and for damage in
+    /// strict mode.
+    pub fn trace(
+        &mut self,
+        name: &str,
+        options: &Options,
+    ) -> Result<Trace<AnySource<'_>>, Failure> {
+        let head = self.head();
+        let mut trace = Trace::open(self.source(), options)
+            .map_err(|error| unreadable(options.mode, name, &error, &head))?;
+        missing_header::ensure_records(name, &mut trace)?;
+        Ok(trace)
+    }
+
     /// The first bytes, to recognize the type of the file.
     pub fn head(&mut self) -> Vec<u8> {
-        head(&mut self.any())
+        let (mut source, mut block) = (self.source(), AnyBlock::default());
+        match source.read(0, HEAD, &mut block) {
+            Ok(()) => block.as_ref().to_vec(),
+            Err(_) => Vec::new(),
+        }
     }
 }
 
@@ -264,13 +273,4 @@ pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
         };
         Failure::new(display(path), message)
     })
-}
-
-/// The first bytes of a source, to recognize the type of the file.
-pub(crate) fn head<S: Source>(source: &mut S) -> Vec<u8> {
-    let mut block = S::Block::default();
-    match source.read(0, HEAD, &mut block) {
-        Ok(()) => block.as_ref().to_vec(),
-        Err(_) => Vec::new(),
-    }
 }

@@ -1,6 +1,7 @@
 //! Recognizes files that are not traces, and says what to do with them.
 
 use etl_format::constants::BUFFER_HEADER_SIZE;
+use etl_format::read::Mode;
 
 use crate::error::Failure;
 
@@ -42,9 +43,18 @@ pub(crate) fn not_intact(
     }
 }
 
-/// The failure of reading a damaged trace with `--strict`.
-pub(crate) fn strict_failure(path: &str, error: &etl_format::Error, head: &[u8]) -> Failure {
-    not_intact(path, error, head, "omit --strict to read the intact parts of a damaged trace")
+/// The failure of reading a trace in this mode; `--strict` chooses [`Mode::Strict`].
+pub(crate) fn unreadable(
+    mode: Mode,
+    path: &str,
+    error: &etl_format::Error,
+    head: &[u8],
+) -> Failure {
+    let hint = "omit --strict to read the intact parts of a damaged trace";
+    match mode {
+        Mode::Strict => not_intact(path, error, head, hint),
+        Mode::Salvage => not_a_trace(path, error, head),
+    }
 }
 
 /// The format of a file with these first bytes, if it is a known one.

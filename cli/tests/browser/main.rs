@@ -70,7 +70,7 @@ const LOOK: &str = r#"(() => {
   };
 })()"#;
 
-/// Writes the page of a verdict, and gives its path.
+/// Writes the page of a verdict and returns its path.
 fn page(here: &Path, name: &str, args: &[&str]) -> PathBuf {
     let said = etlverify(here, &[&["--no-config", "--format", "html"], args].concat());
     assert_eq!(said.err, "");
@@ -90,7 +90,7 @@ fn pixels(png: &[u8]) -> (u32, u32, Vec<[u8; 3]>) {
     (info.width, info.height, pixels.collect())
 }
 
-/// Looks at a page on both screens and in both schemes; gives what it said on the last one.
+/// Opens a page on both screens and in both color schemes; returns its answer on the last one.
 fn look(browser: &mut Chromium, page: &Path) -> Value {
     let mut last = Value::Null;
     for (size, screen) in [(LARGE, "large"), (SMALL, "small")] {
@@ -181,7 +181,7 @@ fn html_report_of_a_real_trace_can_be_sorted() {
     );
     assert!(times.as_array().unwrap().is_sorted_by_key(|v| v.as_str().unwrap().to_owned()));
 
-    // What a finding means is behind a click.
+    // The explanation of a finding opens on a click.
     let details = "document.querySelector('table.findings details')";
     assert_eq!(browser.ask(&format!("{details}.open")), false);
     browser.click(&format!("{details}.querySelector('summary')"));

@@ -23,7 +23,7 @@ const SMALL: [&str; 12] = [
     "s4/WindowsUpdate.20251008.140245.443.8.etl",
 ];
 
-/// A manifest for one event of the test provider.
+/// A manifest that defines a single event of the test provider.
 const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
  <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><events>
   <provider name="Made-Up" guid="{5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a}" symbol="MADE_UP">

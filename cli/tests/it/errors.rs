@@ -12,7 +12,7 @@ fn windows_xp() -> Vec<u8> {
     bytes
 }
 
-/// Files that users mistake for traces: name and first bytes.
+/// Files that users take for traces: name and first bytes.
 fn files() -> Vec<(&'static str, Vec<u8>)> {
     let with = |head: &[u8]| [head, &[0x11, 0, 0xfe, 7].repeat(200)].concat();
     let mut tar = vec![0; 1024];

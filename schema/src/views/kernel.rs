@@ -255,16 +255,17 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a record; `None` for records of other providers, and for kernel events without
-    /// a view.
+    /// The fields of a record with this hook, which [`hook_of`] returns; `None` for kernel events
+    /// without a view.
     #[must_use]
-    pub fn of(record: &Record<'a>) -> Option<Self> {
+    pub fn of(record: &Record<'a>, hook: u16) -> Option<Self> {
         let version = match record.header() {
+            _ if record.is_kernel() => record.bytes().u8_at(0)?,
             Header::Full(header) => header.version as u8,
-            _ => record.bytes().u8_at(0)?,
+            _ => return None,
         };
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        Fields::new(hook_of(record)?, version, record.payload(), pointers)
+        Fields::new(hook, version, record.payload(), pointers)
     }
 
     #[inline]
@@ -360,15 +361,15 @@ impl<'a> Fields<'a> {
 /// Group and type of a kernel event, in whichever form it was recorded: some relogged traces have
 /// the kernel's events as classic ones.
 #[must_use]
+#[inline]
 pub fn hook_of(record: &Record<'_>) -> Option<u16> {
-    match (record.hook(), record.header()) {
-        (Some(hook), _) => Some(hook),
-        (None, Header::Full(header)) => {
-            let group = (0..0x20).find(|&group| group_guid(group) == Some(header.class))?;
-            Some(u16::from(group) << 8 | u16::from(header.opcode))
-        }
-        _ => None,
+    // Headers are not decoded where the kind of the record decides: most records are asked.
+    if record.is_kernel() || record.is_event() {
+        return record.hook();
     }
+    let Header::Full(header) = record.header() else { return None };
+    let group = (0..0x20).find(|&group| group_guid(group) == Some(header.class))?;
+    Some(u16::from(group) << 8 | u16::from(header.opcode))
 }
 
 /// An event by its layout.
@@ -508,8 +509,12 @@ impl Catalogue {
         let registry = Registry::classic();
         let mut catalogue = Catalogue { hooks: Vec::new(), layouts: Vec::new() };
         for hook in 0..HOOKS {
+            let Some(kind) = Kind::of(hook) else {
+                catalogue.hooks.push((0, 0));
+                continue;
+            };
             let [opcode, group] = hook.to_le_bytes();
-            let (kind, class) = (Kind::of(hook), group_guid(group));
+            let class = group_guid(group);
             let known = |version: u16| {
                 let identity = Identity::Classic { opcode, version };
                 // Older versions of image loads are described with the other image events.
@@ -517,7 +522,7 @@ impl Catalogue {
                 [class, other].into_iter().flatten().find_map(|c| registry.decoder(c, identity))
             };
             let newest = (0..=u16::from(u8::MAX)).rev().find(|&version| known(version).is_some());
-            let (Some(kind), Some(newest)) = (kind, newest) else {
+            let Some(newest) = newest else {
                 catalogue.hooks.push((0, 0));
                 continue;
             };

@@ -6,6 +6,7 @@
 //! A field that the payload does not hold as a whole is `None`.
 //!
 //! * [`kernel`]: processes, threads, images, samples and stacks.
+//! * [`kernel_process`]: the process of an event of `Microsoft-Windows-Kernel-Process`.
 //! * [`clr`]: runtimes, domains, assemblies, modules, methods and stacks.
 //! * [`merge`]: identities of images, added by a merge.
 //!
@@ -14,6 +15,7 @@
 pub mod clr;
 mod frames;
 pub mod kernel;
+pub mod kernel_process;
 mod layout;
 pub mod merge;
 

@@ -38,7 +38,7 @@ impl FieldValue<'_> {
     /// Whether the action changes the length of the value where lengths need not stay.
     fn changes_length(&self, action: Action) -> bool {
         match self.kind {
-            ValueKind::Wide | ValueKind::Narrow => true,
+            ValueKind::Text(_) => true,
             ValueKind::Sid | ValueKind::Binary => action == Action::Drop,
             ValueKind::Address | ValueKind::Ip | ValueKind::Other => false,
         }
@@ -47,8 +47,7 @@ impl FieldValue<'_> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    Wide,
-    Narrow,
+    Text(Encoding),
     Sid,
     Binary,
     Address,
@@ -89,15 +88,10 @@ impl RecordScrubber<'_> {
             }
             let Some(bytes) = payload.get_mut(value.range.clone()) else { continue };
             let before = bytes.to_vec();
-            match by {
-                Some(category) => self.category(category, action, value.kind, bytes),
-                None => self.value(action, value.kind, bytes),
-            }
+            self.value(action, by, value.kind, bytes);
             if before != bytes {
-                *summary.fields.entry(value.field.name.to_string()).or_default() += 1;
-                if let Some(category) = by {
-                    summary.count(category);
-                }
+                summary.count_field(&value.field.name);
+                summary.count(by);
             }
         }
     }
@@ -115,55 +109,26 @@ impl RecordScrubber<'_> {
         }
     }
 
-    /// Replaces a value by its category.
-    fn category(&self, category: Category, action: Action, kind: ValueKind, bytes: &mut [u8]) {
-        let Some(encoding) = encoding(kind) else { return self.value(action, kind, bytes) };
-        let units = characters(bytes, encoding);
-        match category {
-            Category::CommandLines => {
-                // The program stays; its arguments are private.
-                let end = match units.first() {
-                    Some('"') => units.iter().skip(1).position(|c| *c == '"').map(|at| at + 2),
-                    _ => units.iter().position(|c| *c == ' '),
-                };
-                let from = end.unwrap_or(units.len());
-                let rest: String = units.iter().skip(from).collect();
-                self.write(action, bytes, encoding, from..units.len(), &rest, " ");
-            }
-            Category::Paths => {
-                let mut from = 0;
-                for (index, c) in units.iter().enumerate() {
-                    if !matches!(c, '\\' | '/') {
-                        continue;
-                    }
-                    let part: String = units.get(from..index).unwrap_or_default().iter().collect();
-                    // Drives and the directory of devices are not private.
-                    if !part.is_empty() && !part.ends_with(':') && part != "Device" {
-                        self.write(action, bytes, encoding, from..index, &part, "");
-                    }
-                    from = index + 1;
-                }
-            }
-            _ => self.value(action, kind, bytes),
-        }
-    }
-
-    /// Replaces a whole value.
-    pub(super) fn value(&self, action: Action, kind: ValueKind, bytes: &mut [u8]) {
+    /// Replaces what its category makes private of a value, or all of it.
+    pub(super) fn value(
+        &self,
+        action: Action,
+        by: Option<Category>,
+        kind: ValueKind,
+        bytes: &mut [u8],
+    ) {
         match (action, kind) {
             (Action::Keep, _) => {}
-            (_, ValueKind::Wide | ValueKind::Narrow) => {
-                let encoding =
-                    if kind == ValueKind::Wide { Encoding::Wide } else { Encoding::Narrow };
-                let units = characters(bytes, encoding);
-                // After a NUL comes filler.
-                let end = units.iter().position(|c| *c == '\0').unwrap_or(units.len());
-                let text: String = units.iter().take(end).collect();
-                self.write(action, bytes, encoding, 0..end, &text, "");
+            (_, ValueKind::Text(encoding)) => {
+                let characters = encoding.characters(bytes);
+                let kept = if by == Some(Category::CommandLines) { " " } else { "" };
+                for part in private_parts(by, &characters) {
+                    let text: String = characters.get(part.clone()).into_iter().flatten().collect();
+                    self.write(action, bytes, encoding, part, &text, kept);
+                }
             }
             (Action::Drop, ValueKind::Sid) => {
-                let parts = bytes.get_mut(8..).unwrap_or_default();
-                parts.fill(0);
+                bytes.get_mut(8..).unwrap_or_default().fill(0);
             }
             (Action::Drop, _) => bytes.fill(0),
             (Action::Hash, ValueKind::Sid) => {
@@ -198,7 +163,7 @@ impl RecordScrubber<'_> {
         kept: &str,
     ) {
         let mut letters = self.mask.letters(text, 0);
-        let step = if encoding == Encoding::Wide { 2 } else { 1 };
+        let step = encoding.step();
         for number in range {
             let Some(unit) = bytes.get_mut(number * step..(number + 1) * step) else { continue };
             let letter = letters.next().unwrap_or(b'x');
@@ -212,24 +177,32 @@ impl RecordScrubber<'_> {
     }
 }
 
-fn encoding(kind: ValueKind) -> Option<Encoding> {
-    match kind {
-        ValueKind::Wide => Some(Encoding::Wide),
-        ValueKind::Narrow => Some(Encoding::Narrow),
-        _ => None,
-    }
-}
-
-/// The characters of a value, one for each unit.
-fn characters(bytes: &[u8], encoding: Encoding) -> Vec<char> {
-    match encoding {
-        Encoding::Narrow => bytes.iter().map(|b| char::from(*b)).collect(),
-        Encoding::Wide => bytes
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .map(|u| char::from_u32(u16::from_le_bytes(*u).into()).unwrap_or('\u{fffd}'))
-            .collect(),
+/// The parts of a text that are private, in characters.
+pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Range<usize>> {
+    let len = characters.len();
+    let position = |c: char| characters.iter().position(|other| *other == c);
+    match by {
+        // The program stays; its arguments are private.
+        Some(Category::CommandLines) => {
+            let end = match characters.first() {
+                Some('"') => characters.iter().skip(1).position(|c| *c == '"').map(|at| at + 2),
+                _ => position(' '),
+            };
+            vec![end.unwrap_or(len)..len]
+        }
+        // The file name stays. Drives and the directory of devices are not private.
+        Some(Category::Paths) => {
+            let is_private = |part: &Range<usize>| {
+                let name: String = characters.get(part.clone()).into_iter().flatten().collect();
+                !name.is_empty() && !name.ends_with(':') && name != "Device"
+            };
+            let ends = (0..len).filter(|at| matches!(characters.get(*at), Some('\\' | '/')));
+            let mut start = 0;
+            let parts = ends.map(|end| std::mem::replace(&mut start, end + 1)..end);
+            parts.filter(is_private).collect()
+        }
+        // After a NUL comes filler.
+        _ => vec![0..position('\0').unwrap_or(len)],
     }
 }
 
@@ -257,8 +230,8 @@ fn add_value<'a>(
             }
             return;
         }
-        Value::Utf16(_) => ValueKind::Wide,
-        Value::Ansi(_) | Value::Utf8(_) => ValueKind::Narrow,
+        Value::Utf16(_) => ValueKind::Text(Encoding::Wide),
+        Value::Ansi(_) | Value::Utf8(_) => ValueKind::Text(Encoding::Narrow),
         Value::Sid(_) => ValueKind::Sid,
         Value::Binary(_) => ValueKind::Binary,
         Value::Ipv4(_) | Value::Ipv6(_) => ValueKind::Ip,

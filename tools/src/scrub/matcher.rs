@@ -10,6 +10,28 @@ pub(super) enum Encoding {
     Wide,
 }
 
+impl Encoding {
+    /// Bytes of a unit.
+    pub fn step(self) -> usize {
+        match self {
+            Encoding::Narrow => 1,
+            Encoding::Wide => 2,
+        }
+    }
+
+    /// One character for each unit; U+FFFD for a surrogate.
+    pub fn characters(self, bytes: &[u8]) -> Vec<char> {
+        let wide = |unit: &[u8; 2]| char::from_u32(u16::from_le_bytes(*unit).into());
+        match self {
+            Encoding::Narrow => bytes.iter().map(|b| char::from(*b)).collect(),
+            Encoding::Wide => {
+                let units = bytes.as_chunks().0.iter();
+                units.map(|unit| wide(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+            }
+        }
+    }
+}
+
 /// Encodes a character, if the encoding has it.
 type Encode = fn(char) -> Option<Vec<u8>>;
 
@@ -159,7 +181,7 @@ impl Pattern {
                 .and_then(|at| bytes.get(at..at + 2))
                 .is_some_and(|unit| matches!(unit, [low, 0] if low.is_ascii_alphanumeric())),
         };
-        let before = start.checked_sub(if self.encoding == Encoding::Wide { 2 } else { 1 });
+        let before = start.checked_sub(self.encoding.step());
         !letter(before) && !letter(Some(end))
     }
 }

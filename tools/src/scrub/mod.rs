@@ -147,7 +147,7 @@ impl<'f> Scrubber<'f> {
             names: &names,
             max_size: None,
         };
-        let mut summary = Summary { secrets: vec![0; secrets.len()], ..Summary::default() };
+        let mut summary = Summary::new(secrets.len());
         let mut plan = RelogPlan::changing(trace, |record, out| {
             fixed.record(record, &store, out, &mut summary);
             true
@@ -205,9 +205,9 @@ fn learn<S: Source>(
         if users {
             let payload = record.payload();
             let mut from = 0;
-            while let Some(home) = patterns::home(payload, from) {
+            while let Some((home, name)) = patterns::home(payload, from) {
                 from = home.end.max(from + 1);
-                found.insert(home.name.to_lowercase());
+                found.insert(name.to_lowercase());
             }
         }
         if users || machines {

@@ -1,7 +1,7 @@
 //! Patterns of private data: owners of home directories, and SIDs of accounts.
 
 use super::mask::Mask;
-use super::matcher::Encoding;
+use super::matcher::{Encoding, Found};
 
 /// Directories that contain homes.
 const HOMES: [&str; 5] =
@@ -23,15 +23,6 @@ const SHARED_HOMES: [&str; 9] = [
 /// Characters of the longest name of a home.
 const MAX_NAME: usize = 64;
 
-/// A name in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
-    pub encoding: Encoding,
-    pub start: usize,
-    pub end: usize,
-    pub name: String,
-}
-
 /// The character at an offset; U+FFFD if it is a surrogate.
 fn at(bytes: &[u8], offset: usize, encoding: Encoding) -> Option<char> {
     match encoding {
@@ -43,20 +34,16 @@ fn at(bytes: &[u8], offset: usize, encoding: Encoding) -> Option<char> {
     }
 }
 
-fn step(encoding: Encoding) -> usize {
-    if encoding == Encoding::Wide { 2 } else { 1 }
-}
-
 /// Whether an ASCII text, given in lower case, is at an offset, in any case.
 fn is_at(bytes: &[u8], offset: usize, encoding: Encoding, text: &str) -> bool {
     text.chars().enumerate().all(|(number, c)| {
-        at(bytes, offset + number * step(encoding), encoding)
+        at(bytes, offset + number * encoding.step(), encoding)
             .is_some_and(|b| b.to_ascii_lowercase() == c)
     })
 }
 
-/// The owner of the next home directory from an offset on.
-pub(super) fn home(bytes: &[u8], from: usize) -> Option<Named> {
+/// The owner of the next home directory from an offset on: place and name.
+pub(super) fn home(bytes: &[u8], from: usize) -> Option<(Found, String)> {
     for (offset, byte) in bytes.iter().enumerate().skip(from) {
         if !matches!(byte, b'\\' | b'/') {
             continue;
@@ -65,7 +52,7 @@ pub(super) fn home(bytes: &[u8], from: usize) -> Option<Named> {
             let Some(directory) = HOMES.iter().find(|h| is_at(bytes, offset, encoding, h)) else {
                 continue;
             };
-            let start = offset + directory.len() * step(encoding);
+            let start = offset + directory.len() * encoding.step();
             let (mut end, mut name) = (start, String::new());
             while let Some(c) = at(bytes, end, encoding) {
                 let ends = c.is_control() || "\\/:*?\"<>|;,".contains(c);
@@ -73,10 +60,10 @@ pub(super) fn home(bytes: &[u8], from: usize) -> Option<Named> {
                     break;
                 }
                 name.push(c);
-                end += step(encoding);
+                end += encoding.step();
             }
             if !name.is_empty() && !SHARED_HOMES.contains(&name.to_lowercase().as_str()) {
-                return Some(Named { encoding, start, end, name });
+                return Some((Found { text: 0, encoding, start, end }, name));
             }
         }
     }
@@ -127,7 +114,7 @@ pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(us
                 }
                 let mut parts = vec![first];
                 let mut spans = Vec::new();
-                let mut next = offset + prefix.len() * step(encoding);
+                let mut next = offset + prefix.len() * encoding.step();
                 while parts.len() < 8 {
                     let start = next;
                     let mut digits = String::new();
@@ -135,7 +122,7 @@ pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(us
                         && digits.len() < 10
                     {
                         digits.push(c);
-                        next += step(encoding);
+                        next += encoding.step();
                     }
                     let Ok(part) = digits.parse::<u32>() else { break };
                     parts.push(part);
@@ -143,7 +130,7 @@ pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(us
                     if at(bytes, next, encoding) != Some('-') {
                         break;
                     }
-                    next += step(encoding);
+                    next += encoding.step();
                 }
                 if spans.is_empty() {
                     continue;
@@ -152,7 +139,7 @@ pub(super) fn sid_text(mask: &Mask, bytes: &mut [u8], from: usize) -> Option<(us
                     let part = replaced(mask, authority, &parts, number + 1);
                     let text = format!("{part:0len$}");
                     for (digit, c) in text.bytes().take(*len).enumerate() {
-                        if let Some(byte) = bytes.get_mut(start + digit * step(encoding)) {
+                        if let Some(byte) = bytes.get_mut(start + digit * encoding.step()) {
                             *byte = c;
                         }
                     }
@@ -182,12 +169,12 @@ mod tests {
             ("C:\\Users\\Public\\x", None),
             ("C:\\Windows\\x", None),
         ] {
-            let found = |bytes: &[u8]| home(bytes, 0).map(|n| n.name);
+            let found = |bytes: &[u8]| home(bytes, 0).map(|(_, name)| name);
             assert_eq!(found(text.as_bytes()).as_deref(), owner, "{text}");
             assert_eq!(found(&[&[7], wide(text).as_slice()].concat()).as_deref(), owner, "{text}");
         }
         let twice = b"C:\\Users\\Public\\x C:\\Users\\bob\\";
-        assert_eq!(home(twice, 0).map(|n| n.name).as_deref(), Some("bob"));
+        assert_eq!(home(twice, 0).map(|(_, name)| name).as_deref(), Some("bob"));
     }
 
     #[test]

@@ -17,50 +17,23 @@ pub enum Action {
     Drop,
 }
 
-/// Kinds of private data, recognized by pattern or by the names and types of fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Category {
-    /// Owners of home directories, and fields that hold names of users.
-    Users,
-    /// Names of the machine and its domain.
-    Machines,
-    /// Arguments in command lines; the program stays.
-    CommandLines,
-    /// SIDs of accounts.
-    Sids,
-    /// Directories of paths; file names stay.
-    Paths,
-    /// IP addresses.
-    Ips,
-    /// Addresses of memory.
-    Addresses,
-}
-
-impl Category {
-    /// All categories, in the order of the report.
-    pub const ALL: [Category; 7] = [
-        Category::Users,
-        Category::Machines,
-        Category::CommandLines,
-        Category::Sids,
-        Category::Paths,
-        Category::Ips,
-        Category::Addresses,
-    ];
-
-    /// The name on command lines and in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Category::Users => "users",
-            Category::Machines => "machines",
-            Category::CommandLines => "command-lines",
-            Category::Sids => "sids",
-            Category::Paths => "paths",
-            Category::Ips => "ips",
-            Category::Addresses => "addresses",
-        }
+named! {
+    /// Kinds of private data, recognized by pattern or by the names and types of fields.
+    Category {
+        /// Owners of home directories, and fields that hold names of users.
+        Users "users",
+        /// Names of the machine and its domain.
+        Machines "machines",
+        /// Arguments in command lines; the program stays.
+        CommandLines "command-lines",
+        /// SIDs of accounts.
+        Sids "sids",
+        /// Directories of paths; file names stay.
+        Paths "paths",
+        /// IP addresses.
+        Ips "ips",
+        /// Addresses of memory.
+        Addresses "addresses",
     }
 }
 
@@ -118,6 +91,14 @@ impl Policy {
     #[must_use]
     pub fn of(&self, category: Category) -> Action {
         self.categories.get(category as usize).copied().unwrap_or_default()
+    }
+
+    /// The action for a name of a user or machine, wherever it occurs.
+    pub(super) fn of_names(&self) -> Action {
+        match self.of(Category::Users) {
+            Action::Keep => self.of(Category::Machines),
+            users => users,
+        }
     }
 
     /// The action for a field by its name.

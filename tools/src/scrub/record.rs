@@ -13,6 +13,7 @@ use super::patterns;
 use super::policy::{Action, Category};
 use super::resize::Resized;
 use super::summary::Summary;
+use crate::slice::ClrEvent;
 
 /// Attempts to find a replacement that does not spell a listed text by chance.
 const MAX_ATTEMPTS: u32 = 16;
@@ -75,7 +76,7 @@ impl RecordScrubber<'_> {
     /// Scrubs the frames of the CLR's stack events, whose manifest states a wrong count.
     fn clr_stack(&self, record: &Record<'_>, payload: &mut [u8], summary: &mut Summary) {
         if self.policy.of(Category::Addresses) == Action::Keep
-            || !crate::slice::is_clr_stack(record)
+            || !ClrEvent::of(record).is_some_and(ClrEvent::is_stack)
         {
             return;
         }
@@ -88,7 +89,7 @@ impl RecordScrubber<'_> {
         {
             // The decoded part is replaced already: start from the original again.
             frame.copy_from_slice(old);
-            self.value(self.policy.of(Category::Addresses), ValueKind::Address, frame);
+            self.value(self.policy.of(Category::Addresses), None, ValueKind::Address, frame);
         }
         summary.count(Category::Addresses);
     }
@@ -130,12 +131,12 @@ impl RecordScrubber<'_> {
         };
         let action = self.policy.of(category);
         if category == Category::Sids {
-            self.value(action, ValueKind::Sid, data);
+            self.value(action, None, ValueKind::Sid, data);
         } else {
             let narrow = matches!(kind, ExtendedType::STACK_TRACE32 | ExtendedType::STACK_KEY32);
             let frames = data.get_mut(8..).unwrap_or_default();
             for frame in frames.chunks_exact_mut(if narrow { 4 } else { 8 }) {
-                self.value(action, ValueKind::Address, frame);
+                self.value(action, None, ValueKind::Address, frame);
             }
         }
         if before != data {
@@ -148,11 +149,9 @@ impl RecordScrubber<'_> {
         let users = self.policy.of(Category::Users);
         if users != Action::Keep {
             let mut from = 0;
-            while let Some(found) = patterns::home(bytes, from) {
-                from = found.end.max(from + 1);
-                let owner =
-                    Found { text: 0, encoding: found.encoding, start: found.start, end: found.end };
-                if self.cover(bytes, &owner, &found.name, users, 0, &[]) {
+            while let Some((owner, name)) = patterns::home(bytes, from) {
+                from = owner.end.max(from + 1);
+                if self.cover(bytes, &owner, &name, users, 0, &[]) {
                     summary.count(Category::Users);
                 }
             }
@@ -169,9 +168,7 @@ impl RecordScrubber<'_> {
             while let Some(found) = self.names.find(bytes, from) {
                 from = found.end.max(from + 1);
                 let text = self.names.text(found.text);
-                let machines = self.policy.of(Category::Machines);
-                let action = if users == Action::Keep { machines } else { users };
-                if self.cover(bytes, &found, text, action, 0, &[]) {
+                if self.cover(bytes, &found, text, self.policy.of_names(), 0, &[]) {
                     summary.names += 1;
                 }
             }

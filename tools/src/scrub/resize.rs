@@ -4,6 +4,8 @@
 //! again. A record keeps its lengths if it has no known schema, or if decoding and encoding its
 //! payload would change it.
 
+use std::iter::successors;
+use std::ops::Range;
 use std::sync::Arc;
 
 use etl_format::constants::PointerSize;
@@ -13,8 +15,8 @@ use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Field, FieldKind, InType, Length};
 
-use super::fields::{RecordScrubber, counts};
-use super::matcher::{Encoding, TextMatcher};
+use super::fields::{RecordScrubber, counts, private_parts};
+use super::matcher::{Encoding, Found, TextMatcher};
 use super::patterns;
 use super::policy::{Action, Category, category};
 use super::summary::Summary;
@@ -27,7 +29,7 @@ pub(super) struct Resized {
     /// The whole record, with its new size.
     pub bytes: Vec<u8>,
     /// The texts in it, which are searched already.
-    pub texts: Vec<std::ops::Range<usize>>,
+    pub texts: Vec<Range<usize>>,
 }
 
 impl RecordScrubber<'_> {
@@ -47,7 +49,7 @@ impl RecordScrubber<'_> {
         let trailing = fits(decoder, &schema, payload, pointers)?;
         // Values of a fixed length are replaced in their own bytes.
         let mut fixed = payload.to_vec();
-        let mut replaced = Summary { secrets: vec![0; self.secrets.len()], ..Summary::default() };
+        let mut replaced = Summary::new(self.secrets.len());
         self.fields(record, store, &mut fixed, true, &mut replaced);
         let mut values = OwnedValue::collect(decoder.fields(&fixed, pointers));
         self.list(&schema, &schema.fields, &mut values, &mut replaced);
@@ -120,10 +122,8 @@ impl RecordScrubber<'_> {
         }
         // Patterns in text are counted where they are found.
         if before != *value && action != Action::Keep {
-            *summary.fields.entry(field.name.to_string()).or_default() += 1;
-            if let Some(category) = by {
-                summary.count(category);
-            }
+            summary.count_field(&field.name);
+            summary.count(by);
         }
     }
 
@@ -136,55 +136,32 @@ impl RecordScrubber<'_> {
         by: Option<Category>,
         summary: &mut Summary,
     ) -> Vec<u8> {
-        let step = if encoding == Encoding::Wide { 2 } else { 1 };
-        let ends = bytes.chunks_exact(step).position(|unit| unit.iter().all(|b| *b == 0));
-        let text = bytes.get(..ends.map_or(bytes.len(), |units| units * step)).unwrap_or(bytes);
-        let mut out = Vec::new();
-        match (action, by) {
-            (Action::Keep, _) => return self.private(bytes, encoding, summary),
-            (_, Some(Category::CommandLines)) => {
-                let program = program(text, encoding);
-                let (program, rest) = text.split_at(program.min(text.len()));
-                out.extend(self.private(program, encoding, summary));
-                if !rest.is_empty() && action == Action::Hash {
-                    push(&mut out, " ", encoding);
-                    self.token(&mut out, rest, encoding);
-                }
-            }
-            (_, Some(Category::Paths)) => {
-                let mut part = Vec::new();
-                for unit in text.chunks(step) {
-                    let separates = matches!(unit, [b'\\' | b'/'] | [b'\\' | b'/', 0]);
-                    if !separates {
-                        part.extend_from_slice(unit);
-                        continue;
-                    }
-                    let name = string(&part, encoding);
-                    // Drives and the directory of devices are not private.
-                    if name.is_empty() || name.ends_with(':') || name == "Device" {
-                        out.append(&mut part);
-                    } else if action == Action::Hash {
-                        self.token(&mut out, &part, encoding);
-                    }
-                    part.clear();
-                    out.extend_from_slice(unit);
-                }
-                out.extend(self.private(&part, encoding, summary));
-            }
-            (Action::Hash, _) => self.token(&mut out, text, encoding),
-            (Action::Drop, _) => {}
+        if action == Action::Keep {
+            return self.private(bytes, encoding, summary);
         }
+        let (step, mut characters) = (encoding.step(), encoding.characters(bytes));
+        let end = characters.iter().position(|c| *c == '\0').unwrap_or(characters.len());
+        characters.truncate(end);
+        let piece = |range: Range<usize>| {
+            bytes.get(range.start * step..range.end * step).unwrap_or_default()
+        };
+        let (mut out, mut at) = (Vec::new(), 0);
+        for part in private_parts(by, &characters) {
+            out.extend(self.private(piece(at..part.start), encoding, summary));
+            at = part.end;
+            if action == Action::Hash && !part.is_empty() {
+                if by == Some(Category::CommandLines) {
+                    push(&mut out, " ", encoding);
+                }
+                self.token(&mut out, &string(piece(part), encoding), encoding);
+            }
+        }
+        out.extend(self.private(piece(at..end), encoding, summary));
         out
     }
 
-    /// Appends the token of a text; nothing for an empty text.
-    fn token(&self, out: &mut Vec<u8>, text: &[u8], encoding: Encoding) {
-        if !text.is_empty() {
-            self.token_of(out, &string(text, encoding), encoding);
-        }
-    }
-
-    fn token_of(&self, out: &mut Vec<u8>, text: &str, encoding: Encoding) {
+    /// Appends the token of a text.
+    fn token(&self, out: &mut Vec<u8>, text: &str, encoding: Encoding) {
         // A token must not spell a listed text by chance.
         let spells = |token: &str| self.secrets.find(token.as_bytes(), 0).is_some();
         let token = |attempt| -> String {
@@ -197,47 +174,53 @@ impl RecordScrubber<'_> {
     /// The text with homes, known names and listed texts replaced by tokens, and SIDs by others.
     fn private(&self, bytes: &[u8], encoding: Encoding, summary: &mut Summary) -> Vec<u8> {
         let users = self.policy.of(Category::Users);
-        let machines = self.policy.of(Category::Machines);
-        let mut out = Vec::with_capacity(bytes.len());
-        let mut homes = Search::new(users != Action::Keep, |from| {
-            patterns::home(bytes, from).map(|h| (h.start, h.end, h.encoding, h.name))
-        });
-        let find = |needles: &TextMatcher, from| {
-            let found = needles.find(bytes, from)?;
-            Some((found.start, found.end, found.encoding, found.text))
-        };
-        let mut names = Search::new(!self.names.is_empty(), |from| find(self.names, from));
-        let mut secrets = Search::new(!self.secrets.is_empty(), |from| find(self.secrets, from));
-        let mut at = 0;
-        loop {
-            let secret = secrets.next(at, encoding);
-            let home = homes.next(at, encoding);
-            let name = names.next(at, encoding);
-            let start = |found: Option<(usize, usize)>| found.map_or(usize::MAX, |p| p.0);
-            let first = start(secret).min(start(home)).min(start(name));
-            let (end, text, action) = if first == usize::MAX {
-                break;
-            } else if let Some((_, end)) = secret.filter(|p| p.0 == first) {
-                let index = secrets.what().copied().unwrap_or(0);
-                if let Some(count) = summary.secrets.get_mut(index) {
-                    *count += 1;
-                }
-                (end, self.secrets.text(index).to_owned(), Action::Hash)
-            } else if let Some((_, end)) = home.filter(|p| p.0 == first) {
-                summary.count(Category::Users);
-                (end, homes.what().cloned().unwrap_or_default(), users)
-            } else if let Some((_, end)) = name {
-                summary.names += 1;
-                let text = self.names.text(names.what().copied().unwrap_or(0)).to_owned();
-                (end, text, if users == Action::Keep { machines } else { users })
-            } else {
-                break;
-            };
-            out.extend_from_slice(bytes.get(at..first).unwrap_or_default());
-            if action == Action::Hash {
-                self.token_of(&mut out, &text, encoding);
+        let mut all = Vec::new();
+        let mut add = |found: Found, what| {
+            if found.encoding == encoding {
+                all.push((found.start, found.end, what));
             }
-            at = end.max(at + 1);
+        };
+        let find = |texts: &TextMatcher, from| texts.find(bytes, from);
+        for found in successors(find(self.secrets, 0), |f| find(self.secrets, f.start + 1)) {
+            add(found, Private::Secret(found.text));
+        }
+        if users != Action::Keep {
+            let next = |from| patterns::home(bytes, from);
+            for (home, name) in successors(next(0), |(home, _)| next(home.start + 1)) {
+                add(home, Private::Home(name));
+            }
+        }
+        for found in successors(find(self.names, 0), |f| find(self.names, f.start + 1)) {
+            add(found, Private::Name(found.text));
+        }
+        // Where several begin, the first that was added counts.
+        all.sort_by_key(|(start, ..)| *start);
+        let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+        for (start, end, what) in all {
+            if start < at {
+                continue;
+            }
+            let (text, action) = match &what {
+                Private::Secret(index) => {
+                    if let Some(count) = summary.secrets.get_mut(*index) {
+                        *count += 1;
+                    }
+                    (self.secrets.text(*index), Action::Hash)
+                }
+                Private::Home(name) => {
+                    summary.count(Category::Users);
+                    (name.as_str(), users)
+                }
+                Private::Name(index) => {
+                    summary.names += 1;
+                    (self.names.text(*index), self.policy.of_names())
+                }
+            };
+            out.extend_from_slice(bytes.get(at..start).unwrap_or_default());
+            if action == Action::Hash {
+                self.token(&mut out, text, encoding);
+            }
+            at = end.max(start + 1);
         }
         out.extend_from_slice(bytes.get(at..).unwrap_or_default());
         if self.policy.of(Category::Sids) != Action::Keep {
@@ -251,36 +234,14 @@ impl RecordScrubber<'_> {
     }
 }
 
-/// The occurrences of one thing in a text, each searched once.
-struct Search<T, F> {
-    find: F,
-    on: bool,
-    found: Option<(usize, usize, Encoding, T)>,
-    from: usize,
-}
-
-impl<T, F: FnMut(usize) -> Option<(usize, usize, Encoding, T)>> Search<T, F> {
-    fn new(on: bool, find: F) -> Self {
-        Search { find, on, found: None, from: 0 }
-    }
-
-    /// Start and end of the first occurrence from `at` on in this encoding.
-    fn next(&mut self, at: usize, encoding: Encoding) -> Option<(usize, usize)> {
-        self.from = self.from.max(at);
-        while self.on && self.found.as_ref().is_none_or(|f| f.0 < at || f.2 != encoding) {
-            self.found = (self.find)(self.from);
-            match &self.found {
-                Some(found) => self.from = found.0 + 1,
-                None => self.on = false,
-            }
-        }
-        self.found.as_ref().filter(|f| f.0 >= at).map(|f| (f.0, f.1))
-    }
-
-    /// What was found.
-    fn what(&self) -> Option<&T> {
-        self.found.as_ref().map(|f| &f.3)
-    }
+/// What is replaced within a text.
+enum Private {
+    /// A listed text, by its index.
+    Secret(usize),
+    /// The owner of a home directory.
+    Home(String),
+    /// A known name, by its index.
+    Name(usize),
 }
 
 /// Bytes after the fields of a payload, if encoding the decoded values returns the same values.
@@ -328,7 +289,7 @@ fn text_ranges(
     payload: &[u8],
     pointers: PointerSize,
     base: usize,
-) -> Vec<std::ops::Range<usize>> {
+) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut fields = decoder.fields(payload, pointers);
     while let Some((_, value, range)) = fields.next_with_range() {
@@ -345,20 +306,6 @@ fn capacity(field: &Field) -> usize {
         Length::Fixed(units) => units.into(),
         _ => usize::MAX,
     }
-}
-
-/// Bytes of the program at the beginning of a command line.
-fn program(text: &[u8], encoding: Encoding) -> usize {
-    let step = if encoding == Encoding::Wide { 2 } else { 1 };
-    let is = |unit: &[u8], c: u8| matches!(unit, [b] | [b, 0] if *b == c);
-    let units = || text.chunks_exact(step);
-    let end = match units().next() {
-        Some(first) if is(first, b'"') => {
-            units().skip(1).position(|unit| is(unit, b'"')).map(|at| at + 2)
-        }
-        _ => units().position(|unit| is(unit, b' ')),
-    };
-    end.map_or(text.len(), |units| units * step)
 }
 
 fn string(bytes: &[u8], encoding: Encoding) -> String {

@@ -1,37 +1,42 @@
 //! Events of the CLR's runtime and rundown providers.
 
 use etl_format::read::Record;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::views::clr::rundown_of;
 
-/// The stack event of the runtime provider, and that of the rundown provider.
+/// The stack event of the runtime provider, and that of the rundown provider. They are known
+/// without the tables, which take longer to read than a short trace.
 const RUNTIME_STACK: u16 = 82;
 const RUNDOWN_STACK: u16 = 0;
 
-/// Whether an event is one of the CLR's two providers.
-pub(super) fn is_clr(record: &Record<'_>) -> bool {
-    record.is_event() && record.provider().is_some_and(|p| p == CLR_RUNTIME || p == CLR_RUNDOWN)
+/// An event of one of the CLR's two providers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClrEvent {
+    rundown: bool,
+    id: u16,
 }
 
-/// Whether an event is the stack of the CLR's event before it on the same thread.
-pub(crate) fn is_clr_stack(record: &Record<'_>) -> bool {
-    let stack = |h: etl_format::read::EventHeader| match h.provider {
-        CLR_RUNTIME => h.descriptor.id == RUNTIME_STACK,
-        CLR_RUNDOWN => h.descriptor.id == RUNDOWN_STACK,
-        _ => false,
-    };
-    record.event().is_some_and(stack)
-}
-
-/// Whether an event of the CLR is state that other events need: type names, code, modules,
-/// assemblies and domains, entry points, maps from IL to code, and the runtime itself.
-///
-/// Source: the providers' tables; 135 to 140, 149 and 150 are the rundown of the first release.
-pub(super) fn is_clr_state(record: &Record<'_>) -> bool {
-    record.event().is_some_and(|h| match h.provider {
-        CLR_RUNTIME => {
-            matches!(h.descriptor.id, 15 | 72 | 135..=144 | 149..=160 | 187 | 190)
+impl ClrEvent {
+    pub fn of(record: &Record<'_>) -> Option<Self> {
+        if !record.is_event() {
+            return None;
         }
-        CLR_RUNDOWN => h.descriptor.id != RUNDOWN_STACK,
-        _ => false,
-    })
+        let rundown = rundown_of(record.provider()?)?;
+        Some(ClrEvent { rundown, id: record.descriptor()?.id })
+    }
+
+    /// Whether it is the stack of the CLR's event before it on the same thread.
+    pub fn is_stack(self) -> bool {
+        self.id == if self.rundown { RUNDOWN_STACK } else { RUNTIME_STACK }
+    }
+
+    /// Whether it is state that other events need: type names, code, modules, assemblies and
+    /// domains, entry points, maps from IL to code, and the runtime itself.
+    ///
+    /// Source: the providers' tables; 135 to 140, 149 and 150 are the rundown of the first release.
+    pub fn is_state(self) -> bool {
+        if self.rundown {
+            return !self.is_stack();
+        }
+        matches!(self.id, 15 | 72 | 135..=144 | 149..=160 | 187 | 190)
+    }
 }

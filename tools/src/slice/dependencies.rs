@@ -3,13 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use etl_format::Guid;
-use etl_format::constants::{PointerSize, hook};
-use etl_format::cursor::Bytes;
+use etl_format::constants::hook;
 use etl_format::read::{Header, Record, RecordLocation};
 use etl_schema::providers::{EVENT_METADATA, IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
-use etl_schema::views::merge::ImageId;
+use etl_schema::views::{kernel_process, merge::ImageId};
 
-use super::clr::is_clr_state;
+use super::clr::ClrEvent;
 use super::kernel::{KernelEvent, group};
 use super::subject::Subject;
 
@@ -22,54 +21,25 @@ const MAX_ENTRIES: usize = 1 << 20;
 /// The event with the manifest of an `EventSource`.
 const MANIFEST_EVENT: u16 = 0xfffe;
 
-/// Why a record is kept that is not selected. The order is that of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum KeepReason {
-    /// The session and the machine.
-    System,
-    /// Manifests and other schemas.
-    Schema,
-    /// Processes.
-    Process,
-    /// Threads, and events that alone name the process of a thread.
-    Thread,
-    /// Native images and their identity.
-    Image,
-    /// Managed code: runtimes, domains, assemblies, modules, methods, maps.
-    ManagedCode,
-    /// Frames of stack keys.
-    StackKey,
-    /// Names of files and registry keys.
-    Name,
-}
-
-impl KeepReason {
-    /// All reasons, in the order of the report.
-    pub const ALL: [KeepReason; 8] = [
-        KeepReason::System,
-        KeepReason::Schema,
-        KeepReason::Process,
-        KeepReason::Thread,
-        KeepReason::Image,
-        KeepReason::ManagedCode,
-        KeepReason::StackKey,
-        KeepReason::Name,
-    ];
-
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            KeepReason::System => "system",
-            KeepReason::Schema => "schemas",
-            KeepReason::Process => "processes",
-            KeepReason::Thread => "threads",
-            KeepReason::Image => "images",
-            KeepReason::ManagedCode => "managed_code",
-            KeepReason::StackKey => "stack_keys",
-            KeepReason::Name => "names",
-        }
+named! {
+    /// Why a record is kept that is not selected. The order is that of the report.
+    KeepReason {
+        /// The session and the machine.
+        System "system",
+        /// Manifests and other schemas.
+        Schema "schemas",
+        /// Processes.
+        Process "processes",
+        /// Threads, and events that alone name the process of a thread.
+        Thread "threads",
+        /// Native images and their identity.
+        Image "images",
+        /// Managed code: runtimes, domains, assemblies, modules, methods, maps.
+        ManagedCode "managed_code",
+        /// Frames of stack keys.
+        StackKey "stack_keys",
+        /// Names of files and registry keys.
+        Name "names",
     }
 }
 
@@ -259,20 +229,18 @@ impl Dependencies {
             return self.providers.has(&header.provider).then_some(KeepReason::Schema);
         }
         if header.provider == KERNEL_PROCESS {
-            let payload = record.payload();
-            let wide = record.pointer_size() != Some(PointerSize::P4);
-            let (process, why) = match id {
-                1 | 2 | 15 => (payload.u32_at(0), KeepReason::Process),
-                3 | 4 => (payload.u32_at(0), KeepReason::Thread),
-                5 | 6 => (payload.u32_at(if wide { 16 } else { 8 }), KeepReason::Image),
+            let (process, why) = match kernel_process::decode(record)? {
+                kernel_process::Event::Process(process) => (process, KeepReason::Process),
+                kernel_process::Event::Thread(process) => (process, KeepReason::Thread),
+                kernel_process::Event::Image(process) => (process, KeepReason::Image),
                 _ => return None,
             };
-            return process.is_some_and(|p| self.processes.has(&p)).then_some(why);
+            return self.processes.has(&process).then_some(why);
         }
         if !self.processes.has(&header.process_id) {
             return None;
         }
-        is_clr_state(record).then_some(KeepReason::ManagedCode)
+        ClrEvent::of(record).is_some_and(ClrEvent::is_state).then_some(KeepReason::ManagedCode)
     }
 
     /// Records that a merge adds.

@@ -10,6 +10,7 @@ pub(super) mod group {
     pub const FILE: u8 = 0x04;
     pub const THREAD: u8 = 0x05;
     pub const REGISTRY: u8 = 0x09;
+    pub const STACK: u8 = 0x18;
 }
 
 /// A kernel event.
@@ -19,7 +20,6 @@ pub(super) struct KernelEvent<'a> {
     pub hook: u16,
     /// Its fields, for events that have a view.
     pub fields: Option<Fields<'a>>,
-    event: Option<Event<'a>>,
 }
 
 /// The event that a stack belongs to.
@@ -32,17 +32,21 @@ pub(super) struct StackOwner {
 impl<'a> KernelEvent<'a> {
     pub fn of(record: &Record<'a>) -> Option<Self> {
         let hook = hook_of(record)?;
-        let fields = Fields::of(record);
-        Some(KernelEvent { hook, fields, event: fields.and_then(Fields::event) })
+        Some(KernelEvent { hook, fields: Fields::of(record, hook) })
     }
 
     pub fn group(&self) -> u8 {
         (self.hook >> 8) as u8
     }
 
+    /// The decoded event, if it is one of this group.
+    fn event_of(&self, group: u8) -> Option<Event<'a>> {
+        if self.group() == group { self.fields?.event() } else { None }
+    }
+
     /// The event that this stack belongs to.
     pub fn stack_owner(&self) -> Option<StackOwner> {
-        match self.event? {
+        match self.event_of(group::STACK)? {
             Event::Stack { at, tid, .. } | Event::StackKey { at, tid, .. } => {
                 Some(StackOwner { timestamp: at, thread: tid })
             }
@@ -52,7 +56,7 @@ impl<'a> KernelEvent<'a> {
 
     /// The key of a stack that is recorded by key, or of the frames of a key.
     pub fn stack_key(&self) -> Option<u64> {
-        match self.event? {
+        match self.event_of(group::STACK)? {
             Event::StackKey { key, .. } | Event::StackDefinition { key, .. } => Some(key),
             _ => None,
         }
@@ -60,7 +64,7 @@ impl<'a> KernelEvent<'a> {
 
     /// The thread and process of a thread event.
     pub fn thread(&self) -> Option<(u32, u32)> {
-        match self.event? {
+        match self.event_of(group::THREAD)? {
             Event::Thread(_, thread) | Event::ThreadName(thread) => Some((thread.tid, thread.pid)),
             _ => None,
         }

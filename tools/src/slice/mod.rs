@@ -23,21 +23,22 @@ mod kernel;
 mod selected_events;
 mod subject;
 
-pub(crate) use clr::is_clr_stack;
+pub(crate) use clr::ClrEvent;
 pub use dependencies::KeepReason;
 pub use subject::Subject;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use etl_format::compress::Effort;
 use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::Output;
+use serde::Serialize;
 
 use crate::compression::{self, Compression};
+use crate::problem::is_damaged;
 use crate::{Error, OnRecord, Result};
-use clr::is_clr;
 use dependencies::Dependencies;
 use kernel::{KernelEvent, group};
 use selected_events::SelectedEvents;
@@ -49,25 +50,27 @@ const MAX_SELECTED: usize = 1 << 20;
 /// Threads whose last event of the CLR is remembered.
 const MAX_THREADS: usize = 1 << 20;
 
-/// The result of a cut.
-#[derive(Clone, Debug, Default)]
+/// The result of a cut. `docs/slice.md` describes its JSON.
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// Records of the source, without its header event.
     pub records: u64,
     /// Selected records, their stacks included.
     pub selected: u64,
-    /// Records that are kept because selected ones need them, in the order of [`KeepReason::ALL`].
-    pub state: [u64; KeepReason::ALL.len()],
+    /// Records that are kept because selected ones need them.
+    pub kept_as_state: u64,
+    /// The same records by every reason.
+    pub kept: BTreeMap<KeepReason, u64>,
     /// Parts of the source that could not be read.
+    #[serde(rename = "damaged", serialize_with = "is_damaged")]
     pub damage: Vec<Damage>,
 }
 
-impl Summary {
-    /// All records that are kept because selected ones need them.
-    #[must_use]
-    pub fn state(&self) -> u64 {
-        self.state.iter().sum()
+impl Default for Summary {
+    fn default() -> Self {
+        let kept = KeepReason::ALL.map(|reason| (reason, 0)).into();
+        Summary { records: 0, selected: 0, kept_as_state: 0, kept, damage: Vec::new() }
     }
 }
 
@@ -160,9 +163,8 @@ impl<'f> Slicer<'f> {
                         relog.skip(&record).map_err(Error::output)?;
                         continue;
                     };
-                    if let Some(count) = summary.state.get_mut(reason as usize) {
-                        *count += 1;
-                    }
+                    summary.kept_as_state += 1;
+                    *summary.kept.entry(reason).or_default() += 1;
                 }
                 relog.copy(&record).map_err(Error::output)?;
             }
@@ -244,11 +246,12 @@ impl Selector {
         let first_mention = self.threads.learn(record, kernel.as_ref());
         let subject = self.threads.subject(record, kernel.as_ref());
         let stack = kernel.as_ref().and_then(KernelEvent::stack_owner);
-        let clr_stack = is_clr_stack(record);
+        let clr = if kernel.is_none() { ClrEvent::of(record) } else { None };
+        let clr_stack = clr.is_some_and(ClrEvent::is_stack);
         let selected = select(record, &subject)
             || stack.is_some_and(|owner| self.selected.contains(owner.timestamp, owner.thread))
             || (clr_stack && record.thread_id().is_some_and(|t| self.clr.get(&t) == Some(&true)));
-        if is_clr(record)
+        if clr.is_some()
             && !clr_stack
             && let Some(thread) = record.thread_id()
             && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&thread))

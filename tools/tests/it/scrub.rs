@@ -139,7 +139,7 @@ fn usual_policy_removes_user_and_arguments_of_a_process() {
         .collect();
     assert_eq!(from_wide(&after[1]), format!("S-1-5-{}\0", parts.join("-")));
     assert!(!from_wide(&after[1]).contains("1111111111"));
-    assert!(summary.categories[Category::CommandLines as usize] == 1);
+    assert!(summary.categories[&Category::CommandLines] == 1);
     assert_eq!(summary.fields.get("CommandLine"), Some(&1));
     assert_eq!((summary.records, summary.left), (3, 0));
     // Equal salts write equal bytes, another salt other bytes.

@@ -116,13 +116,14 @@ fn slice_of_a_process_keeps_its_state() {
         timestamps(&slice),
         [2_001, 2_003, 2_005, 2_007, 2_010, 2_012, 2_020, 2_022, 2_030, 2_032, 2_040]
     );
-    assert_eq!((summary.selected, summary.state()), (9, 2));
-    assert_eq!(summary.state[KeepReason::StackKey as usize], 1);
+    assert_eq!((summary.selected, summary.kept_as_state), (9, 2));
+    assert_eq!(summary.kept[&KeepReason::StackKey], 1);
     // One event by time only: what its process, its stack and its addresses need comes along.
     let (slice, summary) = cut(&file, |r, _| r.timestamp() == 2_020, true);
     assert_eq!(timestamps(&slice), [2_001, 2_003, 2_005, 2_007, 2_020, 2_022, 2_030, 2_032, 2_040]);
     assert_eq!(summary.selected, 2);
-    let state: Vec<_> = KeepReason::ALL.iter().map(|w| w.name()).zip(summary.state).collect();
+    let state: Vec<_> =
+        summary.kept.iter().map(|(reason, count)| (reason.name(), *count)).collect();
     assert_eq!(
         state,
         [
@@ -168,7 +169,7 @@ fn event_that_alone_names_a_thread_is_kept() {
     ]);
     let (slice, summary) = cut(&file, |r, _| r.hook() == Some(0x0f2e), true);
     assert_eq!(timestamps(&slice), [2_001, 2_003, 2_010, 2_011]);
-    assert_eq!(summary.state[KeepReason::Thread as usize], 1);
+    assert_eq!(summary.kept[&KeepReason::Thread], 1);
     // The same after a thread event.
     let file = trace(&[
         thread(2_000, 3, 100, 101),
@@ -258,7 +259,7 @@ proptest! {
         let (slice, summary) = cut(&file, within, true);
         let kept = timestamps(&slice);
         prop_assert!(kept.is_sorted());
-        prop_assert_eq!(kept.len() as u64, summary.selected + summary.state());
+        prop_assert_eq!(kept.len() as u64, summary.selected + summary.kept_as_state);
         prop_assert_eq!(summary.records as usize, all.len());
         for timestamp in &all {
             if (2_000 + from..2_000 + from + len).contains(timestamp) {

@@ -5,14 +5,14 @@ mod text;
 
 use std::path::PathBuf;
 
-use etl_format::read::{Options, Source, Trace};
+use etl_format::read::Options;
 use etl_tools::Side;
 use etl_tools::diff::{Differ, Difference, Event, Ignore, Summary};
 
 use crate::Outcome;
 use crate::diagnostics;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs, WithSource};
+use crate::input::{self, Input, InputArgs};
 use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
@@ -89,78 +89,38 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
-    let second = Input::open(&args.second, &args.input)?;
-    Input::open(&args.first, &args.input)?.with(First { args, ignore, second })
-}
-
-struct First<'a> {
-    args: &'a Args,
-    ignore: Ignore,
-    second: Input,
-}
-
-impl WithSource for First<'_> {
-    type Output = Result<Outcome, Failure>;
-
-    fn with<S: Source>(self, source: S) -> Self::Output {
-        let First { args, ignore, second } = self;
-        second.with(Both { args, ignore, first: source })
-    }
-}
-
-struct Both<'a, A> {
-    args: &'a Args,
-    ignore: Ignore,
-    first: A,
-}
-
-impl<A: Source> WithSource for Both<'_, A> {
-    type Output = Result<Outcome, Failure>;
-
-    fn with<B: Source>(self, mut second: B) -> Self::Output {
-        let Both { args, ignore, mut first } = self;
-        let names = [input::display(&args.first), input::display(&args.second)];
-        let mut a = open(&mut first, &names[0])?;
-        let mut b = open(&mut second, &names[1])?;
-        let threads = args.threads.count();
-        let total = a.buffers().iter().map(|b| u64::from(b.fill)).sum();
-        let mut progress = Progress::new(total, false);
-        let mut left = args.limit;
-        let mut render = Renderer::new(args.format, a.clock().start_time);
-        let sink = |difference: Difference<'_>| {
-            if left > 0 {
-                left -= 1;
-                render.difference(&difference);
-            }
-        };
-        let summary = Differ::new()
-            .ignore(ignore)
-            .window(args.window)
-            .threads(threads)
-            .on_record(|record| progress.pass(record.bytes().len()))
-            .run(&mut a, &mut b, sink)
-            .map_err(|error| {
-                let name = &names[usize::from(error.side() == Side::SecondInput)];
-                Failure::trace(name, error.format_error())
-            })?;
-        drop(progress);
-        let text = render.finish(&names, &summary, args.limit);
-        output::ignore_broken_pipe(output::print_colored(&text))?;
-        for (name, damage) in names.iter().zip(&summary.damage) {
-            diagnostics::warn(name, damage);
+    let names = [input::display(&args.first), input::display(&args.second)];
+    let mut first = Input::open(&args.first, &args.input)?;
+    let mut second = Input::open(&args.second, &args.input)?;
+    let mut first = first.trace(&names[0], &Options::salvage())?;
+    let mut second = second.trace(&names[1], &Options::salvage())?;
+    let mut progress = Progress::of_trace(&first, 1, false);
+    let mut left = args.limit;
+    let mut render = Renderer::new(args.format, first.clock().start_time);
+    let sink = |difference: Difference<'_>| {
+        if left > 0 {
+            left -= 1;
+            render.difference(&difference);
         }
-        missing_header::warn_if_missing(&names[0], &a);
-        missing_header::warn_if_missing(&names[1], &b);
-        Ok(if summary.differs() { Outcome::Findings } else { Outcome::Success })
+    };
+    let summary = Differ::new()
+        .ignore(ignore)
+        .window(args.window)
+        .threads(args.threads.count())
+        .on_record(move |record| progress.pass(record.bytes().len()))
+        .run(&mut first, &mut second, sink)
+        .map_err(|error| {
+            let name = &names[usize::from(error.side() == Side::SecondInput)];
+            Failure::trace(name, error.format_error())
+        })?;
+    let text = render.finish(&names, &summary, args.limit);
+    output::ignore_broken_pipe(output::print_colored(&text))?;
+    for (name, damage) in names.iter().zip(&summary.damage) {
+        diagnostics::warn(name, damage);
     }
-}
-
-fn open<'s, S: Source>(source: &'s mut S, name: &str) -> Result<Trace<&'s mut S>, Failure> {
-    let head = input::head(source);
-    let mut trace = Trace::open(source, &Options::salvage())
-        .map_err(|e| input::not_a_trace(name, &e, &head))?;
-    missing_header::ensure_records(name, &mut trace)?;
-    Ok(trace)
+    missing_header::warn_if_missing(&names[0], &first);
+    missing_header::warn_if_missing(&names[1], &second);
+    Ok(if summary.differs() { Outcome::Findings } else { Outcome::Success })
 }
 
 enum Renderer {

@@ -17,9 +17,10 @@ use crate::Outcome;
 use crate::commands::spec::EventTables;
 use crate::diagnostics;
 use crate::error::Failure;
-use crate::filter::FilterArgs;
-use crate::input::{self, Input, InputArgs, WithSource};
+use crate::filter::{self, FilterArgs};
+use crate::input::{self, Input, InputArgs};
 use crate::missing_header;
+use crate::progress::Progress;
 use crate::threads::ThreadArgs;
 
 use printer::Printer;
@@ -102,15 +103,22 @@ impl From<Format> for rows::Format {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let name = input::display(&args.file);
+    let (name, options) = (input::display(&args.file), options(args));
+    let dump = Dump { args, name: &name };
+    let failure = |e: &Error, head: &[u8]| input::unreadable(options.mode, &name, e, head);
     if args.file_order && input::is_stdin(&args.file) {
         let input::Stream { reader, head, from } = input::stdin_stream(&args.input)?;
-        let failure = |e: &Error| unreadable(args, &name, e, &head).unpacked(from.as_deref());
-        let source = PipeSource::new(reader);
-        let mut records = Records::stream(source, &options(args)).map_err(|e| failure(&e))?;
-        return Dump { args, name: &name }.file_order(&mut records);
+        let mut records = Records::stream(PipeSource::new(reader), &options)
+            .map_err(|e| failure(&e, &head).unpacked(from.as_deref()))?;
+        return dump.file_order(&mut records);
     }
-    Input::open(&args.file, &args.input)?.with(Dump { args, name: &name })
+    let mut input = Input::open(&args.file, &args.input)?;
+    if args.file_order {
+        let head = input.head();
+        let records = Records::stream(input.source(), &options);
+        return dump.file_order(&mut records.map_err(|e| failure(&e, &head))?);
+    }
+    dump.ordered(&mut input.trace(&name, &options)?)
 }
 
 fn options(args: &Args) -> Options {
@@ -120,54 +128,15 @@ fn options(args: &Args) -> Options {
     Options { mode, order_check: OrderCheck::Scan, threads, ..Options::default() }
 }
 
-/// The failure of opening or reading a trace.
-fn unreadable(args: &Args, name: &str, error: &Error, head: &[u8]) -> Failure {
-    if args.strict {
-        input::strict_failure(name, error, head)
-    } else {
-        input::not_a_trace(name, error, head)
-    }
-}
-
 struct Dump<'a> {
     args: &'a Args,
     name: &'a str,
 }
 
-impl WithSource for Dump<'_> {
-    type Output = Result<Outcome, Failure>;
-
-    fn with<S: Source>(self, mut source: S) -> Self::Output {
-        let options = options(self.args);
-        if self.args.file_order {
-            let mut records = Records::stream(&mut source, &options);
-            if let Ok(records) = &mut records {
-                return self.file_order(records);
-            }
-            let error = records.err();
-            return Err(self.unreadable(error, &mut source));
-        }
-        match Trace::open(&mut source, &options) {
-            Ok(mut trace) => {
-                missing_header::ensure_records(self.name, &mut trace)?;
-                self.ordered(&mut trace)
-            }
-            Err(error) => Err(self.unreadable(Some(error), &mut source)),
-        }
-    }
-}
-
 impl Dump<'_> {
-    fn unreadable<S: Source>(&self, error: Option<Error>, source: &mut S) -> Failure {
-        match error {
-            Some(error) => unreadable(self.args, self.name, &error, &input::head(source)),
-            None => Failure::new(self.name, "cannot read the trace"),
-        }
-    }
-
     fn file_order<S: Source>(&self, records: &mut Records<S>) -> Result<Outcome, Failure> {
         // The size of a pipe is unknown.
-        let start = |clock| Printer::new(self.args, &clock, 0);
+        let start = |clock| Printer::new(self.args, &clock, Progress::new(0, true));
         let has_header = records.header().is_known();
         let mut printer = if has_header { Some(start(records.clock())?) } else { None };
         while printer.as_ref().is_none_or(Printer::wants_more) {
@@ -193,13 +162,9 @@ impl Dump<'_> {
     }
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
-        let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
-        let mut printer = Printer::new(self.args, &trace.clock(), used)?;
-        if printer.filter.has_unresolved_names()
-            && let Ok(mut records) = trace.records(Order::File)
-        {
-            printer.look_ahead(&mut records);
-        }
+        let progress = Progress::of_trace(trace, 1, true);
+        let mut printer = Printer::new(self.args, &trace.clock(), progress)?;
+        filter::learn_names(&mut printer.filter, trace, printer.rows.store());
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),

@@ -1,6 +1,6 @@
 //! Prints the selected records of a trace.
 
-use etl_format::read::{Record, Records, Source};
+use etl_format::read::{Mode, Record, Records, Source};
 use etl_format::{Clock, Error};
 use etl_tools::filter::Filter;
 use etl_tools::rows::RowWriter;
@@ -9,7 +9,6 @@ use super::Args;
 use super::schemas::{columns, store};
 use crate::Outcome;
 use crate::error::Failure;
-use crate::filter;
 use crate::input;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -21,11 +20,11 @@ pub(super) struct Printer {
     pub(super) out: Output,
     left: u64,
     pub(super) progress: Progress,
-    strict: bool,
+    mode: Mode,
 }
 
 impl Printer {
-    pub(super) fn new(args: &Args, clock: &Clock, total: u64) -> Result<Self, Failure> {
+    pub(super) fn new(args: &Args, clock: &Clock, progress: Progress) -> Result<Self, Failure> {
         let mut out = Output::new();
         let rows = RowWriter::new(args.format.into(), *clock, store(args)?)
             .payload_bytes(args.raw)
@@ -38,14 +37,9 @@ impl Printer {
             rows,
             out,
             left: args.limit.unwrap_or(u64::MAX),
-            strict: args.strict,
-            progress: Progress::new(total, true),
+            mode: if args.strict { Mode::Strict } else { Mode::Salvage },
+            progress,
         })
-    }
-
-    /// Reads the whole trace for names of providers: they may be at its end.
-    pub(super) fn look_ahead<S: Source>(&mut self, records: &mut Records<S>) {
-        filter::learn_names(&mut self.filter, records, self.rows.store());
     }
 
     pub(super) fn wants_more(&self) -> bool {
@@ -90,10 +84,9 @@ impl Printer {
     /// Finishes the output, then returns the failure.
     pub(super) fn fail(&mut self, name: &str, error: &Error) -> Result<Outcome, Failure> {
         self.finish()?;
-        Err(if self.strict {
-            input::strict_failure(name, error, &[])
-        } else {
-            Failure::trace(name, error)
+        Err(match self.mode {
+            Mode::Strict => input::unreadable(self.mode, name, error, &[]),
+            Mode::Salvage => Failure::trace(name, error),
         })
     }
 }

@@ -3,20 +3,17 @@
 mod text;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use etl_format::read::{Mode, Options, Source, Trace};
+use etl_format::read::{Mode, Options, Source as _};
 use etl_tools::survey::{Survey, Surveyor};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs, WithSource};
-use crate::missing_header;
+use crate::input::{self, Input, InputArgs};
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
-use crate::threads::ThreadArgs;
+use crate::threads::{self, ThreadArgs};
 
 /// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
@@ -97,56 +94,18 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let threads = args.threads.count();
     let at_once = threads.min(args.files.len()).max(1);
     let options = Options { mode, threads: threads / at_once, ..Options::default() };
-    if at_once == 1 {
-        return args.files.iter().map(|f| survey(f, options, &args.input)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<_>> = Mutex::new(args.files.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(file) = args.files.get(at) else { return };
-                    let survey = survey(file, options, &args.input);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Some(slot) = done.get_mut(at) {
-                        *slot = Some(survey);
-                    }
-                }
-            });
-        }
-    });
-    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
+    threads::map(&args.files, at_once, |file| survey(file, &options, &args.input))
 }
 
-fn survey(path: &Path, options: Options, args: &InputArgs) -> Result<Report, Failure> {
-    struct Look(String, Options);
-    impl WithSource for Look {
-        type Output = Result<Report, Failure>;
-        fn with<S: Source>(self, mut source: S) -> Self::Output {
-            let Look(file, options) = self;
-            let bytes = source.size().unwrap_or(0);
-            let survey = read(&mut source, &options).map_err(|e| {
-                let (error, head) = (e.format_error(), input::head(&mut source));
-                match options.mode {
-                    Mode::Strict => input::strict_failure(&file, error, &head),
-                    Mode::Salvage => input::not_a_trace(&file, error, &head),
-                }
-            })?;
-            if survey.header || survey.records > 0 {
-                Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, survey })
-            } else {
-                Err(missing_header::no_records_error(&file))
-            }
-        }
-    }
-    Input::open(path, args)?.with(Look(input::display(path), options))
-}
-
-fn read<S: Source>(source: &mut S, options: &Options) -> etl_tools::Result<Survey> {
-    let mut trace = Trace::open(source, options)?;
-    let used = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
-    let mut progress = Progress::new(used, false);
-    Surveyor::new().on_record(|record| progress.pass(record.bytes().len())).run(&mut trace)
+fn survey(path: &Path, options: &Options, args: &InputArgs) -> Result<Report, Failure> {
+    let file = input::display(path);
+    let mut input = Input::open(path, args)?;
+    let (head, bytes) = (input.head(), input.source().size().unwrap_or(0));
+    let mut trace = input.trace(&file, options)?;
+    let mut progress = Progress::of_trace(&trace, 1, false);
+    let survey = Surveyor::new()
+        .on_record(move |record| progress.pass(record.bytes().len()))
+        .run(&mut trace)
+        .map_err(|e| input::unreadable(options.mode, &file, e.format_error(), &head))?;
+    Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, survey })
 }

@@ -3,7 +3,7 @@
 mod passes;
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -16,15 +16,12 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs};
+use crate::input::{self, Input};
 use crate::missing_header;
-use crate::output::{self, ReportFormat};
+use crate::output;
 use crate::progress::Progress;
-use crate::sink::{Sink, SinkArgs};
-use crate::threads::ThreadArgs;
-
-/// Incremented when a field of the report changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
+use crate::rewrite::{self, RewriteArgs};
+use crate::sink::Sink;
 
 /// Arguments of `etlkit merge`.
 #[derive(Debug, clap::Args)]
@@ -43,8 +40,6 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
-    sink: SinkArgs,
-    #[command(flatten)]
     packing: CompressArgs,
     /// Merge the traces although they differ in this; may be repeated
     #[arg(long, value_enum, value_name = "REASON")]
@@ -56,13 +51,8 @@ pub(crate) struct Args {
     /// passes, with temporary files
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = input::byte_size)]
     max_memory: u64,
-    /// Format of the report; docs/merge.md describes the JSON
-    #[arg(long, value_enum, default_value_t)]
-    format: ReportFormat,
     #[command(flatten)]
-    threads: ThreadArgs,
-    #[command(flatten)]
-    input: InputArgs,
+    rewrite: RewriteArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,16 +70,16 @@ enum Mismatch {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let names: Vec<String> = args.files.iter().map(|f| input::display(f)).collect();
     check_unique(args)?;
-    let mut sink = Sink::create(&args.sink, args.files.iter().map(PathBuf::as_path))?;
+    let mut sink = Sink::create(&args.rewrite.sink, args.files.iter().map(PathBuf::as_path))?;
     let mut inputs: Vec<Input> =
-        args.files.iter().map(|f| Input::open(f, &args.input)).collect::<Result<_, _>>()?;
+        args.files.iter().map(|f| Input::open(f, &args.rewrite.input)).collect::<Result<_, _>>()?;
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
     for (input, name) in inputs.iter_mut().zip(&names).filter(|_| args.salvage) {
-        if missing_header::is_missing(name, input.any())? {
+        if missing_header::is_missing(name, input.source())? {
             missing_header::warn(name);
         }
     }
-    let total = inputs.iter_mut().filter_map(|input| input.any().size()).sum();
+    let total = inputs.iter_mut().filter_map(|input| input.source().size()).sum();
     let mut progress = Progress::new(total, false);
     let mut watch = |record: &Record<'_>| progress.pass(record.bytes().len());
     let file: &std::fs::File = sink.file();
@@ -100,8 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     drop(progress);
     let size = sink.size()?;
-    let report = Report::new(&names, &sink, size, &done).render(args.format);
-    sink.finish(&report)?;
+    rewrite::finish(sink, "", args.rewrite.format, &Report::new(&names, size, &done))?;
     let damaged = done.inputs.iter().any(|i| !i.damage.is_empty());
     Ok(if damaged { Outcome::Findings } else { Outcome::Success })
 }
@@ -126,14 +115,14 @@ fn merger(args: &Args) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     Merger::new()
         .mode(if args.salvage { Mode::Salvage } else { Mode::Strict })
-        .threads(args.threads.count())
+        .threads(args.rewrite.threads.count())
         .allow(Allow {
             machine: allows(Mismatch::Machine),
             boot: allows(Mismatch::Boot),
             clock: allows(Mismatch::Clock),
             pointer_size: allows(Mismatch::PointerSize),
         })
-        .compress(args.packing.compressor(&args.threads))
+        .compress(args.packing.compressor(&args.rewrite.threads))
         .max_memory(args.max_memory)
 }
 
@@ -177,8 +166,6 @@ fn failure(
 /// The report; docs/merge.md describes it.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
-    schema_version: u32,
-    output: &'a str,
     bytes: u64,
     records: u64,
     buffers: u64,
@@ -199,7 +186,7 @@ struct Source<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(names: &'a [String], sink: &'a Sink, bytes: u64, done: &MergeReport) -> Self {
+    fn new(names: &'a [String], bytes: u64, done: &MergeReport) -> Self {
         let inputs = names.iter().zip(&done.inputs).map(|(file, input)| Source {
             file,
             records: input.records,
@@ -211,8 +198,6 @@ impl<'a> Report<'a> {
             problems: input.damage.iter().map(Problem::from).collect(),
         });
         Report {
-            schema_version: SCHEMA_VERSION,
-            output: sink.name(),
             bytes,
             records: done.records(),
             buffers: done.summary.buffers_written,
@@ -221,35 +206,27 @@ impl<'a> Report<'a> {
             inputs: inputs.collect(),
         }
     }
+}
 
-    fn render(&self, format: ReportFormat) -> String {
-        if let ReportFormat::Json = format {
-            return output::json(self);
-        }
-        let mut out = String::new();
-        // Writing to a String does not fail.
-        let _ = writeln!(
-            out,
-            "{}: {} records in {} buffers, {}",
-            self.output,
-            self.records,
-            self.buffers,
-            output::size(self.bytes)
-        );
+impl rewrite::Report for Report<'_> {
+    fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
+        let (records, buffers) = (self.records, self.buffers);
+        let size = output::size(self.bytes);
+        writeln!(out, "{output}: {records} records in {buffers} buffers, {size}")?;
         for input in &self.inputs {
-            let _ = write!(out, "  {}: {} records", input.file, input.records);
+            write!(out, "  {}: {} records", input.file, input.records)?;
             if let Some(frequency) = input.frequency {
-                let _ = write!(out, ", from a clock of {frequency} Hz");
+                write!(out, ", from a clock of {frequency} Hz")?;
             }
             out.push('\n');
             for problem in &input.problems {
-                let _ = writeln!(out, "    {problem}");
+                writeln!(out, "    {problem}")?;
             }
         }
         if self.events_lost > 0 || self.buffers_lost > 0 {
             let (events, buffers) = (self.events_lost, self.buffers_lost);
-            let _ = writeln!(out, "  lost: {events} events, {buffers} buffers");
+            writeln!(out, "  lost: {events} events, {buffers} buffers")?;
         }
-        out
+        Ok(())
     }
 }

@@ -12,19 +12,19 @@ use etl_format::write::{File, Output};
 
 use crate::input::Input;
 
-/// Merges `inputs` in as many passes as the memory of the merger requires; `watch` is called once for
-/// each record of the inputs.
+/// Merges `inputs` in as many passes as the memory of the merger requires. `watch` is called once
+/// for each record of the inputs.
 ///
 /// # Errors
-/// As [`Merger::run`], and those of temporary files as errors of the output. [`MergeError::Memory`] remains for
-/// two traces that do not fit together.
+/// As [`Merger::run`]; errors of temporary files are errors of the output. [`MergeError::Memory`]
+/// remains for two traces that do not fit together.
 pub(super) fn merge<O: Output>(
     inputs: &mut [Input],
     medium: impl Fn() -> O,
     merger: &dyn Fn() -> Merger<'static>,
     watch: &mut dyn FnMut(&Record<'_>),
 ) -> Result<MergeReport, MergeError> {
-    let sources = inputs.iter_mut().map(Input::any).collect();
+    let sources = inputs.iter_mut().map(Input::source).collect();
     let merging = merger().on_record(|record, _, _| {
         watch(record);
         Ok(())

@@ -6,8 +6,9 @@ use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
 use serde_json::{Value, json};
 
-use super::{Printed, text};
+use super::Printed;
 use crate::error::Failure;
+use crate::output::text;
 
 pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Printed, Failure> {
     let all = Registry::of(profile).providers().iter().map(|p| (p, "provider"));

@@ -7,8 +7,9 @@ use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::{Value, json};
 
 use super::list::{id, in_brackets};
-use super::{Printed, find, text};
+use super::{Printed, find};
 use crate::error::Failure;
+use crate::output::text;
 
 /// A provider with keywords: classes of kernel events have none.
 fn provider_with_keywords(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {

@@ -5,8 +5,6 @@ mod list;
 mod mask;
 mod tables;
 
-use std::fmt;
-
 use clap::{Subcommand, ValueEnum};
 use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::Value;
@@ -166,11 +164,4 @@ fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
         Failure::new(name, "unknown provider")
             .hint("`etlkit spec providers` lists the providers in the tables")
     })
-}
-
-/// Collects text; writing to a String does not fail.
-pub(crate) fn text(f: impl FnOnce(&mut String) -> fmt::Result) -> String {
-    let mut out = String::new();
-    let _ = f(&mut out);
-    out
 }

@@ -6,7 +6,8 @@ use etl_control::clr::tables::{Cell, Table};
 use etl_schema::tables::{Registry, TableSet};
 use serde_json::json;
 
-use super::{Printed, text};
+use super::Printed;
+use crate::output::text;
 
 pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
     let tables = etl_control::clr::tables::tables(level);

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use etl_format::read::{Options, Source, Trace};
+use etl_format::read::Source as _;
 use etl_verify::{Error, Report};
 
 use super::settings::Settings;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs, WithSource};
+use crate::input::{self, Input, InputArgs};
 use crate::missing_header;
 use crate::progress::Progress;
+use crate::threads;
 
 /// Verifies files, `jobs` at the same time. Returns the reports in the order of the files.
 pub(super) fn verify_all(
@@ -21,29 +21,8 @@ pub(super) fn verify_all(
     input: &InputArgs,
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
-    if jobs <= 1 {
-        return files.iter().zip(settings).map(|(f, s)| verify_one(f, s, input, false)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((at, file, settings)) = {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            files.get(at).zip(settings.get(at)).map(|(file, settings)| (at, file, settings))
-        } {
-            done.push((at, verify_one(file, settings, input, true)));
-        }
-        done
-    };
-    let mut done = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        let joined = workers
-            .into_iter()
-            .map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        joined.flatten().collect::<Vec<_>>()
-    });
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, report)| report).collect()
+    let files: Vec<_> = files.iter().zip(settings).collect();
+    threads::map(&files, jobs, |(file, settings)| verify_one(file, settings, input, jobs > 1))
 }
 
 /// Verifies one file. `quiet` hides the progress bar, for several files at the same time.
@@ -53,28 +32,26 @@ pub(super) fn verify_one(
     input: &InputArgs,
     quiet: bool,
 ) -> Result<Report, Failure> {
-    struct Verify<'a>(String, &'a Settings, bool);
-    impl WithSource for Verify<'_> {
-        type Output = Result<Report, Failure>;
-        fn with<S: Source>(self, mut source: S) -> Self::Output {
-            // The decompressed size is not known yet; the stored size is an estimate.
-            let mut progress = (!self.2).then(|| Progress::new(source.size().unwrap_or(0), false));
-            let on_progress = |bytes| {
-                if let Some(progress) = &mut progress {
-                    progress.add(bytes);
-                }
-            };
-            let report = self.1.verifier().on_progress(on_progress).verify(&mut source, &self.0);
-            let report = report.map_err(|e| not_a_trace(&self.0, e, &input::head(&mut source)))?;
-            if report.records == 0
-                && let Ok(mut trace) = Trace::open(&mut source, &Options::salvage())
-            {
-                missing_header::ensure_records(&self.0, &mut trace)?;
-            }
-            Ok(report)
+    let name = input::display(path);
+    let mut input = Input::open(path, input)?;
+    let head = input.head();
+    // The decompressed size is not known yet; the stored size is an estimate.
+    let size = input.source().size().unwrap_or(0);
+    let mut progress = (!quiet).then(|| Progress::new(size, false));
+    let on_progress = move |bytes| {
+        if let Some(progress) = &mut progress {
+            progress.add(bytes);
         }
+    };
+    let report = settings
+        .verifier()
+        .on_progress(on_progress)
+        .verify(input.source(), &name)
+        .map_err(|e| not_a_trace(&name, e, &head))?;
+    if report.records == 0 {
+        missing_header::is_missing(&name, input.source())?;
     }
-    Input::open(path, input)?.with(Verify(input::display(path), settings, quiet))
+    Ok(report)
 }
 
 /// Verifies several files as one recording.
@@ -98,9 +75,9 @@ pub(super) fn verify_together(
     let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
     // The report mentions a lost header event.
     for (input, name) in inputs.iter_mut().zip(&names) {
-        missing_header::is_missing(name, input.any())?;
+        missing_header::is_missing(name, input.source())?;
     }
-    let sources: Vec<_> = inputs.iter_mut().map(Input::any).zip(names.iter().cloned()).collect();
+    let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names.iter().cloned()).collect();
     let all = sources.iter().filter_map(|(source, _)| source.size()).sum();
     let mut progress = Progress::new(all, false);
     let mut verifier = settings.verifier().on_progress(|bytes| progress.add(bytes));
