@@ -1,8 +1,8 @@
-//! Writes the seeds of every fuzz target, or of one, into directories of their names, and beside them the words of
-//! those that are text, as dictionaries of libFuzzer. Inputs that once failed are seeds too.
+//! Writes the seeds of every fuzz target, or of one, into a directory for each target. Targets whose
+//! inputs are text also get a libFuzzer dictionary. Inputs that failed once are seeds too.
 //!
-//! Run: `cargo run -p etl-tests --example seeds -- DIRECTORY [TARGET]`. Without arguments it lists the
-//! targets.
+//! Run: `cargo run -p etl-tests --example seeds -- DIRECTORY [TARGET]`. Without arguments it lists
+//! the targets.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 """Counts the records of traces with dissect.etl and prints one JSON object per trace.
 
-For each record the kind, the raw stamp and the size go into a CRC-32 in file order, so that equal
+For each record the kind, the raw timestamp and the size go into a CRC-32 in file order, so that equal
 digests mean equal streams. Events are counted under "kind|provider|hook|id|version|opcode|task|level|keyword".
 """
 
@@ -51,7 +51,7 @@ def survey(path):
         while True:
             try:
                 record = next(trace, None)
-            except Exception as error:  # what a foreign reader cannot read is told, not raised
+            except Exception as error:  # reported in the output
                 return {"path": path, "error": f"{type(error).__name__}: {error}",
                         "before": sum(kinds.values())}
             if record is None:
@@ -60,8 +60,8 @@ def survey(path):
             kind = NAMES.get(header._marker.header_type, "OTHER")
             kinds[kind] += 1
             events["|".join(str(part) for part in (kind, *identity(kind, header)))] += 1
-            stamp = header.time_delta
-            packed = struct.pack("<Bqq", header._marker.header_type, -1 if stamp is None else stamp, record.size)
+            timestamp = header.time_delta
+            packed = struct.pack("<Bqq", header._marker.header_type, -1 if timestamp is None else timestamp, record.size)
             digest = zlib.crc32(packed, digest)
     return {"path": path, "kinds": kinds, "events": events, "digest": digest,
             "records": sum(kinds.values())}
@@ -71,6 +71,6 @@ if __name__ == "__main__":
     for path in sys.argv[1:]:
         try:
             result = survey(path)
-        except Exception as error:  # what a foreign reader cannot read is told, not raised
+        except Exception as error:  # reported in the output
             result = {"path": path, "error": f"{type(error).__name__}: {error}"}
         print(json.dumps(result), flush=True)

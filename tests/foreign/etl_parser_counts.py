@@ -37,6 +37,6 @@ if __name__ == "__main__":
             with open(path, "rb") as file:
                 build_from_stream(file.read()).parse(counter)
             result = {"path": path, "kinds": counter.kinds, "records": sum(counter.kinds.values())}
-        except Exception as error:  # what a foreign reader cannot read is told, not raised
+        except Exception as error:  # reported in the output
             result = {"path": path, "error": f"{type(error).__name__}: {error}"}
         print(json.dumps(result), flush=True)

@@ -1,5 +1,5 @@
-//! What the tests of this workspace share: the fuzz targets, a second encoder of records, and
-//! readers by others.
+//! Shared code of the tests: fuzz targets, an encoder of decoded records, and calls of other
+//! projects' readers.
 
 pub mod fuzz;
 pub mod reencode;
@@ -42,12 +42,12 @@ pub fn baseline_counts(path: &Path) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The code of the format chapter runs with the documentation tests.
+/// Runs the code of docs/format.md with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/format.md")]
 pub struct FormatChapter;
 
-/// The code of the project's page is compiled with the documentation tests.
+/// Compiles the code of README.md with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct ProjectPage;

@@ -1,4 +1,4 @@
-//! Decoded records put together again by the write half.
+//! Decoded records, encoded again by the write half.
 
 use etl_format::Guid;
 use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
@@ -8,11 +8,11 @@ use etl_format::write::record::{
     System,
 };
 
-/// Appends a record, encoded anew from the fields that the read half decoded. Kinds without a
-/// struct are copied.
+/// Appends a record, encoded from the fields that the read half decoded. Kinds without a struct are
+/// copied.
 ///
 /// # Panics
-/// When the write half refuses.
+/// When the write half returns an error.
 pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
     let payload = record.payload();
     let pointer_size = record.pointer_size().unwrap_or(PointerSize::P8);
@@ -91,7 +91,7 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
         Header::Event(h) => event(record, &h, pointer_size, out),
         _ => Raw { bytes: record.bytes(), timestamp: None }.encode(out),
     };
-    done.expect("the write half takes what was read");
+    done.expect("the write half accepts what the read half decoded");
 }
 
 fn event(
@@ -101,7 +101,7 @@ fn event(
     out: &mut Vec<u8>,
 ) -> etl_format::Result<()> {
     let items: Vec<ExtendedItem<'_>> = record.extended().collect();
-    // Addresses and counters are decoded to integers, which have to live somewhere.
+    // Extended items borrow the decoded addresses and counters.
     let words: Vec<Vec<u64>> = items
         .iter()
         .map(|item| match item {

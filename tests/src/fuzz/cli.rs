@@ -1,4 +1,4 @@
-//! Targets that go through `etlkit` itself: what it prints of a trace, packed inputs, and what is typed.
+//! Targets that run `etlkit`: what it prints about a trace, packed inputs, arguments.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use super::made::common;
 use super::text;
 
-/// What a command prints.
+/// The format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Text,
@@ -25,7 +25,7 @@ enum Form {
     Github,
 }
 
-/// Every command that only prints, in every form. The number of each is the last byte of an input.
+/// Every command that only prints, in every format. The last byte of an input selects one.
 const PRINTING: [(&[&str], Form); 17] = [
     (&["info"], Form::Text),
     (&["info", "--format", "json"], Form::Json),
@@ -49,31 +49,31 @@ const PRINTING: [(&[&str], Form); 17] = [
     (&["verify", "--no-config", "--color", "always"], Form::Text),
 ];
 
-/// How many ways of printing there are.
+/// The number of commands that print.
 pub(super) const WAYS: usize = PRINTING.len();
 
-/// What a trace's names and texts come to, printed: nothing is_terminal_unsafe, and every form is what it claims to be.
+/// Prints a trace: no output acts on a terminal, and each is valid in its format.
 pub(super) fn printed(data: &[u8]) {
     let Some((way, trace)) = data.split_last() else { return };
     let (args, form) = PRINTING[usize::from(way & 0x7f) % WAYS];
     let file = put(trace);
     let threads = ["1", "2"][usize::from(way >> 7)];
     let coloured = args.contains(&"always");
-    let said = run(args, &["--threads", threads], &[file.path()]);
-    inert(&said.err, false);
-    inert(&said.out, coloured);
-    let out = std::str::from_utf8(&said.out).expect("UTF-8");
+    let output = run(args, &["--threads", threads], &[file.path()]);
+    inert(&output.err, false);
+    inert(&output.out, coloured);
+    let out = std::str::from_utf8(&output.out).expect("UTF-8");
     // A fault ends a document before its end.
-    if said.code < 2 {
+    if output.code < 2 {
         well_formed(out, form);
     }
 }
 
-/// What cannot be unpacked is told; what can is a trace or not, and takes no more than is allowed.
+/// Unpacks a file: a trace or an error with a reason, within the limit for unpacked bytes.
 pub(super) fn unpack(data: &[u8]) {
     let (way, rest) = super::choice(data);
     let packed = match way {
-        // What stands in a frame whose own sizes and checksums are right.
+        // The content of a frame whose sizes and checksums are right.
         0xf0 => gzip(rest),
         0xf1 => {
             ruzstd::encoding::compress_to_vec(rest, ruzstd::encoding::CompressionLevel::Fastest)
@@ -83,16 +83,17 @@ pub(super) fn unpack(data: &[u8]) {
     };
     let file = put(&packed);
     for reading in [&["info", "--format", "json"][..], &["dump", "--limit", "9", "--raw"]] {
-        let said = run(reading, &["--threads", "1", "--max-unpacked", "1M"], &[file.path()]);
-        inert(&said.out, false);
-        inert(&said.err, false);
-        if said.code == 2 {
-            assert!(said.err.starts_with(b"error: "), "{}", text(&said.err));
+        let output = run(reading, &["--threads", "1", "--max-unpacked", "1M"], &[file.path()]);
+        inert(&output.out, false);
+        inert(&output.err, false);
+        if output.code == 2 {
+            assert!(output.err.starts_with(b"error: "), "{}", text(&output.err));
         }
     }
 }
 
-/// What may be typed: the first byte is the command, each line an argument. None of these writes a file.
+/// Arguments: the first byte selects the command, each line is one argument. No command writes a
+/// file.
 pub(super) fn arguments(data: &[u8]) {
     const COMMANDS: [&[&str]; 8] = [
         &["dump"],
@@ -118,35 +119,39 @@ pub(super) fn arguments(data: &[u8]) {
         "spec" | "errata" | "completions" => vec![],
         _ => vec![file.path()],
     };
-    let said = run(command, &typed, &files);
-    inert(&said.err, false);
-    inert(&said.out, typed.iter().any(|t| t.contains("color")));
-    assert!(said.code != 2 || !said.err.is_empty() || !said.out.is_empty(), "a failure says why");
+    let output = run(command, &typed, &files);
+    inert(&output.err, false);
+    inert(&output.out, typed.iter().any(|t| t.contains("color")));
+    assert!(
+        output.code != 2 || !output.err.is_empty() || !output.out.is_empty(),
+        "a failure states why"
+    );
 }
 
-/// A file of these bytes, while it is held.
+/// A temporary file of these bytes.
 fn put(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".etl").tempfile().expect("a temporary file");
-    file.write_all(bytes).expect("room for it");
+    file.write_all(bytes).expect("the disk is not full");
     file
 }
 
 fn run(command: &[&str], more: &[&str], files: &[&std::path::Path]) -> CommandOutput {
     let words = ["etlkit"].iter().chain(command).chain(more).map(OsString::from);
-    let said = run_captured(words.chain(files.iter().map(|f| f.as_os_str().to_owned())));
-    assert!(said.code <= 2, "{}", said.code);
-    said
+    let output = run_captured(words.chain(files.iter().map(|f| f.as_os_str().to_owned())));
+    assert!(output.code <= 2, "{}", output.code);
+    output
 }
 
-/// Nothing that a terminal, a reader's eye or a build server would act on; colours where they were asked for.
-fn inert(said: &[u8], coloured: bool) {
-    let said = text(said);
+/// Checks that output has no character that acts on a terminal or misleads a reader; colours only
+/// where they were requested.
+fn inert(output: &[u8], coloured: bool) {
+    let output = text(output);
     let hot =
         |c: char| is_terminal_unsafe(c) && !matches!(c, '\n' | '\t') && !(coloured && c == '\x1b');
-    if let Some(line) = said.lines().find(|line| line.contains(hot)) {
+    if let Some(line) = output.lines().find(|line| line.contains(hot)) {
         panic!("is_terminal_unsafe: {line:?}");
     }
-    for part in said.split('\x1b').skip(1) {
+    for part in output.split('\x1b').skip(1) {
         let code = part.strip_prefix('[').and_then(|p| p.split_once('m')).map(|(code, _)| code);
         assert!(
             code.is_some_and(|c| c.bytes().all(|b| b.is_ascii_digit() || b == b';')),
@@ -185,7 +190,7 @@ fn well_formed(out: &str, form: Form) {
     }
 }
 
-/// As many cells in every row as in the first, and no cell that a spreadsheet would calculate.
+/// Checks that all rows have the same number of cells, and that no cell is a formula.
 fn table(csv: &str) {
     let (mut cell, mut quoted, mut cells, mut expected) = (String::new(), false, 0, None);
     for c in csv.chars() {

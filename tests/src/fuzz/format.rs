@@ -10,10 +10,10 @@ use super::made::common::event::Event;
 use super::made::common::reading::{Outcome, salvage, salvage_within};
 use super::made::common::{Buffer, File, Out, system};
 
-/// Memory that a fuzzer's process may take for one trace.
+/// Memory limits of a trace.
 const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
 
-/// Reads in every way there is and holds all of them against each other; asks every record everything.
+/// Reads a trace in every way, compares the results, and calls every accessor of every record.
 pub(super) fn file(data: &[u8]) {
     let options = Options { limits: LIMITS, ..Options::salvage() };
     let Ok(mut reader) = Records::stream(data, &options) else {
@@ -21,7 +21,9 @@ pub(super) fn file(data: &[u8]) {
         return;
     };
     let mut records = 0usize;
-    while let Some(record) = reader.next_record().expect("salvaging a slice meets no error") {
+    while let Some(record) =
+        reader.next_record().expect("reading a slice in salvage mode has no error")
+    {
         interrogate(&record);
         records += 1;
     }
@@ -40,7 +42,7 @@ pub(super) fn file(data: &[u8]) {
     }
 }
 
-/// What a map of damage has to be.
+/// Checks a damage map.
 fn sane(outcome: &Outcome, data: &[u8]) {
     for (range, _, before, after) in &outcome.damage {
         assert!(range.start <= range.end && range.start <= data.len() as u64);
@@ -49,7 +51,7 @@ fn sane(outcome: &Outcome, data: &[u8]) {
     assert!(outcome.damage.is_sorted_by_key(|d| d.0.start));
 }
 
-/// Asks everything of a record that can be asked.
+/// Calls every accessor of a record.
 pub(super) fn interrogate(r: &Record<'_>) {
     assert!(r.bytes().len() >= 8);
     assert!(r.bytes().ends_with(r.payload()));
@@ -70,7 +72,7 @@ pub(super) fn interrogate(r: &Record<'_>) {
     }
 }
 
-/// The bytes are what stands in buffer 0 from the header event on.
+/// The bytes are the content of buffer 0, starting with the header event.
 pub(super) fn header(data: &[u8]) {
     if let Ok(header) = FileHeader::parse(data, 0x48) {
         let clock = header.clock();
@@ -89,7 +91,8 @@ pub(super) fn header(data: &[u8]) {
     file(&bytes);
 }
 
-/// The bytes are a buffer, its header included, behind a sound beginning; the first one says of which kind.
+/// The bytes are a buffer with its header, after an intact buffer; the first byte selects the
+/// compression.
 pub(super) fn buffer(data: &[u8]) {
     let (way, data) = choice(data);
     let _ = BufferHeader::parse(data, 0);
@@ -100,29 +103,32 @@ pub(super) fn buffer(data: &[u8]) {
     };
     let mut bytes = made.bytes();
     if way % 4 != 0 {
-        // What the builder wrote is no compressed stream; only the beginning is wanted.
+        // The builder wrote no compressed data; only the first buffer is needed.
         bytes.truncate(0x400);
     }
     bytes.extend_from_slice(data);
     if way & 0x80 != 0 {
-        bytes.extend(Buffer::data(0x400, 0, 9, &[system(true, 0x0f01, 2000, b"behind")]).bytes());
+        bytes.extend(Buffer::data(0x400, 0, 9, &[system(true, 0x0f01, 2000, b"after")]).bytes());
     }
     file(&bytes);
 }
 
-/// The bytes are records in one buffer between two sound ones.
+/// The bytes are records in one buffer between two intact ones.
 pub(super) fn record(data: &[u8]) {
     let size = (data.len() as u32 + 0x100).next_multiple_of(0x400);
     let mut made = File::new(size)
         .buffer(0, &[system(true, 0x0f01, 1000, b"before")])
         .buffer(0, &[])
-        .buffer(0, &[system(true, 0x0f01, 9000, b"behind")]);
+        .buffer(0, &[system(true, 0x0f01, 9000, b"after")]);
     made.buffers[1].records = data.to_vec();
     let bytes = made.bytes();
     file(&bytes);
     let outcome = salvage(&bytes);
-    for sound in [&b"before"[..], b"behind"] {
-        assert!(outcome.records.iter().any(|r| r.bytes.ends_with(sound)), "a sound record is lost");
+    for sound in [&b"before"[..], b"after"] {
+        assert!(
+            outcome.records.iter().any(|r| r.bytes.ends_with(sound)),
+            "an intact record is lost"
+        );
     }
 }
 

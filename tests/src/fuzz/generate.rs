@@ -1,4 +1,4 @@
-//! Traces that the writer makes of any choices, and what reading them has to give.
+//! Traces of any records, written and read again.
 
 use std::io::Cursor;
 
@@ -17,7 +17,7 @@ use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionC
 
 use super::{format, mutate};
 
-/// Writes a trace of what the bytes choose, reads it, harms it, and reads it again.
+/// Writes a trace of records that the bytes choose, reads it, damages it, and reads it again.
 pub(super) fn run(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let Ok((mut bytes, written)) = trace(&mut u) else { return };
@@ -34,8 +34,8 @@ pub(super) fn run(data: &[u8]) {
     assert_eq!(count, written + 1, "records are missing, or made up");
     drop(records);
     drop(trace);
-    let harms: u32 = u.arbitrary().unwrap_or(0);
-    mutate::trace(&mut bytes, 1 << 16, harms);
+    let damage: u32 = u.arbitrary().unwrap_or(0);
+    mutate::trace(&mut bytes, 1 << 16, damage);
     format::file(&bytes);
 }
 

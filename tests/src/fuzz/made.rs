@@ -1,3 +1,3 @@
-//! The tests' own builders of traces, byte by byte, and their ways of reading.
+//! Builders of traces, byte by byte, and readers for tests: those of etl-format's tests.
 #[path = "../../../etl-format/tests/common/mod.rs"]
 pub mod common;

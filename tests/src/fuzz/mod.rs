@@ -1,10 +1,10 @@
-//! What is done to foreign bytes, for fuzzers and for tests: a target for each place where they come in.
+//! Fuzz targets: one for each function that reads bytes of others.
 //!
-//! A target takes any bytes and must return: a panic, an endless loop or unbounded memory is a fault of
-//! the code under test, a failed assertion a promise that does not hold. `fuzz/` gives each target to
-//! libFuzzer; `tests/tests/it/hostile.rs` runs them on stable over the [`seeds`] and over every input that
-//! ever failed. [`mutate`] and [`generate`] know how a trace is built, so that a fuzzer gets further
-//! than its header.
+//! A target takes any bytes and must return. A panic, an endless loop and unbounded memory are
+//! faults of the tested code; a failed assertion is a broken promise. `fuzz/` runs the targets with
+//! libFuzzer; `tests/tests/it/hostile.rs` runs them without a fuzzer, on the [`seeds`] and on all
+//! inputs that failed before. [`mutate`] and [`generate`] know the structure of traces, so that a
+//! fuzzer gets past the header.
 
 pub mod generate;
 pub mod mutate;
@@ -19,12 +19,12 @@ mod schemas;
 mod texts;
 mod tools;
 
-/// A place where foreign bytes come in.
+/// A function that reads bytes of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name: that of the binary in `fuzz/fuzz_targets`.
+    /// The name that selects it.
     pub name: &'static str,
-    /// What it feeds.
+    /// What it tests.
     pub about: &'static str,
     /// Longest input that is worth trying, in bytes.
     pub longest: usize,
@@ -57,10 +57,10 @@ pub const TARGETS: &[Target] = &[
         "a file: slice, file, pipe; strict and salvage; file and time order",
         format::file,
     ),
-    target("generated", "a trace of the writer's, of any records, then harmed", generate::run),
+    target("generated", "a written trace of any records, then damaged", generate::run),
     target("header", "the header event and the records beside it in buffer 0", format::header),
-    target("buffer", "one buffer behind a sound beginning", format::buffer),
-    target("record", "one record of any kind in a sound buffer", format::record),
+    target("buffer", "one buffer after an intact buffer", format::buffer),
+    target("record", "one record of any kind in an intact buffer", format::record),
     target("extended", "the extended items of an EVENT record", format::extended),
     target("xpress", "XPRESS, both ways", packed::xpress),
     target("lznt1", "LZNT1, both ways", packed::lznt1),
@@ -76,7 +76,7 @@ pub const TARGETS: &[Target] = &[
     target("event_info", "TRACE_EVENT_INFO and map records of merged traces", schemas::event_info),
     target("payload", "a payload by a schema of any shape", schemas::payload),
     trace("decode", "every payload of a trace as text", tools::decode),
-    written("scenario", "scenario scripts, and what comes of small ones", texts::scenario),
+    written("scenario", "scenario scripts", texts::scenario),
     written("config", "etlverify.toml", texts::config),
     written("mask", "provider masks: NAME:MASK:LEVEL", texts::mask),
     written("controller", "command lines of xperf, logman and tracelog", texts::controller),
@@ -85,13 +85,13 @@ pub const TARGETS: &[Target] = &[
     trace("slice", "a piece cut out", tools::slice),
     trace("scrub", "names and texts replaced", tools::scrub),
     trace("diff", "two traces compared", tools::diff),
-    trace("repair", "a sound trace from a damaged one", tools::repair),
+    trace("repair", "an intact trace from a damaged one", tools::repair),
     trace("repack", "buffers compressed and decompressed", tools::repack),
-    trace("verify", "a trace judged, and the report in every form", tools::verify),
-    trace("printed", "what etlkit prints of a trace, in every form", cli::printed),
+    trace("verify", "a trace verified, and the report in every format", tools::verify),
+    trace("printed", "what etlkit prints about a trace, in every format", cli::printed),
     target("unpack", "gzip, Zstandard and ZIP", cli::unpack),
-    written("arguments", "what is typed behind etlkit's commands", cli::arguments),
-    written("truth", "truth.jsonl, which tells of a simulation's sessions", texts::truth),
+    written("arguments", "arguments of etlkit's commands", cli::arguments),
+    written("truth", "truth.jsonl, the sessions of a simulation", texts::truth),
 ];
 
 /// The target of a name.
@@ -103,12 +103,12 @@ pub fn find(name: &str) -> &'static Target {
     TARGETS.iter().find(|t| t.name == name).expect("a target of that name")
 }
 
-/// Splits off the byte by which an input chooses among ways of doing things.
+/// Splits off the first byte, which selects a variant of the test.
 fn choice(data: &[u8]) -> (u8, &[u8]) {
     data.split_first().map_or((0, data), |(first, rest)| (*first, rest))
 }
 
-/// As text, whatever it is.
+/// The bytes as text.
 fn text(data: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(data)
 }

@@ -1,9 +1,9 @@
-//! Changes to a trace that know how one is built: buffers, records, sizes, extended items.
+//! Changes of a trace that respect its structure: buffers, records, sizes, extended items.
 //!
-//! A fuzzer that changes bytes at random mostly breaks the header or hits filler. These changes keep
-//! most of a trace sound and lie in one place.
+//! A fuzzer that changes random bytes mostly breaks the header or hits filler. These changes leave
+//! most of a trace intact.
 
-/// Values at the edges of something: sizes, counts, kinds, timestamps.
+/// Values at the limits of sizes, counts, kinds and timestamps.
 const EDGES: [u64; 26] = [
     0,
     1,
@@ -33,7 +33,7 @@ const EDGES: [u64; 26] = [
     0xffff_ffff_ffff_ffff,
 ];
 
-/// Numbers from a seed: the same for the same seed.
+/// Random numbers, the same for the same seed.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
@@ -57,7 +57,7 @@ impl Dice {
     }
 }
 
-/// Where something stands: its first byte and its length.
+/// Offset and length.
 type Span = (usize, usize);
 
 fn u16_at(data: &[u8], at: usize) -> usize {
@@ -108,7 +108,7 @@ fn put(data: &mut [u8], at: usize, width: usize, value: u64) {
     }
 }
 
-/// Changes a trace in some places, by a seed. It never grows beyond `most` bytes.
+/// Changes a trace in some places, chosen by a seed. It never grows beyond `most` bytes.
 pub fn trace(data: &mut Vec<u8>, most: usize, seed: u32) {
     let mut dice = Dice::new(seed);
     for _ in 0..=dice.below(3) {

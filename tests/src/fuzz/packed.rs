@@ -1,11 +1,11 @@
-//! Targets of compression.
+//! Targets for compression formats.
 
 use etl_format::compress::{Effort, compress, decompress};
 use etl_format::constants::CompressionFormat;
 
 use super::choice;
 
-/// Output that is asked for: as much as a buffer of a usual session holds.
+/// Bytes of decompressed output: a buffer of a usual session.
 const OUTPUT: usize = 1 << 16;
 
 pub(super) fn xpress(data: &[u8]) {
@@ -20,7 +20,7 @@ pub(super) fn huffman(data: &[u8]) {
     both(CompressionFormat::XPRESS_HUFF, data);
 }
 
-/// The bytes are unpacked, and packed and unpacked.
+/// Decompresses the bytes; then compresses and decompresses them.
 fn both(format: CompressionFormat, data: &[u8]) {
     let (way, data) = choice(data);
     let mut whole = vec![0xa5; OUTPUT];
@@ -32,7 +32,7 @@ fn both(format: CompressionFormat, data: &[u8]) {
             fault.produced
         }
     };
-    // As much as is sound can be asked for, and is the same: a shorter output takes the beginning.
+    // A shorter output is a prefix of a longer one.
     for len in [produced, produced / 2, produced.saturating_sub(1), usize::from(way)] {
         let mut piece = vec![0x5a; len];
         let done = decompress(format, data, &mut piece);

@@ -1,14 +1,14 @@
-//! Inputs that once failed, which are kept in `tests/regressions`: hexadecimal text in files called
-//! `TARGET-WHAT.hex`; lines with `#` before them say what it is about.
+//! Inputs that failed once, from `tests/regressions`: hexadecimal text in files named
+//! `TARGET-WHAT.hex`; lines that begin with `#` are comments.
 
 use std::{fs, io};
 
-/// An input that once failed.
+/// An input that failed once.
 #[derive(Clone, Debug)]
 pub struct Regression {
     /// The target that failed.
     pub target: String,
-    /// The file's name without its end.
+    /// The file's name without its extension.
     pub name: String,
     /// The input.
     pub bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Regression {
 /// All of them, by name.
 ///
 /// # Errors
-/// When a file can't be read, has another name, or something else in it.
+/// When a file cannot be read, or its name or content has another form.
 pub fn regressions() -> io::Result<Vec<Regression>> {
     let mut out = Vec::new();
     for entry in fs::read_dir(etl_test_support::root().join("tests/regressions"))? {
@@ -34,7 +34,7 @@ pub fn regressions() -> io::Result<Vec<Regression>> {
     Ok(out)
 }
 
-/// Bytes of hexadecimal text; `None` where something else is in it, or half a byte.
+/// Bytes of hexadecimal text; `None` if it has other characters or an odd number of digits.
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text
         .lines()
@@ -52,7 +52,7 @@ mod tests {
     use super::unhex;
 
     #[test]
-    fn text_is_bytes_or_nothing() {
+    fn unhex_refuses_other_text() {
         assert_eq!(unhex("# about\n00fF\n1 2\n"), Some(vec![0, 0xff, 0x12]));
         assert_eq!(unhex("001"), None);
         assert_eq!(unhex("0x"), None);

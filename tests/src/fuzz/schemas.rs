@@ -1,4 +1,4 @@
-//! Targets that make schemas of foreign bytes, and decode payloads by them.
+//! Targets that read schemas from any bytes, and decode payloads with them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use etl_schema::{
 
 use super::{choice, text};
 
-/// Any bytes by this schema, in every form, and back again where they fit it.
+/// Decodes any bytes with a schema, renders the fields in every format, and encodes them again.
 fn exercise(schema: EventSchema, payload: &[u8]) {
     let decoder = Decoder::new(Arc::new(schema));
     for pointers in [PointerSize::P4, PointerSize::P8] {
@@ -43,7 +43,7 @@ fn exercise(schema: EventSchema, payload: &[u8]) {
         }
         let values = OwnedValue::collect(fields);
         if note.is_exact() {
-            // Not every payload is one that the encoder writes: text may lack its end, counts may lie.
+            // The encoder refuses some payloads: text without an end, wrong counts.
             if let Ok(bytes) = encode(schema, &values, pointers) {
                 let again = OwnedValue::collect(decoder.fields(&bytes, pointers));
                 assert!(again.len() <= schema.fields.len());
@@ -69,22 +69,22 @@ pub(super) fn tracelogging(data: &[u8]) {
     }
 }
 
-/// Chunks one behind the other, each with its length before it.
+/// Chunks, each after its length.
 pub(super) fn eventsource(data: &[u8]) {
     let mut reassembler = Reassembler::new(1 << 16);
     let mut rest = data;
-    while let Some((head, behind)) = rest.split_first_chunk::<4>() {
+    while let Some((head, after)) = rest.split_first_chunk::<4>() {
         let [len, more, provider, process] = *head;
-        let len = (usize::from(len) | usize::from(more & 3) << 8).min(behind.len());
-        let (payload, behind) = behind.split_at(len);
-        rest = behind;
+        let len = (usize::from(len) | usize::from(more & 3) << 8).min(after.len());
+        let (payload, after) = after.split_at(len);
+        rest = after;
         let Some(chunk) = Chunk::parse(payload) else { continue };
         assert_eq!(Chunk::parse(&chunk.build()), Some(chunk));
         let provider = Guid::new(u32::from(provider & 3), 0, 0, [0; 8]);
         if let Some(text) = reassembler.add(provider, u32::from(process & 3), chunk) {
             assert!(text.len() <= 3 << 16);
             if let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) {
-                schemas.into_iter().take(4).for_each(|schema| exercise(schema, behind));
+                schemas.into_iter().take(4).for_each(|schema| exercise(schema, after));
             }
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn manifest(data: &[u8]) {
     let lenient = manifest::parse(&xml, SchemaSource::EventSource);
     match strict {
         Ok(schemas) => {
-            assert_eq!(lenient.expect("what is sound is read").len(), schemas.len());
+            assert_eq!(lenient.expect("a valid manifest is read").len(), schemas.len());
             schemas.into_iter().take(8).for_each(|schema| exercise(schema, data));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
@@ -110,7 +110,7 @@ pub(super) fn tmf(data: &[u8]) {
     }
 }
 
-/// A map record, an event's description, and a payload, by lengths before the first two.
+/// A map record, the description of an event, and a payload; lengths of the first two come first.
 pub(super) fn event_info(data: &[u8]) {
     let Some((head, rest)) = data.split_first_chunk::<4>() else { return };
     let [a, b, c, d] = *head;
@@ -118,23 +118,20 @@ pub(super) fn event_info(data: &[u8]) {
     let (info, payload) = rest.split_at(rest.len().min(usize::from(u16::from_le_bytes([c, d]))));
     for late in [false, true] {
         let mut maps = Maps::default();
-        let mut told = None;
         if !late {
-            told = maps.add(map);
+            maps.add(map);
         }
         let Ok(mut schema) = trace_event_info::parse(info, &maps) else { continue };
         if late && let Some((_, map)) = maps.add(map) {
             if trace_event_info::needs(&schema, map.name()) {
                 trace_event_info::attach(&mut schema, &map);
             }
-            told = Some((Guid::ZERO, map));
         }
-        drop(told);
         exercise(schema, payload);
     }
 }
 
-/// A schema of any shape, and what is left of the bytes as its payload.
+/// A schema of any shape; the remaining bytes are its payload.
 pub(super) fn payload(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let mut schema = EventSchema::new(

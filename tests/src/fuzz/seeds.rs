@@ -1,5 +1,6 @@
-//! Inputs to begin with: what the simulator records in the scenarios of `corpus/`, cut down to a few
-//! records of each kind. Nothing binary is kept in the repository; the same seeds come out every time.
+//! Seeds of the fuzz targets: a few records of each kind from the simulated scenarios of `corpus/`.
+//!
+//! They are the same in each run. The repository contains no binary seeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +23,7 @@ use super::made::common::packed;
 use super::made::common::reading::sound;
 use super::made::common::{self, File as Made};
 
-/// What seeds are made of.
+/// The sources of seeds.
 #[derive(Debug, Default)]
 pub struct Material {
     /// Scripts of scenarios, by name.
@@ -31,17 +32,19 @@ pub struct Material {
     pub traces: Vec<(String, Vec<u8>)>,
     /// A record of each kind.
     pub records: Vec<Vec<u8>>,
-    /// The first lines of each kind of what the simulator tells of a scenario, by name.
+    /// The first lines of each kind of a scenario's truth, by name.
     pub truths: Vec<(String, Vec<u8>)>,
+    /// The kinds of `records`.
+    kinds: BTreeSet<String>,
 }
 
-/// Records of one kind in a trace.
+/// Maximum number of records of one kind in a trace.
 const OF_A_KIND: usize = 2;
-/// Records in a trace.
+/// Maximum number of records in a trace.
 const IN_A_TRACE: usize = 60;
 
 impl Material {
-    /// From the scenarios of `corpus/`; all of them, or those whose names are given.
+    /// Simulates all scenarios of `corpus/`, or those with the given names.
     ///
     /// # Panics
     /// When a scenario cannot be read or does not run.
@@ -55,7 +58,6 @@ impl Material {
             .collect();
         files.sort();
         let mut out = Material::default();
-        let mut seen = BTreeMap::new();
         for path in files {
             let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
             if names.is_some_and(|names| !names.contains(&name.as_str())) {
@@ -63,20 +65,32 @@ impl Material {
             }
             let script = fs::read_to_string(&path).expect("a script");
             let (files, truth) = recorded(&name, &script, &corpus);
-            out.truths.push((name.clone(), lines_of_each_kind(&truth)));
-            for (file, bytes) in files {
-                let stem = file.trim_end_matches(".etl").replace(['/', '\\'], "-");
-                out.add(format!("{name}-{stem}"), &bytes, &mut seen);
-            }
-            out.scripts.push((name, script));
+            let files = files.iter().map(|(file, bytes)| (file.as_str(), bytes.as_slice()));
+            out.add_scenario(&name, script, files, &truth);
         }
         out
     }
 
-    fn add(&mut self, name: String, bytes: &[u8], seen: &mut BTreeMap<Vec<u8>, usize>) {
+    /// Adds the script of a scenario, its files, and its `truth.jsonl`.
+    pub fn add_scenario<'f>(
+        &mut self,
+        name: &str,
+        script: String,
+        files: impl Iterator<Item = (&'f str, &'f [u8])>,
+        truth: &[u8],
+    ) {
+        self.truths.push((name.to_owned(), lines_of_each_kind(truth)));
+        for (file, bytes) in files {
+            let stem = file.trim_end_matches(".etl").replace(['/', '\\'], "-");
+            self.add_trace(format!("{name}-{stem}"), bytes);
+        }
+        self.scripts.push((name.to_owned(), script));
+    }
+
+    fn add_trace(&mut self, name: String, bytes: &[u8]) {
         let mut kinds = BTreeMap::new();
         let mut kept: Vec<(u16, Vec<u8>, Option<i64>)> = Vec::new();
-        // Some scenarios break the very beginning.
+        // Some scenarios damage the header event.
         let Ok(mut trace) = Trace::open(bytes, &Options::salvage()) else { return };
         {
             let mut records = trace.records(Order::Time).expect("in time order");
@@ -89,9 +103,7 @@ impl Material {
                 }
                 let timestamp = record.has_own_timestamp().then(|| record.timestamp());
                 kept.push((record.processor(), record.bytes().to_vec(), timestamp));
-                let all = seen.entry(format!("{kind:?}").into_bytes()).or_insert(0);
-                *all += 1;
-                if *all == 1 {
+                if self.kinds.insert(format!("{kind:?}")) {
                     self.records.push(record.bytes().to_vec());
                 }
             }
@@ -116,7 +128,7 @@ impl Material {
             let Ok(mut relog) = Relogger::start(plan, medium, compressor) else { continue };
             for (processor, bytes, timestamp) in kept.iter().skip(1) {
                 let raw = Raw { bytes, timestamp: *timestamp };
-                // One that is too long for the small buffers stays out.
+                // A record that is too long for the small buffers is left out.
                 let _ = relog.insert(*processor, &raw);
             }
             let (file, _) = relog.finish().expect("memory takes everything");
@@ -151,7 +163,7 @@ impl Material {
             name => texts(name),
         };
         if out.is_empty() {
-            // Choices, for what is made of choices.
+            // Any bytes, for targets that build their input from random choices.
             out = (0..8u8)
                 .map(|n| unnamed((0..=255u8).map(|i| i.wrapping_mul(n | 1) ^ n).collect()))
                 .collect();
@@ -165,7 +177,7 @@ impl Material {
         out
     }
 
-    /// The words of a target's seeds, as a dictionary of libFuzzer's has them; none where inputs are no text.
+    /// The words of a target's seeds as a libFuzzer dictionary; empty if its inputs are not text.
     #[must_use]
     pub fn dictionary(&self, target: &Target) -> String {
         let mut words = BTreeSet::new();
@@ -174,7 +186,7 @@ impl Material {
             let all = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.:$%#!".contains(c));
             words.extend(all.filter(|w| (2..=24).contains(&w.len())).map(str::to_owned));
         }
-        // What is told of every machine alike is enough.
+        // More words make libFuzzer slow.
         words.into_iter().take(2000).map(|word| format!("\"{word}\"\n")).collect()
     }
 
@@ -189,19 +201,19 @@ impl Material {
         out
     }
 
-    /// Every trace for some ways of printing it, so that every way has some.
+    /// Every trace, each with some of the printing commands.
     fn printed(&self) -> Vec<(String, Vec<u8>)> {
         let traces = self.traces();
         let each = |(number, (name, bytes)): (usize, &(String, Vec<u8>))| {
             let way = (number * 5 % super::cli::WAYS) as u8 | ((number & 1) << 7) as u8;
-            // One byte behind the trace, which has to fit.
+            // The target's size limit includes the byte after the trace.
             let len = bytes.len().min((1 << 14) - 1);
             (format!("{name}-{way:02x}"), [&bytes[..len], &[way]].concat())
         };
         traces.iter().enumerate().map(each).collect()
     }
 
-    /// Traces in a file that packs them, and plain ones that the target packs.
+    /// Packed traces, and plain ones that the target packs.
     fn archives(&self) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
         for (name, bytes) in self.traces().iter().filter(|(_, bytes)| bytes.len() < 0x3000).take(6)
@@ -420,7 +432,7 @@ fn map() -> Vec<u8> {
 fn tables() -> Vec<(String, Vec<u8>)> {
     let piece = |(name, text): &(&str, &str)| ((*name).to_owned(), text.as_bytes().to_vec());
     let mut out: Vec<_> = TABLES.iter().map(piece).collect();
-    // The middle of each, behind the line that names the provider.
+    // The middle of each, after the line that names the provider.
     for (name, text) in TABLES {
         let head: String = text.lines().filter(|l| l.starts_with("provider ")).take(1).collect();
         for (number, at) in [1, 2, 3].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Targets that read text: scripts, settings, command lines.
+//! Targets that read text: scripts, configuration, command lines.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ use etl_verify::Truth;
 
 use super::text;
 
-/// What the script includes is itself, some times over.
+/// Every file that the script includes is the script itself, up to four times.
 pub(super) fn scenario(data: &[u8]) {
     let script = text(data);
     let left = Cell::new(4u8);
@@ -28,13 +28,9 @@ pub(super) fn scenario(data: &[u8]) {
         assert!(!errors.as_slice().is_empty());
         for error in errors.as_slice().iter().take(10) {
             assert!(!error.to_string().is_empty());
-            let _ = miette_text(&error.terminal_safe());
+            assert!(!format!("{:?}", error.terminal_safe()).is_empty());
         }
     }
-}
-
-fn miette_text(error: &etl_synth::ScriptError) -> String {
-    format!("{error:?}")
 }
 
 pub(super) fn config(data: &[u8]) {
@@ -44,7 +40,7 @@ pub(super) fn config(data: &[u8]) {
     }
 }
 
-/// What it says of files is asked for by names that it has, and by others.
+/// Looks up files by names that the truth contains, and by others.
 pub(super) fn truth(data: &[u8]) {
     match Truth::read(data) {
         Ok(truth) => {
@@ -59,7 +55,7 @@ pub(super) fn truth(data: &[u8]) {
     }
 }
 
-/// A list of providers, a mask for every provider of the tables, and what it says of both.
+/// A list of providers, and the explanation of a mask for a provider of the tables.
 pub(super) fn mask(data: &[u8]) {
     let written = text(data);
     if let Ok(enabled) = Enabled::parse(&written) {
@@ -79,7 +75,7 @@ pub(super) fn mask(data: &[u8]) {
     }
 }
 
-/// What is understood is written in one spelling, which means the same.
+/// A parsed command line is written in one spelling that has the same meaning.
 pub(super) fn controller(data: &[u8]) {
     let line = text(data);
     match line.parse::<CommandLine>() {

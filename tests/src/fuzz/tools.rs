@@ -1,4 +1,4 @@
-//! Targets that do something to whole traces.
+//! Targets for operations on whole traces.
 
 use std::io::Cursor;
 
@@ -31,7 +31,7 @@ fn medium() -> File<Cursor<Vec<u8>>> {
     File::new(Cursor::new(Vec::new()))
 }
 
-/// Records of what a tool wrote, which has to be sound.
+/// Checks that a written trace is valid, and counts its records.
 fn sound(file: File<Cursor<Vec<u8>>>) -> u64 {
     let bytes = file.into_inner().into_inner();
     let strict =
@@ -45,7 +45,7 @@ fn sound(file: File<Cursor<Vec<u8>>>) -> u64 {
     count
 }
 
-/// The first byte says how many inputs the rest is cut into, and what may differ between them.
+/// Merges traces; the first byte selects the number of inputs and the compression.
 pub(super) fn merge(data: &[u8]) {
     let (way, rest) = choice(data);
     let inputs: Vec<&[u8]> = match way % 4 {
@@ -68,7 +68,7 @@ pub(super) fn merge(data: &[u8]) {
     }
 }
 
-/// Every other record is wanted.
+/// Selects records by timestamp and process.
 pub(super) fn slice(data: &[u8]) {
     let Some(mut trace) = open(data) else { return };
     let select = |record: &etl_format::read::Record<'_>, subject: &Subject| {
@@ -96,7 +96,7 @@ pub(super) fn scrub(data: &[u8]) {
     }
 }
 
-/// A trace is the same as itself, and may be anything to its own half.
+/// Compares a trace with itself, and with a damaged part of it.
 pub(super) fn diff(data: &[u8]) {
     let (Some(mut a), Some(mut b)) = (open(data), open(data)) else { return };
     let differ = |ignore: &Ignore| Differ::new().window(8).ignore(ignore.clone());
@@ -133,7 +133,7 @@ pub(super) fn repair(data: &[u8]) {
     }
 }
 
-/// Packed and unpacked the records are the same.
+/// Compresses and decompresses a trace: the records stay the same.
 pub(super) fn repack(data: &[u8]) {
     let format =
         [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF]
@@ -147,18 +147,17 @@ pub(super) fn repack(data: &[u8]) {
     }
     let mut plain = Vec::new();
     if Repacker::decompress().limits(LIMITS).run(packed.as_slice(), &mut plain).is_err() {
-        // A buffer that is larger than the file header says has no place in a plain file.
+        // A plain file cannot hold buffers larger than its header states.
         return;
     }
     let timestamps = |bytes: &[u8]| -> Vec<(i64, Vec<u8>)> {
-        // Buffers are looked into at different times when they are packed, so only the exact order
-        // is the same.
+        // Compression changes how far the reader looks ahead, so only the exact order is the same.
         let exact = Options { order_check: OrderCheck::Scan, ..options() };
         let mut trace = Trace::open(bytes, &exact).expect("a trace");
         let mut records = trace.records(Order::Time).expect("in time order");
         let mut out = Vec::new();
         while let Ok(Some(record)) = records.next_record() {
-            // Header events say of the compression what is true of each file.
+            // Header events state the compression.
             if record.hook() != Some(etl_format::constants::hook::HEADER) {
                 out.push((record.timestamp(), record.bytes().to_vec()));
             }
@@ -172,7 +171,7 @@ pub(super) fn repack(data: &[u8]) {
     }
 }
 
-/// Every record with its fields, as a snapshot test shows them.
+/// Renders every record with its fields, as snapshot tests do.
 pub(super) fn decode(data: &[u8]) {
     let Some(trace) = open(data) else { return };
     if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {
@@ -183,11 +182,11 @@ pub(super) fn decode(data: &[u8]) {
         Snapshot::new().keep_times().keep_ids().keep_addresses().render(data).expect("a trace");
     for text in [&one, &two] {
         let bad = text.chars().find(|c| c.is_control() && *c != '\n');
-        assert_eq!(bad, None, "a control character comes through");
+        assert_eq!(bad, None, "a control character is not escaped");
     }
 }
 
-/// Judged alone and beside itself, and the report in each of its forms.
+/// Verifies a trace alone and together with itself, and renders the report in each format.
 pub(super) fn verify(data: &[u8]) {
     let Some(trace) = open(data) else { return };
     if trace.buffers().iter().map(|b| u64::from(b.fill)).sum::<u64>() > LIMITS.held {

@@ -19,7 +19,11 @@ fn summary(file: &Path) -> String {
     let paragraph = paragraph.join(" ");
     let end = paragraph.find(". ").unwrap_or(paragraph.len());
     let sentence = paragraph[..end].trim_end_matches('.');
-    assert!(!sentence.is_empty(), "{}: a module begins with a line about it", file.display());
+    assert!(
+        !sentence.is_empty(),
+        "{}: the documentation of a module starts with a sentence",
+        file.display()
+    );
     sentence.to_owned()
 }
 

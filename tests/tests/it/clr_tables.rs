@@ -51,8 +51,8 @@ fn counted() -> BTreeMap<Tuple, u64> {
     rows.collect()
 }
 
-/// Every event of the CLR's two providers in the real traces is in the tables with the level, opcode,
-/// task and keywords that it has there, or that the table gives for older runtimes; its payload
+/// The tables contain every event of the CLR's two providers in real traces with its level, opcode,
+/// task and keywords, or list them for older runtimes. Its payload
 /// decodes to its last byte; and it is among the tuples that were counted over more traces.
 #[needs(traces)]
 #[test]
@@ -129,7 +129,7 @@ fn every_counted_tuple_agrees_with_the_table() {
     }
 }
 
-/// Which methods have events of which form: the rules that the predicates follow, in real traces.
+/// Real traces follow the rules for the forms of method events.
 #[needs(traces)]
 #[test]
 fn methods_come_in_the_form_that_the_rules_say() {

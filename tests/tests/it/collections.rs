@@ -8,7 +8,7 @@ use etl_synth::truth::InMemoryTruth;
 use etl_synth::{MemoryFileSystem, Script, Simulation};
 use etl_test_support::{needs, trace};
 
-/// Ids and versions of the events of a collection, from the request to stop to the end of the restart.
+/// Ids and versions of the events of a collection, from the suspension to the end of the restart.
 type Course = Vec<(u16, u8)>;
 
 const BEGINS: u16 = 9;
@@ -61,7 +61,7 @@ at "3s" { stop "s" }
     }
     let (course, count) = courses.most_often();
     assert_eq!(count, 1);
-    // The finalizer wakes up behind it, on a thread of its own.
+    // The finalizer runs after it, on its own thread.
     let of = |id: u16| truth.recorded(0).find(|e| e.descriptor.id == id).unwrap();
     assert!(of(14).tid != of(ENDS).tid && of(14).at > of(ENDS).at && of(13).tid == of(14).tid);
     course
@@ -69,7 +69,7 @@ at "3s" { stop "s" }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn a_collection_takes_the_course_of_a_real_one() {
+fn simulated_collection_has_the_events_of_a_real_one() {
     let course = simulated();
     let ids: Vec<u16> = course.iter().map(|(id, _)| *id).collect();
     let expected = [9, 8, 35, 1, 1, 23, 23, 23, 23, 25, 26, 27, 28, 23, 23, 23, 23, 2, 4, 7, 3];

@@ -7,7 +7,7 @@ use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
 
-/// Walks a trace with a store that learns, and gives each record to `see`.
+/// Calls `see` with each record of a trace and a store that learned from the records before.
 fn walk(name: &str, mut see: impl FnMut(&SchemaStore, &Record<'_>)) {
     let bytes = std::fs::read(trace(name)).unwrap();
     let mut file = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
@@ -19,11 +19,10 @@ fn walk(name: &str, mut see: impl FnMut(&SchemaStore, &Record<'_>)) {
     }
 }
 
-/// Every TraceLogging event decodes to its last byte, and its metadata are what is built from their
-/// schema.
+/// Also builds the metadata of each event from its schema.
 #[needs(traces)]
 #[test]
-fn every_tracelogging_event_decodes_to_its_last_byte() {
+fn decoder_reads_every_byte_of_tracelogging_events() {
     for (name, expected) in [
         ("etl-parser/AMSITrace.etl", 19),
         ("etl-parser/lxcore_kernel.etl", 2),
@@ -37,7 +36,7 @@ fn every_tracelogging_event_decodes_to_its_last_byte() {
                 ExtendedItem::EventSchema(data) => Some(data),
                 _ => None,
             });
-            // The channel of TraceLogging, and nothing that describes the event: one was missed.
+            // An event on the channel of TraceLogging must have metadata.
             if let Header::Event(header) = record.header() {
                 let channel = header.descriptor.channel == 11;
                 assert!(!channel || metadata.is_some(), "{name}: {:?}", header.descriptor);
@@ -51,7 +50,7 @@ fn every_tracelogging_event_decodes_to_its_last_byte() {
             let built = tracelogging::build(schema).unwrap();
             let again = tracelogging::parse(schema.provider, &built).unwrap();
             assert_eq!(again.fields, schema.fields, "{name}: {}", schema.name);
-            // Writers spend up to two bytes on tags of zero, we one.
+            // Other writers use up to two bytes for tags of zero.
             let tags = metadata.iter().skip(2).take_while(|b| **b & 0x80 != 0).count();
             assert_eq!(built[3..], metadata[3 + tags..], "{name}: {schema:?}");
             seen += 1;
@@ -60,10 +59,10 @@ fn every_tracelogging_event_decodes_to_its_last_byte() {
     }
 }
 
-/// Providers that chose no GUID of their own have the one that their name gives.
+/// Providers without an explicit GUID have the hash of their name.
 #[needs(traces)]
 #[test]
-fn provider_names_hash_to_the_guids_of_their_events() {
+fn provider_guid_matches_events_of_real_traces() {
     let (mut same, mut all) = (0, 0);
     for name in [
         "etl-parser/AMSITrace.etl",

@@ -1,4 +1,5 @@
-//! Reads the output of every tool, and of every mode of the session writer, with readers by others.
+//! Reads the output of every operation and of every mode of the session writer with other projects'
+//! readers.
 
 use std::cell::RefCell;
 use std::io::Cursor;
@@ -37,20 +38,20 @@ fn compressor() -> BufferCompressor {
     BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap()
 }
 
-/// Records of a trace, and those of them that stand behind buffer 0.
+/// The number of records of a trace, and of those after buffer 0.
 fn counts(file: &[u8]) -> (u64, u64) {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
-    let (mut all, mut behind) = (0, 0);
+    let (mut all, mut after) = (0, 0);
     while let Some(record) = records.next_record().unwrap() {
         all += 1;
-        behind += u64::from(record.location().buffer_offset != 0);
+        after += u64::from(record.location().buffer_offset != 0);
     }
-    (all, behind)
+    (all, after)
 }
 
-/// Holds what `dissect.etl` counts of each file against our own count; `etl-parser` counts the plain
-/// ones, without buffer 0.
+/// Compares the numbers of records with those of `dissect.etl`, and those of uncompressed files
+/// without buffer 0 with `etl-parser`.
 fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(directory);
     std::fs::create_dir_all(&scratch).unwrap();
@@ -66,7 +67,7 @@ fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     }
     let plain = |file: &[u8]| {
         let trace = Trace::open(file, &Options::default()).unwrap();
-        // It takes no traces of Windows 7 and before, and no buffer 0 that saved nothing.
+        // etl-parser reads no traces of Windows 7 or older, and no buffer 0 without saved offset.
         let header = trace.header();
         !header.mode.has(LogFileMode::COMPRESSED)
             && (header.os_major, header.os_minor) >= (6, 2)
@@ -82,7 +83,7 @@ fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// What every tool makes of a trace.
+/// The outputs of every operation on a trace.
 fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let open = || Trace::open(file, &Options::salvage()).unwrap();
     let mut out = Vec::new();
@@ -117,8 +118,8 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         add("merged", one);
         add("merged-twice", bytes(two));
         let broken = &file[..file.len() - file.len() / 3];
-        let (mended, _) = Repairer::new().compress(compressor()).run(broken, memory()).unwrap();
-        add("repaired", bytes(mended));
+        let (repaired, _) = Repairer::new().compress(compressor()).run(broken, memory()).unwrap();
+        add("repaired", bytes(repaired));
         let mut repacked = Vec::new();
         let repacker = compressor().map_or_else(Repacker::decompress, Repacker::compress);
         repacker.run(file, &mut repacked).unwrap();
@@ -129,14 +130,14 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 #[needs(trace = "etl-parser/AMSITrace.etl", python)]
 #[test]
-fn what_every_tool_makes_of_a_session() {
+fn other_readers_read_operations_on_a_session() {
     let path = trace("etl-parser/AMSITrace.etl");
     both_read("dissected-session", outputs(&std::fs::read(path).unwrap()));
 }
 
 #[needs(trace = "perfview/SelfDescribingSingleEvent.etl", python)]
 #[test]
-fn what_every_tool_makes_of_a_compressed_trace() {
+fn other_readers_read_operations_on_a_compressed_trace() {
     let path = trace("perfview/SelfDescribingSingleEvent.etl");
     both_read("dissected-packed", outputs(&std::fs::read(path).unwrap()));
 }

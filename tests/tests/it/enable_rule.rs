@@ -1,4 +1,4 @@
-//! Compares docs/enable-rule.md with the function that it describes.
+//! Compares docs/enable-rule.md with the enable rule of etl-control.
 
 use etl_control::enable::{ClassicEnablement, Enablement, EventKey, IdFilter, Variant};
 
@@ -46,7 +46,7 @@ fn holds(condition: &str, names: &Names) -> bool {
     })
 }
 
-/// What the first row that holds says, and which row it is.
+/// The first row that holds, and its result.
 fn decided(rows: &[Vec<String>], names: &Names) -> (usize, bool) {
     let row = rows.iter().position(|row| holds(&row[0], names));
     let row = row.unwrap_or_else(|| panic!("no row for {names:?}"));
@@ -61,13 +61,13 @@ fn yes(cell: &str) -> bool {
     }
 }
 
-/// Each row must decide something, or the page has one too many.
+/// Checks that each row decides at least one case.
 fn all_used(used: &[bool]) {
     assert!(used.iter().all(|used| *used), "rows that never decide: {used:?}");
 }
 
 #[test]
-fn levels() {
+fn level_rule_matches_the_page() {
     let rows = table("level");
     let mut used = vec![false; rows.len()];
     for session in 0..=u8::MAX {
@@ -81,7 +81,7 @@ fn levels() {
     all_used(&used);
 }
 
-/// Every mask of these bits: at the ends of the halves and of the whole.
+/// All masks of the lowest and highest bits of both halves.
 fn masks() -> impl Iterator<Item = u64> + Clone {
     const BITS: [u32; 4] = [0, 31, 32, 63];
     (0..1u64 << BITS.len()).map(|set| {
@@ -90,7 +90,7 @@ fn masks() -> impl Iterator<Item = u64> + Clone {
 }
 
 #[test]
-fn keywords() {
+fn keyword_rule_matches_the_page() {
     for (head, variant) in
         [("keyword", Variant::Current), ("keyword, older wording", Variant::Legacy)]
     {
@@ -120,7 +120,7 @@ fn keywords() {
 }
 
 #[test]
-fn ids() {
+fn id_filters_match_the_page() {
     for row in table("filter") {
         let (filter, list) = row[0].split_once(' ').unwrap_or((&row[0], ""));
         let list = list.split(", ").filter_map(|id| id.parse().ok()).collect();
@@ -137,23 +137,23 @@ fn ids() {
 }
 
 #[test]
-fn classic_providers() {
+fn classic_rule_matches_the_page() {
     let rows = table("WPP message");
     let mut used = vec![false; rows.len()];
-    for session in 0..8u8 {
+    for level in 0..8u8 {
         for event in 0..8u8 {
             for flags in 0..8u32 {
                 for flag in 0..8u32 {
                     let names = vec![
-                        ("S", session.into()),
+                        ("S", level.into()),
                         ("E", event.into()),
                         ("F", flags.into()),
                         ("B", flag.into()),
                     ];
                     let (row, traced) = decided(&rows, &names);
                     used[row] = true;
-                    let told = ClassicEnablement { level: session, flags };
-                    assert_eq!(told.traces(event, flag), traced, "{names:?}");
+                    let session = ClassicEnablement { level, flags };
+                    assert_eq!(session.traces(event, flag), traced, "{names:?}");
                 }
             }
         }

@@ -12,7 +12,7 @@ use etl_format::write::BufferCompressor;
 use etl_synth::Script;
 use etl_test_support::{all_traces, needs, python, root};
 
-/// The reader, as it stands on the page.
+/// The reader on the page.
 fn reader(here: &Path) -> PathBuf {
     let page =
         std::fs::read_to_string(root().join("docs/format.md")).unwrap().replace("\r\n", "\n");
@@ -23,7 +23,7 @@ fn reader(here: &Path) -> PathBuf {
     path
 }
 
-/// Time, kind and size of every record in time order, as our reader finds them.
+/// Time, kind and size of every record in time order, by etl-format.
 fn ours(bytes: &[u8]) -> Vec<String> {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
     let clock = trace.clock();
@@ -36,7 +36,7 @@ fn ours(bytes: &[u8]) -> Vec<String> {
     out
 }
 
-/// The same as the reader on the page finds them.
+/// The same by the reader on the page.
 fn theirs(python: &Path, reader: &Path, trace: &Path) -> Vec<String> {
     let output = Command::new(python).arg(reader).arg(trace).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -44,7 +44,7 @@ fn theirs(python: &Path, reader: &Path, trace: &Path) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn hold(python: &Path, reader: &Path, trace: &Path) -> usize {
+fn compare(python: &Path, reader: &Path, trace: &Path) -> usize {
     let (ours, theirs) = (ours(&std::fs::read(trace).unwrap()), theirs(python, reader, trace));
     let differ = ours.iter().zip(&theirs).find(|(a, b)| a != b);
     assert_eq!((differ, ours.len()), (None, theirs.len()), "{}", trace.display());
@@ -53,7 +53,7 @@ fn hold(python: &Path, reader: &Path, trace: &Path) -> usize {
 
 #[needs(traces, python)]
 #[test]
-fn its_reader_reads_real_traces() {
+fn python_reader_of_the_page_reads_real_traces() {
     let python = python();
     let here = tempfile::tempdir().unwrap();
     let reader = reader(here.path());
@@ -61,7 +61,7 @@ fn its_reader_reads_real_traces() {
     for trace in all_traces() {
         // Python takes a minute for the large compressed one.
         if std::fs::metadata(&trace).unwrap().len() < 2 << 20 {
-            records += hold(&python, &reader, &trace);
+            records += compare(&python, &reader, &trace);
         }
     }
     assert!(records > 10_000, "{records}");
@@ -69,7 +69,7 @@ fn its_reader_reads_real_traces() {
 
 #[needs(python)]
 #[test]
-fn its_reader_reads_what_no_real_trace_has() {
+fn python_reader_of_the_page_reads_simulated_traces() {
     let python = python();
     let here = tempfile::tempdir().unwrap();
     let reader = reader(here.path());
@@ -103,7 +103,7 @@ fn its_reader_reads_what_no_real_trace_has() {
                 BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
             Repacker::compress(compressor).run(bytes.as_slice(), &mut packed).unwrap();
             std::fs::write(&path, &packed).unwrap();
-            hold(&python, &reader, &path);
+            compare(&python, &reader, &path);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Decodes the kernel's classic events of real traces to the last byte, or lists the reason.
+//! Decodes the classic events of real traces to the last byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use etl_format::read::{Options, Order, Trace};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{all_traces, needs};
 
-/// Kinds that no table describes: class, types, and why.
+/// Kinds that the tables do not describe: class, types, reason.
 const NOT_DESCRIBED: &[(&str, &[u8], &str)] = &[
-    ("9b79ee91-b5fd-41c0-a243-4248e266e9d0", &[36, 37], "what a merge adds: no public description"),
+    ("9b79ee91-b5fd-41c0-a243-4248e266e9d0", &[36, 37], "added by merges: no public description"),
     ("bbccf6c1-6cd1-48c4-80ff-839482e37671", &[32, 33], "schemas, which the store learns instead"),
     ("ed54dff8-c409-4cf6-bf83-05e1e61a09c4", &[33, 35, 37], "compressed XML of an assessment"),
 ];
 
-/// Kinds that the tables describe in older versions only: class, type, version, and why.
+/// Kinds that the tables describe in older versions only: class, type, version, reason.
 const OLDER_VERSIONS: &[(&str, u8, u16, &str)] = &[(
     "01853a65-418f-4f36-aefc-dc0f1d2fd235",
     22,
@@ -21,14 +21,12 @@ const OLDER_VERSIONS: &[(&str, u8, u16, &str)] = &[(
     "the state of a device and the code of its problem are new",
 )];
 
-/// Made by a test of another project: payloads of a 64-bit machine in 32-bit records.
+/// Written by a test of another project: payloads of a 64-bit machine in 32-bit records.
 const WRONG_POINTERS: &str = "syzygy/process_data_64_v2.etl";
 
-/// Every record that is no event of a modern provider decodes to its last byte, or is of a kind that
-/// is listed above.
 #[needs(traces)]
 #[test]
-fn every_classic_event_decodes_to_its_last_byte_or_is_listed() {
+fn decoder_reads_every_byte_of_classic_events() {
     let mut listed = BTreeSet::new();
     let mut bad: BTreeMap<String, String> = BTreeMap::new();
     let mut kinds: BTreeMap<_, u64> = BTreeMap::new();
@@ -56,7 +54,9 @@ fn every_classic_event_decodes_to_its_last_byte_or_is_listed() {
                 (Some((.., why)), None) => {
                     listed.insert((class, id.opcode, *why));
                 }
-                (Some(_), Some(_)) => panic!("{place}: described after all, take it off the list"),
+                (Some(_), Some(_)) => {
+                    panic!("{place}: the tables describe it, remove it from the list")
+                }
                 (None, Some(note)) if note.is_exact() => *kinds.entry(kind).or_default() += 1,
                 (None, Some(_))
                     if OLDER_VERSIONS
@@ -74,7 +74,7 @@ fn every_classic_event_decodes_to_its_last_byte_or_is_listed() {
     }
     assert!(bad.is_empty(), "{bad:#?}");
     let types: usize = NOT_DESCRIBED.iter().map(|(_, types, _)| types.len()).sum();
-    assert_eq!(listed.len(), types, "a kind is listed that no trace holds: {listed:?}");
+    assert_eq!(listed.len(), types, "a kind is listed that no trace has: {listed:?}");
     assert!(kinds.len() >= 70, "only {} kinds were seen", kinds.len());
     assert!(kinds.values().sum::<u64>() > 100_000);
 }

@@ -1,4 +1,5 @@
-//! Tests that cross crates: real traces, readers by others, the corpus, the pages of `docs/`.
+//! Tests that need several crates: real traces, other projects' readers, the corpus, the pages of
+//! `docs/`.
 
 mod architecture_page;
 mod baseline_fields;
@@ -19,6 +20,7 @@ mod relogged;
 mod rules;
 mod scrubbed;
 mod security;
+mod simulated;
 mod sliced;
 mod statistics;
 mod synth;

@@ -1,4 +1,4 @@
-//! Takes a real merged trace apart and merges it again; compresses and decompresses real traces.
+//! Splits a real merged trace and merges it again; compresses and decompresses real traces.
 
 use std::io::Cursor;
 
@@ -18,8 +18,7 @@ const MERGED: &str = "perfview/net.4.5.2.x64.etl";
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
 
-/// Which of the sessions that were merged a record came from: the kernel's, the runtime's, or that
-/// of the rundown.
+/// The session of a record: 0 for the kernel, 1 for the runtime, 2 for the rundown.
 fn origin(record: &Record<'_>) -> usize {
     let provider = record.event().map(|e| e.provider.to_string());
     match provider.as_deref() {
@@ -29,8 +28,8 @@ fn origin(record: &Record<'_>) -> usize {
     }
 }
 
-/// One of the three sessions, as the kernel would have written it. Its clock ticks `faster` times
-/// as fast as the original's, and its timestamps begin elsewhere then.
+/// One of the three sessions, as the kernel would have written it. Its clock is `faster` times as
+/// fast as the original's.
 fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut header = LogFileHeader::from(trace.header());
@@ -53,7 +52,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
         bytes.clear();
         bytes.extend_from_slice(record.bytes());
         if faster != 1 {
-            assert!(record.is_event(), "only these have no timestamps in their payloads");
+            assert!(record.is_event(), "its payload may have timestamps");
             let new = timestamp(bytes.i64_at(0x10).unwrap());
             bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
         }
@@ -63,9 +62,9 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     session.close(Some(end)).unwrap().0.into_inner().into_inner()
 }
 
-/// FILETIME, processor and bytes of every record behind the header event, in time order; those of
-/// one processor with equal timestamps by their bytes, since nothing tells their order. Timestamps in the bytes
-/// are left out.
+/// FILETIME, processor and bytes of every record after the header event, in time order. Records of
+/// one processor with equal timestamps are sorted by their bytes. `timestamps` keeps the timestamps
+/// in the bytes.
 fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let clock = trace.clock();
@@ -82,8 +81,8 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
         if !timestamps {
             let at = if record.is_kernel() && record.thread_id().is_none() { 8 } else { 0x10 };
             bytes[at..at + 8].fill(0);
-            // What payloads hold of the clock: the event that a stack belongs to, when interrupts and
-            // faults began, how long the disk took.
+            // Timestamps and durations in payloads: the event of a stack, the start of interrupts
+            // and faults, the time of the disk.
             let place = match record.hook() {
                 Some(0x1820 | 0x1825 | 0x1826 | 0x0f32 | 0x0f42..=0x0f45 | 0x0220) => Some(0),
                 Some(0x010a | 0x010b) => Some(24 + 2 * record.pointer_size().unwrap().bytes()),
@@ -108,7 +107,7 @@ fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, Vec<Relation>) {
     (file.into_inner().into_inner(), report.inputs.iter().map(|i| i.relation).collect())
 }
 
-/// The report, but for where in the file its findings show: a record lies elsewhere when it is written again.
+/// The report without file offsets, which change when a trace is written again.
 fn judgement(file: &[u8]) -> String {
     let report = etl_verify::Verifier::new().verify(&mut &file[..], "trace").unwrap().json();
     let lines = report.lines().filter(|line| !line.trim_start().starts_with("\"offset\""));
@@ -117,7 +116,7 @@ fn judgement(file: &[u8]) -> String {
 
 #[needs(traces)]
 #[test]
-fn the_real_merge_taken_apart_and_merged_again() {
+fn merge_restores_a_split_merged_trace() {
     let path = trace(MERGED);
     let file = std::fs::read(path).unwrap();
     let mut parts: Vec<Vec<u8>> = (0..3).map(|which| session(&file, which, 1)).collect();
@@ -141,17 +140,18 @@ fn the_real_merge_taken_apart_and_merged_again() {
     );
     assert_eq!(new.end_time, old.end_time);
     assert!(again.len() <= file.len() * 11 / 10, "{} of {}", again.len(), file.len());
-    // In any order of the inputs.
+    // The order of the inputs does not matter.
     parts.rotate_left(1);
     assert!(stream(&merged(&parts, merger()).0, true) == stream(&file, true));
 }
 
 #[needs(traces)]
 #[test]
-fn a_session_on_another_clock_comes_to_its_place() {
+fn merge_converts_timestamps_of_another_clock() {
     let path = trace(MERGED);
     let file = std::fs::read(path).unwrap();
-    // The rundown's clock is three times as fast: it becomes that of all, and nothing is rounded.
+    // The rundown's clock is three times as fast. The merge uses the fastest clock, so that it
+    // rounds nothing.
     let parts = [session(&file, 0, 1), session(&file, 1, 1), session(&file, 2, 3)];
     let (again, relations) = merged(&parts, Merger::new());
     let converted = |r: &Relation| matches!(r, Relation::Converted { .. });
@@ -164,8 +164,7 @@ fn a_session_on_another_clock_comes_to_its_place() {
 
 #[needs(traces, python)]
 #[test]
-fn real_traces_merge_when_allowed() {
-    // Traces of many machines and Windows: nothing of any is lost.
+fn merge_of_different_machines_keeps_every_record() {
     let mut inputs = Vec::new();
     let mut records = 0;
     for path in all_traces() {
@@ -185,8 +184,8 @@ fn real_traces_merge_when_allowed() {
     assert_eq!(answers[0]["records"].as_u64(), Some(stream(&file, false).len() as u64 + 1));
 }
 
-/// Records more than before, since the partition of the first input stands in buffer 0 as well; less
-/// by one where that input's own was such a copy.
+/// The number of records that a merge adds: a copy of the partition of the first input in buffer 0,
+/// unless that input is relogged and has the copy.
 fn partitions(inputs: &[Vec<u8>], file: &[u8]) -> usize {
     let in_buffer_0 = |file: &[u8]| {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
@@ -206,7 +205,7 @@ fn partitions(inputs: &[Vec<u8>], file: &[u8]) -> usize {
 
 #[needs(traces)]
 #[test]
-fn real_traces_compress_and_come_back() {
+fn decompress_restores_compressed_real_traces() {
     for path in all_traces() {
         let file = std::fs::read(&path).unwrap();
         let Ok(trace) = Trace::open(&file[..], &Options::default()) else { continue };
@@ -216,7 +215,7 @@ fn real_traces_compress_and_come_back() {
         let pipe = PipeSource::new(&file[..]);
         Repacker::decompress().run(pipe, &mut plain).unwrap();
         if !packed {
-            // Some real buffers are laid out as no session does it today; nothing else differs.
+            // Decompressing an uncompressed trace copies it.
             assert!(plain == file, "{}", path.display());
         }
         let format = if packed { was } else { CompressionFormat::XPRESS };
@@ -233,10 +232,10 @@ fn real_traces_compress_and_come_back() {
 
 #[needs(trace = "etl-parser/AMSITrace.etl")]
 #[test]
-fn a_real_trace_cut_anywhere_is_repaired() {
+fn repair_keeps_the_intact_records_of_a_damaged_trace() {
     let path = trace("etl-parser/AMSITrace.etl");
     let mut file = std::fs::read(path).unwrap();
-    // An unused tail is laid over its end, and one buffer is lost.
+    // Filler replaces its end, and one buffer is lost.
     let whole = stream(&file, true).len();
     file[0x2_0000..0x3_0000].fill(0xcc);
     file.truncate(0x5_8000);

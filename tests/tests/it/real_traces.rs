@@ -8,7 +8,7 @@ use etl_format::read::{Identity, Mode, Options, Order, OrderCheck, Record, Trace
 use etl_test_support::{all_traces, needs, trace};
 use etl_tests::{baseline_counts, foreign};
 
-/// What is counted of a trace, in the form of the foreign script.
+/// Counts of a trace, as tests/foreign/dissect_counts.py prints them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     kinds: BTreeMap<String, u64>,
@@ -61,10 +61,10 @@ fn map(value: &serde_json::Value) -> BTreeMap<String, u64> {
     value.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.as_u64().unwrap())).collect()
 }
 
-/// Kinds, identities and the stream of kinds, timestamps and sizes equal what dissect.etl sees.
+/// Compares kinds, identities, and a checksum of kinds, timestamps and sizes.
 #[needs(traces, python)]
 #[test]
-fn dissect_counts_the_same() {
+fn dissect_has_the_same_counts() {
     let traces = all_traces();
     let theirs = foreign("dissect_counts.py", &traces);
     for (path, theirs) in traces.iter().zip(theirs) {
@@ -80,8 +80,7 @@ fn dissect_counts_the_same() {
     }
 }
 
-/// Time order never goes back, loses nothing, and is what sorting the file order gives; nothing is
-/// of an unknown kind, and neither way of checking the order has anything to put right.
+/// Every record has a known kind, and no way of checking the order finds late records.
 #[needs(traces)]
 #[test]
 fn time_order_is_a_stable_sort() {
@@ -129,10 +128,10 @@ fn time_order_is_a_stable_sort() {
     }
 }
 
-/// A whole trace has no damage, and strict and salvaging readers see the same.
+/// Strict and salvage mode return the same records.
 #[needs(traces)]
 #[test]
-fn nothing_is_wrong_with_a_whole_trace() {
+fn intact_traces_have_no_damage() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
         let options = Options { mode: Mode::Salvage, ..Options::default() };
@@ -148,8 +147,7 @@ fn nothing_is_wrong_with_a_whole_trace() {
     }
 }
 
-/// How PerfView's names relate to what a record says of itself: provider, and ids, or opcodes of a
-/// classic class, or hooks.
+/// PerfView's names of events: provider, and ids, opcodes of a classic class, or hooks.
 enum Is {
     Event(&'static str, &'static [u16]),
     Classic(&'static str, u8),
@@ -247,11 +245,11 @@ impl Is {
     }
 }
 
-/// PerfView's counts, where it counts all. It leaves out what it joins to other events (StackWalk,
-/// ClrStack), most samples and the file-name rundown, so those have no row in the table above.
+/// PerfView does not count events that it joins to others (StackWalk, ClrStack), most samples, and
+/// the rundown of file names, so the table has no rows for them.
 #[needs(traces)]
 #[test]
-fn perfview_counts_the_same() {
+fn perfview_has_the_same_counts() {
     let mut compared = 0;
     for name in ["net.4.5.2.x64", "gcrundownevents", "primitive-types"] {
         let path = trace(&format!("perfview/{name}.etl"));

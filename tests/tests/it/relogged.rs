@@ -1,4 +1,4 @@
-//! Copies real traces record by record: nothing is lost, moved or changed.
+//! Copies real traces record by record.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -35,25 +35,25 @@ fn check(path: &Path) {
     let copy = relogged(&file);
     let (before, after) = (records(&file), records(&copy));
     assert_eq!(before.len(), after.len(), "{}", path.display());
-    // The header event is written from its fields; all others are the same bytes.
+    // The header event is encoded from its fields; all other records have the same bytes.
     for (number, (before, after)) in before.iter().zip(&after).enumerate().skip(1) {
         assert_eq!(before, after, "{}: record {number}", path.display());
     }
     let header = |file: &[u8]| Trace::open(file, &Options::salvage()).unwrap().header().clone();
     let (mut old, new) = (header(&file), header(&copy));
-    // A plain copy of a compressed trace has the log version of plain ones.
+    // An uncompressed copy has the log version of uncompressed traces.
     (old.mode, old.log_major, old.log_minor) = (new.mode, new.log_major, new.log_minor);
     old.maximum_file_size = 0;
     old.buffers_written = new.buffers_written;
     old.end_time = new.end_time;
     assert_eq!(old, new, "{}", path.display());
-    // A copy of the copy is the copy.
+    // A second copy equals the first.
     assert_eq!(relogged(&copy), copy, "{}", path.display());
 }
 
 #[needs(traces)]
 #[test]
-fn every_real_trace_survives_relogging() {
+fn relogger_keeps_every_record_of_real_traces() {
     for path in all_traces() {
         check(&path);
     }

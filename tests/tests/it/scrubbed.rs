@@ -1,4 +1,4 @@
-//! Scrubs real traces: addresses resolve and events decode as before, and no secret is left.
+//! Scrubs real traces: addresses resolve and events decode as before, without any secret.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -23,7 +23,7 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     }
 }
 
-/// What all addresses of a trace resolve to, by process.
+/// The coverage of a trace by process.
 fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
@@ -31,8 +31,8 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     builder.build().processes.iter().map(|p| (p.pid, p.tallies)).collect()
 }
 
-/// Every record: timestamp, header but for its size, and its fields by name: texts, SIDs and IP
-/// addresses by name only.
+/// Every record: timestamp, header without size, and fields. Texts, SIDs and IP addresses are left
+/// out.
 fn described(file: &[u8]) -> Vec<(i64, String)> {
     let mut store = SchemaStore::default();
     for_each(file, |record| store.learn(record));
@@ -45,7 +45,7 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
                 line.push_str(&field.name);
                 match value {
                     Value::Utf16(_) | Value::Ansi(_) | Value::Utf8(_) => {}
-                    // Accounts and computers are others.
+                    // Scrubbing replaces accounts and computers.
                     Value::Sid(_)
                     | Value::Ipv4(_)
                     | Value::Ipv6(_)
@@ -57,7 +57,7 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
             let note = decoder.check(record.payload(), pointers);
             line.push_str(&format!(" {} {}", note.missing, note.trailing.len()));
         }
-        // The header event stays as it is but for what a relogger says in it.
+        // A relogger changes some fields of the header event.
         if record.hook() != Some(0) {
             all.push((record.timestamp(), line));
         }
@@ -65,7 +65,7 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
     all
 }
 
-/// Whether a text stands in the buffers of a trace, in any case.
+/// Whether the buffers of a trace contain a text, in any case.
 fn holds(file: &[u8], text: &str) -> bool {
     let mut plain = Vec::new();
     Repacker::decompress().run(file, &mut plain).unwrap();
@@ -115,18 +115,18 @@ fn keeps_its_meaning(name: &str, secrets: &[&str], kept: u64) {
 
 #[needs(traces)]
 #[test]
-fn a_merged_trace_keeps_its_meaning() {
+fn scrub_keeps_the_meaning_of_a_merged_trace() {
     keeps_its_meaning("perfview/net.4.5.2.x64.etl", &["mscorlib", "WriteLine"], 0);
 }
 
 #[needs(traces)]
 #[test]
-fn a_trace_of_the_kernel_keeps_its_meaning() {
+fn scrub_keeps_the_meaning_of_a_kernel_trace() {
     keeps_its_meaning("tx/Process.etl", &["devenv", "GEORGIS3"], 0);
 }
 
 #[needs(traces)]
 #[test]
-fn a_trace_of_self_describing_events_keeps_its_meaning() {
+fn scrub_keeps_the_meaning_of_self_describing_events() {
     keeps_its_meaning("etl-parser/AMSITrace.etl", &["powershell"], 0);
 }

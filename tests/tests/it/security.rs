@@ -1,10 +1,10 @@
-//! Checks that every test in SECURITY.md's table exists, and that every limit that is tested is in
-//! it.
+//! Checks that every test in the table of SECURITY.md exists, and that it lists all tests of
+//! limits.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// The functions with these names that are tests.
+/// The names of the tests in a file.
 fn tests_in(file: &str) -> BTreeSet<String> {
     let path = etl_test_support::root().join(file);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
@@ -23,7 +23,7 @@ fn tests_in(file: &str) -> BTreeSet<String> {
     out
 }
 
-/// The cells of the last column, from the table of limits on.
+/// The cells of the last column of the table of limits.
 fn shown_by() -> Vec<String> {
     let page = fs::read_to_string(etl_test_support::root().join("SECURITY.md")).expect("the page");
     let (_, limits) = page.split_once("\n## Limits\n").expect("the table");
@@ -38,14 +38,14 @@ fn shown_by() -> Vec<String> {
 }
 
 #[test]
-fn every_hazard_has_its_test() {
+fn security_page_names_a_test_for_every_limit() {
     let rows = shown_by();
     assert!(rows.len() > 30, "{} hazards", rows.len());
     let mut named = BTreeSet::new();
     for row in &rows {
         let mut file = String::new();
         let mut found = 0;
-        // What stands between grave accents; a fuzz target is told by the words before it.
+        // Text in backquotes; a fuzz target stands after the words "fuzz target".
         for (number, piece) in row.split('`').enumerate() {
             if number % 2 == 0 {
                 file = if piece.ends_with("fuzz target ") { "fuzz".to_owned() } else { file };
@@ -73,7 +73,7 @@ fn every_hazard_has_its_test() {
             assert!(tests_in(&file).contains(test), "{file} has no test {test}: {row}");
             named.insert(test.to_owned());
         }
-        assert!(found > 0, "nothing shows it: {row}");
+        assert!(found > 0, "no test for it: {row}");
     }
     for module in ["files", "schemas", "scripts", "verdicts"] {
         for test in tests_in(&format!("tests/tests/limits/{module}.rs")) {

@@ -1,4 +1,4 @@
-//! Slices real traces: what resolved or decoded before does so after.
+//! Slices real traces: addresses resolve and events decode as in the whole trace.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Cursor;
@@ -15,7 +15,7 @@ use etl_schema::views::{clr, kernel};
 use etl_test_support::{all_traces, needs, trace};
 use etl_tools::slice::{Slicer, Subject};
 
-/// What is selected, by name.
+/// A selection.
 type Select = fn(&Record<'_>, &Subject) -> bool;
 
 fn cut(file: &[u8], select: Select) -> Vec<u8> {
@@ -37,7 +37,7 @@ fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {
     }
 }
 
-/// The identity of a record among all of the trace.
+/// A key for each record of a trace.
 type Id = (i64, u16, Vec<u8>);
 
 fn id(record: &Record<'_>) -> Id {
@@ -63,8 +63,8 @@ fn has_addresses(record: &Record<'_>) -> bool {
     )
 }
 
-/// What the addresses of some records resolve to, when all of the file's state is known but only
-/// these records are looked up: by process, and what resolved to nothing.
+/// The coverage of some records with the state of the whole file, by process, and the addresses
+/// that do not resolve.
 type Resolved = (BTreeMap<u32, Tallies>, Vec<(u32, u64, u64)>, u64);
 
 fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
@@ -85,9 +85,9 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
     (tallies, nowhere, machine.undefined_stacks())
 }
 
-/// Every selected record with addresses resolves in the slice as it does in the whole trace;
-/// returns how many there are. (A record that is kept for others may have a stack, too; that of its
-/// own is not promised.)
+/// Checks that the addresses of selected records resolve in the slice as in the whole trace.
+/// Returns the number of these records. Addresses of records that are kept as state need not
+/// resolve.
 fn resolves_alike(file: &[u8], select: Select) -> usize {
     let slice = cut(file, select);
     let stateless = cut_with(file, select, false);
@@ -110,7 +110,7 @@ fn resolves_alike(file: &[u8], select: Select) -> usize {
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn what_resolved_before_the_cut_resolves_after_it() {
+fn addresses_in_slices_resolve_as_before() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let file = std::fs::read(path).unwrap();
     let start = Trace::open(file.as_slice(), &Options::salvage()).unwrap().clock().start_timestamp;
@@ -134,7 +134,7 @@ fn what_resolved_before_the_cut_resolves_after_it() {
     }
 }
 
-/// The raw timestamp at which the merged trace starts.
+/// The first raw timestamp of the merged trace.
 const START: i64 = 1_942_608_875;
 
 fn within(record: &Record<'_>, from: f64, to: f64) -> bool {
@@ -149,7 +149,7 @@ fn clr_ids(record: &Record<'_>, ids: &[u16]) -> bool {
 
 /// Each record and its decoded fields, in order.
 fn decoded(file: &[u8]) -> Vec<(Id, Option<String>)> {
-    // Descriptions may follow the events that they describe, as a merge writes them.
+    // A merge may write schemas after their events.
     let mut store = SchemaStore::default();
     for_each(file, |record| store.learn(record));
     let mut all = Vec::new();
@@ -168,7 +168,7 @@ fn decoded(file: &[u8]) -> Vec<(Id, Option<String>)> {
 fn decodes_alike(path: &Path, selections: &[Select]) {
     let file = std::fs::read(path).unwrap();
     let whole: HashMap<Id, Option<String>> = decoded(&file).into_iter().collect();
-    // The large one takes its time.
+    // The large trace is slow.
     let selections = if file.len() > 4 << 20 { &selections[..1] } else { selections };
     for select in selections {
         for (number, (id, text)) in decoded(&cut(&file, *select)).into_iter().enumerate().skip(1) {
@@ -179,7 +179,7 @@ fn decodes_alike(path: &Path, selections: &[Select]) {
 
 #[needs(traces)]
 #[test]
-fn what_decoded_before_the_cut_decodes_after_it() {
+fn events_in_slices_decode_as_before() {
     let cases: [Select; 3] = [
         |r, _| r.timestamp() % 3 == 0,
         |r, _| r.descriptor().is_some_and(|d| d.id % 2 == 0 && d.id < 1_000),
@@ -192,7 +192,7 @@ fn what_decoded_before_the_cut_decodes_after_it() {
 
 #[needs(traces)]
 #[test]
-fn a_slice_of_all_is_all() {
+fn slice_of_everything_keeps_every_record() {
     for path in all_traces() {
         let file = std::fs::read(&path).unwrap();
         let (mut before, mut after) = (Vec::new(), Vec::new());

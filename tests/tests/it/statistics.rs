@@ -15,11 +15,11 @@ use etl_test_support::{needs, root, trace};
 #[derive(Debug)]
 struct Statistics {
     records: u64,
-    /// Bytes of its records, each aligned as it stands in its buffer.
+    /// Bytes of its records, aligned to 8.
     bytes: u64,
-    /// By kind of record: how many, and their bytes.
+    /// Number and bytes of records by kind.
     kinds: BTreeMap<String, (u64, u64)>,
-    /// By what they are: how many.
+    /// Number of records by group.
     groups: BTreeMap<&'static str, u64>,
     buffers: u64,
     buffer_size: u32,
@@ -107,8 +107,8 @@ impl Statistics {
     }
 }
 
-/// Figures of the real trace net.4.5.2.x64.etl, as `Statistics` finds them, and how far the generated trace may be
-/// from each: a share of the figure, or so many points of a percentage.
+/// Figures of the real trace net.4.5.2.x64.etl, and the accepted difference of the generated trace:
+/// a share of the figure, or percentage points.
 const REAL: &[(&str, f64, Within)] = &[
     ("records", 179_474.0, Within::Share(0.1)),
     ("bytes of a record, on average", 128.2, Within::Share(0.1)),
@@ -155,7 +155,7 @@ impl Within {
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn the_figures_of_the_real_trace_are_its_own() {
+fn statistics_of_the_real_trace_match_the_table() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let found = Statistics::of(&std::fs::read(path).unwrap()).figures();
     for (name, known, _) in REAL {
@@ -165,7 +165,7 @@ fn the_figures_of_the_real_trace_are_its_own() {
 }
 
 #[test]
-fn a_generated_trace_is_near_the_real_one() {
+fn generated_trace_is_similar_to_the_real_one() {
     let text = std::fs::read_to_string(root().join("benches/scenarios/like-real.kdl")).unwrap();
     let scenario = Script::new("like-real", &text).parse().unwrap_or_else(|e| panic!("{:#?}", e));
     let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();

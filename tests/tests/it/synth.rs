@@ -24,7 +24,7 @@ fn judge(file: &[u8]) -> Report {
 }
 
 #[test]
-fn the_recipe_gives_a_sound_trace() {
+fn recipe_is_sound() {
     let files = etl_synth::Simulation::new(&script("recipe.kdl", &[])).run_in_memory().unwrap();
     let [(name, file)] = &files[..] else { panic!("{} files", files.len()) };
     assert_eq!(name, "recipe.etl");
@@ -35,7 +35,7 @@ fn the_recipe_gives_a_sound_trace() {
 }
 
 #[test]
-fn the_documents_own_mask_gives_no_rundown_and_the_verifier_says_what_is_missing() {
+fn verify_explains_missing_rundown_of_the_documented_mask() {
     let files = etl_synth::Simulation::new(&script("recipe.kdl", &[("rundown", "0xB8")]))
         .run_in_memory()
         .unwrap();
@@ -46,7 +46,7 @@ fn the_documents_own_mask_gives_no_rundown_and_the_verifier_says_what_is_missing
 }
 
 #[test]
-fn same_script_same_seed_same_bytes() {
+fn simulation_is_determined_by_script_and_seed() {
     let scenario = script("two-files.kdl", &[]);
     let once = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
     assert_eq!(once, etl_synth::Simulation::new(&scenario).run_in_memory().unwrap());
@@ -58,8 +58,8 @@ fn same_script_same_seed_same_bytes() {
 }
 
 #[test]
-fn no_thread_runs_code_that_is_not_there() {
-    // Code, images and rundown are told of in these: what does not resolve is the simulator's fault.
+fn threads_run_loaded_code_only() {
+    // These record code, images and rundown, so every address must resolve.
     for (script_name, file) in [
         ("clr-stacks.kdl", "stacks.etl"),
         ("extended-stacks.kdl", "stacks.etl"),

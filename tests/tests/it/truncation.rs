@@ -1,4 +1,4 @@
-//! Truncates every small real trace at every buffer and at a thousand offsets between.
+//! Truncates every small real trace at every buffer and at a thousand other offsets.
 
 use chacha20::ChaCha8Rng;
 use etl_format::ErrorKind;
@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 const SMALL: usize = 2 << 20;
 const CUTS: usize = 1000;
 
-/// Where a record stands: buffer, place in it, length, and whether its buffer is compressed.
+/// The place of a record: its buffer, its offset there, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Whole {
     buffer: u64,
@@ -34,7 +34,7 @@ fn records(bytes: &[u8], mode: Mode) -> etl_format::Result<Vec<Whole>> {
     Ok(found)
 }
 
-/// Whether a cut between buffers shows: a circular file may end after any buffer.
+/// Whether a cut between buffers is an error: a circular file may end after any buffer.
 fn shows_every_cut(bytes: &[u8]) -> bool {
     let trace = Trace::open(bytes, &Options::default()).unwrap();
     !trace.header().mode.has(LogFileMode::CIRCULAR)
@@ -42,7 +42,7 @@ fn shows_every_cut(bytes: &[u8]) -> bool {
 
 #[needs(traces)]
 #[test]
-fn a_cut_trace_gives_all_that_is_whole() {
+fn salvage_of_a_truncated_trace_returns_all_intact_records() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
         if bytes.len() > SMALL || !shows_every_cut(&bytes) {
@@ -59,11 +59,10 @@ fn a_cut_trace_gives_all_that_is_whole() {
             edges.chain((0..CUTS).map(|_| random.random_range(0..bytes.len()))).collect();
         for cut in cuts {
             let part = &bytes[..cut];
-            // Where strict mode stops is held exactly by the test below.
             assert!(records(part, Mode::Strict).is_err(), "{name} cut at {cut}");
 
-            // Of an uncompressed buffer every record before the cut is whole. Of a compressed one,
-            // what its remaining bytes stand for: at least nothing that is wrong.
+            // Every record before the cut is intact in an uncompressed buffer. A compressed buffer
+            // may have further intact records.
             let compressed = |offset| buffers.iter().any(|b| b.offset == offset && b.compressed);
             let whole: Vec<_> = intact
                 .iter()
@@ -80,23 +79,22 @@ fn a_cut_trace_gives_all_that_is_whole() {
                 .collect();
             match records(part, Mode::Salvage) {
                 Ok(saved) => {
-                    assert!(saved.starts_with(&whole), "{name} cut at {cut}: lost whole records");
-                    assert!(intact.starts_with(&saved), "{name} cut at {cut}: made up records");
+                    assert!(saved.starts_with(&whole), "{name} cut at {cut}: lost intact records");
+                    assert!(intact.starts_with(&saved), "{name} cut at {cut}: invented records");
                     if !buffers.iter().any(|b| b.compressed) {
                         assert_eq!(saved.len(), whole.len(), "{name} cut at {cut}");
                     }
                 }
-                // Without its header event a trace is none.
+                // A trace without header event cannot be read.
                 Err(error) => assert!(whole.is_empty(), "{name} cut at {cut}: {error}"),
             }
         }
     }
 }
 
-/// The large compressed trace, at fewer places, in time order as well.
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]
-fn a_cut_compressed_trace_gives_all_whole_buffers() {
+fn salvage_of_a_truncated_compressed_trace_returns_all_intact_buffers() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
@@ -125,15 +123,14 @@ fn a_cut_compressed_trace_gives_all_whole_buffers() {
     }
 }
 
-/// The layout of a whole trace, read here by itself from the raw bytes: what a cut must be told
-/// from has to come from elsewhere than the reader.
+/// The layout of an intact trace, found in the raw bytes without the reader under test.
 struct Layout {
     /// First byte and bytes of each buffer.
     buffers: Vec<(usize, usize)>,
     /// Bytes of the header event before its names.
     header_event: usize,
-    /// Bytes that every buffer takes at least: all of it, or a compressed one's header.
-    least_buffer: usize,
+    /// Minimum bytes of a buffer: its size, or the header of a compressed buffer.
+    min_buffer: usize,
 }
 
 impl Layout {
@@ -153,12 +150,12 @@ impl Layout {
         Layout {
             buffers,
             header_event: 0x20 + if narrow { 0x110 } else { 0x118 },
-            least_buffer: if compressed { 0x48 } else { word(event) as usize },
+            min_buffer: if compressed { 0x48 } else { word(event) as usize },
         }
     }
 
-    /// What strict mode must say of the first `cut` bytes: the structure that is not whole, where
-    /// it begins, its bytes and those that are left of it.
+    /// The error of strict mode for the first `cut` bytes: the incomplete structure, its offset,
+    /// its size, and the bytes that are left of it.
     fn fault(&self, cut: usize) -> Fault {
         if cut == 0 {
             return Fault { offset: 0, missing: None };
@@ -173,11 +170,11 @@ impl Layout {
         };
         if have == len {
             let further = self.buffers.iter().filter(|&&(start, _)| start >= cut).count();
-            fault(cut, "further buffers that the file header counts", further * self.least_buffer)
+            fault(cut, "further buffers that the file header counts", further * self.min_buffer)
         } else if have < 0x48 {
             fault(start, "buffer header", 0x48)
         } else if start == 0 && cut < 0x48 + 4 {
-            // The width of pointers, and so the length, is told by the first word.
+            // The first word states the pointer size, which determines the length.
             fault(0x48, "header event", 4)
         } else if start == 0 && cut < 0x48 + self.header_event {
             fault(0x48, "header event", self.header_event)
@@ -187,8 +184,8 @@ impl Layout {
     }
 }
 
-/// Where reading stops, and of what is missing: its name, the bytes it needs and those there are.
-/// Of no bytes at all nothing is known to be missing.
+/// The offset at which reading stops, and the incomplete structure: its name, its size, and its
+/// bytes in the file. An empty file has none.
 #[derive(Debug, PartialEq, Eq)]
 struct Fault {
     offset: u64,
@@ -206,7 +203,7 @@ impl Fault {
     }
 }
 
-/// The records that strict mode gives, and the fault at which it stops.
+/// The number of records that strict mode returns, and the error after them.
 fn strict<S: Source>(source: S) -> (u64, Fault) {
     let mut reader = match Records::stream(source, &Options::default()) {
         Ok(reader) => reader,
@@ -215,17 +212,15 @@ fn strict<S: Source>(source: S) -> (u64, Fault) {
     loop {
         match reader.next_record() {
             Ok(Some(_)) => {}
-            Ok(None) => panic!("a cut trace is not whole"),
+            Ok(None) => panic!("a truncated trace is an error"),
             Err(error) => return (reader.count(), Fault::of(&error)),
         }
     }
 }
 
-/// Strict mode stops exactly where the untruncated file says it must: in memory, from a pipe, and
-/// where all buffers are looked for first.
 #[needs(traces)]
 #[test]
-fn a_cut_trace_is_refused_at_the_exact_place() {
+fn strict_mode_fails_at_the_exact_offset_of_a_cut() {
     for path in all_traces() {
         let bytes = std::fs::read(&path).unwrap();
         if bytes.len() > SMALL || !shows_every_cut(&bytes) {
@@ -236,7 +231,7 @@ fn a_cut_trace_is_refused_at_the_exact_place() {
         let intact = records(&bytes, Mode::Strict).unwrap();
 
         let mut random = ChaCha8Rng::seed_from_u64(0x0e71_c075);
-        // Each edge, and the bytes about it and about the end of each buffer's header.
+        // Offsets near the start and near the end of the header of each buffer.
         let near = |at: usize| [-8, -1, 0, 1, 2, 3, 4, 8].map(|by| at.saturating_add_signed(by));
         let edges = layout.buffers.iter().flat_map(|&(start, _)| {
             near(start).into_iter().chain(near(start + 0x48)).filter(|&cut| cut < bytes.len())
@@ -251,11 +246,11 @@ fn a_cut_trace_is_refused_at_the_exact_place() {
             let whole: Vec<u64> =
                 layout.buffers[..whole].iter().map(|&(start, _)| start as u64).collect();
             let given = intact.iter().filter(|r| whole.contains(&r.buffer)).count() as u64;
-            let told = strict(part);
-            assert_eq!(told, (given, expected), "{name} cut at {cut:#x}");
-            assert_eq!(strict(PipeSource::new(part)), told, "{name} cut at {cut:#x}, piped");
+            let found = strict(part);
+            assert_eq!(found, (given, expected), "{name} cut at {cut:#x}");
+            assert_eq!(strict(PipeSource::new(part)), found, "{name} cut at {cut:#x}, piped");
             let error = Trace::open(part, &Options::default()).expect_err("not whole");
-            assert_eq!(Fault::of(&error), told.1, "{name} cut at {cut:#x}, all buffers first");
+            assert_eq!(Fault::of(&error), found.1, "{name} cut at {cut:#x}, all buffers first");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Compares what the writer produces with real files, and reads it with readers by others.
+//! Compares written traces with real files, and reads them with other projects' readers.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -18,13 +18,12 @@ use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionC
 use etl_test_support::{all_traces, needs};
 use etl_tests::{foreign, reencode};
 
-/// Each kernel-written trace is decoded, encoded anew, and compared byte by byte. What may differ
-/// is undefined in the format: the up to seven bytes from the end of a record to the next multiple
-/// of 8, and those from the end of an extended item's data to the item's end. Pointers that are
-/// stale in buffer headers are fields of the decoded header and must be equal too.
+/// Decodes and encodes each trace that the kernel wrote, and compares the bytes. Only padding may
+/// differ: up to seven bytes after a record, and after the data of an extended item. Stale pointers
+/// in buffer headers are fields of the decoded header and must be equal.
 #[needs(traces)]
 #[test]
-fn kernel_written_traces_come_back_byte_by_byte() {
+fn writer_restores_the_bytes_of_kernel_written_traces() {
     let mut rewritten = 0;
     for path in all_traces() {
         let file = std::fs::read(&path).unwrap();
@@ -79,14 +78,14 @@ fn kernel_written_traces_come_back_byte_by_byte() {
     assert!(rewritten > 3);
 }
 
-/// Timestamp, processor and bytes of every record behind the header event, in time order.
+/// Timestamp, processor and bytes of every record after the header event, in time order.
 fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() != Some(0) {
-            // Encoded anew, so that undefined padding inside a record does not count.
+            // Encoded again, so that undefined padding in a record is not compared.
             let mut bytes = Vec::new();
             reencode::record(&record, &mut bytes);
             out.push((record.timestamp(), record.processor(), bytes));
@@ -95,8 +94,7 @@ fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     out
 }
 
-/// Writes a trace again through a session, each record encoded from its decoded fields; compressed
-/// if a format is given.
+/// Writes a trace with a session, each record encoded from its decoded fields.
 fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut header = LogFileHeader::from(trace.header());
@@ -143,7 +141,7 @@ fn scratch(name: &str) -> PathBuf {
 
 #[needs(traces, python)]
 #[test]
-fn relogged_real_traces_keep_every_record() {
+fn session_keeps_every_record_of_real_traces() {
     let mut written = Vec::new();
     for (number, path) in all_traces().into_iter().enumerate() {
         let file = std::fs::read(&path).unwrap();
@@ -153,7 +151,8 @@ fn relogged_real_traces_keep_every_record() {
         let relogged = relog(&file, None);
         let (before, mut after) = (stream(&file), stream(&relogged));
         assert_eq!(before.len(), after.len(), "{}", path.display());
-        // Records of buffer 0 come into a buffer of processor 0, so equal timestamps may change places.
+        // Records of buffer 0 move to a buffer of processor 0, so the order of equal timestamps may
+        // change.
         let mut before = before;
         before.sort();
         after.sort();
@@ -172,11 +171,11 @@ fn relogged_real_traces_keep_every_record() {
     }
 }
 
-/// Plain to compressed to plain again: nothing is lost, in any format, and `dissect.etl` (which knows
-/// XPRESS alone) counts the same.
+/// Compresses and decompresses in each format. `dissect.etl`, which reads XPRESS only, counts the
+/// same records.
 #[needs(traces, python)]
 #[test]
-fn real_traces_come_back_from_every_compression() {
+fn every_compression_keeps_the_records_of_real_traces() {
     let mut written = Vec::new();
     for (number, path) in all_traces().into_iter().enumerate() {
         let file = std::fs::read(&path).unwrap();
@@ -218,7 +217,7 @@ fn real_traces_come_back_from_every_compression() {
     }
 }
 
-/// A session with every kind of record, some hundred of each over four processors.
+/// A session on four processors with some hundred records of each kind.
 fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
     let header = LogFileHeader {
         timestamp: 1_000,
@@ -343,7 +342,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
 
 #[needs(python)]
 #[test]
-fn foreign_readers_count_what_was_written() {
+fn other_readers_count_every_written_record() {
     use RecordKind as K;
     let kinds = [
         K::SYSTEM32,

@@ -1,4 +1,4 @@
-//! An allocator that counts the bytes that a thread holds.
+//! An allocator that counts the bytes that a thread has allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,36 +11,36 @@ thread_local! {
 struct Counting;
 
 fn count(change: isize) {
-    // Nothing is counted while a thread ends.
+    // Thread-local values do not exist while a thread ends.
     let _ = NOW.try_with(|now| {
         now.set(now.get() + change);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(now.get())));
     });
 }
 
-// SAFETY: everything is handed on to the system's allocator; counting allocates nothing.
+// SAFETY: every call goes to the system's allocator; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -48,13 +48,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that this thread had allocated at once while `f` ran, beyond what it had before.
+/// Runs `f` and returns the peak of bytes that this thread allocated.
 pub fn peak<T>(f: impl FnOnce() -> T) -> (T, usize) {
     let (done, peak, _) = peak_and_held(f);
     (done, peak)
 }
 
-/// The same, and the bytes that are still allocated afterwards.
+/// Runs `f` and returns the peak of bytes that this thread allocated, and those still allocated.
 pub fn peak_and_held<T>(f: impl FnOnce() -> T) -> (T, usize, usize) {
     let before = NOW.get();
     PEAK.set(before);
@@ -64,7 +64,7 @@ pub fn peak_and_held<T>(f: impl FnOnce() -> T) -> (T, usize, usize) {
 }
 
 #[test]
-fn what_is_allocated_is_counted() {
+fn peak_counts_allocated_bytes() {
     let (len, most) = peak(|| vec![0u8; 100_000].len());
     assert_eq!(len, 100_000);
     assert!((100_000..110_000).contains(&most), "{most}");

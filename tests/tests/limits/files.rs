@@ -12,12 +12,12 @@ use crate::common::{
 };
 use crate::counting::peak;
 
-/// Values that claim much, or nothing.
+/// False values: very large, or too small.
 const LIES: [u64; 9] =
     [0, 1, 0x47, 0xffff, 0x1_0000, 0x0400_0000, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
 
-/// Reads a trace in file order and in time order, in both modes; from a slice and from a pipe. Returns
-/// the records of salvage.
+/// Reads a trace in file order and in time order, in both modes, from a slice and from a pipe.
+/// Returns the number of records in salvage mode.
 fn read(bytes: &[u8]) -> u64 {
     let mut records = 0;
     for mode in [Mode::Strict, Mode::Salvage] {
@@ -41,7 +41,7 @@ fn read(bytes: &[u8]) -> u64 {
     records
 }
 
-/// Reading takes no more than so many bytes for each byte of the file, and a fixed amount beside.
+/// Checks that reading takes at most `each` bytes of memory for each byte of the file, plus 1 MiB.
 #[track_caller]
 fn within(bytes: &[u8], each: usize, what: &str) -> u64 {
     let (records, most) = peak(|| read(bytes));
@@ -52,7 +52,7 @@ fn within(bytes: &[u8], each: usize, what: &str) -> u64 {
 }
 
 #[test]
-fn every_size_in_a_buffer_header() {
+fn reader_bounds_memory_for_sizes_in_buffer_headers() {
     let sound = small().bytes();
     for buffer in [0, 0x400, 0xc00] {
         for (at, width) in
@@ -68,9 +68,9 @@ fn every_size_in_a_buffer_header() {
 }
 
 #[test]
-fn every_number_in_the_header_event() {
+fn reader_bounds_memory_for_numbers_in_the_header_event() {
     let sound = small().bytes();
-    // The record's own header and the fixed part of the event, two bytes after the other.
+    // The record's header and the fixed part of the event.
     for at in (BUFFER_HEADER..BUFFER_HEADER + 0x20 + 0x118).step_by(4) {
         for lie in [0, 0xffff_ffff, 0x7fff_ffff, 0x0400_0000u64] {
             for width in [4, 8] {
@@ -83,7 +83,7 @@ fn every_number_in_the_header_event() {
 }
 
 #[test]
-fn every_size_of_every_kind_of_record() {
+fn reader_bounds_memory_for_sizes_in_records() {
     let items: Vec<_> = (0..=0x14u16).map(|kind| (kind, &[7u8; 24][..])).collect();
     let many =
         Event { timestamp: 1010, items: chain(&items), payload: vec![1; 9], ..Event::default() };
@@ -100,29 +100,30 @@ fn every_size_of_every_kind_of_record() {
         many.bytes(),
     ];
     for record in &records {
-        // Every 16 bits of the record, so its size, its flags, and the sizes and types of its items.
+        // Every 16 bits of the record: its size, its flags, the sizes and types of its items.
         for at in (0..record.len().min(0x100) - 1).step_by(2) {
             for lie in [0u16, 1, 7, 8, 0x7fff, 0xffff] {
                 let mut lying = record.clone();
                 patch(&mut lying, at, &lie.to_le_bytes());
                 let file = File::new(0x1000)
-                    .buffer(0, &[lying, system(true, 0x0f01, 2000, b"behind")])
+                    .buffer(0, &[lying, system(true, 0x0f01, 2000, b"after")])
                     .buffer(0, &[system(true, 0x0f01, 3000, b"next")]);
                 let records = within(&file.bytes(), 8, &format!("{lie:#x} at {at:#x}"));
-                assert!(records >= 2, "the sound buffer behind is lost");
+                assert!(records >= 2, "the intact buffer after it is lost");
             }
         }
     }
 }
 
-/// Ten bytes of XPRESS that stand for as many bytes as are asked for: one literal, and its repetition.
+/// Ten bytes of XPRESS for any number of bytes: one literal and its repetition.
 fn bomb() -> Vec<u8> {
     let out = Out::default().u32(0x7fff_ffff).bytes(&[7]);
-    // Distance 1, length: 7 in three bits, 15 in a half byte, 255 in a byte, 0 in 16 bits, then 32 bits.
+    // Distance 1. Length: 7 in three bits, 15 in a half byte, 255 in a byte, 0 in 16 bits, then
+    // 32 bits.
     out.u16(7).u8(0x0f).u8(0xff).u16(0).u32(0x7fff_ffff).0
 }
 
-/// Buffers that claim `claim` bytes each, of a few bytes.
+/// Buffers of a few bytes that claim to contain `claim` bytes each.
 fn bombs(count: u16, claim: u32) -> Vec<u8> {
     let mut file = File::new(claim).compressed(3, |_| bomb());
     file.event.processors = 64;
@@ -141,10 +142,10 @@ fn bombs(count: u16, claim: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_few_compressed_bytes_do_not_become_gigabytes() {
+fn reader_bounds_expansion_of_compressed_buffers() {
     let mut whole = vec![0; MIB];
     let done = etl_format::compress::decompress(CompressionFormat::XPRESS, &bomb(), &mut whole);
-    assert_eq!(done, Ok(()), "the bomb is one");
+    assert_eq!(done, Ok(()), "the compressed data is valid");
     assert!(whole.iter().all(|b| *b == 7));
     for count in [1, 40] {
         let bytes = bombs(count, 64 << 20);
@@ -154,14 +155,14 @@ fn a_few_compressed_bytes_do_not_become_gigabytes() {
             let mut reader = trace.records(Order::Time).unwrap();
             while let Ok(Some(_)) = reader.next_record() {}
         });
-        // Each buffer by itself could ask for 64 MiB. It is 85 bytes long.
+        // Each buffer has 85 bytes and claims 64 MiB.
         let each = 8192 * 100;
         assert!(most <= MIB + (usize::from(count) + 2) * each, "{count} buffers: {most} bytes");
     }
 }
 
 #[test]
-fn any_number_of_processors() {
+fn reader_bounds_memory_for_many_processors() {
     let mut file = File::new(0x400);
     for cpu in (0..=0xffffu32).step_by(97) {
         file = file.buffer(cpu as u16, &run(1000 + i64::from(cpu), 2));
@@ -172,7 +173,7 @@ fn any_number_of_processors() {
 }
 
 #[test]
-fn timestamps_at_the_edges() {
+fn operations_accept_extreme_timestamps() {
     let edges = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
     let mut file = File::new(0x1000);
     for (cpu, timestamp) in edges.into_iter().enumerate() {
@@ -196,9 +197,9 @@ fn timestamps_at_the_edges() {
     }
 }
 
-/// What a session says of its beginning and end, and when its records were, far apart.
+/// Times of the session and of its records that are far apart.
 #[test]
-fn sessions_at_the_edges() {
+fn verify_accepts_extreme_session_times() {
     let edges = [i64::MIN, -1, 0, 133_000_000_000_000_000, i64::MAX];
     let far = |a: usize, b: usize, c: usize, d: usize| [a, b, c, d].map(|i| edges[i]);
     for n in 0..edges.len().pow(4) {
@@ -215,9 +216,8 @@ fn sessions_at_the_edges() {
     }
 }
 
-/// A map of the damage is no larger than the file by more than a fixed factor.
 #[test]
-fn a_file_of_nothing_but_faults() {
+fn damage_map_grows_with_the_file() {
     let mut file = File::new(0x1_0000);
     let mut bad = Vec::new();
     while bad.len() < 0xff00 {

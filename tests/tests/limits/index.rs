@@ -1,4 +1,4 @@
-//! Memory of an index of methods and modules.
+//! Memory of the index of methods and modules.
 
 use etl_analysis::address::{Ranges, Tag};
 use etl_analysis::machine::Process;
@@ -7,10 +7,10 @@ use etl_schema::views::clr;
 
 use crate::counting::{peak, peak_and_held};
 
-/// Bytes that an index of so many methods takes, each in its own place, told of in no order; with a
-/// module for each hundred of them.
+/// Bytes that the index of a number of methods takes, and bytes to search it. Each method has its
+/// own addresses, in random order; each hundred methods have a module.
 fn index(methods: u64) -> (usize, usize) {
-    // A step that has no factor in common with the number visits each place once.
+    // The step and the number have no common factor, so each place is visited once.
     let place = |i: u64| 0x7ff0_0000_0000 + i.wrapping_mul(7_368_787) % methods * 256;
     let (process, _, held) = peak_and_held(|| {
         let mut process = Process::new(4);
@@ -44,7 +44,7 @@ fn index(methods: u64) -> (usize, usize) {
     });
     assert_eq!((process.code.live() as u64, process.methods), (methods, methods));
     assert_eq!(process.clrs[&9].modules.len() as u64, methods / 100);
-    // Making it searchable is part of it.
+    // The first search builds the index.
     let ((), searched) = peak(|| {
         let history = process.code.history();
         for i in (0..methods).step_by(997) {
@@ -55,15 +55,15 @@ fn index(methods: u64) -> (usize, usize) {
 }
 
 #[test]
-fn ten_million_methods_and_modules_take_less_than_a_gigabyte() {
-    // 10 million methods and the modules of their code in less than a gigabyte are 107 bytes each.
+fn index_takes_few_bytes_for_each_method() {
+    // 107 bytes for each method would be a gigabyte for 10 million methods.
     let methods = 300_000;
     let (held, searched) = index(methods);
     let each = (held + searched) as f64 / methods as f64;
     eprintln!("{each:.1} bytes for a method, of them {searched} to search {methods}");
     assert!(each < 60.0, "{each} bytes for a method");
 
-    // Told in the order of their addresses, as rundowns tell them, they take less.
+    // In the order of their addresses, as rundowns list them, they take less.
     let (ranges, _, held) = peak_and_held(|| {
         let mut ranges = Ranges::default();
         for i in 0..methods {

@@ -1,5 +1,5 @@
-//! Crafted bytes with false sizes: counts the memory that they cost, and what is returned for them.
-//! `SECURITY.md` names the limits.
+//! Crafted bytes with false sizes: measures the memory that reading them takes. SECURITY.md lists
+//! the limits.
 
 mod counting;
 mod files;

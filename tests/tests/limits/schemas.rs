@@ -1,4 +1,4 @@
-//! Schemas that describe more than a payload can contain, and manifests with false sizes.
+//! Schemas that describe more than a payload contains, and manifests with false sizes.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn nested(depth: usize, count: Count, inner: Vec<Field>) -> Field {
 }
 
 #[test]
-fn arrays_of_nothing_in_arrays_of_nothing() {
+fn decoder_bounds_output_for_nested_empty_arrays() {
     let nothing = || vec![Field::new("n", InType::Null).with_count(Count::Const(u16::MAX))];
     for depth in [0, 1, 3, 11] {
         let decoder = schema(vec![nested(depth, Count::Const(u16::MAX), nothing())]);
@@ -56,7 +56,7 @@ fn arrays_of_nothing_in_arrays_of_nothing() {
 }
 
 #[test]
-fn counts_beyond_the_payload() {
+fn decoder_bounds_output_for_counts_beyond_the_payload() {
     for count in [Count::Const(u16::MAX), Count::Prefixed, Count::Rest] {
         for ty in InType::ALL {
             let decoder = schema(vec![Field::new("f", *ty).with_count(count)]);
@@ -76,7 +76,7 @@ fn counts_beyond_the_payload() {
 }
 
 #[test]
-fn long_names_in_long_arrays() {
+fn render_bounds_output_for_long_names_in_arrays() {
     let name = "n".repeat(30_000);
     let decoder = schema(vec![nested(1, Count::Rest, vec![Field::new(name, InType::UInt8)])]);
     let payload = vec![7; 0xff00];
@@ -89,7 +89,7 @@ fn long_names_in_long_arrays() {
 }
 
 #[test]
-fn a_message_that_says_everything_many_times() {
+fn render_bounds_output_for_repeated_inserts() {
     let mut described = EventSchema::new(
         Guid::ZERO,
         Identity::Modern { id: 1, version: 0 },
@@ -117,7 +117,7 @@ fn metadata(fields: usize, marker: u8) -> Vec<u8> {
 }
 
 #[test]
-fn metadata_of_ever_new_events() {
+fn store_bounds_number_of_learned_fields() {
     let mut file = File::new(0x1_0000);
     for marker in 1..=40 {
         let data = metadata(20_000, marker);
@@ -141,7 +141,7 @@ fn metadata_of_ever_new_events() {
 }
 
 #[test]
-fn structs_of_metadata_nest_so_deep_and_no_deeper() {
+fn metadata_bounds_nesting() {
     let mut deep = vec![0, 0, 0, b'e', 0];
     for _ in 0..5000 {
         deep.extend([b's', 0, 0x98, 1]);
@@ -152,7 +152,7 @@ fn structs_of_metadata_nest_so_deep_and_no_deeper() {
 }
 
 #[test]
-fn chunks_without_end() {
+fn reassembler_bounds_memory_for_many_chunks() {
     let text = vec![b'x'; 60_000];
     let limit = 4 * MIB;
     let (_, most) = peak(|| {
@@ -171,7 +171,7 @@ fn chunks_without_end() {
 
 /// Whole manifests of no text, of as many providers as there are events.
 #[test]
-fn manifests_of_nothing() {
+fn reassembler_bounds_memory_for_empty_manifests() {
     let limit = MIB;
     let (_, most) = peak(|| {
         let mut reassembler = Reassembler::new(limit);
@@ -190,20 +190,20 @@ fn xml(inside: &str) -> String {
     )
 }
 
-/// The memory that reading a manifest takes, and that it is refused as too big, or not.
+/// Checks the memory that reading a manifest takes, and whether it is refused as too big.
 #[track_caller]
 fn refused(text: &str, big: bool, each: usize) {
     let (done, most) = peak(|| manifest::parse(text, SchemaSource::Manifest));
     let is_big = matches!(done, Err(ManifestError::TooBig(_)));
     assert_eq!(is_big, big, "{:?}", done.err());
     assert!(most < 8 * MIB + each * text.len(), "{most} bytes for {}", text.len());
-    // Within a trace whatever can be taken of it is taken, in as little memory.
+    // A manifest in a trace is read as far as possible.
     let (_, most) = peak(|| manifest::parse(text, SchemaSource::EventSource));
     assert!(most < 160 * MIB + each * text.len(), "{most} bytes for {}", text.len());
 }
 
 #[test]
-fn a_template_of_many_fields_in_many_events() {
+fn manifest_bounds_total_fields() {
     let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(1000);
     let events: String =
         (0..2000).map(|i| format!("<event value=\"{i}\" template=\"t\"/>")).collect();
@@ -216,7 +216,7 @@ fn a_template_of_many_fields_in_many_events() {
 }
 
 #[test]
-fn one_long_text_in_many_events() {
+fn manifest_bounds_total_text() {
     let long = "x".repeat(100_000);
     let events: String =
         (0..2000).map(|i| format!("<event value=\"{i}\" message=\"$(string.s)\"/>")).collect();
@@ -231,7 +231,7 @@ fn one_long_text_in_many_events() {
 }
 
 #[test]
-fn elements_attributes_and_namespaces_without_end() {
+fn manifest_bounds_elements_attributes_and_namespaces() {
     let deep = format!("{}{}", "<a>".repeat(100_000), "</a>".repeat(100_000));
     refused(&deep, true, 1);
     refused(&xml(&deep), true, 1);
@@ -239,12 +239,12 @@ fn elements_attributes_and_namespaces_without_end() {
     refused(&xml(&format!("<event{attributes}/>")), true, 1);
     let names: String = (0..50_000).map(|i| format!("<a xmlns:n{i}=\"{i}\"/>")).collect();
     refused(&xml(&names), true, 1);
-    // What only looks like tags counts for nothing.
+    // Tags in comments and CDATA are not counted.
     refused(&xml(&format!("<!-- {deep} --><![CDATA[{deep}]]>")), false, 30);
 }
 
 #[test]
-fn entities_are_not_resolved() {
+fn manifest_refuses_entities() {
     let mut text = "<!DOCTYPE m [<!ENTITY a0 \"aaaaaaaaaa\">".to_owned();
     for i in 1..10 {
         text.push_str(&format!("<!ENTITY a{i} \"{}\">", format!("&a{};", i - 1).repeat(10)));
@@ -255,21 +255,21 @@ fn entities_are_not_resolved() {
     assert!(most < MIB, "{most}");
 }
 
-/// Unsound events of a manifest in a trace are passed over, and none costs a look at the whole text.
+/// Invalid events of a manifest in a trace are skipped.
 #[test]
-fn many_unsound_events() {
+fn manifest_skips_invalid_events() {
     let text = xml(&"<event value=\"1\" level=\"none\"/>\n".repeat(60_000));
     let begin = std::time::Instant::now();
     assert_eq!(manifest::parse(&text, SchemaSource::EventSource).map(|s| s.len()), Ok(0));
-    // To find a line number for each took minutes.
+    // Finding the line number of each took minutes.
     assert!(begin.elapsed() < std::time::Duration::from_secs(30));
     let error = manifest::parse(&text, SchemaSource::Manifest).unwrap_err();
     assert!(matches!(error, ManifestError::Unknown { line: 1, .. }), "{error}");
 }
 
-/// Everything in a description may name the same long text.
+/// All names of a description are the same long text.
 #[test]
-fn names_of_a_description_that_lie_on_each_other() {
+fn event_info_bounds_memory_for_shared_names() {
     let count = 1000usize;
     let names = 0x70 + count * 0x18;
     let mut blob = vec![0u8; names];
@@ -286,7 +286,7 @@ fn names_of_a_description_that_lie_on_each_other() {
     let (done, most) = peak(|| trace_event_info::parse(&blob, &Maps::default()));
     assert_eq!(done.unwrap().fields.len(), count);
     assert!(most < 4 * MIB, "{most}");
-    // And everything in a map.
+    // And all names of a map.
     let mut map = vec![0u8; 16];
     let entries = 2000u32;
     let text = 16 + entries * 8;
@@ -299,7 +299,7 @@ fn names_of_a_description_that_lie_on_each_other() {
 }
 
 #[test]
-fn a_word_of_a_message_format_that_grows() {
+fn tmf_bounds_memory_for_repeated_words() {
     let function = "f".repeat(200_000);
     let text = format!(
         "01020304-0506-0708-090a-0b0c0d0e0f10 {function}\n#typev a 1 \"{}\" // FUNC={function}\n{{\n}}\n",

@@ -1,4 +1,4 @@
-//! Scripts and command lines that ask for more than is allowed.
+//! Scripts and command lines beyond the limits.
 
 use etl_control::controller::{CommandLine, MAX_LINE};
 use etl_synth::{Script, ScriptErrors};
@@ -6,30 +6,30 @@ use etl_synth::{Script, ScriptErrors};
 use crate::MIB;
 use crate::counting::peak;
 
-/// The mistakes of a script that has some, in little memory.
+/// The errors of an invalid script, which take little memory to find.
 #[track_caller]
-fn mistaken(script: &str) -> ScriptErrors {
+fn script_errors(script: &str) -> ScriptErrors {
     let (done, most) = peak(|| Script::new("fuzz.kdl", script).parse());
     assert!(most < 200 * MIB + 200 * script.len(), "{most} bytes");
-    done.expect_err("it has mistakes")
+    done.expect_err("the script has errors")
 }
 
 #[test]
-fn repeating_without_end() {
-    let told = mistaken("repeat 18446744073709551615 { }");
-    assert!(told.as_slice().iter().any(|e| e.message() == "too much"), "{told}");
-    let told = mistaken("repeat 18446744073709551615 { param \"a\" 1 }");
-    assert!(told.as_slice().iter().any(|e| e.message() == "too much"), "{told}");
+fn script_bounds_repetitions() {
+    let errors = script_errors("repeat 18446744073709551615 { }");
+    assert!(errors.as_slice().iter().any(|e| e.message() == "too much"), "{errors}");
+    let errors = script_errors("repeat 18446744073709551615 { param \"a\" 1 }");
+    assert!(errors.as_slice().iter().any(|e| e.message() == "too much"), "{errors}");
     let mut script = "process \"a.exe\"".to_owned();
     for _ in 0..20 {
         script = format!("repeat 1000000 {{ {script} }}");
     }
-    assert!(mistaken(&script).as_slice().iter().any(|e| e.message() == "too much"));
+    assert!(script_errors(&script).as_slice().iter().any(|e| e.message() == "too much"));
 }
 
-/// A number stands for as many things, each of which takes memory when the script runs.
+/// Each thread and method takes memory when the script runs.
 #[test]
-fn threads_and_methods_without_end() {
+fn script_bounds_threads_and_methods() {
     let module = "module \"a.dll\" { methods 900000 ready=0; }\n";
     let managed = |modules: usize| {
         let modules = module.repeat(modules);
@@ -42,15 +42,21 @@ fn threads_and_methods_without_end() {
         "repeat 1000 { process \"a.exe\" threads=65536; }".to_owned(),
         managed(5),
     ] {
-        let told = mistaken(&script);
-        assert!(told.as_slice().iter().any(|e| e.label().contains("threads or methods")), "{told}");
+        let errors = script_errors(&script);
+        assert!(
+            errors.as_slice().iter().any(|e| e.label().contains("threads or methods")),
+            "{errors}"
+        );
     }
-    let told = mistaken(&(managed(4) + "\nno-such-node"));
-    assert!(!told.as_slice().iter().any(|e| e.label().contains("threads or methods")), "{told}");
+    let errors = script_errors(&(managed(4) + "\nno-such-node"));
+    assert!(
+        !errors.as_slice().iter().any(|e| e.label().contains("threads or methods")),
+        "{errors}"
+    );
 }
 
 #[test]
-fn texts_that_double() {
+fn script_bounds_length_of_parameters() {
     let mut script = "param \"v0\" \"xxxxxxxxxx\"\n".to_owned();
     for i in 1..60 {
         let before = i - 1;
@@ -62,7 +68,7 @@ fn texts_that_double() {
 }
 
 #[test]
-fn scripts_that_include_themselves() {
+fn script_bounds_inclusion_depth() {
     for script in [
         "include \"a\"".to_owned(),
         "include \"a\"\n".repeat(50),
@@ -70,13 +76,13 @@ fn scripts_that_include_themselves() {
     ] {
         let include = |_: &str| Ok(script.clone());
         let (done, most) = peak(|| Script::new("a", &script).include(&include).parse());
-        assert!(done.is_err(), "it never ends");
+        assert!(done.is_err(), "it includes itself without end");
         assert!(most < 100 * MIB, "{most}");
     }
 }
 
 #[test]
-fn braces_and_comments_in_each_other() {
+fn script_bounds_nesting() {
     let deep = [
         "a { ".repeat(30_000),
         "/* ".repeat(30_000),
@@ -87,26 +93,27 @@ fn braces_and_comments_in_each_other() {
         format!("repeat 1 {{ include \"a\" }} {}", "a { ".repeat(30_000)),
     ];
     for script in &deep {
-        let told = mistaken(script);
-        assert!(told.as_slice()[0].message().contains("nested"), "{told}");
+        let errors = script_errors(script);
+        assert!(errors.as_slice()[0].message().contains("nested"), "{errors}");
         let include = |_: &str| Ok(script.clone());
         assert!(Script::new("b", "include \"a\"").include(&include).parse().is_err());
     }
-    // What is not refused does not exhaust the stack either, which in a test has 2 MiB.
+    // A script within the limit does not overflow the stack, which has 2 MiB in a test.
     let fine = format!("{}{}", "a { ".repeat(64), "}".repeat(64));
-    assert!(!mistaken(&fine).as_slice()[0].message().contains("nested"));
+    assert!(!script_errors(&fine).as_slice()[0].message().contains("nested"));
 }
 
 #[test]
-fn too_many_mistakes_are_not_all_told() {
-    let told = mistaken(&"nothing\n".repeat(50_000));
-    assert!(told.as_slice().len() <= 1000);
-    let told = mistaken(&(0..3000).map(|i| format!("param \"a{i}\" 1\n")).collect::<String>());
-    assert!(told.as_slice().iter().any(|e| e.message().contains("too many parameters")));
+fn script_bounds_number_of_errors() {
+    let errors = script_errors(&"nothing\n".repeat(50_000));
+    assert!(errors.as_slice().len() <= 1000);
+    let errors =
+        script_errors(&(0..3000).map(|i| format!("param \"a{i}\" 1\n")).collect::<String>());
+    assert!(errors.as_slice().iter().any(|e| e.message().contains("too many parameters")));
 }
 
 #[test]
-fn a_command_line_has_an_end() {
+fn command_line_has_maximum_length() {
     let line = format!("xperf -start x -on {}", "a+".repeat(MAX_LINE));
     assert!(line.parse::<CommandLine>().is_err());
     let line = format!("xperf -start x -on {}", "a:1:1+".repeat(8000));

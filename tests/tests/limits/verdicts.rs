@@ -1,4 +1,4 @@
-//! Traces that would make verifying slow or large.
+//! Traces that could make verifying slow or take much memory.
 
 use etl_verify::{Format, Report, Verifier, render};
 
@@ -32,25 +32,26 @@ fn trace(records: &[Vec<u8>]) -> Vec<u8> {
     file.buffer(0, &buffer).bytes()
 }
 
-/// The memory that judging takes stays below so many bytes for each byte of the trace.
+/// Checks that verifying takes at most `each` bytes of memory for each byte of the trace, plus 8
+/// MiB.
 #[track_caller]
 fn judged(records: &[Vec<u8>], each: usize) {
     let bytes = trace(records);
     let begin = std::time::Instant::now();
     let (report, most) = peak(|| verify(bytes.as_slice(), "crafted.etl").unwrap());
     assert!(most < 8 * MIB + each * bytes.len(), "{most} bytes for {}", bytes.len());
-    // What is quadratic takes minutes.
+    // Quadratic time would take minutes.
     assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{:?}", begin.elapsed());
     assert!(!report.text().is_empty());
     if std::env::var_os("ETLKIT_GROWTH").is_some() {
-        tell_growth(records);
+        print_growth(records);
     }
 }
 
-/// Says how much longer twice as many records take: some two times where the time is linear, four where it grows
-/// with the square. What is asserted is memory; times are for people (`ETLKIT_GROWTH=1 cargo test --release -p etl-tests
+/// Prints how much longer twice as many records take: about two times if time is linear, four if it
+/// is quadratic. Times are not asserted (`ETLKIT_GROWTH=1 cargo test --release -p etl-tests
 /// --test limits verdicts -- --nocapture --test-threads 1`).
-fn tell_growth(records: &[Vec<u8>]) {
+fn print_growth(records: &[Vec<u8>]) {
     let milliseconds = |bytes: &[u8]| {
         let once = |_| {
             let begin = std::time::Instant::now();
@@ -59,7 +60,7 @@ fn tell_growth(records: &[Vec<u8>]) {
         };
         (0..5).map(once).fold(f64::INFINITY, f64::min)
     };
-    // Loads, unloads and samples follow on each other, and some come in pairs: every other pair is left out.
+    // Some records come in pairs, such as a load and its unload: every other pair is left out.
     let half: Vec<_> = records.chunks(2).step_by(2).flatten().cloned().collect();
     let (whole, half) = (milliseconds(&trace(records)), milliseconds(&trace(&half)));
     let thread = std::thread::current();
@@ -106,7 +107,7 @@ fn image(timestamp: i64, process: u32, base: u64) -> Vec<u8> {
 }
 
 #[test]
-fn rundowns_that_begin_and_end_without_end() {
+fn verify_bounds_memory_for_unmatched_rundowns() {
     let mut records = Vec::new();
     for i in 0..20_000 {
         // Ends without a beginning, and what they should enclose.
@@ -117,7 +118,7 @@ fn rundowns_that_begin_and_end_without_end() {
 }
 
 #[test]
-fn methods_that_overlap_and_go() {
+fn verify_bounds_memory_for_overlapping_methods() {
     let mut records = Vec::new();
     for i in 0..10_000u64 {
         records.push(method(false, 141, 1000 + i as i64, i, 0x1_0000 + i, 0x1_0000));
@@ -134,7 +135,7 @@ fn methods_that_overlap_and_go() {
 }
 
 #[test]
-fn samples_of_many_processes_in_many_kernel_images() {
+fn verify_bounds_memory_for_many_kernel_images() {
     let mut records = Vec::new();
     for i in 0..0x1_0000u64 {
         records.push(image(1000, 4, 0xffff_8000_0000_0000 + i * 0x1000));
@@ -153,7 +154,7 @@ fn samples_of_many_processes_in_many_kernel_images() {
 }
 
 #[test]
-fn one_stack_by_key_in_many_processes() {
+fn verify_bounds_memory_for_stack_keys() {
     let mut records = Vec::new();
     for process in 0..2_000u64 {
         records.push(system(true, 0x1825, 1000, &words(&[900, process | process << 32, 0x55])));
@@ -171,7 +172,7 @@ fn one_stack_by_key_in_many_processes() {
 }
 
 #[test]
-fn ever_new_addresses_processes_and_providers() {
+fn verify_bounds_memory_for_new_identities() {
     let mut records = Vec::new();
     for i in 0..20_000u64 {
         let frames = words(&[1000 + i, i << 32 | i, i * 0x1000, i * 0x1000 + 0x800]);
@@ -182,10 +183,11 @@ fn ever_new_addresses_processes_and_providers() {
 }
 
 #[test]
-fn rundowns_of_one_process_without_end() {
+fn verify_bounds_number_of_rundowns() {
     let mut records = Vec::new();
     for i in 0..20_000 {
-        // Each begins inside the one before, in ever other CLRs; what they list stands in none that is kept.
+        // Each begins inside the one before, in another CLR; no rundown that is kept lists a
+        // method.
         let instance = (i % 1000) as u16;
         records.push(clr(true, 148, 100, 1000 + i, instance.to_le_bytes().to_vec()));
         records.push(method(true, 144, 1000 + i, i as u64, 0x1_0000 + 64 * i as u64, 32));
@@ -198,13 +200,13 @@ fn rundowns_of_one_process_without_end() {
 }
 
 #[test]
-fn one_place_that_ever_other_code_has() {
+fn verify_bounds_memory_for_reused_addresses() {
     let mut records = Vec::new();
     for i in 0..20_000u64 {
         let timestamp = 1000 + 10 * i as i64;
         records.push(method(false, 141, timestamp, i, 0x1_0000, 0x40));
         records.push(method(false, 142, timestamp + 5, i, 0x1_0000, 0x40));
-        // Between two of them it is nobody's.
+        // The address has no method at that time.
         let frames = words(&[timestamp as u64 + 7, 100 << 32 | 100, 0x1_0008 + 8 * (i % 4)]);
         records.push(system(true, 0x1820, timestamp + 7, &frames));
     }
@@ -212,7 +214,7 @@ fn one_place_that_ever_other_code_has() {
 }
 
 #[test]
-fn what_is_told_again_and_again_takes_no_memory() {
+fn verify_memory_does_not_grow_with_repeated_events() {
     let mut heads = Vec::new();
     for i in 0..500u64 {
         heads.push(method(false, 141, 1000, i, 0x1_0000 + 0x100 * i, 0x80));
@@ -221,7 +223,7 @@ fn what_is_told_again_and_again_takes_no_memory() {
         let mut records = heads.clone();
         for i in 0..stacks {
             let timestamp = 2000 + i;
-            // Some addresses are in methods, some in nothing.
+            // Some addresses are in methods, some are not.
             let frames = (0..8).map(|n| 0x1_0000 + 0x40 * (i * 7 + n * 11) % 0x1_f400);
             let stack: Vec<u64> = [timestamp, 100 << 32 | 100].into_iter().chain(frames).collect();
             records.push(system(true, 0x1820, timestamp as i64, &words(&stack)));
@@ -234,20 +236,20 @@ fn what_is_told_again_and_again_takes_no_memory() {
         assert_eq!(report.records, 1 + records.len() as u64);
         (bytes.len(), most)
     };
-    // What is made once in a process, the tables say, is no trace's.
+    // The built-in tables are loaded once in a process, and are not part of the measurement.
     judge(10);
-    // The short one is long enough for the tables of what was seen a moment ago to be full.
+    // The short trace fills the caches.
     let (short, little) = judge(20_000);
     let (long, much) = judge(240_000);
     assert!(long > 10 * short);
-    // The list of the buffers is what grows: some hundred bytes for each 64 KiB.
+    // Only the list of buffers grows: some hundred bytes for each 64 KiB.
     let grown = much.saturating_sub(little);
     assert!(grown < (long - short) / 100, "{little} bytes for {short}, {much} for {long}");
 }
 
 #[test]
-fn many_runtimes_with_many_rundowns_and_many_methods() {
-    // 250 CLRs in one process have 16 rundowns each, all of which list 8 of their 200 methods.
+fn verify_bounds_memory_for_many_runtimes() {
+    // 250 CLRs in one process have 16 rundowns each. Each rundown lists 8 of 200 methods.
     const CLRS: u16 = 250;
     const METHODS: u64 = 200;
     let mut records = Vec::new();
@@ -287,12 +289,11 @@ fn many_runtimes_with_many_rundowns_and_many_methods() {
     }
 }
 
-/// Findings, processes and stacks come from the trace: a report in any form grows with it, and no faster.
 #[test]
-fn reports_are_as_long_as_their_trace_allows() {
+fn report_length_grows_with_the_trace() {
     let mut records = Vec::new();
     for i in 0..10_000 {
-        // A rundown that never ends in ever new processes, and code that nobody told of.
+        // A new process with a rundown that does not end, and code without an event.
         records.push(clr(true, 148, 100 + i as u32, 1000 + i, 1u16.to_le_bytes().to_vec()));
         let frames =
             words(&[1000 + i as u64, (100 + i as u64) << 32 | (100 + i as u64), 0x7000 * i as u64]);

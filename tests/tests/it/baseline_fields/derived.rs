@@ -6,7 +6,7 @@ use etl_schema::decode::Value;
 use super::Event;
 use super::undone::{self, cut_equal};
 
-/// Whether `text` follows from the decoded fields, or from the header of the record.
+/// Whether TraceEvent computes `text` from the decoded fields or from the header of the record.
 pub fn equal(name: &str, text: &str, event: &Event<'_>) -> bool {
     try_equal(name, text, event).unwrap_or(false)
 }
@@ -73,7 +73,7 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
             let service = name == "DiskServiceTimeMSec" && theirs <= ms;
             Some((theirs - ms).abs() <= 0.000_51 || service)
         }
-        // The old layout of UDP events, where process and size were one pointer.
+        // In the old layout of UDP events, process and size are one pointer.
         "context" => integer(number("PID")? | number("size")? << 32),
         "TotalHeapSize" => integer(sum(event, "GenerationSize")),
         "TotalPromoted" => integer(sum(event, "TotalPromotedSize")),
@@ -92,7 +92,7 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
             Some(archive || undone::integer(text, options, 8))
         }
         "CreateDisposition" => Some(number("CreateOptions")? >> 24 == 1 && text == "OPEN_EXISTING"),
-        // The header of a manifest's chunk, which is read but is no field.
+        // The header of a manifest's chunk is not a field.
         "Format" => manifest(payload.u8_at(0)?.into()),
         "MajorVersion" => manifest(payload.u8_at(1)?.into()),
         "MinorVersion" => manifest(payload.u8_at(2)?.into()),
@@ -100,7 +100,7 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
         "TotalChunks" => manifest(payload.u16_at(4)?.into()),
         "ChunkNumber" => manifest(payload.u16_at(6)?.into()),
         "PayloadLength" => manifest(payload.len() as u64),
-        // A SYSTEMTIME whose milliseconds are printed wrong; the seconds are held.
+        // TraceEvent prints wrong milliseconds of a SYSTEMTIME; the seconds are compared.
         "system_time_type" => {
             let (_, value) = event.fields.iter().find(|(f, _)| f.name == name)?;
             let Value::SystemTime(time) = value else { return None };
@@ -113,7 +113,7 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
     }
 }
 
-/// The sum of the numbered fields that begin so.
+/// The sum of the numbered fields with this prefix.
 fn sum(event: &Event<'_>, start: &str) -> u64 {
     let numbered = |name: &str| {
         name.strip_prefix(start).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
@@ -121,7 +121,7 @@ fn sum(event: &Event<'_>, start: &str) -> u64 {
     event.fields.iter().filter(|(f, _)| numbered(&f.name)).filter_map(|(_, v)| v.bits(8)).sum()
 }
 
-/// By the volumes that the trace names.
+/// The DOS path by the volumes of the trace.
 fn dos_path(path: &str) -> String {
     for (nt, dos) in [
         ("\\Device\\HarddiskVolume2\\", "C:\\"),

@@ -1,6 +1,6 @@
 //! Differences between TraceEvent and the decoded fields, with their reasons.
 
-/// Names that TraceEvent gives to fields of others: part of the kind, its name, ours.
+/// Fields with another name in TraceEvent: part of the kind, its name, ours.
 const RENAMED: &[(&str, &str, &str)] = &[
     ("Windows Kernel/Process", "PageDirectoryBase", "DirectoryTableBase"),
     // Where version 2 has the start address, version 3 has the affinity; TraceEvent keeps the name.
@@ -15,14 +15,13 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("Microsoft-Windows-Kernel-File", "FileAttributes", "CreateAttributes"),
 ];
 
-/// What we call a field of a kind, where it is not called as TraceEvent calls it.
+/// Our name of a field, if TraceEvent has another one.
 pub fn ours(kind: &str, name: &str) -> Option<&'static str> {
     let renamed = RENAMED.iter().find(|(k, theirs, _)| kind.starts_with(k) && *theirs == name);
     renamed.map(|(_, _, ours)| *ours)
 }
 
-/// Names of values that only TraceEvent has, with the value: the field has no map, or one with the
-/// documents' names.
+/// Names of values in TraceEvent only: the field has no map, or one with the documented names.
 const NAMES: &[(&str, &str, u64)] = &[
     ("level", "Informational", 4),
     ("level", "Verbose", 5),
@@ -44,12 +43,12 @@ const NAMES: &[(&str, &str, u64)] = &[
     ("Flags", "QuickJit, QuickJitFo...", 11),
 ];
 
-/// Whether TraceEvent calls this value of the field so.
+/// Whether TraceEvent has this name for the value of a field.
 pub fn names(name: &str, text: &str, value: u64) -> bool {
     NAMES.contains(&(name, text, value))
 }
 
-/// Part of the kind, the field, and why it is not compared.
+/// Fields that are not compared: part of the kind, the field, the reason.
 pub const REASONS: &[(&str, &str, &str)] = &[
     (
         "Microsoft-Windows-DotNETRuntimePrivate/",
@@ -93,8 +92,7 @@ pub const REASONS: &[(&str, &str, &str)] = &[
     ("DotNETRuntime/Method/", "OptimizationTier", "of version 2; the record is of version 1"),
 ];
 
-/// The reason why this field of this kind may differ. A field of a later version must show as
-/// nothing.
+/// The reason why a field may differ. A field of a later version must be empty in TraceEvent.
 pub fn reason(kind: &str, name: &str, text: &str) -> Option<usize> {
     REASONS.iter().position(|(k, field, why)| {
         let nothing = ["0", "", "Unknown"].contains(&text);

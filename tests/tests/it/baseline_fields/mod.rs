@@ -1,10 +1,11 @@
-//! Decoded fields against those that PerfView's TraceEvent library prints.
+//! Compares decoded fields with those that PerfView's TraceEvent library prints.
 //!
-//! A baseline shows the first events of each kind with their fields. Each of its lines is found in the
-//! trace by time, processor and length of the payload, and each of its fields is compared with the
-//! decoded one, its formatting undone ([`undone`]). What TraceEvent calls otherwise or works out
-//! from other fields is worked out here as well ([`derived`]); what differs for good is listed with its
-//! reason ([`listed`]), and a reason that is no longer needed fails the test.
+//! A baseline has the first events of each kind with their fields. The test finds each line in the
+//! trace by time, processor and length of the payload, and compares each field with the decoded
+//! one:
+//! [`undone`] reverses the formatting, [`derived`] computes what TraceEvent computes from other
+//! fields, and [`listed`] has the names and values that differ, with a reason. A reason that is not
+//! needed fails the test.
 
 mod derived;
 mod listed;
@@ -18,7 +19,7 @@ use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Field};
 use etl_test_support::{needs, trace};
 
-/// Traces with a baseline, and the fields that are compared in each.
+/// Traces with a baseline, and the minimum number of compared fields.
 const TRACES: [(&str, usize); 3] = [
     ("perfview/net.4.5.2.x64", 2_000),
     ("perfview/gcrundownevents", 150),
@@ -53,7 +54,7 @@ impl Line {
             });
             match (named, fields.last_mut()) {
                 (Some((name, text)), _) => fields.push((name.to_owned(), text.to_owned())),
-                // A semicolon of the value's own.
+                // A semicolon in the value.
                 (None, Some((_, text))) => *text += &format!("; {part}"),
                 (None, None) => return None,
             }
@@ -72,7 +73,7 @@ impl Line {
     }
 }
 
-/// A record with what is decoded of it, for comparison with a line.
+/// A record with its decoded fields.
 struct Event<'a> {
     record: &'a Record<'a>,
     /// Name of the provider, where it is known.
@@ -83,8 +84,7 @@ struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// The field that TraceEvent calls `name`: whatever the case of its letters, or the one that
-    /// the list says.
+    /// The field that TraceEvent calls `name`, in any case, or its listed name.
     fn field(&self, kind: &str, name: &str) -> Option<(&'a Field, Value<'a>)> {
         let ours = listed::ours(kind, name).unwrap_or(name);
         self.fields.iter().copied().find(|(field, _)| field.name.eq_ignore_ascii_case(ours))
@@ -96,7 +96,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What comparing a line with a record found.
+/// The result of comparing a line with a record.
 #[derive(Default)]
 struct Comparison {
     compared: usize,
@@ -106,7 +106,7 @@ struct Comparison {
 
 fn compare(line: &Line, event: &Event<'_>) -> Comparison {
     let mut result = Comparison::default();
-    // TraceEvent has names of its own for classic events.
+    // TraceEvent has its own names for classic events.
     let classic = ["Windows Kernel/", "KernelTraceControl/", "MSNT_SystemTrace/"];
     if let Some(provider) = event.provider
         && !classic.iter().any(|start| line.kind.starts_with(start))
@@ -150,7 +150,7 @@ fn decoded<'a>(described: Option<(&'a EventSchema, Fields<'a>)>) -> Vec<(&'a Fie
 
 #[needs(traces)]
 #[test]
-fn fields_are_those_of_the_baselines() {
+fn decoded_fields_match_the_baselines() {
     let mut unused: BTreeSet<usize> = (0..listed::REASONS.len()).collect();
     let mut faults = Vec::new();
     for (name, least) in TRACES {
@@ -207,7 +207,7 @@ fn fields_are_those_of_the_baselines() {
             compared += found.compared;
             unused.retain(|at| !found.listed.contains(at));
             faults.extend(found.different.iter().map(|d| format!("{place}: {d}")));
-            // Records of the same moment and length may be told apart by others of their kind.
+            // Other records of the kind decide between records of the same time and length.
             let kind = kinds.entry(&line.kind).or_insert_with(|| events.clone());
             kind.retain(|event| events.contains(event));
         }

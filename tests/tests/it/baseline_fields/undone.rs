@@ -3,8 +3,9 @@
 use etl_schema::decode::Value;
 use etl_schema::{Field, InType, MapKind, render};
 
-/// Whether `text` is how TraceEvent shows a value. Text longer than 20 characters is cut and ends in
-/// three dots; numbers have commas between thousands, or are hexadecimal; all integers are signed.
+/// Whether TraceEvent prints a value as `text`. Text of more than 20 characters is cut and ends
+/// with three dots; numbers have commas between thousands, or are hexadecimal; all integers are
+/// signed.
 pub fn equal(text: &str, field: &Field, value: Value<'_>) -> bool {
     if let Some(map) = &field.map
         && let Some(bits) = value.bits(width(field))
@@ -49,7 +50,7 @@ pub fn equal(text: &str, field: &Field, value: Value<'_>) -> bool {
     }
 }
 
-/// Whether `text` is `whole`, or the first 20 characters of it as `shown` says by its dots.
+/// Whether `text` is `whole`, or its first 20 characters if `shown` ends with dots.
 pub fn cut_equal(text: &str, whole: &str, shown: &str) -> bool {
     match shown.strip_suffix("...") {
         Some(start) if start.chars().count() == 20 => {
@@ -60,7 +61,7 @@ pub fn cut_equal(text: &str, whole: &str, shown: &str) -> bool {
     }
 }
 
-/// The letters and digits of a name, since ours and theirs are spelled alike but for the rest.
+/// The letters and digits of a name: only other characters differ between ours and theirs.
 fn letters(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -110,7 +111,7 @@ pub fn time(text: &str, iso: &str) -> bool {
 }
 
 #[test]
-fn formatting_is_undone() {
+fn undone_reverses_the_formatting() {
     assert!(integer("-1", 0xffff_ffff, 4) && integer("83,951,626", 83_951_626, 4));
     assert!(!integer("-1", 0xffff, 4) && integer("0x00187000", 0x18_7000, 8));
     assert!(integer("-2,305,843,009,213,6...", 0xe000_0000_0000_0000, 8));

@@ -41,8 +41,8 @@ fn decoder_finds_events_of_every_script() {
     }
 }
 
-/// Many similar cases are easier to write in Rust: modules without methods, with one method, and with
-/// more than fit into a buffer.
+/// Many similar cases are easier to write in Rust: modules without methods, with one method, and
+/// with more than fit into a buffer.
 #[test]
 fn decoder_finds_modules_of_any_size() {
     for methods in [0, 1, 100, 5_000] {

@@ -47,8 +47,8 @@ fn methods_do_not_change() {
     assert_eq!(found.len(), 16);
 }
 
-/// The input of the decoder. Times, ids and addresses are replaced by their order of appearance, so that
-/// a new recording of the same events has the same text.
+/// The input of the decoder. Times, ids and addresses are replaced by their order of appearance, so
+/// that a new recording of the same events has the same text.
 #[test]
 fn trace_does_not_change() {
     let text = Snapshot::new().limit(2).render(trace().as_slice()).unwrap();

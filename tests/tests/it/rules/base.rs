@@ -47,13 +47,13 @@ fn files(script: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(|(_, bytes)| bytes).collect()
 }
 
-/// The sound trace of a seed: the same plot, other addresses, names, sizes and times.
+/// The trace of a seed: addresses, names, sizes and times depend on it.
 pub fn sound(seed: u64) -> Vec<u8> {
     let script = SOUND.replace("seed=7", &format!("seed={seed}"));
     managed_frames(&files(&script).remove(0))
 }
 
-/// Without the native frames of stacks: there are no image events without a kernel session.
+/// Removes native frames from stacks: without a kernel session there are no image events.
 fn managed_frames(file: &[u8]) -> Vec<u8> {
     let mut all = records(file);
     let code: Vec<(u32, u64, u64)> = all

@@ -1,19 +1,17 @@
-//! Runs every rule on the corpus: one scenario keeps it and one breaks it alone. A table lists the
-//! outcome of each rule for each scenario.
+//! The outcomes of all rules on the corpus: for each rule, one scenario keeps it and another breaks
+//! it and no other rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use etl_format::read::{Options, Records};
 use etl_synth::model::Scenario;
-use etl_synth::truth::JsonlWriter;
-use etl_synth::{MemoryFileSystem, Script, Simulation};
-use etl_test_support::root;
 use etl_verify::{Outcome, Policy, RULES, Report, Rule, Truth, Verifier};
 
-/// The rules that are broken by another plot, since no edit of a finished file breaks just them,
-/// and what their scenario does.
+use crate::simulated::{Simulated, corpus, rules};
+
+/// Rules that no edit of a finished file breaks alone, and what their scenario does instead.
 const BY_PLOT: &[(&str, &str)] = &[
     ("file.overwritten", "the circular file is smaller"),
     ("rundown.none", "the documents' mask, which asks for no rundown"),
@@ -32,13 +30,13 @@ fn broken_by(rule: &Rule) -> String {
     format!("rules/{}", rule.id)
 }
 
-/// The scenario whose traces keep a rule and hold what it is about.
+/// The scenario whose traces keep a rule and contain what it checks.
 fn kept_by(rule: &Rule) -> String {
     let known = KEPT_BY.iter().find(|(_, ids)| ids.contains(&rule.id));
     format!("rules/{}", known.map_or("sound", |(scenario, _)| scenario))
 }
 
-/// Rules that need more than `rules/sound` to be about something, by the scenario that has it.
+/// Rules that `rules/sound` has nothing to check for, by the scenario that has.
 const KEPT_BY: &[(&str, &[&str])] = &[
     (
         "small",
@@ -80,46 +78,27 @@ const KEPT_BY: &[(&str, &[&str])] = &[
     ("circular", &["file.overwritten"]),
 ];
 
-/// Scenarios that are judged with a gate on names.
+/// Scenarios that are verified with a gate on method names.
 const GATED: &[&str] = &["rules/tokens", "rules/symbols.coverage"];
 
-/// Scripts of a directory by their name in the corpus.
-pub fn scripts(directory: &str) -> BTreeMap<String, PathBuf> {
-    let path = root().join("corpus").join(directory);
-    let entries = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
-    let scripts = entries.filter(|p| p.extension().is_some_and(|e| e == "kdl"));
-    let name = |p: &Path| p.file_stem().unwrap().to_string_lossy().into_owned();
-    scripts
-        .map(|p| (Path::new(directory).join(name(&p)).to_string_lossy().into_owned(), p))
-        .collect()
-}
+/// The report on a scenario's traces: all files that were not merged, verified together, with the
+/// enablements of the truth, and with gates. An error if a file cannot be read as a trace.
+pub type Judged = (&'static Simulated, Result<Report, String>);
 
-fn scenario(path: &Path) -> Scenario {
-    let text = std::fs::read_to_string(path).unwrap();
-    let directory = path.parent().unwrap();
-    let include = |file: &str| std::fs::read_to_string(directory.join(file));
-    let name = path.file_name().unwrap().to_string_lossy();
-    Script::new(&name, &text)
-        .include(&include)
-        .parse()
-        .unwrap_or_else(|e| panic!("{}: {:#?}", path.display(), e))
-}
-
-/// The report on a scenario's traces: the merged file in place of its inputs, several files
-/// together, with the enablements of the truth, and with gates. An error if a file cannot be read
-/// as a trace.
-pub fn judge(path: &Path) -> Result<Report, String> {
-    let (report, files) = judged(path)?;
-    check_locations(&report, &files);
-    Ok(report)
+/// The reports on all scenarios of `corpus/` and `corpus/rules/`.
+pub fn judged() -> &'static [Judged] {
+    static JUDGED: LazyLock<Vec<Judged>> = LazyLock::new(|| {
+        corpus().iter().chain(rules()).map(|simulated| (simulated, judge(simulated))).collect()
+    });
+    &JUDGED
 }
 
 /// Checks the location of each finding in the file: a record of its time, or the buffer that it is
 /// about.
-fn check_locations(report: &Report, files: &[(String, Vec<u8>)]) {
+fn check_locations(report: &Report, files: &BTreeMap<String, Vec<u8>>) {
     for finding in report.findings.iter().filter(|f| f.offset.is_some()) {
         let (offset, name) = (finding.offset.unwrap(), finding.file.as_deref().unwrap());
-        let bytes = &files.iter().find(|(file, _)| file == name).expect("a file of the report").1;
+        let bytes = &files[name];
         assert!(offset <= bytes.len() as u64, "{finding:?}");
         let mut records = Records::stream(bytes.as_slice(), &Options::salvage()).unwrap();
         let clock = records.clock();
@@ -129,7 +108,7 @@ fn check_locations(report: &Report, files: &[(String, Vec<u8>)]) {
             let own = location.buffer_offset + u64::from(location.in_buffer);
             let is_there = [location.buffer_offset, own].contains(&offset);
             let time = etl_format::clock::iso_utc(clock.filetime(record.timestamp()));
-            // Of files with different clocks the times are rounded once more.
+            // Times of files with different clocks are rounded once more.
             let files_differ = report.findings.iter().any(|f| f.rule == "merge.different-clocks");
             let timely = finding.time.as_ref().is_none_or(|t| *t == time) || files_differ;
             there |=
@@ -137,7 +116,7 @@ fn check_locations(report: &Report, files: &[(String, Vec<u8>)]) {
         }
         assert!(there, "{finding:?}");
     }
-    // Few have a time and no location: those whose time is that of no record.
+    // Findings whose time is not that of a record have no location.
     for finding in report.findings.iter().filter(|f| f.offset.is_none()) {
         let known =
             ["merge.gap", "file.overwritten", "rundown.process-exited"].contains(&finding.rule);
@@ -145,39 +124,22 @@ fn check_locations(report: &Report, files: &[(String, Vec<u8>)]) {
     }
 }
 
-/// The report, and the files that were judged.
-type Judged = (Report, Vec<(String, Vec<u8>)>);
-
-fn judged(path: &Path) -> Result<Judged, String> {
-    let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
-    Simulation::new(&scenario(path))
-        .observer(&mut truth)
-        .run(&mut files)
-        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let truth = truth.into_inner();
-    let merged: BTreeSet<String> = String::from_utf8_lossy(&truth)
-        .lines()
-        .filter(|line| line.starts_with("{\"kind\":\"merge\""))
-        .flat_map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            let inputs = line["inputs"].as_array().cloned().unwrap_or_default();
-            inputs.into_iter().filter_map(|f| f.as_str().map(str::to_owned))
-        })
-        .collect();
-    let truth = Truth::read(truth.as_slice()).unwrap();
-    // What stands beside traces, as the texts of WPP messages do, is none.
-    let is_left = |name: &String| !merged.contains(name) && name.ends_with(".etl");
-    let files: Vec<_> = files.into_files().into_iter().filter(|(name, _)| is_left(name)).collect();
+fn judge(simulated: &Simulated) -> Result<Report, String> {
+    let truth = Truth::read(simulated.texts["truth.jsonl"].as_slice()).unwrap();
+    let merges = &simulated.truth.merges;
+    let is_input = |name: &String| merges.iter().any(|(_, inputs)| inputs.contains(name));
+    let files: Vec<_> = simulated.traces.iter().filter(|(name, _)| !is_input(name)).collect();
     let enabled = files.iter().flat_map(|(name, _)| truth.of(name).unwrap_or_default());
     let mut policy = Policy::default();
     policy.gates.coverage = Some(50.0);
-    if GATED.iter().any(|name| path.ends_with(format!("{name}.kdl"))) {
+    if GATED.contains(&simulated.name.as_str()) {
         policy.gates.named_methods = Some(60.0);
     }
     let sources = files.iter().map(|(name, bytes)| (bytes.as_slice(), name.as_str()));
     let report = Verifier::new().policy(policy).enabled(enabled).verify_together(sources);
     let report = report.map_err(|e| e.to_string())?;
-    Ok((report, files))
+    check_locations(&report, &simulated.traces);
+    Ok(report)
 }
 
 /// Rules with an answer other than "holds".
@@ -200,10 +162,9 @@ fn line(name: &str, report: &Result<Report, String>) -> String {
 }
 
 #[test]
-fn every_rule_has_a_scenario_that_keeps_it_and_one_that_breaks_just_it() {
-    let scripts = scripts("rules");
-    let reports: BTreeMap<_, _> =
-        scripts.iter().map(|(name, path)| (name.as_str(), judge(path))).collect();
+fn corpus_keeps_and_breaks_every_rule_alone() {
+    let in_folder = judged().iter().filter(|(s, _)| s.name.starts_with("rules/"));
+    let reports: BTreeMap<_, _> = in_folder.map(|(s, r)| (s.name.as_str(), (s, r))).collect();
     let text =
         |report: &Result<Report, String>| report.as_ref().map(Report::text).unwrap_or_default();
     let is = |report: &Result<Report, String>, expected: &[(&str, Outcome)]| {
@@ -212,14 +173,14 @@ fn every_rule_has_a_scenario_that_keeps_it_and_one_that_breaks_just_it() {
     let mut wrong = Vec::new();
     for rule in RULES {
         let (broken, kept) = (broken_by(rule), kept_by(rule));
-        let Some(report) = reports.get(&*broken) else {
+        let Some((edited, report)) = reports.get(&*broken) else {
             wrong.push(format!("{}: no scenario breaks it", rule.id));
             continue;
         };
         if !is(report, &[(rule.id, Outcome::Broken)]) {
             wrong.push(format!("{} {}", line(&broken, report), text(report)));
         }
-        let Some(report) = reports.get(&*kept) else {
+        let Some((sound, report)) = reports.get(&*kept) else {
             wrong.push(format!("{}: there is no {kept} to keep it", rule.id));
             continue;
         };
@@ -228,7 +189,7 @@ fn every_rule_has_a_scenario_that_keeps_it_and_one_that_breaks_just_it() {
         }
         // The scenario that breaks it is the one that keeps it and an edit of a file.
         let by_plot = BY_PLOT.iter().any(|(id, _)| *id == rule.id);
-        let (a, b) = (scenario(&scripts[&broken]), scenario(&scripts[&kept]));
+        let (a, b) = (edited.scenario.clone(), sound.scenario.clone());
         let edited = a.edits.len() > b.edits.len() && a.edits.starts_with(&b.edits);
         let plot = Scenario { edits: Vec::new(), about: String::new(), name: String::new(), ..a };
         let other = Scenario { edits: Vec::new(), about: String::new(), name: String::new(), ..b };
@@ -242,18 +203,17 @@ fn every_rule_has_a_scenario_that_keeps_it_and_one_that_breaks_just_it() {
     }
     let known: BTreeSet<String> =
         RULES.iter().flat_map(|rule| [broken_by(rule), kept_by(rule)]).collect();
-    for unrelated in scripts.keys().filter(|name| !known.contains(*name)) {
+    for unrelated in reports.keys().filter(|name| !known.contains(**name)) {
         wrong.push(format!("{unrelated} belongs to no rule"));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Rule by scenario, for the whole corpus.
 #[test]
-fn the_answers_to_every_scenario_are_known() {
+fn corpus_outcomes_match_snapshot() {
     let mut table = String::new();
-    for (name, path) in scripts("").into_iter().chain(scripts("rules")) {
-        writeln!(table, "{}", line(&name, &judge(&path))).unwrap();
+    for (simulated, report) in judged() {
+        writeln!(table, "{}", line(&simulated.name, report)).unwrap();
     }
     insta::assert_snapshot!("matrix", table);
 }

@@ -11,7 +11,7 @@ use etl_schema::store::SchemaStore;
 /// Bytes before the payload of an event without extended items.
 pub const HEADER: usize = 0x50;
 
-/// A record: its bytes, and what the edits ask of it.
+/// A record with the accessors that edits need.
 #[derive(Clone, Debug)]
 pub struct Rec {
     pub bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Validates reports on the corpus with tools by others: JSON and SARIF by their schemas, JUnit by
-//! a reader.
+//! Validates reports on the corpus: JSON and SARIF by their schemas, JUnit with another project's
+//! reader.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use etl_test_support::{needs, root};
 use etl_tests::foreign;
 use etl_verify::{Format, Outcome, Report, Severity, render};
 
-use super::catalogue::{judge, scripts};
+use super::catalogue::judged;
 
 fn schema() -> PathBuf {
     root().join(format!("docs/schema/verify-{}.json", etl_verify::SCHEMA_VERSION))
 }
 
 #[test]
-fn the_schema_of_the_json_is_what_the_code_writes() {
+fn json_schema_is_up_to_date() {
     let made = etl_verify::report_schema();
     if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
         std::fs::create_dir_all(schema().parent().unwrap()).unwrap();
@@ -28,7 +28,7 @@ fn the_schema_of_the_json_is_what_the_code_writes() {
     );
 }
 
-/// Failed, and skipped: as the page of the formats has it.
+/// Numbers of failed and skipped tests.
 fn junit(report: &Report) -> (u64, u64) {
     let mut sums = (0, 0);
     for rule in &report.rules {
@@ -46,12 +46,12 @@ fn junit(report: &Report) -> (u64, u64) {
 
 #[needs(python)]
 #[test]
-fn reports_are_valid_for_other_programs() {
+fn other_readers_accept_reports() {
     let here = tempfile::tempdir().unwrap();
     let (mut paths, mut reports) = (vec![schema()], Vec::new());
-    for (name, path) in scripts("").into_iter().chain(scripts("rules")) {
-        let Ok(report) = judge(&path) else { continue };
-        let name = name.replace(['/', '\\'], "-");
+    for (simulated, report) in judged() {
+        let Ok(report) = report else { continue };
+        let name = simulated.name.replace('/', "-");
         for (ending, text) in [
             ("json", report.json()),
             ("sarif", report.render(Format::Sarif)),
@@ -61,9 +61,9 @@ fn reports_are_valid_for_other_programs() {
             std::fs::write(&file, text).unwrap();
             paths.push(file);
         }
-        reports.push(report);
+        reports.push(report.clone());
     }
-    // Several reports in one document; and JSON that is none.
+    // Several reports in one document; and invalid documents.
     let list = serde_json::to_string(&reports).unwrap();
     let broken = list.replace("\"verdict\":\"sound\"", "\"verdict\":\"good\"");
     let sarif = render(&reports, Format::Sarif);

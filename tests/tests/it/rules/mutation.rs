@@ -36,7 +36,7 @@ fn changed(all: &[Rec], at: usize, change: usize, by: u64) -> Option<Vec<Rec>> {
         }
         1 => out.insert(at, one),
         2 => {
-            // The contents change places; the timestamps stay in order.
+            // The timestamps stay in order.
             let after = all[at + 1..].iter().position(|r| r.is_event() && r.tid() == one.tid())?;
             let next = at + 1 + after;
             let other = all[next].clone();
@@ -51,7 +51,7 @@ fn changed(all: &[Rec], at: usize, change: usize, by: u64) -> Option<Vec<Rec>> {
             if one.payload().len() < 8 {
                 return None;
             }
-            // Ids of modules and the like are addresses: a multiple of 8 that is not another's.
+            // Ids of modules are addresses: the new value is a multiple of 8 and no other id.
             let value = one.u64(0) ^ by << 40;
             out[at].set_u64(0, value);
         }
@@ -72,7 +72,7 @@ fn changed(all: &[Rec], at: usize, change: usize, by: u64) -> Option<Vec<Rec>> {
     Some(out)
 }
 
-/// How changes of one kind to events of one name were noticed.
+/// How often verify noticed a change to events of one name.
 #[derive(Default)]
 struct Row {
     noticed: usize,
@@ -95,7 +95,7 @@ fn verifier() -> Verifier<'static> {
     Verifier::new().enabled(enabled)
 }
 
-/// Seeds of the traces that the table is made of.
+/// Seeds of the traces in the table.
 const SEEDS: [u64; 3] = [7, 8, 9];
 
 fn table() -> BTreeMap<(String, usize), Row> {
@@ -167,7 +167,7 @@ fn claimed(page: &str, name: &str, change: usize) -> Option<&'static str> {
 }
 
 #[test]
-fn the_table_of_what_is_noticed_is_published() {
+fn unnoticed_page_lists_the_result_of_every_change() {
     let rows = table();
     let page = page(&rows);
     if std::env::var_os("ETLKIT_UPDATE").is_some() {
@@ -176,7 +176,7 @@ fn the_table_of_what_is_noticed_is_published() {
     let how = "update docs/unnoticed.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it rules";
     assert_eq!(published(), page, "{how}");
 
-    // What the rules say matters is noticed whenever it happens.
+    // Changes that a rule describes are always noticed.
     let always = |name: &str, change: usize| {
         let row = rows.get(&(name.to_owned(), change));
         let row = row.unwrap_or_else(|| panic!("no {name} in the trace"));
@@ -197,7 +197,7 @@ fn the_table_of_what_is_noticed_is_published() {
             always(enumerated, change);
         }
     }
-    // A last string without its NUL is read all the same.
+    // The last string of a payload is read without its NUL.
     let ends_in_text = ["RuntimeInformation", "AssemblyLoadStart", "ResolutionAttempted"];
     let ends_in_text = |name: &str| ends_in_text.iter().any(|text| name.starts_with(text));
     let cut = rows.keys().filter(|(name, change)| *change == 4 && !ends_in_text(name));
@@ -207,11 +207,12 @@ fn the_table_of_what_is_noticed_is_published() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
-    /// Any change of any event of any such trace is noticed, or not, as the page says.
     #[test]
-    fn a_change_is_noticed_as_the_page_says(
+    fn random_changes_are_noticed_as_on_the_page(
         seed in 100u64..4_000,
         at in any::<prop::sample::Index>(),
         change in 0..CHANGES.len(),
@@ -222,7 +223,7 @@ proptest! {
         let events: Vec<usize> = (0..all.len()).filter(|&at| all[at].is_event()).collect();
         let at = events[at.index(events.len())];
         let Some(mutated) = changed(&all, at, change, by) else { return Ok(()) };
-            let plain = judge(&[write(&file, &all)], verifier());
+        let plain = judge(&[write(&file, &all)], verifier());
         prop_assert!(plain.findings.is_empty(), "seed {}: {}", seed, plain.text());
         let report = judge(&[write(&file, &mutated)], verifier());
         let (name, what) = (&all[at].name, CHANGES[change]);
@@ -230,7 +231,7 @@ proptest! {
             Some("never") => {
                 prop_assert!(report.findings.is_empty(), "{name} {what}: {}", report.text());
             }
-            Some("always") => prop_assert!(!report.findings.is_empty(), "{name} {what}: silence"),
+            Some("always") => prop_assert!(!report.findings.is_empty(), "{name} {what}: not noticed"),
             Some(_) => {}
             None => prop_assert!(false, "{name} {what} is not on the page"),
         }

@@ -10,7 +10,7 @@ use etl_synth::SECOND;
 use etl_synth::model::MachinePlan;
 use etl_synth::truth::{KnownEvent, RecordFormat, SessionReport};
 
-/// Values as they can be compared: a decoded number does not know whether it was a pointer.
+/// A value for comparison: numbers and pointers are the same.
 #[derive(Debug, PartialEq)]
 enum Plain {
     Number(i128),
@@ -21,7 +21,7 @@ enum Plain {
 }
 
 impl Plain {
-    /// What an encoder puts where nothing is said, or a count of what stands elsewhere.
+    /// Whether an encoder may have written the value by itself: a zero, or a count.
     fn is_filled_in(&self) -> bool {
         match self {
             Plain::Number(_) => true,
@@ -53,12 +53,12 @@ fn plain(value: &OwnedValue) -> Plain {
     }
 }
 
-/// The timestamp that a session gives to a moment, in plain arithmetic.
+/// The timestamp of a session at a time.
 pub fn timestamp(machine: &MachinePlan, session: &SessionReport, at: u64) -> i64 {
     ticks(machine, session.clock, at) + session.skew_ticks
 }
 
-/// What a clock shows at a moment.
+/// The ticks of a clock at a time.
 fn ticks(machine: &MachinePlan, clock: ClockType, at: u64) -> i64 {
     let since_boot = u128::from(machine.uptime + at);
     match clock {
@@ -68,7 +68,7 @@ fn ticks(machine: &MachinePlan, clock: ClockType, at: u64) -> i64 {
     }
 }
 
-/// What a record is compared with, beside its event.
+/// The context of a comparison of a record with its event.
 pub struct Frame<'a> {
     pub machine: &'a MachinePlan,
     pub session: &'a SessionReport,
@@ -184,7 +184,7 @@ impl Frame<'_> {
             .map(|(field, value)| (field.name.to_string(), plain(&OwnedValue::from(value))))
             .collect();
         assert_eq!(event.fields.len(), found.len(), "{place} {}", schema.name);
-        // What the kernel tells of the system has texts of a fixed length.
+        // Texts in descriptions of the system have a fixed length.
         let padded = record.hook().is_some_and(|hook| hook >> 8 == 0x0b);
         let trimmed = |value: Plain| match value {
             Plain::Text(text) if padded => Plain::Text(text.trim_end_matches('\0').to_owned()),

@@ -1,8 +1,7 @@
-//! Compares the truth of a simulation with every file of the corpus: by our decoder, field by
-//! field, and by the counts of dissect.etl.
+//! Compares every trace of the corpus with its truth: the decoded fields of all events, and the
+//! counts of dissect.etl.
 
 mod compare;
-mod made;
 mod symbols;
 mod tallies;
 
@@ -17,23 +16,25 @@ use etl_synth::truth::{BufferOutcome, InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, SECOND};
 use etl_test_support::needs;
 use etl_tests::foreign;
-use made::{Made, corpus, make};
 
-/// What the session writes into its first buffer by itself is no event: its header, the partition, and
-/// masks of zeros. A merge takes that over. The group masks that are events are in shorter records.
+use crate::simulated::{Simulated, corpus, simulate};
+
+/// Whether the session wrote a record into its first buffer by itself: the header event, the
+/// partition, and masks of zeros. They are not events, and a merge copies them. Group masks that
+/// are events have shorter records.
 fn is_own(record: &Record<'_>) -> bool {
     record.hook().is_some_and(|h| h >> 8 == 0) && !matches!(record.header(), Header::PerfInfo(_))
 }
 
-/// What a merge tells of images is no event of its inputs.
+/// Whether a merge added a record to identify an image.
 fn is_identity(record: &Record<'_>) -> bool {
     record
         .provider()
         .is_some_and(|class| class.to_string() == "b3e675d7-2554-4f18-830b-2762732560de")
 }
 
-/// What knows the events of a scenario; the schemas of manifests and of classic events are in no
-/// trace.
+/// A store that knows the events of a scenario. Traces do not contain the schemas of manifests and
+/// of classic events.
 fn store(scenario: &Scenario) -> SchemaStore {
     let mut store = SchemaStore::new(StoreLimits::default());
     let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
@@ -42,7 +43,7 @@ fn store(scenario: &Scenario) -> SchemaStore {
     store
 }
 
-/// Bytes of records by sequence number of their buffer: where each one ends.
+/// The ends of records in their buffer, by its sequence number.
 fn ends(bytes: &[u8]) -> BTreeMap<i64, Vec<u64>> {
     let mut ends: BTreeMap<i64, Vec<u64>> = BTreeMap::new();
     let mut records = Records::stream(bytes, &Options::default()).unwrap();
@@ -56,7 +57,7 @@ fn ends(bytes: &[u8]) -> BTreeMap<i64, Vec<u64>> {
     ends
 }
 
-/// The scenario without what happens to its files when they are finished.
+/// The scenario without faults of finished files.
 fn without_faults(scenario: &Scenario) -> Scenario {
     let mut scenario = scenario.clone();
     for step in &mut scenario.steps {
@@ -69,7 +70,7 @@ fn without_faults(scenario: &Scenario) -> Scenario {
 }
 
 #[test]
-fn every_recorded_event_is_in_one_buffer_and_every_buffer_has_a_fate() {
+fn truth_counts_every_recorded_event_in_one_buffer() {
     for made in corpus() {
         let (name, truth) = (&made.name, &made.truth);
         for session in &truth.sessions {
@@ -77,16 +78,16 @@ fn every_recorded_event_is_in_one_buffer_and_every_buffer_has_a_fate() {
                 .buffers
                 .range((session.index, i64::MIN)..=(session.index, i64::MAX))
                 .collect();
-            let mut told = 0;
+            let mut counted = 0;
             for (_, buffer) in &buffers {
                 let events = truth.events_of(session.index, buffer);
                 assert_eq!(events.len() as u64, buffer.events, "{name}: {buffer:?}");
                 assert_eq!(events.first().map(|e| e.number), Some(buffer.first_event), "{name}");
-                told += buffer.events;
+                counted += buffer.events;
             }
-            assert_eq!(told, session.events_recorded, "{name}: {session:?}");
-            let sum = |fates: &[BufferOutcome]| -> u64 {
-                let of = buffers.iter().filter(|(_, b)| fates.contains(&b.outcome));
+            assert_eq!(counted, session.events_recorded, "{name}: {session:?}");
+            let sum = |outcomes: &[BufferOutcome]| -> u64 {
+                let of = buffers.iter().filter(|(_, b)| outcomes.contains(&b.outcome));
                 of.map(|(_, b)| b.events).sum()
             };
             assert_eq!(
@@ -106,12 +107,12 @@ fn every_recorded_event_is_in_one_buffer_and_every_buffer_has_a_fate() {
 }
 
 #[test]
-fn every_session_file_gives_back_the_truth_buffer_by_buffer() {
+fn session_files_match_the_truth_buffer_by_buffer() {
     let (mut compared, mut files) = (0, 0);
     let mut kinds: BTreeSet<String> = BTreeSet::new();
     for made in corpus() {
         let merged: BTreeSet<&str> = made.truth.merges.iter().map(|(f, _)| f.as_str()).collect();
-        for (file, bytes) in &made.files {
+        for (file, bytes) in &made.traces {
             if merged.contains(file.as_str()) {
                 continue;
             }
@@ -128,19 +129,18 @@ fn every_session_file_gives_back_the_truth_buffer_by_buffer() {
     }
 }
 
-/// Every record of a file belongs to a buffer that the truth knows, and is its event; every buffer
-/// that stands whole in it has all its events; of one that was damaged, the records before the
-/// damage are there.
-fn session_file(made: &Made, file: &str, bytes: &[u8], kinds: &mut BTreeSet<String>) -> usize {
+/// Compares a file with the truth: every record is an event of a known buffer, intact buffers have
+/// all their events, and damaged buffers have the events before the damage.
+fn session_file(made: &Simulated, file: &str, bytes: &[u8], kinds: &mut BTreeSet<String>) -> usize {
     let truth = &made.truth;
     let place = format!("{}/{file}", made.name);
     let writers = truth.writers_of(file);
-    assert!(!writers.is_empty(), "{place}: nobody wrote it");
+    assert!(!writers.is_empty(), "{place}: no session wrote it");
     let damaged = truth.is_damaged(file);
     let options = if damaged { Options::salvage() } else { Options::default() };
     let whole_ends = if damaged {
-        let whole = make(made.name.clone(), without_faults(&made.scenario));
-        ends(&whole.files[file])
+        let whole = simulate(&made.name, String::new(), without_faults(&made.scenario));
+        ends(&whole.traces[file])
     } else {
         BTreeMap::new()
     };
@@ -176,7 +176,7 @@ fn session_file(made: &Made, file: &str, bytes: &[u8], kinds: &mut BTreeSet<Stri
         let nth = seen.entry(sequence).or_default();
         *nth += 1;
         let nth = *nth - 1;
-        // Of a damaged buffer, what lies before the damage is as it was.
+        // Records before the damage of a buffer are unchanged.
         if buffer.outcome == BufferOutcome::Damaged
             && nth >= sound(made, file, buffer, &whole_ends[&sequence])
         {
@@ -225,7 +225,12 @@ fn session_file(made: &Made, file: &str, bytes: &[u8], kinds: &mut BTreeSet<Stri
 }
 
 /// How many records of a damaged buffer end before the first byte that changed.
-fn sound(made: &Made, file: &str, buffer: &etl_synth::truth::BufferReport, ends: &[u64]) -> usize {
+fn sound(
+    made: &Simulated,
+    file: &str,
+    buffer: &etl_synth::truth::BufferReport,
+    ends: &[u64],
+) -> usize {
     let hits = made.truth.faults.iter().filter(|(_, _, name, _)| name == file);
     let range = buffer.location.as_ref().expect("a buffer in a file");
     let inside = hits.filter(|(_, _, _, b)| b.start < range.end && range.start < b.end);
@@ -240,7 +245,7 @@ fn sound(made: &Made, file: &str, buffer: &etl_synth::truth::BufferReport, ends:
 /// Events of the files that were merged, as the merge has to hold them: by processor, in the order
 /// of their timestamps; what has one timestamp comes in the order of the files.
 fn merged_events<'t>(
-    made: &'t Made,
+    made: &'t Simulated,
     inputs: &[String],
 ) -> BTreeMap<u16, Vec<(i64, usize, &'t KnownEvent)>> {
     let truth = &made.truth;
@@ -259,14 +264,14 @@ fn merged_events<'t>(
 }
 
 #[test]
-fn every_merged_file_gives_back_the_truth_of_its_inputs() {
+fn merged_files_match_the_truth_of_their_inputs() {
     let mut compared = 0;
     for made in corpus() {
         for (file, inputs) in &made.truth.merges {
             let place = format!("{}/{file}", made.name);
             let known = merged_events(made, inputs);
             let mut store = store(&made.scenario);
-            let bytes = made.files[file].as_slice();
+            let bytes = made.traces[file].as_slice();
             let mut trace = Trace::open(bytes, &Options::default()).unwrap();
             let (clock, machine) = (trace.clock(), &made.scenario.machine);
             let mut places: BTreeMap<u16, usize> = BTreeMap::new();
@@ -297,9 +302,9 @@ fn every_merged_file_gives_back_the_truth_of_its_inputs() {
 }
 
 #[test]
-fn whole_files_come_in_the_order_of_time() {
+fn undamaged_files_are_in_time_order() {
     for made in corpus() {
-        for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
+        for (file, bytes) in made.traces.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
             let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
             let mut records = trace.records(Order::Time).unwrap();
             let mut last = i64::MIN;
@@ -314,15 +319,15 @@ fn whole_files_come_in_the_order_of_time() {
 
 /// Files that dissect.etl does not read to their end, and why.
 const BEYOND_DISSECT: &[(&str, &str)] = &[
-    ("flipped/flipped.etl", "it gives up at a marker that is none"),
+    ("flipped/flipped.etl", "it stops at an invalid marker"),
     ("not-closed/open.etl", "an open file's header counts one buffer; it reads no more than that"),
-    ("torn/torn.etl", "it gives up where zeros begin"),
-    ("truncated/truncated.etl", "it gives up where the file ends in a buffer"),
+    ("torn/torn.etl", "it stops at zeros"),
+    ("truncated/truncated.etl", "it stops where the file ends in a buffer"),
 ];
 
-/// Records that the truth says a file holds: those of the session's own, those of whole buffers, and
+/// Records of a file by the truth: those of the session itself, those of intact buffers, and
 /// of these only the ones before the first damage.
-fn counts(made: &Made, file: &str) -> (u64, u64) {
+fn counts(made: &Simulated, file: &str) -> (u64, u64) {
     let truth = &made.truth;
     // The header event, and the partition's since Windows 10 1709.
     let partition = u64::from(made.scenario.machine.os.2 >= 17_763);
@@ -341,14 +346,14 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
     // The inputs' header events are gone, their partitions' come along.
     if let Some((_, inputs)) = truth.merges.iter().find(|(f, _)| f == file) {
         let all = inputs.iter().map(|i| of(i, u64::MAX) + partition + zeros(i)).sum::<u64>() + own;
-        let told = |input: &String| -> u64 {
+        let identified = |input: &String| -> u64 {
             let writers = truth.writers_of(input);
             let whole = |s: usize| truth.whole_in(s, input).map(move |b| (s, b));
             let whole = writers.iter().flat_map(|s| whole(s.index));
             whole.map(|(session, buffer)| truth.identities_of(file, session, buffer)).sum()
         };
         let versions = truth.versions.iter().filter(|(merged, ..)| merged == file).count() as u64;
-        let all = all + inputs.iter().map(told).sum::<u64>() + versions;
+        let all = all + inputs.iter().map(identified).sum::<u64>() + versions;
         return (all, all);
     }
     let hits = truth.faults.iter().filter(|(_, _, name, _)| name == file);
@@ -359,11 +364,11 @@ fn counts(made: &Made, file: &str) -> (u64, u64) {
 
 #[needs(python)]
 #[test]
-fn dissect_counts_what_the_truth_says() {
+fn dissect_counts_match_the_truth() {
     let directory = tempfile::tempdir().unwrap();
     let (mut paths, mut expected) = (Vec::new(), Vec::new());
     for made in corpus() {
-        for (file, bytes) in &made.files {
+        for (file, bytes) in &made.traces {
             let path = directory.path().join(format!("{}.{file}", made.name));
             std::fs::write(&path, bytes).unwrap();
             paths.push(path);
@@ -376,7 +381,7 @@ fn dissect_counts_what_the_truth_says() {
     for ((name, (all, before)), found) in expected.iter().zip(&found) {
         let limit = BEYOND_DISSECT.iter().find(|(n, _)| n == name);
         let same = found["records"].as_u64() == Some(*all);
-        // What it gives up on, it has read up to the damage.
+        // It has read the records before the damage.
         let read = found["before"].as_u64().is_none_or(|n| n >= *before);
         if same == limit.is_some() || !read {
             wrong.push(format!("{name}: {all} expected, {before} before damage: {found}"));
@@ -389,8 +394,8 @@ fn dissect_counts_what_the_truth_says() {
 }
 
 #[test]
-fn what_is_lost_is_told_and_counted() {
-    // Two buffers for a lot of events, and a disk that is slower than they come.
+fn lost_events_are_counted_in_header_and_truth() {
+    // Two buffers for many events, and a disk that is slower than the events.
     let text = r#"
         machine processors=1 disk-bytes-per-second=100000
         process "a.exe" {

@@ -1,9 +1,10 @@
-//! Compares what the library finds at an address with the truth.
+//! Compares the symbols of addresses with the truth.
 //!
 //! Each address in a stack or sample is looked up at its own time. Code must resolve to its method
 //! and module, other addresses to their image.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use etl_analysis::symbols::Symbol;
 use etl_analysis::{Analysis, Machine, Recording};
@@ -12,7 +13,7 @@ use etl_synth::truth::{EventOutcome, KnownCode, KnownEvent};
 use etl_verify::{Report, Verdict};
 
 use super::compare::timestamp;
-use super::made::{Made, corpus, make};
+use crate::simulated::{Simulated, corpus, simulate};
 
 /// The machine of a file, with names.
 fn read(file: &[u8]) -> Machine {
@@ -20,11 +21,11 @@ fn read(file: &[u8]) -> Machine {
     Analysis::new().names(true).run(&mut recording, &mut ()).unwrap()
 }
 
-/// Code of one method, from when it came to when it went.
+/// Code of one method, from its load to its unload.
 #[derive(Debug)]
 pub struct Life<'t> {
     pub code: &'t KnownCode,
-    gone: Option<u64>,
+    unloaded: Option<u64>,
 }
 
 impl Life<'_> {
@@ -33,27 +34,27 @@ impl Life<'_> {
         code.pid == pid
             && (code.start..code.start + u64::from(code.size)).contains(&address)
             && code.at <= at
-            && self.gone.is_none_or(|gone| at <= gone)
+            && self.unloaded.is_none_or(|unloaded| at <= unloaded)
     }
 }
 
-/// All code there was.
-pub fn lives(made: &Made) -> Vec<Life<'_>> {
+/// All code of a simulation.
+pub fn lives(made: &Simulated) -> Vec<Life<'_>> {
     let mut lives: Vec<Life<'_>> = Vec::new();
     for code in &made.truth.code {
         if code.loaded {
-            lives.push(Life { code, gone: None });
+            lives.push(Life { code, unloaded: None });
             continue;
         }
         let same = |l: &&mut Life<'_>| {
-            l.gone.is_none() && (l.code.pid, l.code.start) == (code.pid, code.start)
+            l.unloaded.is_none() && (l.code.pid, l.code.start) == (code.pid, code.start)
         };
-        lives.iter_mut().find(same).expect("what goes was there").gone = Some(code.at);
+        lives.iter_mut().find(same).expect("unloaded code was loaded").unloaded = Some(code.at);
     }
     lives
 }
 
-/// The one that ran there: what was told to have come before, and not yet gone.
+/// The code at an address and a time.
 pub fn owner<'l, 't>(
     lives: &'l [Life<'t>],
     pid: u32,
@@ -66,7 +67,7 @@ pub fn owner<'l, 't>(
     owner
 }
 
-/// Addresses that an event names, and the process that they are of.
+/// The addresses of an event, and their process.
 fn addresses(event: &KnownEvent) -> (u32, Vec<u64>) {
     let mut found = event.stack.clone();
     let mut pid = event.pid;
@@ -87,8 +88,8 @@ fn addresses(event: &KnownEvent) -> (u32, Vec<u64>) {
     (pid, found)
 }
 
-/// Helpers of runtimes that the events of a session tell of: process and first address.
-fn helpers(made: &Made, session: usize) -> BTreeSet<(u32, u64)> {
+/// Runtime helpers that the events of a session list: process and first address.
+fn helpers(made: &Simulated, session: usize) -> BTreeSet<(u32, u64)> {
     let number = |event: &KnownEvent, name: &str| {
         let field = event.fields.iter().find(|(field, _)| field == name);
         field.and_then(|(_, value)| value.as_u64())
@@ -99,27 +100,27 @@ fn helpers(made: &Made, session: usize) -> BTreeSet<(u32, u64)> {
     of_helpers.filter_map(|e| Some((e.pid, number(e, "MethodStartAddress")?))).collect()
 }
 
-/// What was compared.
+/// Numbers of comparisons.
 #[derive(Default)]
 struct Compared {
     methods: u64,
     images: u64,
-    nobody: u64,
+    unknown: u64,
     versions: BTreeSet<u64>,
     kinds: BTreeSet<&'static str>,
 }
 
-/// What the truth tells of the modules and images that are there at the end, and of the identities in a file.
+/// The modules and images that exist at the end, and the PDB identities in a file.
 struct Places<'m> {
     /// Path and signature of the PDB.
     modules: BTreeMap<(u64, u64, u64), (String, String)>,
     images: Vec<(u64, u64, u64, String)>,
-    made: &'m Made,
+    made: &'m Simulated,
     file: &'m str,
 }
 
 impl Places<'_> {
-    /// The PDB that the file tells of an image.
+    /// The PDB of an image, if the file identifies it.
     fn pdb(&self, pid: u32, base: u64) -> Option<(String, u32)> {
         let key = (self.file.to_owned(), pid, base);
         let identity = self.made.truth.identities.get(&key).copied().flatten();
@@ -127,7 +128,7 @@ impl Places<'_> {
     }
 }
 
-fn places<'m>(made: &'m Made, file: &'m str) -> Places<'m> {
+fn places<'m>(made: &'m Simulated, file: &'m str) -> Places<'m> {
     let mut places = Places { modules: BTreeMap::new(), images: Vec::new(), made, file };
     for line in &made.truth.inventory {
         let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
@@ -156,8 +157,8 @@ fn file_name(path: &str) -> &str {
     path.rsplit('\\').next().unwrap_or_default()
 }
 
-/// Holds the answers on one file to the truth.
-fn hold(place: &str, made: &Made, file: &str, machine: &Machine, sum: &mut Compared) {
+/// Compares the symbols of all addresses of a file with the truth.
+fn compare(place: &str, made: &Simulated, file: &str, machine: &Machine, sum: &mut Compared) {
     let (index, lives, places) = (machine.symbols(), lives(made), places(made, file));
     let inputs = made.truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
     let own = [file.to_owned()];
@@ -174,12 +175,12 @@ fn hold(place: &str, made: &Made, file: &str, machine: &Machine, sum: &mut Compa
                     let found = index.at(pid, address, at);
                     let seen = format!("{place}: {address:#x} of {pid} at {} ({at})", event.at);
                     let owner = owner(&lives, pid, address, event.at);
-                    // Helpers that were made before the session are told of by no rundown: what the trace knows is
-                    // the runtime's image, in which they lie.
-                    let told = |l: &&Life<'_>| {
+                    // No rundown lists helpers that were made before the session. The trace has the
+                    // image of the runtime at their address.
+                    let listed = |l: &&Life<'_>| {
                         l.code.module_id != 0 || helpers.contains(&(l.code.pid, l.code.start))
                     };
-                    match owner.filter(told) {
+                    match owner.filter(listed) {
                         Some(life) => is_method(&seen, found, life.code, &places, sum),
                         None => {
                             let there = |l: &&Life<'_>| {
@@ -207,7 +208,7 @@ fn is_method(
     let Some(Symbol::Method(method)) = found else { panic!("{seen}: {found:?}, not {code:?}") };
     let (namespace, name) = (&code.namespace, &code.name);
     assert_eq!((method.clr, method.id), (code.clr_instance, code.method_id), "{seen}");
-    // A session at level 4 names only what has no metadata.
+    // A session at level 4 has the names of methods without metadata only.
     if !method.name.is_empty() {
         assert_eq!((method.namespace, method.name), (namespace.as_str(), name.as_str()), "{seen}");
         sum.kinds.insert("named");
@@ -224,13 +225,13 @@ fn is_method(
         let key = (code.pid.into(), code.clr_instance.into(), code.module_id);
         if let Some((path, pdb)) = places.modules.get(&key) {
             assert_eq!(file_name(module.path), file_name(path), "{seen}");
-            // Modules that are made at run time have none, and events of old versions do not tell it.
-            if let Some(told) = module.il_pdb {
-                assert_eq!(&told.signature.to_string(), pdb, "{seen}");
+            // Modules made at run time and events of old versions have no PDB.
+            if let Some(listed) = module.il_pdb {
+                assert_eq!(&listed.signature.to_string(), pdb, "{seen}");
                 sum.kinds.insert("module with a PDB");
             }
         } else {
-            sum.kinds.insert("module that has gone");
+            sum.kinds.insert("unloaded module");
         }
         assert!(!module.assembly.is_empty() && !module.domain.is_empty(), "{seen}: {module:?}");
     }
@@ -270,18 +271,18 @@ fn is_image(
             sum.kinds.insert(if found.is_some() { "identified" } else { "not identified" });
             sum.images += 1;
         }
-        // The process has gone, and the truth tells nothing of its images.
+        // The process has ended, so the inventory does not contain its images.
         (None, Some(Symbol::Image(_))) => sum.images += 1,
-        // The simulator lets an operation of another processor, which began before, end in code that has just gone: the
-        // truth knows of nothing there, and neither does the trace.
-        (None, None) => sum.nobody += 1,
+        // An operation of another processor that began before the unload may end in the unloaded
+        // code. Neither the truth nor the trace has code at its address.
+        (None, None) => sum.unknown += 1,
         (known, found) => panic!("{seen}: {found:?}, not {known:?}"),
     }
 }
 
-/// The report on a file that is sound; it is the same for two threads.
-fn sound(made: &Made, file: &str) -> Option<Report> {
-    let bytes = made.files[file].as_slice();
+/// The report on a file with the verdict sound. It is the same for two threads.
+fn sound(made: &Simulated, file: &str) -> Option<Report> {
+    let bytes = made.traces[file].as_slice();
     let report = etl_verify::Verifier::new().verify(bytes, file).ok()?;
     let other = etl_verify::Verifier::new().threads(2).verify(bytes, file).unwrap();
     assert_eq!(other.json(), report.json(), "{}/{file}", made.name);
@@ -289,15 +290,15 @@ fn sound(made: &Made, file: &str) -> Option<Report> {
 }
 
 #[test]
-fn every_address_of_every_sound_file_resolves_to_what_is_true() {
+fn addresses_of_sound_files_resolve_as_in_the_truth() {
     let mut sum = Compared::default();
     let mut files = Vec::new();
     for made in corpus() {
-        for file in made.files.keys() {
+        for file in made.traces.keys() {
             let Some(_) = sound(made, file) else { continue };
-            let machine = read(&made.files[file]);
+            let machine = read(&made.traces[file]);
             let before = (sum.methods, sum.images);
-            hold(&format!("{}/{file}", made.name), made, file, &machine, &mut sum);
+            compare(&format!("{}/{file}", made.name), made, file, &machine, &mut sum);
             if before != (sum.methods, sum.images) {
                 files.push(format!("{}/{file}", made.name));
             }
@@ -305,15 +306,15 @@ fn every_address_of_every_sound_file_resolves_to_what_is_true() {
     }
     eprintln!("{} methods and {} images at addresses of {files:?}", sum.methods, sum.images);
     eprintln!("kinds: {:?}, {} versions", sum.kinds, sum.versions.len());
-    assert_eq!(sum.nobody, 0);
+    assert_eq!(sum.unknown, 0);
     assert!(sum.methods > 1_000 && sum.images > 1_000 && files.len() >= 5);
     for kind in ["identified", "not identified", "module with a PDB"] {
         assert!(sum.kinds.contains(kind), "nothing was {kind}: {:?}", sum.kinds);
     }
 }
 
-/// Code of every kind comes and goes, and is compiled again, while everything is sampled with stacks.
-pub const EVERYTHING: &str = r#"
+/// Code of every kind is loaded, compiled again and unloaded, while all processes are sampled.
+const EVERYTHING: &str = r#"
 machine processors=2
 process "Orders.exe" pid=4312 threads=4 {
     clr "core" version="6.0.100" {
@@ -360,23 +361,31 @@ at "5s" { enable "rundown" in="all" keywords=0x138 level=5 }
 at "7s" { stop "all" }
 "#;
 
-#[test]
-fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
-    let scenario = etl_synth::Script::new("everything", EVERYTHING).parse();
-    let made = make("everything".to_owned(), scenario.unwrap_or_else(|e| panic!("{e:#?}")));
-    let machine = read(&made.files["all.etl"]);
-    let mut sum = Compared::default();
-    hold("everything", &made, "all.etl", &machine, &mut sum);
-    assert!(sum.methods > 1_000 && sum.nobody < sum.methods / 200, "{}", sum.nobody);
+/// The simulation of `EVERYTHING`.
+pub fn everything() -> &'static Simulated {
+    static SIMULATED: LazyLock<Simulated> = LazyLock::new(|| {
+        let scenario = etl_synth::Script::new("everything", EVERYTHING).parse().unwrap();
+        simulate("everything", EVERYTHING.to_owned(), scenario)
+    });
+    &SIMULATED
+}
 
-    // Not only where somebody looked: every piece, hot and cold, at its first, some and its last byte, in the
-    // midst of its life.
+#[test]
+fn symbols_know_code_from_load_to_unload() {
+    let made = everything();
+    let machine = read(&made.traces["all.etl"]);
+    let mut sum = Compared::default();
+    compare("everything", made, "all.etl", &machine, &mut sum);
+    assert!(sum.methods > 1_000 && sum.unknown < sum.methods / 200, "{}", sum.unknown);
+
+    // Also addresses that no event has: the first, the last and another byte of each piece of code,
+    // hot and cold, in the middle of its lifetime.
     let (index, places, session) =
-        (machine.symbols(), places(&made, "all.etl"), &made.truth.sessions[0]);
+        (machine.symbols(), places(made, "all.etl"), &made.truth.sessions[0]);
     let (begin, end) = (2_000_000_000, 5_000_000_000);
     let (mut pieces, mut starts) = (0, BTreeMap::new());
-    for life in lives(&made).iter().filter(|l| l.code.module_id != 0) {
-        let (from, to) = (life.code.at.max(begin), life.gone.unwrap_or(end));
+    for life in lives(made).iter().filter(|l| l.code.module_id != 0) {
+        let (from, to) = (life.code.at.max(begin), life.unloaded.unwrap_or(end));
         if to <= from {
             continue;
         }
@@ -392,15 +401,15 @@ fn every_piece_of_code_is_known_for_as_long_as_it_is_there() {
         *starts.entry((life.code.pid, life.code.start)).or_insert(0) += 1;
     }
     let again = starts.values().filter(|&&n| n > 1).count();
-    eprintln!("{pieces} pieces, {again} places that more than one had, kinds {:?}", sum.kinds);
-    assert!(pieces > 400 && again > 10, "{pieces} pieces, {again} places had again");
+    eprintln!("{pieces} pieces, {again} addresses used again, kinds {:?}", sum.kinds);
+    assert!(pieces > 400 && again > 10, "{pieces} pieces, {again} addresses used again");
     for kind in [
         "compiled again",
         "dynamic",
         "generic",
         "helper",
         "jitted",
-        "module that has gone",
+        "unloaded module",
         "named",
         "precompiled",
         "unloaded",

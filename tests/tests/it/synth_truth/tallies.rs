@@ -1,5 +1,5 @@
 //! Compares a report's counts of resolved addresses with the truth, by process and kind of owner.
-//! Every stack and sample counts, so that methods which a rundown lists later weigh as they should.
+//! All stacks and samples count, including those in methods that a rundown lists later.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use etl_schema::encode::OwnedValue;
 use etl_synth::truth::{KnownEvent, SessionReport};
 use etl_verify::{Coverage, CoverageTable, Verifier};
 
-use super::made::{Made, corpus, make};
-use super::symbols::{EVERYTHING, lives, owner};
+use super::symbols::{everything, lives, owner};
+use crate::simulated::{Simulated, corpus};
 
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
@@ -20,7 +20,7 @@ const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
 const ORIGINS: [&str; 6] =
     ["CLR stacks", "extended stacks", "kernel stacks", "samples", "exceptions", "entry points"];
 
-/// What became of addresses, as the report counts it.
+/// Counts of addresses, as in the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     stacks: u64,
@@ -39,7 +39,7 @@ impl From<CoverageTable> for Sums {
     }
 }
 
-/// By process and origin; nothing where there is no address.
+/// By process and origin; without origins that have no address.
 type Table = BTreeMap<(u32, &'static str), Sums>;
 
 fn field<'e>(event: &'e KnownEvent, name: &str) -> Option<&'e OwnedValue> {
@@ -62,7 +62,7 @@ fn frames(event: &KnownEvent, name: &str) -> Option<Vec<u64>> {
     Some(frames.iter().filter_map(address).collect())
 }
 
-/// The addresses that the record of an event names, by origin, and the process that they are of.
+/// The addresses of an event by origin, and their process.
 fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static str, Vec<u64>)> {
     let mut out = Vec::new();
     let provider = event.provider.to_string();
@@ -87,8 +87,8 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
     out
 }
 
-/// The events that a file holds, with the session that recorded each.
-fn held<'t>(made: &'t Made, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
+/// The events in a file, with the session that recorded each.
+fn held<'t>(made: &'t Simulated, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
     let truth = &made.truth;
     let inputs = truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
     let own = [file.to_owned()];
@@ -104,7 +104,7 @@ fn held<'t>(made: &'t Made, file: &str) -> Vec<(&'t SessionReport, &'t KnownEven
     out
 }
 
-/// An image, and when it is there, as far as a file's events tell.
+/// An image and its lifetime, from the events of a file.
 struct Image {
     pid: u32,
     span: std::ops::Range<u64>,
@@ -137,7 +137,7 @@ fn images(held: &[(&SessionReport, &KnownEvent)]) -> Vec<Image> {
     out
 }
 
-/// The name of a file that a field of an event gives, in lower case and without its folders.
+/// The file name in a field of an event, in lower case and without folders.
 fn file_name(event: &KnownEvent, field_name: &str) -> String {
     let path = match field(event, field_name) {
         Some(OwnedValue::Text(path)) => path.clone(),
@@ -147,33 +147,33 @@ fn file_name(event: &KnownEvent, field_name: &str) -> String {
     path.trim_end_matches('\0').rsplit('\\').next().unwrap_or_default().to_lowercase()
 }
 
-/// Images of managed code whose PDB the events of their module tell: process and name.
+/// Images of managed code whose PDB is in events of their module: process and name.
 fn precompiled(held: &[(&SessionReport, &KnownEvent)]) -> BTreeSet<(u32, String)> {
     let mut out = BTreeSet::new();
     for (_, event) in held {
-        let told = |name| match field(event, name) {
+        let has_pdb = |name| match field(event, name) {
             Some(OwnedValue::Guid(signature)) => *signature != Guid::ZERO,
             _ => false,
         };
         let own = file_name(event, "ModuleNativePath");
-        if told("NativePdbSignature") && !own.is_empty() {
+        if has_pdb("NativePdbSignature") && !own.is_empty() {
             out.insert((event.pid, own));
         }
         // Ready-to-run code lies in the image of the IL.
         let ready_to_run = number(event, "ModuleFlags").is_some_and(|flags| flags & 0x20 != 0);
-        if told("ManagedPdbSignature") && ready_to_run {
+        if has_pdb("ManagedPdbSignature") && ready_to_run {
             out.insert((event.pid, file_name(event, "ModuleILPath")));
         }
     }
     out
 }
 
-/// What the truth has to say to a file. `late` counts the addresses whose method was told of later.
-fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
+/// The counts of a file by the truth. `late` counts the addresses whose method is listed later.
+fn expected(made: &Simulated, file: &str, late: &mut u64) -> Table {
     let held = held(made, file);
     let (lives, images) = (lives(made), images(&held));
-    // Code that some event of the file tells of, and whether one names it.
-    let mut told: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
+    // Code in events of the file with its first time, and code with a name.
+    let mut listed: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
     let mut named: BTreeSet<(u32, u64, u64)> = BTreeSet::new();
     for (_, event) in &held {
         let (Some(id), Some(start)) =
@@ -181,7 +181,7 @@ fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
         else {
             continue;
         };
-        let first = told.entry((event.pid, id, start)).or_insert(event.at);
+        let first = listed.entry((event.pid, id, start)).or_insert(event.at);
         *first = event.at.min(*first);
         if field(event, "MethodNamespace").is_some() {
             named.insert((event.pid, id, start));
@@ -202,7 +202,7 @@ fn expected(made: &Made, file: &str, late: &mut u64) -> Table {
             for address in addresses {
                 let life = owner(&lives, pid, address, event.at);
                 let key = life.map(|l| (pid, l.code.method_id, l.code.start));
-                if let Some(first) = key.and_then(|key| told.get(&key)) {
+                if let Some(first) = key.and_then(|key| listed.get(&key)) {
                     *late += u64::from(event.at < *first);
                     sums.managed += 1;
                     sums.named += u64::from(key.is_some_and(|key| named.contains(&key)));
@@ -248,14 +248,12 @@ fn sum(a: Sums, b: Sums) -> Sums {
 }
 
 #[test]
-fn the_figures_of_every_whole_file_are_true() {
+fn coverage_of_undamaged_files_matches_the_truth() {
     let (mut wrong, mut all, mut files) = (Vec::new(), Sums::default(), BTreeSet::new());
     let mut origins: BTreeMap<&str, Sums> = BTreeMap::new();
-    let scenario = etl_synth::Script::new("everything", EVERYTHING).parse();
-    let everything = make("everything".into(), scenario.unwrap_or_else(|e| panic!("{:#?}", e)));
     let mut late = 0;
-    for made in corpus().iter().chain([&everything]) {
-        for (file, bytes) in made.files.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
+    for made in corpus().iter().chain([everything()]) {
+        for (file, bytes) in made.traces.iter().filter(|(f, _)| !made.truth.is_damaged(f)) {
             let place = format!("{}/{file}", made.name);
             let expected = expected(made, file, &mut late);
             let Ok(report) = Verifier::new().threads(2).verify(bytes.as_slice(), file) else {
@@ -287,9 +285,9 @@ fn the_figures_of_every_whole_file_are_true() {
             }
         }
     }
-    eprintln!("{all:?} in {} files, {late} told of later; {origins:#?}", files.len());
+    eprintln!("{all:?} in {} files, {late} listed later; {origins:#?}", files.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // There is something of every kind to be counted.
+    // The traces have addresses of every kind.
     assert!(files.len() >= 15 && all.frames > 100_000 && late > 10_000, "{all:?} in {files:?}");
     assert_eq!(origins.len(), ORIGINS.len(), "{origins:?}");
     assert!(all.unresolved > 0 && all.image > 0 && all.named < all.managed, "{all:?}");

@@ -1,2 +1,0 @@
-#![no_main]
-etl_fuzz::target!("buffer");
