@@ -3,7 +3,7 @@
 
 Prints the table of docs/performance.md: processor time, wall time, rate and peak resident memory of
 each command in a process of its own, on one thread and on two; the best of three runs up to 128 MB,
-one run beyond. Needs Unix, and disk space for one and a half times the largest size.
+otherwise one run. Needs Unix, and disk space of 1.5 times the largest size.
 """
 import json
 import os

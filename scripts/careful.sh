@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs tests with a standard library that was built with its own checks (cargo-careful): what unsafe code of the dependencies owes it is looked at when
-# it is called, as are values that must be initialised. Less than scripts/miri.sh sees, but nearly at full speed: the whole
-# test suite runs so, real traces and the tools that tests start included.
+# Runs the tests with a standard library that checks its preconditions (cargo-careful), which finds
+# undefined behaviour in unsafe code of dependencies. It finds less than scripts/miri.sh, but runs
+# nearly at full speed: the whole test suite, with real traces and the tools that tests start.
 #
 #   scripts/careful.sh [PACKAGE...]
 #
-# Without packages: all of the workspace. Needs the source of the standard library: rustup's rust-src, or RUST_LIB_SRC names the folder
-# `library` of the source of this very toolchain. No nightly toolchain is needed. CAREFUL_TARGET_DIR is where it builds.
-# Exit codes: 0 all passed; 1 a test failed; 3 there is no source of the standard library, or cargo-careful could not be built.
+# Default: the whole workspace. Needs the source of the standard library: rustup's rust-src, or the
+# folder `library` of this toolchain's source in RUST_LIB_SRC. Needs no nightly toolchain.
+# CAREFUL_TARGET_DIR is the target directory. Exit codes: 0 all passed; 1 a test failed; 3 no source
+# of the standard library, or no cargo-careful.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=0.4.10

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
-# Sees to it that there is a Chromium for the tests that look at pages in one: the one that is there, or Debian's, which takes
-# apt-get and root. Ends with 3, loudly, where none is to be had, and after two minutes at the latest.
-#
-# Seen on Debian 12 without Chromium, package lists and downloaded packages: Chromium 156 stands and takes pictures after 48 s; a
-# second run takes 0.3 s. Without root, without apt-get, and without a network (after 100 s) it ends with 3 and says why.
+# Installs Chromium for the tests of HTML pages, if there is none: Debian's, with apt-get as root.
+# Takes at most two minutes. Exit code 3: there is none, and it cannot be installed.
 set -euo pipefail
 
 cannot() {

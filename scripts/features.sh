@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds every crate that would be published with each combination of its features that can matter: none, each alone, all. Only the crate and
-# what it needs for itself: a feature that another crate of the workspace happens to switch on does not help it here.
+# Builds every published crate without features, with each feature, and with all. Builds one crate
+# at a time, so that features which other crates enable do not hide an error.
 #
 #   scripts/features.sh [--list | --test]
 #
-# With --list the combinations are only named; with --test the tests of the crates that have features are run with each combination as well.
-# Needs python3; what is built is what cargo builds anyway. Part of .ci/run, without --test: the tests there run with all features.
+# --list prints the combinations. --test also runs the tests of crates with features in each
+# combination. Needs python3. `.ci/run` calls it without --test: its tests run with all features.
 # Exit codes: 0 all build; 1 one does not.
 set -euo pipefail
 cd "$(dirname "$0")/.."

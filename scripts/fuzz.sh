@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs the fuzzers: scripts/fuzz.sh [TARGET | all] [SECONDS EACH]
+# Runs the fuzz targets: scripts/fuzz.sh [TARGET | all] [SECONDS EACH]
 #
-# Needs no nightly toolchain: the code has no unsafe parts for a sanitizer to look at, and what libFuzzer
-# wants of the compiler is in a stable one. Seeds come from the simulator; what is found on the way is kept
-# below .cache/fuzz, so that the next run goes on from there. Prints a table of what was done.
-# FUZZ_RUNS=N stops after that many inputs, seeds included, and FUZZ_SEED=N starts from the same random numbers each time: with either nothing of an
-# earlier run is used or kept, so that the same code is given the same inputs.
-# FUZZ_WRITE=FILE puts the table into that page. Fails if an input was found that does not pass; it stands in .cache/fuzz/found.
+# Needs no nightly toolchain: the code has no unsafe parts that a sanitizer could check, and a
+# stable compiler has the instrumentation that libFuzzer needs. The simulator makes the seeds.
+# Inputs that reach new code are kept in .cache/fuzz, and the next run starts with them. Prints a
+# table. FUZZ_RUNS=N stops after N inputs, seeds included. FUZZ_SEED=N starts from the same random
+# numbers each time. Both neither use nor keep inputs of other runs, so that the same code gets the
+# same inputs. FUZZ_WRITE=FILE writes the table into that page. Exit codes: 0 all inputs passed; 1
+# one failed, and is in .cache/fuzz/found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

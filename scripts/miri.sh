@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Runs the tests of the libraries under Miri, which interprets them and finds undefined behaviour: in the crates that these depend on, for they
-# have no unsafe code of their own. Then etl-format's unit tests once more as if on a big-endian machine. Miri is part of nightly toolchains;
-# cargo-nextest, which gives each test a process and a time, is built where it is missing.
+# Runs the tests of the libraries in Miri, an interpreter that finds undefined behaviour (in
+# dependencies: the libraries have no unsafe code), then etl-format's unit tests for a big-endian
+# machine. Miri is part of nightly toolchains. Installs cargo-nextest, which runs each test in its
+# own process with a time limit, if it is missing.
 #
 #   scripts/miri.sh [--install] [--here] [--seconds N] [PACKAGE...]
 #
-# --install lets rustup add Miri to the nightly toolchain, or that toolchain, where they are missing. --here leaves the big-endian machine out.
-# A test that takes longer than N seconds (120) is stopped: that is no failure, and it is listed.
-# Without packages: the library crates, which takes hours. Interpretation is some ten thousand times slower than a processor: properties are
-# tried on few cases (PROPTEST_CASES), some tests on less data (`cfg!(miri)`), and what is known to take many minutes says so
-# (`cfg_attr(miri, ignore)`). MIRI_TARGET_DIR is where it builds, MIRI_JOBS says how many tests run at once.
-# Exit codes: 0 none failed; 1 a test failed; 2 the command line is wrong; 3 there is no Miri here, and none was or could be installed.
+# --install: rustup adds a nightly toolchain and Miri if they are missing. --here: no big-endian
+# machine. --seconds N: stops tests after N seconds (120) and lists them; that is no failure.
+# Default: the library crates, which takes hours. Interpreted code is some ten thousand times
+# slower: property tests have few cases (PROPTEST_CASES), some tests use less data (`cfg!(miri)`),
+# and tests that take many minutes are ignored (`cfg_attr(miri, ignore)`). MIRI_TARGET_DIR is the
+# target directory, MIRI_JOBS the number of tests at the same time. Exit codes: 0 none failed; 1 a
+# test failed; 2 wrong arguments; 3 no Miri.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Of a big-endian machine with 64-bit pointers. Nothing is linked: the standard library's source is all that is needed.
+# A big-endian target with 64-bit pointers. Nothing is linked: it needs only the source of the
+# standard library.
 foreign=s390x-unknown-linux-gnu
 nextest_version=0.9.151
 tools="$PWD/.cache/tools"

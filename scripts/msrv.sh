@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Holds the Rust version that is promised (rust-version in Cargo.toml): every crate promises the same, no dependency of the lock file
-# demands a newer one, and the workspace builds with just that one.
+# Checks the promised Rust version (rust-version in Cargo.toml): all crates promise the same, no
+# dependency in the lock file needs a newer one, and the workspace builds with it.
 #
-# Where the toolchain at hand is of that version, everything else that is built with it shows the last point, and nothing is
-# built here. Where it is newer, the promised one builds the workspace (rustup toolchain install VERSION, if it is not there).
+# If the installed toolchain has that version, every other build shows the last point, and nothing
+# is built here. If it is newer, the promised version builds the workspace (rustup installs it).
 #
-# Exit codes: 0 it holds; 1 it does not; 3 the promised version is not here and could not be had.
+# Exit codes: 0 the promise holds; 1 it does not; 3 the promised version is not available.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the packages that would be published, and looks at each: that cargo says nothing against it, that it has its licences and its
-# page, that what it is built from is in it and what it is not built from is not. Nothing is built and nothing is published.
+# Makes the packages that would be published, and checks each: cargo prints no warning, licences and
+# README are included, needed files are included, and no others. Publishes nothing.
 #
 #   scripts/package.sh [--verify]
 #
-# With --verify every package is unpacked and built from what is in it, against the others' packages; that takes some minutes.
-# Exit codes: 0 all is well; 1 a package is wrong.
+# --verify also builds every package from its content and from the other packages (some minutes).
+# Exit codes: 0 all packages are correct; 1 one is not.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs the property tests over and over, each time from a seed that they have not had. `cargo test` draws the same cases
-# every time, so that it does not fail by chance; this finds what those cases leave out.
+# Runs the property tests again and again, each time with a new seed. `cargo test` draws the same
+# cases in each run, so that it does not fail by chance; this finds what those cases miss.
 #
-#   scripts/properties.sh [SECONDS [FIRST_SEED [NAME...]]]    600 seconds, from a seed made of the time, all tests
+#   scripts/properties.sh [SECONDS [FIRST_SEED [NAME...]]]
 #
-# A failing test is shown with the smallest input that fails; put that into a test with a name. A failure comes again with
-# PROPTEST_RNG_SEED=SEED cargo test NAME. Exit codes: 0 nothing failed; 1 something did; 2 the tests can't be built.
+# Default: 600 seconds, a seed from the time, all tests. Prints the smallest failing input of a
+# test: add it as a test. PROPTEST_RNG_SEED=SEED cargo test NAME repeats a failure. Exit codes: 0 no
+# failure; 1 a test failed; 2 the tests do not build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds="${1:-600}"

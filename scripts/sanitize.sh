@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs tests under AddressSanitizer, which finds reads and writes outside of what was allocated, uses after free and leaks, and
-# the tools under valgrind's memcheck, which finds decisions made on bytes that nobody wrote. Both look into the dependencies
-# too, which have unsafe code where ours has one memory map. What scripts/miri.sh would find beyond these is undefined behaviour
-# that touches no wrong byte.
+# Runs tests under AddressSanitizer (out-of-bounds access, use after free, leaks) and the tools
+# under valgrind's memcheck (use of uninitialised bytes). Both check dependencies too, which have
+# unsafe code; the workspace has one use, the memory map. scripts/miri.sh also finds undefined
+# behaviour that touches no wrong byte.
 #
 #   scripts/sanitize.sh [PACKAGE...]
 #
-# Needs no nightly toolchain. Exit codes: 0 all passed; 1 a fault was found. What is not installed is left out, and said so.
+# Needs no nightly toolchain. Prints which tools are missing and skips them.
+# Exit codes: 0 all passed; 1 a fault was found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=("$@")

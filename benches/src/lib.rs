@@ -23,7 +23,8 @@ const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/big.kdl")
 /// Bytes of records that [`Loop::SessionWriter`] writes.
 const WRITTEN: u64 = 1 << 20;
 
-/// A trace of about a megabyte, and the same compressed. `ETLKIT_BENCH_TRACE` names another one.
+/// A simulated trace of about a megabyte, or the trace in `ETLKIT_BENCH_TRACE`, and the same
+/// compressed.
 #[derive(Debug)]
 pub struct Inputs {
     plain: Vec<u8>,
@@ -31,7 +32,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Simulates or reads them.
+    /// Simulates or reads the trace.
     ///
     /// # Panics
     /// When the trace that the variable names cannot be read.
@@ -102,6 +103,8 @@ pub enum Loop {
     Merge,
     /// Writing records to the buffers of a session.
     SessionWriter,
+    /// Simulating the scenario into memory.
+    Simulation,
 }
 
 impl fmt::Display for Loop {
@@ -115,13 +118,14 @@ impl fmt::Display for Loop {
             Loop::Verify => "verify",
             Loop::Merge => "merge",
             Loop::SessionWriter => "session-writer",
+            Loop::Simulation => "simulation",
         })
     }
 }
 
 impl Loop {
     /// Every loop.
-    pub const ALL: [Loop; 8] = [
+    pub const ALL: [Loop; 9] = [
         Loop::Walk,
         Loop::Ordered,
         Loop::XpressDecode,
@@ -130,9 +134,10 @@ impl Loop {
         Loop::Verify,
         Loop::Merge,
         Loop::SessionWriter,
+        Loop::Simulation,
     ];
 
-    /// Runs it once.
+    /// Runs the loop once.
     ///
     /// # Panics
     /// When the trace cannot be read to its end.
@@ -162,6 +167,7 @@ impl Loop {
                 Merger::new().run(vec![bytes, bytes], Discard).expect("traces of one machine");
             }
             Loop::SessionWriter => write_session(),
+            Loop::Simulation => drop(black_box(simulated())),
         }
     }
 
@@ -210,7 +216,7 @@ fn read_fields(decoder: &Decoder, pointers: PointerSize, payload: &[u8]) {
     }
 }
 
-/// Takes everything and keeps nothing, so that no disk is measured.
+/// Discards everything, so that no disk is measured.
 struct Discard;
 
 impl Output for Discard {

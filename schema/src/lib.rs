@@ -25,7 +25,7 @@
 //!
 //! # Examples
 //! Programs in `examples/`, which run without arguments: `decode_event` prints a trace's events
-//! with their fields, `decode_speed` measures decoding.
+//! with their fields, `snapshot` tests a decoder.
 //!
 //! # Features
 //! * `proptest` (off by default): the module `testing::strategies`.

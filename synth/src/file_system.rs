@@ -1,8 +1,6 @@
-//! Where a simulation writes its files: the [`FileSystem`] trait, files in memory, and a counter of
-//! bytes.
+//! Where a simulation writes its files: the [`FileSystem`] trait, and files in memory.
 
-use core::fmt;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
@@ -155,84 +153,6 @@ impl Output for MemoryFile {
 
     fn flush(&mut self) -> etl_format::Result<()> {
         Ok(())
-    }
-}
-
-/// Counts the bytes that are written and passes them on to another file system, or discards them.
-#[derive(Default)]
-pub struct CountingFileSystem {
-    bytes: Rc<Cell<u64>>,
-    inner: Option<Box<dyn FileSystem>>,
-}
-
-impl CountingFileSystem {
-    /// Counts the bytes that are written to `inner`.
-    #[must_use]
-    pub fn new(inner: impl FileSystem + 'static) -> Self {
-        CountingFileSystem { bytes: Rc::default(), inner: Some(Box::new(inner)) }
-    }
-
-    /// The sum of the lengths of all files so far.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.bytes.get()
-    }
-
-    fn inner(&mut self) -> io::Result<&mut dyn FileSystem> {
-        match &mut self.inner {
-            Some(inner) => Ok(inner.as_mut()),
-            None => Err(io::Error::new(io::ErrorKind::Unsupported, "the bytes were discarded")),
-        }
-    }
-}
-
-impl fmt::Debug for CountingFileSystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CountingFileSystem").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-impl FileSystem for CountingFileSystem {
-    fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
-        let inner = self.inner.as_mut().map(|files| files.create(name)).transpose()?;
-        Ok(Box::new(CountingFile { bytes: Rc::clone(&self.bytes), end: 0, inner }))
-    }
-
-    fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>> {
-        self.inner()?.open(name)
-    }
-
-    fn truncate(&mut self, name: &str, len: u64) -> io::Result<()> {
-        self.inner()?.truncate(name, len)
-    }
-
-    fn overwrite(&mut self, name: &str, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.inner()?.overwrite(name, offset, bytes)
-    }
-}
-
-struct CountingFile {
-    bytes: Rc<Cell<u64>>,
-    end: u64,
-    inner: Option<Box<dyn Output>>,
-}
-
-impl Output for CountingFile {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        // Keeps the compiler from removing the work that made the bytes.
-        let bytes = core::hint::black_box(bytes);
-        let end = at.saturating_add(bytes.len() as u64).max(self.end);
-        self.bytes.set(self.bytes.get().saturating_add(end - self.end));
-        self.end = end;
-        self.inner.as_mut().map_or(Ok(()), |file| file.write_at(at, bytes))
-    }
-
-    fn is_seekable(&self) -> bool {
-        true
-    }
-
-    fn flush(&mut self) -> etl_format::Result<()> {
-        self.inner.as_mut().map_or(Ok(()), |file| file.flush())
     }
 }
 

@@ -70,9 +70,7 @@ pub mod truth;
 
 pub use distribution::Distribution;
 pub use error::{Error, Result};
-pub use file_system::{
-    CountingFileSystem, FileSystem, MemoryFileSystem, ReadSeek, file_name_problem,
-};
+pub use file_system::{FileSystem, MemoryFileSystem, ReadSeek, file_name_problem};
 pub use scenario::{Include, Script};
 pub use script_error::{ScriptError, ScriptErrors};
 pub use simulation::Simulation;

@@ -97,7 +97,7 @@ fn python_reader_of_the_page_reads_simulated_traces() {
             }
             let path = here.path().join(format!("{name}-{file}"));
             std::fs::write(&path, &bytes).unwrap();
-            assert!(hold(&python, &reader, &path) > 0);
+            assert!(compare(&python, &reader, &path) > 0);
             let mut packed = Vec::new();
             let compressor =
                 BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
