@@ -66,8 +66,10 @@ pub(super) fn of(
     // Masks that the pages print.
     for erratum in errata().iter().filter(|e| e.is_of_mask(provider, mask)) {
         if !out.0.iter().any(|remark| remark.errata.contains(&erratum.id.as_str())) {
-            let text =
-                format!("the pages disagree on the {}: {}", erratum.about, erratum.documents);
+            let text = format!(
+                "the reference pages disagree on the {}: {}",
+                erratum.about, erratum.documents
+            );
             out.add(text, None, Some(erratum.id.as_str()));
         }
     }
