@@ -9,8 +9,8 @@ use etl_format::constants::{PointerSize, hook};
 use etl_format::read::{Options, Order, Record, Records, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::Repacker;
-use etl_format::write::record::{Descriptor, Event, PerfInfo};
-use etl_format::write::{BufferCompressor, LogFileHeader, Output, Session, SessionConfig};
+use etl_format::write::record::{Event, EventDescriptor, PerfInfo};
+use etl_format::write::{BufferCompressor, FileHeader, Output, Session, SessionConfig};
 use etl_format::{Guid, Result};
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::store::SchemaStore;
@@ -236,12 +236,12 @@ impl Output for Discard {
 
 /// Writes a session of samples, context switches and manifest events of eight processors.
 fn write_session() {
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         processors: 8,
         mode: LogFileMode::SEQUENTIAL,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let mut session = Session::create(Discard, SessionConfig::new(header)).expect("a valid header");
     let payload = [0x5a; 128];
@@ -275,7 +275,7 @@ fn write_session() {
                     process_id: 42,
                     timestamp,
                     provider: Guid::new(1, 2, 3, [4; 8]),
-                    descriptor: Descriptor { id: 143, level: 4, ..Descriptor::default() },
+                    descriptor: EventDescriptor { id: 143, level: 4, ..EventDescriptor::default() },
                     kernel_time: 0,
                     user_time: 0,
                     activity: Guid::ZERO,

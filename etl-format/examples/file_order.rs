@@ -21,7 +21,7 @@ fn count(source: impl Source) -> Result<(), Box<dyn std::error::Error>> {
     let mut trace = Records::stream(source, &Options::default())?;
     println!("{} processors, Windows build {}", trace.header().processors, trace.header().build);
     let mut kinds = BTreeMap::new();
-    // A record borrows from the buffer that it stands in; nothing is allocated for it.
+    // A record borrows from its buffer; nothing is allocated for it.
     while let Some(record) = trace.next_record()? {
         let (count, bytes) = kinds.entry(record.kind().to_string()).or_insert((0u64, 0));
         *count += 1;

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     println!("{} records", records.count());
-    // A trace may be out of order inside its buffers; then the report says so.
+    // The report counts buffers whose records were out of order.
     println!("in order within buffers: {}", records.report().was_in_order());
     Ok(())
 }

@@ -8,8 +8,8 @@ use std::io::{Cursor, Seek, Write};
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::record::{Descriptor, Event};
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(path) = std::env::args_os().nth(1).filter(|_| !cfg!(test)) {
@@ -33,13 +33,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
     // `new` has the values that real files share. The two times state when the session began: in
     // ticks of its clock, and as UTC.
-    let header = LogFileHeader {
+    let header = FileHeader {
         processors: 2,
         perf_freq: 10_000_000,
         timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         logger_name: "mine".encode_utf16().collect(),
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let mut session = Session::create(File::new(out), SessionConfig::new(header))?;
     let provider =
@@ -55,7 +55,12 @@ fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
                 process_id: 4,
                 timestamp,
                 provider,
-                descriptor: Descriptor { id: 7, level: 4, keyword: 0x1, ..Descriptor::default() },
+                descriptor: EventDescriptor {
+                    id: 7,
+                    level: 4,
+                    keyword: 0x1,
+                    ..EventDescriptor::default()
+                },
                 kernel_time: 0,
                 user_time: 0,
                 activity: Guid::ZERO,

@@ -1,6 +1,6 @@
 //! Raw timestamps to FILETIME and UTC, in integer arithmetic.
 
-use crate::constants::{ClockType, FILETIME_PER_SECOND, FILETIME_UNIX_EPOCH};
+use crate::constants::{ClockType, FILETIME_PER_SECOND};
 
 /// Ticks per second that are assumed for a trace without a header event: the frequency of Windows
 /// since version 10, release 1809.
@@ -71,13 +71,6 @@ impl Clock {
         saturate(i128::from(self.start_time) + since)
     }
 
-    /// Nanoseconds since the Unix epoch, at the full resolution of the raw clock.
-    #[must_use]
-    pub fn unix_nanos(&self, timestamp: i64) -> i128 {
-        let start = (i128::from(self.start_time) - i128::from(FILETIME_UNIX_EPOCH)) * 100;
-        start + self.since_start(timestamp, 1_000_000_000)
-    }
-
     /// Nanoseconds since the session's start, saturating; negative before it.
     #[must_use]
     pub fn nanos_since_start(&self, timestamp: i64) -> i64 {
@@ -127,6 +120,7 @@ pub fn iso_utc(filetime: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::constants::FILETIME_UNIX_EPOCH;
     use proptest::prelude::*;
 
     #[test]
@@ -157,10 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn unix_nanos_keeps_full_resolution() {
+    fn nanos_since_start_keeps_full_resolution() {
         let clock = Clock::new(ClockType::QPC, FILETIME_UNIX_EPOCH, 0, 1_000_000_000, 0);
         assert_eq!(clock.filetime(157), FILETIME_UNIX_EPOCH + 1);
-        assert_eq!(clock.unix_nanos(157), 157);
         assert_eq!(clock.nanos_since_start(157), 157);
     }
 
@@ -172,7 +165,6 @@ mod tests {
             let clock = Clock::new(ClockType(kind), start_time, start_timestamp, freq, mhz);
             let (low, high) = (a.min(b), a.max(b));
             prop_assert!(clock.filetime(low) <= clock.filetime(high));
-            prop_assert!(clock.unix_nanos(low) <= clock.unix_nanos(high));
         }
 
         #[test]

@@ -7,8 +7,8 @@
 use crate::Guid;
 use core::fmt;
 
-/// A newtype over an integer with named values. Unknown values are kept and print as `NAME(0x…)`.
-macro_rules! tags {
+/// A newtype over an integer with named values.
+macro_rules! named {
     ($(#[$doc:meta])* $name:ident: $int:ty { $($(#[$vdoc:meta])* $const:ident = $value:expr, $text:literal;)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -19,7 +19,22 @@ macro_rules! tags {
 
             /// Every named value with its name, in the order of declaration.
             pub const NAMED: &'static [($name, &'static str)] = &[$(($name::$const, $text)),*];
+        }
 
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+/// A newtype over an integer with named values. Unknown values are kept and print as `NAME(0x…)`.
+macro_rules! tags {
+    ($(#[$doc:meta])* $name:ident: $int:ty { $($(#[$vdoc:meta])* $const:ident = $value:expr, $text:literal;)* }) => {
+        named! { $(#[$doc])* $name: $int { $($(#[$vdoc])* $const = $value, $text;)* } }
+
+        impl $name {
             /// The name, for a known value.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
@@ -44,28 +59,15 @@ macro_rules! tags {
                 }
             }
         }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
     };
 }
 
 /// A newtype over an integer whose bits have names. Prints as `A|B|0x…`, or `0`.
 macro_rules! bits {
     ($(#[$doc:meta])* $name:ident: $int:ty { $($(#[$vdoc:meta])* $const:ident = $value:expr, $text:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub struct $name(pub $int);
+        named! { $(#[$doc])* $name: $int { $($(#[$vdoc])* $const = $value, $text;)* } }
 
         impl $name {
-            $($(#[$vdoc])* pub const $const: $name = $name($value);)*
-
-            /// Every named bit with its name, in the order of declaration.
-            pub const NAMED: &'static [($name, &'static str)] = &[$(($name::$const, $text)),*];
-
             /// Whether all bits of `other` are set.
             #[must_use]
             pub const fn has(self, other: $name) -> bool {
@@ -76,6 +78,12 @@ macro_rules! bits {
             #[must_use]
             pub const fn unnamed(self) -> $int {
                 self.0 & !(0 $(| $value)*)
+            }
+
+            /// These bits without those of `other`.
+            #[must_use]
+            pub const fn without(self, other: $name) -> $name {
+                $name(self.0 & !other.0)
             }
         }
 
@@ -102,12 +110,6 @@ macro_rules! bits {
                 }
             }
         }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
     };
 }
 
@@ -120,7 +122,7 @@ pub const RECORD_ALIGNMENT: usize = 8;
 /// What fills an uncompressed buffer after its last record.
 pub const FILLER: u8 = 0xff;
 
-/// A 32-bit word that stands for "no more records".
+/// A 32-bit word that ends the records of a buffer.
 pub const FILLER_WORD: u32 = 0xffff_ffff;
 
 /// Bits of a buffer's processor index that are the index, when [`BufferFlags::PROC_INDEX`] is set.
@@ -342,7 +344,7 @@ bits! {
 tags! {
     /// The clock that timestamps a session's records: `ReservedFlags` of the header event.
     ClockType: u32 {
-        /// Not said.
+        /// Not stated.
         RAW = 0, "raw";
         /// The performance counter, `PerfFreq` ticks a second.
         QPC = 1, "QPC";
@@ -356,7 +358,7 @@ tags! {
 bits! {
     /// `Flags` of an EVENT record's header. On disk only the first three have been seen.
     EventFlags: u16 {
-        /// Extended data items stand before the payload.
+        /// Extended data items precede the payload.
         EXTENDED_INFO = 0x1, "EXTENDED_INFO";
         /// From a private session.
         PRIVATE_SESSION = 0x2, "PRIVATE_SESSION";
@@ -436,7 +438,7 @@ tags! {
 }
 
 bits! {
-    /// `Flags` of a WPP message: which fields stand between the header and the arguments.
+    /// `Flags` of a WPP message: which fields the header has.
     MessageFlags: u16 {
         /// A 32-bit sequence number.
         SEQUENCE = 0x1, "SEQUENCE";
@@ -470,14 +472,6 @@ pub mod hook {
     pub const EXTENSION: u16 = 0x0005;
     /// The kernel's rundown is complete.
     pub const RUNDOWN_COMPLETE: u16 = 0x0008;
-    /// Mapping of GUIDs.
-    pub const GUID_MAP: u16 = 0x000a;
-    /// Configuration.
-    pub const CONFIG: u16 = 0x000b;
-    /// Security identifiers.
-    pub const SID_INFO: u16 = 0x000c;
-    /// Security.
-    pub const SECURITY: u16 = 0x000d;
     /// The group masks at the end of a session.
     pub const GROUP_MASKS_END: u16 = 0x0020;
     /// A rundown begins.
@@ -486,8 +480,6 @@ pub mod hook {
     pub const RUNDOWN_END: u16 = 0x0031;
     /// PDB identity (GUID and age) of a provider's binary.
     pub const DBGID_RSDS: u16 = 0x0040;
-    /// PDB identity (timestamp and age) of a provider's binary.
-    pub const DBGID_NB10: u16 = 0x0041;
     /// Build string of the system.
     pub const BUILD_LAB: u16 = 0x0042;
     /// Path of a provider's binary.
@@ -515,10 +507,6 @@ pub mod hook {
     pub const VIRTUAL_FREE: u16 = 0x0263;
     /// A process started.
     pub const PROCESS_START: u16 = 0x0301;
-    /// A process ended.
-    pub const PROCESS_END: u16 = 0x0302;
-    /// A process that ran when the session started.
-    pub const PROCESS_DC_START: u16 = 0x0303;
     /// A process that ran when the session stopped.
     pub const PROCESS_DC_END: u16 = 0x0304;
     /// An image was loaded; the other image events are in a group of their own.
@@ -537,8 +525,6 @@ pub mod hook {
     pub const THREAD_START: u16 = 0x0501;
     /// A thread ended.
     pub const THREAD_END: u16 = 0x0502;
-    /// A thread that ran when the session started.
-    pub const THREAD_DC_START: u16 = 0x0503;
     /// A thread that ran when the session stopped.
     pub const THREAD_DC_END: u16 = 0x0504;
     /// A processor switched to another thread.
@@ -549,8 +535,6 @@ pub mod hook {
     pub const THREAD_SET_NAME: u16 = 0x0548;
     /// A registry key control block was created.
     pub const KCB_CREATE: u16 = 0x0916;
-    /// A registry key control block was deleted.
-    pub const KCB_DELETE: u16 = 0x0917;
     /// Registry key control blocks that existed when the session started.
     pub const KCB_RUNDOWN_BEGIN: u16 = 0x0918;
     /// Registry key control blocks that existed when the session stopped.
@@ -559,14 +543,10 @@ pub mod hook {
     pub const SAMPLE: u16 = 0x0f2e;
     /// The interval between samples was set.
     pub const SET_INTERVAL: u16 = 0x0f48;
-    /// The interval between samples when the session started.
-    pub const COLLECTION_START: u16 = 0x0f49;
     /// The interval between samples when the session stopped.
     pub const COLLECTION_END: u16 = 0x0f4a;
     /// An image was unloaded.
     pub const IMAGE_UNLOAD: u16 = 0x1402;
-    /// An image that was loaded when the session started.
-    pub const IMAGE_DC_START: u16 = 0x1403;
     /// An image that was loaded when the session stopped.
     pub const IMAGE_DC_END: u16 = 0x1404;
     /// Address of the kernel.
@@ -587,147 +567,79 @@ pub mod hook {
     pub const STACK_KEY_USER: u16 = 0x1826;
 }
 
-/// The GUID under which the classic presentation shows a kernel group, by group byte.
+/// Name and GUID of each kernel group, by group byte. The classic presentation uses the GUIDs.
 ///
 /// Source: `ntwmi.h` and the kernel's MOF classes.
-#[must_use]
-pub const fn group_guid(group: u8) -> Option<Guid> {
-    const PROC_TAIL: [u8; 8] = [0x9d, 0xda, 0x00, 0xc0, 0x4f, 0xd7, 0xba, 0x7c];
-    Some(match group {
-        0x00 => Guid::new(0x68fdd900, 0x4a3e, 0x11d1, [0x84, 0xf4, 0, 0, 0xf8, 0x04, 0x64, 0xe3]),
-        0x01 => Guid::new(0x3d6fa8d4, 0xfe05, 0x11d0, PROC_TAIL),
-        0x02 => Guid::new(0x3d6fa8d3, 0xfe05, 0x11d0, PROC_TAIL),
-        0x03 => Guid::new(0x3d6fa8d0, 0xfe05, 0x11d0, PROC_TAIL),
-        0x04 => Guid::new(0x90cbdc39, 0x4a3e, 0x11d1, [0x84, 0xf4, 0, 0, 0xf8, 0x04, 0x64, 0xe3]),
-        0x05 => Guid::new(0x3d6fa8d1, 0xfe05, 0x11d0, PROC_TAIL),
-        0x06 => {
-            Guid::new(0x9a280ac0, 0xc8e0, 0x11d1, [0x84, 0xe2, 0, 0xc0, 0x4f, 0xb9, 0x98, 0xa2])
-        }
-        0x07 => {
-            Guid::new(0x3282fc76, 0xfeed, 0x498e, [0x8a, 0xa7, 0xe7, 0x0f, 0x45, 0x9d, 0x43, 0x0e])
-        }
-        0x08 => {
-            Guid::new(0xbf3a50c5, 0xa9c9, 0x4988, [0xa0, 0x05, 0x2d, 0xf0, 0xb7, 0xc8, 0x0f, 0x80])
-        }
-        0x09 => {
-            Guid::new(0xae53722e, 0xc863, 0x11d2, [0x86, 0x59, 0, 0xc0, 0x4f, 0xa3, 0x21, 0xa1])
-        }
-        0x0a => {
-            Guid::new(0x13976d09, 0xa327, 0x438c, [0x95, 0x0b, 0x7f, 0x03, 0x19, 0x28, 0x15, 0xc7])
-        }
-        0x0b => {
-            Guid::new(0x01853a65, 0x418f, 0x4f36, [0xae, 0xfc, 0xdc, 0x0f, 0x1d, 0x2f, 0xd2, 0x35])
-        }
-        0x0c => {
-            Guid::new(0x99134383, 0x5248, 0x43fc, [0x83, 0x4b, 0x52, 0x94, 0x54, 0xe7, 0x5d, 0xf3])
-        }
-        0x0d => {
-            Guid::new(0x42695762, 0xea50, 0x497a, [0x90, 0x68, 0x5c, 0xbb, 0xb3, 0x5e, 0x0b, 0x95])
-        }
-        0x0e => {
-            Guid::new(0x0268a8b6, 0x74fd, 0x4302, [0x9d, 0xd0, 0x6e, 0x8f, 0x17, 0x95, 0xc0, 0xcf])
-        }
-        0x0f => {
-            Guid::new(0xce1dbfb4, 0x137e, 0x4da6, [0x87, 0xb0, 0x3f, 0x59, 0xaa, 0x10, 0x2c, 0xbc])
-        }
-        0x10 => {
-            Guid::new(0x222962ab, 0x6180, 0x4b88, [0xa8, 0x25, 0x34, 0x6b, 0x75, 0xf2, 0xa2, 0x4a])
-        }
-        0x11 => {
-            Guid::new(0x89497f50, 0xeffe, 0x4440, [0x8c, 0xf2, 0xce, 0x6b, 0x1c, 0xdc, 0xac, 0xa7])
-        }
-        0x12 => {
-            Guid::new(0xe43445e0, 0x0903, 0x48c3, [0xb8, 0x78, 0xff, 0x0f, 0xcc, 0xeb, 0xdd, 0x04])
-        }
-        0x13 => {
-            Guid::new(0xa9152f00, 0x3f58, 0x4bee, [0x92, 0xa1, 0x70, 0xc7, 0xd0, 0x79, 0xd5, 0xdd])
-        }
-        0x14 => {
-            Guid::new(0x2cb15d1d, 0x5fc1, 0x11d2, [0xab, 0xe1, 0, 0xa0, 0xc9, 0x11, 0xf5, 0x18])
-        }
-        0x15 => {
-            Guid::new(0xb2d14872, 0x7c5b, 0x463d, [0x84, 0x19, 0xee, 0x9b, 0xf7, 0xd2, 0x3e, 0x04])
-        }
-        0x16 => {
-            Guid::new(0x7687a439, 0xf752, 0x45b8, [0xb7, 0x41, 0x32, 0x1a, 0xec, 0x0f, 0x8d, 0xf9])
-        }
-        0x17 => {
-            Guid::new(0x3ac66736, 0xcc59, 0x4cff, [0x81, 0x15, 0x8d, 0xf5, 0x0e, 0x39, 0x81, 0x6b])
-        }
-        0x18 => {
-            Guid::new(0xdef2fe46, 0x7bd6, 0x4b80, [0xbd, 0x94, 0xf5, 0x7f, 0xe2, 0x0d, 0x0c, 0xe3])
-        }
-        0x19 => {
-            Guid::new(0x9aec974b, 0x5b8e, 0x4118, [0x9b, 0x92, 0x31, 0x86, 0xd8, 0x00, 0x2c, 0xe5])
-        }
-        0x1a => {
-            Guid::new(0x45d8cccd, 0x539f, 0x4b72, [0xa8, 0xb7, 0x5c, 0x68, 0x31, 0x42, 0x60, 0x9a])
-        }
-        0x1b => {
-            Guid::new(0xd837ca92, 0x12b9, 0x44a5, [0xad, 0x6a, 0x3a, 0x65, 0xb3, 0x57, 0x8a, 0xa8])
-        }
-        0x1c => {
-            Guid::new(0xc861d0e2, 0xa2c1, 0x4d36, [0x9f, 0x9c, 0x97, 0x0b, 0xab, 0x94, 0x3a, 0x12])
-        }
-        0x1d => {
-            Guid::new(0x7f2a405c, 0x69b5, 0x4bf9, [0xa1, 0xf5, 0x30, 0xe8, 0xf1, 0xaf, 0xab, 0x5e])
-        }
-        0x1e => {
-            Guid::new(0x2ce9a149, 0xeffe, 0x42f0, [0xa6, 0x35, 0xa1, 0xd3, 0x9e, 0x26, 0xc8, 0xf2])
-        }
-        _ => return None,
-    })
+const GROUPS: &[(&str, Guid)] = &[
+    named_group("EventTrace", "68fdd900-4a3e-11d1-84f4-0000f80464e3"),
+    named_group("DiskIo", "3d6fa8d4-fe05-11d0-9dda-00c04fd7ba7c"),
+    named_group("PageFault", "3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c"),
+    named_group("Process", "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c"),
+    named_group("FileIo", "90cbdc39-4a3e-11d1-84f4-0000f80464e3"),
+    named_group("Thread", "3d6fa8d1-fe05-11d0-9dda-00c04fd7ba7c"),
+    named_group("TcpIp", "9a280ac0-c8e0-11d1-84e2-00c04fb998a2"),
+    named_group("Job", "3282fc76-feed-498e-8aa7-e70f459d430e"),
+    named_group("UdpIp", "bf3a50c5-a9c9-4988-a005-2df0b7c80f80"),
+    named_group("Registry", "ae53722e-c863-11d2-8659-00c04fa321a1"),
+    named_group("DbgPrint", "13976d09-a327-438c-950b-7f03192815c7"),
+    named_group("Config", "01853a65-418f-4f36-aefc-dc0f1d2fd235"),
+    named_group("Spare1", "99134383-5248-43fc-834b-529454e75df3"),
+    named_group("WNF", "42695762-ea50-497a-9068-5cbbb35e0b95"),
+    named_group("Pool", "0268a8b6-74fd-4302-9dd0-6e8f1795c0cf"),
+    named_group("PerfInfo", "ce1dbfb4-137e-4da6-87b0-3f59aa102cbc"),
+    named_group("Heap", "222962ab-6180-4b88-a825-346b75f2a24a"),
+    named_group("Object", "89497f50-effe-4440-8cf2-ce6b1cdcaca7"),
+    named_group("Power", "e43445e0-0903-48c3-b878-ff0fccebdd04"),
+    named_group("ModBound", "a9152f00-3f58-4bee-92a1-70c7d079d5dd"),
+    named_group("Image", "2cb15d1d-5fc1-11d2-abe1-00a0c911f518"),
+    named_group("Dpc", "b2d14872-7c5b-463d-8419-ee9bf7d23e04"),
+    named_group("Cc", "7687a439-f752-45b8-b741-321aec0f8df9"),
+    named_group("CritSec", "3ac66736-cc59-4cff-8115-8df50e39816b"),
+    named_group("StackWalk", "def2fe46-7bd6-4b80-bd94-f57fe20d0ce3"),
+    named_group("UMS", "9aec974b-5b8e-4118-9b92-3186d8002ce5"),
+    named_group("ALPC", "45d8cccd-539f-4b72-a8b7-5c683142609a"),
+    named_group("SplitIo", "d837ca92-12b9-44a5-ad6a-3a65b3578aa8"),
+    named_group("ThreadPool", "c861d0e2-a2c1-4d36-9f9c-970bab943a12"),
+    named_group("Hypervisor", "7f2a405c-69b5-4bf9-a1f5-30e8f1afab5e"),
+    named_group("HypervisorX", "2ce9a149-effe-42f0-a635-a1d39e26c8f2"),
+];
+
+const fn named_group(name: &'static str, guid: &str) -> (&'static str, Guid) {
+    match Guid::parse(guid) {
+        Ok(guid) => (name, guid),
+        Err(_) => (name, Guid::ZERO),
+    }
 }
 
-/// Names of the kernel groups, by group byte.
-///
-/// Source: `ntwmi.h` and the kernel's MOF classes.
-pub const GROUP_NAMES: [&str; 0x1f] = [
-    "EventTrace",
-    "DiskIo",
-    "PageFault",
-    "Process",
-    "FileIo",
-    "Thread",
-    "TcpIp",
-    "Job",
-    "UdpIp",
-    "Registry",
-    "DbgPrint",
-    "Config",
-    "Spare1",
-    "WNF",
-    "Pool",
-    "PerfInfo",
-    "Heap",
-    "Object",
-    "Power",
-    "ModBound",
-    "Image",
-    "Dpc",
-    "Cc",
-    "CritSec",
-    "StackWalk",
-    "UMS",
-    "ALPC",
-    "SplitIo",
-    "ThreadPool",
-    "Hypervisor",
-    "HypervisorX",
-];
+const fn group(group: u8) -> Option<&'static (&'static str, Guid)> {
+    match GROUPS.split_at_checked(group as usize) {
+        Some((_, [entry, ..])) => Some(entry),
+        _ => None,
+    }
+}
+
+/// The GUID under which the classic presentation shows a kernel group.
+#[must_use]
+pub const fn group_guid(group_byte: u8) -> Option<Guid> {
+    match group(group_byte) {
+        Some((_, guid)) => Some(*guid),
+        None => None,
+    }
+}
 
 /// The name of a kernel group.
 #[must_use]
-pub fn group_name(group: u8) -> Option<&'static str> {
-    GROUP_NAMES.get(usize::from(group)).copied()
+pub fn group_name(group_byte: u8) -> Option<&'static str> {
+    group(group_byte).map(|(name, _)| *name)
 }
 
 /// The width of pointers in a record's payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PointerSize {
     /// Four bytes.
     P4,
     /// Eight bytes.
+    #[default]
     P8,
 }
 
@@ -739,6 +651,77 @@ impl PointerSize {
             PointerSize::P4 => 4,
             PointerSize::P8 => 8,
         }
+    }
+
+    /// `narrow` for four bytes, `wide` for eight.
+    pub(crate) const fn choose(self, narrow: RecordKind, wide: RecordKind) -> RecordKind {
+        match self {
+            PointerSize::P4 => narrow,
+            PointerSize::P8 => wide,
+        }
+    }
+}
+
+impl RecordKind {
+    /// Width of pointers in the payload, for the kinds that come in both.
+    #[must_use]
+    pub const fn pointer_size(self) -> Option<PointerSize> {
+        match self {
+            Self::SYSTEM32
+            | Self::COMPACT32
+            | Self::FULL32
+            | Self::INSTANCE32
+            | Self::PERFINFO32
+            | Self::EVENT32 => Some(PointerSize::P4),
+            Self::SYSTEM64
+            | Self::COMPACT64
+            | Self::FULL64
+            | Self::INSTANCE64
+            | Self::PERFINFO64
+            | Self::EVENT64 => Some(PointerSize::P8),
+            _ => None,
+        }
+    }
+
+    /// Whether records of this kind are in the kernel's own format, with a hook.
+    #[must_use]
+    #[inline]
+    pub const fn is_kernel(self) -> bool {
+        matches!(
+            self,
+            Self::SYSTEM32
+                | Self::SYSTEM64
+                | Self::COMPACT32
+                | Self::COMPACT64
+                | Self::PERFINFO32
+                | Self::PERFINFO64
+        )
+    }
+}
+
+impl MessageFlags {
+    /// Whether a WPP message has a timestamp.
+    #[must_use]
+    pub const fn has_timestamp(self) -> bool {
+        self.has(Self::TIMESTAMP) || self.has(Self::PERFORMANCE_TIMESTAMP)
+    }
+
+    /// Offset of the timestamp in a WPP message: after the fixed 8 bytes, the sequence number, and
+    /// a component id or else a GUID.
+    #[must_use]
+    pub const fn timestamp_offset(self) -> usize {
+        let guid = self.has(Self::GUID) && !self.has(Self::COMPONENT_ID);
+        8 + 4 * self.has(Self::SEQUENCE) as usize
+            + 4 * self.has(Self::COMPONENT_ID) as usize
+            + 16 * guid as usize
+    }
+
+    /// Bytes of the header of a WPP message.
+    #[must_use]
+    pub const fn header_len(self) -> usize {
+        self.timestamp_offset()
+            + 8 * self.has_timestamp() as usize
+            + 8 * self.has(Self::SYSTEMINFO) as usize
     }
 }
 

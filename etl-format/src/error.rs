@@ -1,5 +1,7 @@
 //! The error type: what is wrong with a trace, where, what was expected and what was found.
 
+use std::sync::Arc;
+
 use thiserror::Error as ThisError;
 
 /// Shorthand for results of this crate.
@@ -10,8 +12,6 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// Every fault of the bytes has the file offset at which it was found, counted from the first byte
 /// of the trace. [`Error::code`] is stable across versions and is what tools print in
 /// machine-readable output.
-///
-/// A clone of an I/O error keeps its kind and its text, not its source.
 #[derive(Clone, Debug, ThisError)]
 #[error("at offset {offset:#x}: {kind}")]
 pub struct Error {
@@ -23,7 +23,7 @@ pub struct Error {
 }
 
 /// The kinds of [`Error`].
-#[derive(Debug, ThisError)]
+#[derive(Clone, Debug, ThisError)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Fewer bytes than the structure needs.
@@ -74,23 +74,7 @@ pub enum ErrorKind {
     Unwritable(&'static str),
     /// The source or the output failed.
     #[error(transparent)]
-    Io(#[from] std::io::Error),
-}
-
-impl Clone for ErrorKind {
-    fn clone(&self) -> Self {
-        match *self {
-            Self::Truncated { what, need, have } => Self::Truncated { what, need, have },
-            Self::Invalid { what, found, expected } => Self::Invalid { what, found, expected },
-            Self::NotEtl(why) => Self::NotEtl(why),
-            Self::Compression { format, produced, declared } => {
-                Self::Compression { format, produced, declared }
-            }
-            Self::Limit { what, need, limit } => Self::Limit { what, need, limit },
-            Self::Unwritable(why) => Self::Unwritable(why),
-            Self::Io(ref e) => Self::Io(std::io::Error::new(e.kind(), e.to_string())),
-        }
-    }
+    Io(Arc<std::io::Error>),
 }
 
 impl Error {
@@ -133,8 +117,14 @@ impl Error {
     }
 }
 
+impl From<std::io::Error> for ErrorKind {
+    fn from(e: std::io::Error) -> Self {
+        ErrorKind::Io(Arc::new(e))
+    }
+}
+
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Self {
-        Error { offset: 0, kind: ErrorKind::Io(e) }
+        Error { offset: 0, kind: e.into() }
     }
 }

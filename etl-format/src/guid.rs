@@ -25,6 +25,32 @@ impl Guid {
         ])
     }
 
+    /// From the printed form in either case, with or without braces.
+    ///
+    /// # Errors
+    /// When the text is no GUID.
+    pub const fn parse(text: &str) -> Result<Self, ParseGuidError> {
+        let mut text = match text.as_bytes() {
+            [b'{', inner @ .., b'}'] => inner,
+            all => all,
+        };
+        let (mut value, mut at) = (0u128, 0);
+        while let [byte, rest @ ..] = text {
+            match (at, (*byte as char).to_digit(16)) {
+                (8 | 13 | 18 | 23, None) if *byte == b'-' => {}
+                (8 | 13 | 18 | 23 | 36.., _) | (_, None) => return Err(ParseGuidError),
+                (_, Some(digit)) => value = value << 4 | digit as u128,
+            }
+            at += 1;
+            text = rest;
+        }
+        if at < 36 {
+            return Err(ParseGuidError);
+        }
+        let (a, b, c) = ((value >> 96) as u32, (value >> 80) as u16, (value >> 64) as u16);
+        Ok(Guid::new(a, b, c, (value as u64).to_be_bytes()))
+    }
+
     /// From the 16 bytes as stored in a trace.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -84,25 +110,8 @@ pub struct ParseGuidError;
 impl FromStr for Guid {
     type Err = ParseGuidError;
 
-    /// Accepts the printed form in either case, with or without braces.
     fn from_str(s: &str) -> Result<Self, ParseGuidError> {
-        let s = s.strip_prefix('{').and_then(|s| s.strip_suffix('}')).unwrap_or(s);
-        let mut groups = s.split('-');
-        let mut group = |digits: usize| -> Result<u64, ParseGuidError> {
-            let g = groups.next().ok_or(ParseGuidError)?;
-            if g.len() != digits || !g.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(ParseGuidError);
-            }
-            u64::from_str_radix(g, 16).map_err(|_| ParseGuidError)
-        };
-        let (a, b, c, d, e) = (group(8)?, group(4)?, group(4)?, group(4)?, group(12)?);
-        if groups.next().is_some() {
-            return Err(ParseGuidError);
-        }
-        let tail = ((d << 48) | e).to_be_bytes();
-        let narrow = |v: u64| u16::try_from(v).map_err(|_| ParseGuidError);
-        let a = u32::try_from(a).map_err(|_| ParseGuidError)?;
-        Ok(Guid::new(a, narrow(b)?, narrow(c)?, tail))
+        Guid::parse(s)
     }
 }
 

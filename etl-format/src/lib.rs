@@ -1,4 +1,4 @@
-//! Windows event trace logs (`.etl`) as bytes, buffers, records and time order, on any OS.
+//! Reads and writes Windows event traces (`.etl`) on any OS: buffers, records, time order.
 //!
 //! This crate reads and writes the container and knows no provider. `etl-schema` decodes what
 //! events mean. See [`constants`] for every tag of the format.
@@ -9,9 +9,9 @@
 //! use std::io::Cursor;
 //!
 //! use etl_format::read::{Options, Order, Trace};
-//! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+//! use etl_format::write::{File, FileHeader, Session, SessionConfig};
 //!
-//! let header = LogFileHeader { start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
 //! let file = File::new(Cursor::new(Vec::new()));
 //! let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
 //! let bytes: Vec<u8> = file.into_inner().into_inner();
@@ -42,6 +42,7 @@ pub mod constants;
 pub mod cursor;
 pub mod error;
 pub mod guid;
+mod headers;
 mod pool;
 pub mod read;
 pub mod rewrite;

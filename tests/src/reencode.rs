@@ -4,8 +4,7 @@ use etl_format::Guid;
 use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
 use etl_format::read::{self, ExtendedItem, Header};
 use etl_format::write::record::{
-    Compact, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw, Record as _,
-    System,
+    Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw, Record as _, System,
 };
 
 /// Appends a record, encoded from the fields that the read half decoded. Kinds without a struct are
@@ -30,30 +29,17 @@ pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
         payload,
     };
     let done = match record.header() {
-        Header::System(h) => match (h.kernel_time, h.user_time) {
-            (Some(kernel_time), Some(user_time)) => System {
-                pointer_size,
-                version: h.version,
-                hook: h.hook,
-                thread_id: h.thread_id,
-                process_id: h.process_id,
-                timestamp: h.timestamp,
-                kernel_time,
-                user_time,
-                payload,
-            }
-            .encode(out),
-            _ => Compact {
-                pointer_size,
-                version: h.version,
-                hook: h.hook,
-                thread_id: h.thread_id,
-                process_id: h.process_id,
-                timestamp: h.timestamp,
-                payload,
-            }
-            .encode(out),
-        },
+        Header::System(h) => System {
+            pointer_size,
+            version: h.version,
+            hook: h.hook,
+            thread_id: h.thread_id,
+            process_id: h.process_id,
+            timestamp: h.timestamp,
+            cpu_times: h.kernel_time.zip(h.user_time),
+            payload,
+        }
+        .encode(out),
         Header::PerfInfo(h) => PerfInfo {
             pointer_size,
             version: h.version(),
@@ -100,64 +86,31 @@ fn event(
     pointer_size: PointerSize,
     out: &mut Vec<u8>,
 ) -> etl_format::Result<()> {
-    let items: Vec<ExtendedItem<'_>> = record.extended().collect();
-    // Extended items borrow the decoded addresses and counters.
-    let words: Vec<Vec<u64>> = items
-        .iter()
+    // Addresses are decoded to integers, which the items borrow.
+    let words: Vec<Vec<u64>> = record
+        .extended()
         .map(|item| match item {
             ExtendedItem::Stack(stack) => stack.addresses().collect(),
-            ExtendedItem::PmcCounters(bytes) => bytes
-                .chunks_exact(8)
-                .filter_map(|c| c.try_into().ok().map(u64::from_le_bytes))
-                .collect(),
             _ => Vec::new(),
         })
         .collect();
     let narrow: Vec<Vec<u32>> =
         words.iter().map(|w| w.iter().map(|&a| a as u32).collect()).collect();
-    let container: Vec<[u8; 16]> = items
-        .iter()
-        .map(|item| match item {
-            ExtendedItem::ContainerId(guid) => guid.to_bytes(),
-            _ => [0; 16],
-        })
-        .collect();
-    let extended: Vec<Extended<'_>> = items
-        .iter()
-        .zip(words.iter().zip(&narrow).zip(&container))
-        .map(|(item, ((words, narrow), container))| match *item {
+    let (mut items, mut extended) = (record.extended(), Vec::new());
+    let typed = record.extended().zip(words.iter().zip(&narrow));
+    for (item, (words, narrow)) in typed {
+        let (kind, data) = items.next_raw().expect("as many as typed ones");
+        extended.push(match item {
             ExtendedItem::RelatedActivity(guid) => Extended::RelatedActivity(guid),
-            ExtendedItem::Sid(bytes) => Extended::Sid(bytes),
-            ExtendedItem::TerminalSession(id) => Extended::TerminalSession(id),
-            ExtendedItem::Instance { id, parent_id, parent } => Extended::InstanceInfo {
-                instance_id: id,
-                parent_instance_id: parent_id,
-                parent_class: parent,
-            },
             ExtendedItem::Stack(s) if s.wide => {
                 Extended::Stack64 { match_id: s.match_id, addresses: words }
             }
             ExtendedItem::Stack(s) => Extended::Stack32 { match_id: s.match_id, addresses: narrow },
-            ExtendedItem::StackKey { match_id, key, wide: true } => {
-                Extended::StackKey64 { match_id, key }
-            }
-            ExtendedItem::StackKey { match_id, key, wide: false } => {
-                Extended::StackKey32 { match_id, key: key as u32 }
-            }
-            ExtendedItem::PebsIndex(v) => Extended::PebsIndex(v),
-            ExtendedItem::PmcCounters(_) => Extended::Counters(words),
-            ExtendedItem::PsmKey(bytes) => Extended::PsmKey(bytes),
-            ExtendedItem::EventKey(v) => Extended::EventKey(v),
             ExtendedItem::EventSchema(bytes) => Extended::Schema(bytes),
             ExtendedItem::ProviderTraits(bytes) => Extended::ProviderTraits(bytes),
-            ExtendedItem::ProcessStartKey(v) => Extended::ProcessStartKey(v),
-            ExtendedItem::ControlGuid(guid) => Extended::ControlGuid(guid),
-            ExtendedItem::QpcDelta(v) => Extended::QpcDelta(v),
-            ExtendedItem::ContainerId(_) => Extended::ContainerId(container),
-            ExtendedItem::Unknown { kind, data } => Extended::Other(kind, data),
-            _ => panic!("an extended item that the write half does not know: {item:?}"),
-        })
-        .collect();
+            _ => Extended::Other(kind, data),
+        });
+    }
     Event {
         pointer_size,
         flags: h.flags,
@@ -166,7 +119,7 @@ fn event(
         process_id: h.process_id,
         timestamp: h.timestamp,
         provider: h.provider,
-        descriptor: h.descriptor.into(),
+        descriptor: h.descriptor,
         kernel_time: h.kernel_time,
         user_time: h.user_time,
         activity: h.activity,

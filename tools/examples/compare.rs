@@ -8,8 +8,8 @@ use std::io::Cursor;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::Trace;
-use etl_format::write::record::{Descriptor, Event};
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 use etl_tools::diff::{Differ, Difference, Summary};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,11 +47,11 @@ fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::E
 
 /// A trace with events of these ids and levels, a millisecond apart by their ids.
 fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let file = File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(file, SessionConfig::new(header))?;
@@ -64,7 +64,7 @@ fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
             process_id: 4,
             timestamp: 1_000 + i64::from(id) * 10_000,
             provider: Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, *b"examples"),
-            descriptor: Descriptor { id, level, ..Descriptor::default() },
+            descriptor: EventDescriptor { id, level, ..EventDescriptor::default() },
             kernel_time: 0,
             user_time: 0,
             activity: Guid::ZERO,

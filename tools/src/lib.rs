@@ -14,10 +14,10 @@
 //! use std::io::Cursor;
 //!
 //! use etl_format::read::{Options, Trace};
-//! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+//! use etl_format::write::{File, FileHeader, Session, SessionConfig};
 //! use etl_tools::diff::Differ;
 //!
-//! let header = LogFileHeader { start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
 //! let file = File::new(Cursor::new(Vec::new()));
 //! let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
 //! let bytes = file.into_inner().into_inner();

@@ -210,7 +210,7 @@ impl<'f> Surveyor<'f> {
         let span = counts.span;
         Ok(Survey {
             header: known,
-            dialect: known.then(|| header.dialect().name()),
+            dialect: known.then(|| header.dialect()),
             os: known.then(|| os(&header)),
             log_version: known.then(|| format!("{}.{}", header.log_major, header.log_minor)),
             logger_name: known.then(|| header.logger_name()),

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
@@ -21,11 +21,11 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// A process loads a module and compiles three methods, and is then seen `stacks` times: three
 /// times of four in `Compare`, which `Sort` has called, else in `Sort` itself.
 pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let file = File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(file, SessionConfig::new(header))?;
@@ -83,7 +83,7 @@ fn event<'a>(of: &EventSchema, timestamp: i64, payload: &'a [u8]) -> Event<'a> {
         process_id: 4,
         timestamp,
         provider: CLR_RUNTIME,
-        descriptor: of.descriptor().into(),
+        descriptor: of.descriptor(),
         kernel_time: 0,
         user_time: 0,
         activity: Guid::ZERO,

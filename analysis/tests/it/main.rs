@@ -9,7 +9,7 @@ use etl_analysis::{
 };
 use etl_format::constants::PointerSize;
 use etl_format::write::record::{PerfInfo, System};
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const PID: u32 = 400;
@@ -22,11 +22,11 @@ struct Trace {
 
 impl Trace {
     fn new() -> Self {
-        let header = LogFileHeader {
+        let header = FileHeader {
             timestamp: 1_000,
             perf_freq: 10_000_000,
             start_time: 132_000_000_000_000_000,
-            ..LogFileHeader::new()
+            ..FileHeader::new()
         };
         let file = File::new(Cursor::new(Vec::new()));
         Trace { session: Session::create(file, SessionConfig::new(header)).unwrap() }
@@ -56,8 +56,7 @@ impl Trace {
             thread_id: 4,
             process_id: 4,
             timestamp,
-            kernel_time: 0,
-            user_time: 0,
+            cpu_times: Some((0, 0)),
             payload: &payload,
         };
         self.session.write(0, &record).unwrap();

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
-use etl_format::write::record::{Descriptor, Event};
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
 /// The trace that the command line names, or [`trace`].
 pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
@@ -18,13 +18,13 @@ pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
 
 /// Two processors take turns at 3,000 events, one every millisecond; each event holds its number.
 pub fn trace() -> etl_format::Result<Vec<u8>> {
-    let header = LogFileHeader {
+    let header = FileHeader {
         processors: 2,
         buffer_size: 0x4000,
         perf_freq: 10_000_000,
         timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let file = File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(file, SessionConfig::new(header))?;
@@ -37,7 +37,7 @@ pub fn trace() -> etl_format::Result<Vec<u8>> {
             process_id: 4,
             timestamp: 2_000 + i64::from(number) * 10_000,
             provider: PROVIDER,
-            descriptor: Descriptor { id: 7, level: 4, ..Descriptor::default() },
+            descriptor: EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() },
             kernel_time: 0,
             user_time: 0,
             activity: Guid::ZERO,

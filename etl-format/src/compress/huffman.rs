@@ -8,7 +8,7 @@ use super::Progress;
 use super::copy::repeat;
 use crate::cursor::Bytes;
 
-/// Bytes that a block stands for.
+/// Bytes of a decompressed block.
 const BLOCK: usize = 1 << 16;
 /// Symbols: 256 literals, and 256 matches of 16 distance classes and 16 lengths.
 const SYMBOLS: usize = 512;

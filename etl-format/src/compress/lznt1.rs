@@ -4,7 +4,7 @@ use super::Progress;
 use super::copy::repeat;
 use crate::cursor::Bytes;
 
-/// Bytes that a chunk stands for at most; matches do not reach out of it.
+/// The largest number of bytes of a decompressed chunk; matches do not cross chunks.
 const CHUNK: usize = 4096;
 
 pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {

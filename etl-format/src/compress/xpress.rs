@@ -23,7 +23,7 @@ const ITEM: usize = 40;
 /// In place of the half of a byte that the next long length takes: there is none.
 const NO_HALF: u32 = 0x100;
 
-/// Where a decoder stands.
+/// The state of a decoder.
 struct Decoder {
     /// Bytes read.
     at: usize,
@@ -50,7 +50,7 @@ impl Decoder {
     /// Decodes while a whole item's input and a step's output are there.
     ///
     /// Whether a length is long is as good as random, so that nothing branches on it until it is
-    /// longer than half a byte can say.
+    /// longer than half a byte can hold.
     fn roomy(&mut self, input: &[u8], output: &mut [u8]) -> Option<()> {
         let (mut at, mut to, mut flags, mut half) = (self.at, self.to, self.flags, self.half);
         while let Some(item) = input.get(at..).and_then(|i| i.first_chunk::<ITEM>()) {

@@ -31,7 +31,8 @@ pub(crate) trait Work: Send + 'static {
     fn work(&mut self, job: &mut Self::Job);
 }
 
-/// Jobs under way, and the threads that run them. A `T` goes with each job and comes back with it.
+/// Jobs under way, and the threads that run them. Each job has a `T` that is returned with its
+/// result.
 pub(crate) struct OrderedPool<W: Work, T> {
     worker: W,
     pool: Arc<Pool<W::Job>>,
@@ -75,7 +76,7 @@ impl<W: Work, T> OrderedPool<W, T> {
         &self.worker
     }
 
-    /// Adds a job that takes so many bytes.
+    /// Adds a job of `bytes` bytes.
     pub fn push(&mut self, mut job: W::Job, bytes: usize, with: T) {
         let number = self.next;
         self.next += 1;

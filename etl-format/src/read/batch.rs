@@ -65,7 +65,7 @@ impl RecordBatch {
         self.records.push(Kept {
             timestamp: record.timestamp(),
             len: record.bytes().len() as u32,
-            // No memory holds so many.
+            // Memory cannot hold more.
             buffer: (self.buffers.len() - 1) as u32,
             in_buffer: location.in_buffer,
             kind: record.kind(),

@@ -1,9 +1,9 @@
 //! Buffers in the order of the file, one in memory: what a pipe can deliver, too.
 
 use crate::error::Result;
+use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Note};
-use super::header::FileHeader;
 use super::index::{BufferEntry, BufferWalk, Layout};
 use super::limits::{EXPANSION, Limits};
 use super::loaded::Loaded;
@@ -109,7 +109,7 @@ impl<S: Source> Buffers<S> {
         &self.walker.log.damage
     }
 
-    /// Whether the header event says that buffers are compressed.
+    /// Whether buffers are compressed, by the header event.
     pub(crate) fn is_compressed(&self) -> bool {
         self.walker.layout().packed
     }

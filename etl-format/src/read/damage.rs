@@ -1,6 +1,5 @@
 //! What is wrong with a trace: damaged ranges, and notes about its content.
 
-use core::fmt;
 use core::ops::Range;
 
 use crate::error::{Error, Result};
@@ -19,6 +18,7 @@ pub enum Mode {
 ///
 /// The order in which the trace is read makes no difference.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Damage {
     /// Bytes of the file. For a fault among the records of a compressed buffer, all of its bytes.
     /// Where bytes are missing: the place where they should be, which is empty or beyond the end.
@@ -106,30 +106,36 @@ impl Log {
 }
 
 /// A remark on a readable trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Note {
     /// The session was never closed: the machine or the session crashed, or it is still running.
+    #[error("the session was not closed: no end time or buffer count")]
     Unclosed,
     /// The header counts another number of buffers than there are.
+    #[error("the header counts {stated} buffers, the file has {found}")]
     BufferCount {
-        /// What the header says.
+        /// The count in the header.
         stated: u32,
-        /// What was found.
+        /// The count found.
         found: u64,
     },
     /// The session lost events.
+    #[error("{0} events were lost")]
     EventsLost(u32),
     /// The session lost buffers.
+    #[error("{0} buffers were lost")]
     BuffersLost(u32),
-    /// A buffer says that events were lost while it was filled.
+    /// A buffer is flagged: events were lost while it was filled.
+    #[error("events were lost on processor {processor} while this buffer was filled")]
     EventsLostInBuffer {
         /// Its file offset.
         offset: u64,
         /// Its processor.
         processor: u16,
     },
-    /// A buffer says that one was lost before it.
+    /// A buffer is flagged: a buffer was lost before it.
+    #[error("a buffer of processor {processor} was lost before this one")]
     BufferLostBefore {
         /// Its file offset.
         offset: u64,
@@ -137,6 +143,7 @@ pub enum Note {
         processor: u16,
     },
     /// Sequence numbers that no buffer has.
+    #[error("{count} buffers are missing before this one, from number {first} on")]
     SequenceGap {
         /// File offset of the buffer after the gap.
         offset: u64,
@@ -146,6 +153,7 @@ pub enum Note {
         count: u64,
     },
     /// Two buffers with one sequence number.
+    #[error("a second buffer with sequence number {number}")]
     SequenceTwice {
         /// File offset of the second one.
         offset: u64,
@@ -154,16 +162,19 @@ pub enum Note {
     },
     /// Buffers of a processor are not in the order of their numbers, as in a circular file that
     /// wrapped. They are read in order.
+    #[error("buffers are out of sequence (wrapped or shuffled) and are read in order")]
     Reordered {
         /// File offset of the first buffer that is out of order.
         offset: u64,
     },
     /// Another file header in the middle: a trace was appended.
+    #[error("another file header: appended data")]
     AnotherHeader {
         /// Its file offset.
         offset: u64,
     },
     /// Unused space after the last buffer.
+    #[error("{len} bytes after the last buffer were never written")]
     UnusedTail {
         /// Where it begins.
         offset: u64,
@@ -171,11 +182,13 @@ pub enum Note {
         len: u64,
     },
     /// The header event states another pointer size than its kind.
+    #[error("the header event states pointers of {stated} bytes, its kind another size")]
     PointerSize {
         /// The stated size.
         stated: u32,
     },
     /// A buffer states its fill twice, differently; records were read up to the larger one.
+    #[error("this buffer states its fill twice, as {saved} and as {current} bytes")]
     FillDiffers {
         /// Its file offset.
         offset: u64,
@@ -185,6 +198,7 @@ pub enum Note {
         current: u32,
     },
     /// The buffers are compressed, but the header names no format; XPRESS was assumed.
+    #[error("no compression format is named (state {state:#x}); XPRESS was assumed")]
     CompressionUnnamed {
         /// The value in place of a format.
         state: u32,
@@ -226,52 +240,6 @@ impl Note {
             | Note::FillDiffers { offset, .. }
             | Note::UnusedTail { offset, .. } => offset,
             _ => 0,
-        }
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Unclosed => {
-                f.write_str("the session was not closed: no end time or buffer count")
-            }
-            Note::BufferCount { stated, found } => {
-                write!(f, "the header counts {stated} buffers, the file has {found}")
-            }
-            Note::EventsLost(n) => write!(f, "{n} events were lost"),
-            Note::BuffersLost(n) => write!(f, "{n} buffers were lost"),
-            Note::EventsLostInBuffer { processor, .. } => {
-                write!(f, "events were lost on processor {processor} while this buffer was filled")
-            }
-            Note::BufferLostBefore { processor, .. } => {
-                write!(f, "a buffer of processor {processor} was lost before this one")
-            }
-            Note::SequenceGap { first, count, .. } => {
-                write!(f, "{count} buffers are missing before this one, from number {first} on")
-            }
-            Note::SequenceTwice { number, .. } => {
-                write!(f, "a second buffer with sequence number {number}")
-            }
-            Note::Reordered { .. } => f.write_str(
-                "buffers are out of sequence (wrapped or shuffled) and are read in order",
-            ),
-            Note::AnotherHeader { .. } => f.write_str("another file header: appended data"),
-            Note::UnusedTail { len, .. } => {
-                write!(f, "{len} bytes after the last buffer were never written")
-            }
-            Note::PointerSize { stated } => {
-                write!(
-                    f,
-                    "the header event states pointers of {stated} bytes, its kind another size"
-                )
-            }
-            Note::FillDiffers { saved, current, .. } => {
-                write!(f, "this buffer states its fill twice, as {saved} and as {current} bytes")
-            }
-            Note::CompressionUnnamed { state } => {
-                write!(f, "no compression format is named (state {state:#x}); XPRESS was assumed")
-            }
         }
     }
 }

@@ -110,7 +110,7 @@ pub struct ExtendedItems<'a> {
 }
 
 impl<'a> ExtendedItems<'a> {
-    /// Items from `at` of the record, if the flags say that there are `some`.
+    /// Items from `at` of the record, if the flags announce `some`.
     pub(crate) fn new(record: &'a [u8], at: usize, some: bool) -> Self {
         ExtendedItems { record, at, more: some, broken: false }
     }

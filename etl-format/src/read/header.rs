@@ -1,120 +1,16 @@
-//! The header event: the first record of every trace (`TRACE_LOGFILE_HEADER`).
+//! Decodes the header event, the first record of every trace (`TRACE_LOGFILE_HEADER`).
 
-use crate::clock::Clock;
 use crate::constants::{
     ClockType, LogFileMode, PointerSize, RecordKind, SYSTEM_TRACE_VERSION, hook,
 };
 use crate::cursor::{Bytes, Cursor};
 use crate::error::{Error, ErrorKind, Result};
+use crate::headers::{FileHeader, TimeZone};
 
 /// Bytes of the SYSTEM header before the payload.
 const RECORD_HEADER: usize = 0x20;
 
-/// What a session says about itself.
-///
-/// Sizes are in bytes, times in FILETIME units (100 ns since 1601, UTC).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileHeader {
-    /// Width of pointers in this record, from its kind.
-    pub pointer_size: PointerSize,
-    /// Thread that started the session.
-    pub thread_id: u32,
-    /// Process that started the session; 0 on Vista.
-    pub process_id: u32,
-    /// Raw timestamp of the header event: the session clock at [`FileHeader::start_time`].
-    pub timestamp: i64,
-    /// Kernel time of the starting thread, in timer ticks.
-    pub kernel_time: u32,
-    /// User time of the starting thread, in timer ticks.
-    pub user_time: u32,
-    /// Memory of one buffer, in bytes.
-    pub buffer_size: u32,
-    /// Windows' major version.
-    pub os_major: u8,
-    /// Windows' minor version.
-    pub os_minor: u8,
-    /// Major version of the log format: 1 or 2.
-    pub log_major: u8,
-    /// Minor version of the log format: 1.4 is Vista, 1.5 Windows 7 and later.
-    pub log_minor: u8,
-    /// Windows' build number.
-    pub build: u32,
-    /// Processors of the machine; 1 without per-processor buffers.
-    pub processors: u32,
-    /// When the session ended; 0 in a trace that was not closed.
-    pub end_time: i64,
-    /// Timer resolution in units of 100 ns.
-    pub timer_resolution: u32,
-    /// Largest size of the file, in the unit that the mode says (MB or KB); 0 for no limit.
-    pub maximum_file_size: u32,
-    /// How the file was written.
-    pub mode: LogFileMode,
-    /// Buffers in the file, buffer 0 included. A check, not a bound.
-    pub buffers_written: u32,
-    /// Buffers at the start of a circular file that are never overwritten.
-    pub start_buffers: u32,
-    /// The pointer size that the header states.
-    pub stated_pointer_size: u32,
-    /// Events lost.
-    pub events_lost: u32,
-    /// Speed of the processors.
-    pub cpu_mhz: u32,
-    /// The pointer-sized word of the session's name: a pointer (old) or the timer source.
-    pub logger_name_word: u64,
-    /// The pointer-sized word of the file's name: a pointer (old) or the counter source.
-    pub log_file_name_word: u64,
-    /// Time zone of the machine.
-    pub time_zone: TimeZone,
-    /// Four bytes of padding before the boot time; 0.
-    pub padding: u32,
-    /// When the machine started, roughly.
-    pub boot_time: i64,
-    /// Ticks of the performance counter in a second.
-    pub perf_freq: i64,
-    /// When the session started.
-    pub start_time: i64,
-    /// The clock of the session's timestamps.
-    pub clock_type: ClockType,
-    /// Buffers lost.
-    pub buffers_lost: u32,
-    /// Name of the session, as UTF-16 code units.
-    pub logger_name: Vec<u16>,
-    /// Name of the file, as UTF-16 code units.
-    pub log_file_name: Vec<u16>,
-}
-
-/// `TIME_ZONE_INFORMATION`: biases in minutes, names often `@tzres.dll,-NNN`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TimeZone {
-    /// Minutes to add to local time for UTC.
-    pub bias: i32,
-    /// Name of standard time, up to 32 UTF-16 code units, NUL-padded.
-    pub standard_name: [u16; 32],
-    /// When standard time begins (`SYSTEMTIME`, month 0 for never).
-    pub standard_date: [u16; 8],
-    /// Added to the bias in standard time.
-    pub standard_bias: i32,
-    /// Name of daylight saving time.
-    pub daylight_name: [u16; 32],
-    /// When daylight saving time begins.
-    pub daylight_date: [u16; 8],
-    /// Added to the bias in daylight saving time.
-    pub daylight_bias: i32,
-}
-
 impl TimeZone {
-    /// The name of standard time up to its NUL, unpaired surrogates replaced.
-    #[must_use]
-    pub fn standard_name(&self) -> String {
-        until_nul(&self.standard_name)
-    }
-
-    /// The name of daylight saving time up to its NUL, unpaired surrogates replaced.
-    #[must_use]
-    pub fn daylight_name(&self) -> String {
-        until_nul(&self.daylight_name)
-    }
-
     fn parse(c: &mut Cursor<'_>) -> Option<Self> {
         Some(TimeZone {
             bias: c.u32()?.cast_signed(),
@@ -134,11 +30,6 @@ fn units<const N: usize>(c: &mut Cursor<'_>) -> Option<[u16; N]> {
         *unit = c.u16()?;
     }
     Some(out)
-}
-
-fn until_nul(units: &[u16]) -> String {
-    let len = units.iter().position(|&u| u == 0).unwrap_or(units.len());
-    String::from_utf16_lossy(units.get(..len).unwrap_or(units))
 }
 
 impl FileHeader {
@@ -240,95 +131,6 @@ impl FileHeader {
         header.log_file_name = name(&mut c);
         Some(header)
     }
-
-    /// The substitute for a header event that cannot be read: nothing is known, and timestamps stay
-    /// raw.
-    #[must_use]
-    pub fn unknown(buffer_size: u32) -> Self {
-        FileHeader {
-            pointer_size: PointerSize::P8,
-            thread_id: 0,
-            process_id: 0,
-            timestamp: 0,
-            kernel_time: 0,
-            user_time: 0,
-            buffer_size,
-            os_major: 0,
-            os_minor: 0,
-            log_major: 0,
-            log_minor: 0,
-            build: 0,
-            processors: 0,
-            end_time: 0,
-            timer_resolution: 0,
-            maximum_file_size: 0,
-            mode: LogFileMode(0),
-            buffers_written: 0,
-            start_buffers: 0,
-            stated_pointer_size: 0,
-            events_lost: 0,
-            cpu_mhz: 0,
-            logger_name_word: 0,
-            log_file_name_word: 0,
-            time_zone: TimeZone::default(),
-            padding: 0,
-            boot_time: 0,
-            perf_freq: 0,
-            start_time: 0,
-            clock_type: ClockType::RAW,
-            buffers_lost: 0,
-            logger_name: Vec::new(),
-            log_file_name: Vec::new(),
-        }
-    }
-
-    /// Whether the header event was read. `false` for [`FileHeader::unknown`].
-    #[must_use]
-    pub fn is_known(&self) -> bool {
-        *self != FileHeader { mode: self.mode, ..FileHeader::unknown(self.buffer_size) }
-    }
-
-    /// The clock of the trace's timestamps.
-    #[must_use]
-    pub fn clock(&self) -> Clock {
-        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
-    }
-
-    /// Name of the session, unpaired surrogates replaced.
-    #[must_use]
-    pub fn logger_name(&self) -> String {
-        String::from_utf16_lossy(&self.logger_name)
-    }
-
-    /// Name of the file, unpaired surrogates replaced.
-    #[must_use]
-    pub fn log_file_name(&self) -> String {
-        String::from_utf16_lossy(&self.log_file_name)
-    }
-
-    /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
-    /// is that of a session without events, or the value at the start of every session; then the
-    /// end must be later than the start.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        match self.buffers_written {
-            0 => false,
-            1 => self.end_time > self.start_time,
-            _ => self.end_time != 0,
-        }
-    }
-
-    /// Who wrote the file, and how.
-    #[must_use]
-    pub fn dialect(&self) -> Dialect {
-        let relogged = self.mode.has(LogFileMode::RELOG);
-        match (relogged, self.mode.has(LogFileMode::COMPRESSED)) {
-            (false, false) => Dialect::Kernel,
-            (false, true) => Dialect::KernelCompressed,
-            (true, false) => Dialect::Relogged,
-            (true, true) => Dialect::ReloggedCompressed,
-        }
-    }
 }
 
 /// A NUL-terminated name, or the part of it that exists.
@@ -338,30 +140,4 @@ fn name(c: &mut Cursor<'_>) -> Vec<u16> {
         c.take(rest.len()).unwrap_or(rest)
     });
     bytes.chunks_exact(2).filter_map(|unit| unit.u16_at(0)).collect()
-}
-
-/// Who wrote a trace file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// A session, written by the kernel (or a private session by its process).
-    Kernel,
-    /// A session whose buffers the kernel compressed.
-    KernelCompressed,
-    /// A relogger or a merge.
-    Relogged,
-    /// A relogger or a merge, compressed.
-    ReloggedCompressed,
-}
-
-impl Dialect {
-    /// A name for people: `kernel`, `relogged`, and so on.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Dialect::Kernel => "kernel",
-            Dialect::KernelCompressed => "kernel, compressed",
-            Dialect::Relogged => "relogged",
-            Dialect::ReloggedCompressed => "relogged, compressed",
-        }
-    }
 }

@@ -2,20 +2,23 @@
 
 use core::ops::Range;
 
+use crate::clock::Clock;
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::headers::BufferHeader;
+use crate::headers::FileHeader;
 
-use super::buffer::BufferHeader;
-use super::damage::{Log, Mode, Note};
-use super::header::FileHeader;
+use super::damage::{Damage, Log, Mode, Note};
 use super::limits::Limits;
+use super::options::Options;
 use super::source::Source;
 use super::walk;
 
 /// A buffer of a trace, without its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BufferEntry {
     /// File offset of the buffer.
     pub offset: u64,
@@ -72,6 +75,18 @@ impl BufferEntry {
     pub fn is_header(&self) -> bool {
         self.buffer_type == BufferType::HEADER
     }
+}
+
+/// What a reader of records needs to know about a trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub options: Options,
+    pub header: FileHeader,
+    pub clock: Clock,
+    pub buffers: Vec<BufferEntry>,
+    pub layout: Layout,
+    pub notes: Vec<Note>,
+    pub damage: Vec<Damage>,
 }
 
 /// The layout of the file that the walk relies on.

@@ -31,7 +31,6 @@ mod buffers;
 mod damage;
 mod extended;
 mod header;
-mod header_group;
 mod index;
 mod kinds;
 mod limits;
@@ -47,18 +46,15 @@ mod tally;
 mod trace;
 mod walk;
 
+pub use crate::headers::{BufferHeader, EventDescriptor, FileHeader, TimeZone};
 pub use batch::RecordBatch;
-pub use buffer::BufferHeader;
 pub use buffers::Buffers;
 pub(crate) use buffers::Stored;
 pub use damage::{Damage, Mode, Note};
 pub use extended::{ExtendedItem, ExtendedItems, StackTrace};
-pub use header::{Dialect, FileHeader, TimeZone};
-pub use header_group::{GroupMasks, HeaderGroupEvent};
 pub use index::BufferEntry;
 pub use kinds::{
-    EventDescriptor, EventHeader, FullHeader, Header, InstanceHeader, MessageHeader,
-    PerfInfoHeader, SystemHeader,
+    EventHeader, FullHeader, Header, InstanceHeader, MessageHeader, PerfInfoHeader, SystemHeader,
 };
 pub use limits::Limits;
 pub use options::{Options, Order, OrderCheck};

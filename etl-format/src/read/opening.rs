@@ -2,10 +2,10 @@
 
 use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
 use crate::error::{Error, ErrorKind, Result};
+use crate::headers::BufferHeader;
+use crate::headers::FileHeader;
 
-use super::buffer::BufferHeader;
 use super::damage::{Log, Mode, Note};
-use super::header::FileHeader;
 use super::index::{BufferWalk, Layout};
 use super::limits::Limits;
 use super::scan::{self, Scan};

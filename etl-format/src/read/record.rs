@@ -5,16 +5,17 @@ use core::ops::Range;
 use crate::Guid;
 use crate::constants::{self, EventFlags, PointerSize, RecordKind};
 use crate::cursor::Bytes;
+use crate::headers::EventDescriptor;
 
 use super::extended::ExtendedItems;
 use super::kinds::{
-    EventDescriptor, EventHeader, FullHeader, Header, InstanceHeader, MessageHeader,
-    PerfInfoHeader, SystemHeader,
+    EventHeader, FullHeader, Header, InstanceHeader, MessageHeader, PerfInfoHeader, SystemHeader,
 };
 use super::walk::Found;
 
 /// The position of a record in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecordLocation {
     /// File offset of its buffer.
     pub buffer_offset: u64,
@@ -41,7 +42,7 @@ pub struct Record<'a> {
 /// The key by which records are counted as the same kind of event.
 ///
 /// Fields that a record's kind does not have are 0; `hook` is `None` outside the kernel's format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// Provider, class, or the GUID of the kernel group; zero where there is none.
     pub provider: Guid,
@@ -152,22 +153,10 @@ impl<'a> Record<'a> {
     /// Width of pointers in the payload, where the record states it.
     #[must_use]
     pub fn pointer_size(&self) -> Option<PointerSize> {
-        Some(match self.kind {
-            RecordKind::SYSTEM32
-            | RecordKind::COMPACT32
-            | RecordKind::FULL32
-            | RecordKind::INSTANCE32
-            | RecordKind::PERFINFO32
-            | RecordKind::EVENT32 => PointerSize::P4,
-            RecordKind::SYSTEM64
-            | RecordKind::COMPACT64
-            | RecordKind::FULL64
-            | RecordKind::INSTANCE64
-            | RecordKind::PERFINFO64
-            | RecordKind::EVENT64 => PointerSize::P8,
-            RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.pointer_size()?,
-            _ => return None,
-        })
+        match self.kind {
+            RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.pointer_size(),
+            kind => kind.pointer_size(),
+        }
     }
 
     /// The decoded header.
@@ -214,15 +203,7 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn is_kernel(&self) -> bool {
-        matches!(
-            self.kind,
-            RecordKind::SYSTEM32
-                | RecordKind::SYSTEM64
-                | RecordKind::COMPACT32
-                | RecordKind::COMPACT64
-                | RecordKind::PERFINFO32
-                | RecordKind::PERFINFO64
-        )
+        self.kind.is_kernel()
     }
 
     /// Group and type of a kernel event.
@@ -272,17 +253,8 @@ impl<'a> Record<'a> {
     #[inline]
     fn id_at(&self, at: usize, message: fn(MessageHeader) -> Option<u32>) -> Option<u32> {
         match self.kind {
-            RecordKind::SYSTEM32
-            | RecordKind::SYSTEM64
-            | RecordKind::COMPACT32
-            | RecordKind::COMPACT64
-            | RecordKind::FULL32
-            | RecordKind::FULL64
-            | RecordKind::INSTANCE32
-            | RecordKind::INSTANCE64
-            | RecordKind::EVENT32
-            | RecordKind::EVENT64 => self.bytes.u32_at(at),
             RecordKind::MESSAGE => message(MessageHeader::parse(self.bytes)?),
+            kind if super::walk::has_thread(kind) => self.bytes.u32_at(at),
             _ => None,
         }
     }
@@ -323,16 +295,8 @@ impl<'a> Record<'a> {
     /// The key for counting.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        let mut identity = Identity {
-            provider: self.provider().unwrap_or(Guid::ZERO),
-            hook: None,
-            id: 0,
-            version: 0,
-            opcode: 0,
-            task: 0,
-            level: 0,
-            keyword: 0,
-        };
+        let mut identity =
+            Identity { provider: self.provider().unwrap_or(Guid::ZERO), ..Identity::default() };
         match self.header() {
             Header::System(h) => {
                 identity.hook = Some(h.hook);

@@ -2,8 +2,8 @@
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferType, FILLER, LogFileMode};
 use crate::error::{Error, Result};
+use crate::headers::BufferHeader;
 
-use super::buffer::BufferHeader;
 use super::damage::{Log, Mode, Note};
 use super::index::{BufferEntry, BufferWalk};
 use super::limits::Limits;

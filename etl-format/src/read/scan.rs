@@ -5,8 +5,8 @@ use core::ops::Range;
 use crate::constants::BUFFER_HEADER_SIZE;
 use crate::cursor::Bytes;
 use crate::error::{Error, Result};
+use crate::headers::BufferHeader;
 
-use super::buffer::BufferHeader;
 use super::index::Layout;
 use super::source::Source;
 

@@ -65,7 +65,7 @@ impl AsRef<[u8]> for Reused {
 }
 
 impl Reused {
-    /// Memory for `len` bytes, with whatever was in it. It is zeroed only when it has to grow.
+    /// Memory for `len` bytes, with old content. It is zeroed only when it grows.
     fn space(&mut self, len: usize) -> &mut [u8] {
         if self.memory.len() < len {
             self.memory.resize(len, 0);

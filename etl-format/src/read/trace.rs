@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use crate::clock::Clock;
 use crate::constants::{CompressionFormat, LogFileMode};
 use crate::error::Result;
+use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Mode, Note};
-use super::header::FileHeader;
-use super::index::{BufferEntry, BufferWalk, Layout};
+use super::index::{BufferEntry, BufferWalk, Index};
 use super::options::{Options, Order, OrderCheck};
-use super::records::{Index, Records, scan};
+use super::records::{Records, scan};
 use super::source::Source;
 
 /// A trace with an index of its buffers, whose records are not read yet. The index takes some 40
@@ -18,13 +18,8 @@ use super::source::Source;
 #[derive(Debug)]
 pub struct Trace<S: Source> {
     source: S,
-    options: Options,
-    header: FileHeader,
-    buffers: Vec<BufferEntry>,
-    layout: Layout,
+    index: Index,
     format: CompressionFormat,
-    notes: Vec<Note>,
-    damage: Vec<Damage>,
 }
 
 impl<S: Source> Trace<S> {
@@ -48,56 +43,53 @@ impl<S: Source> Trace<S> {
         let unknown = |e: &BufferEntry| e.first_timestamp == i64::MIN;
         scan(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
         notes.extend(sequence_notes(&buffers, header.mode));
+        let clock = if header.is_known() { header.clock() } else { assumed_clock(&buffers) };
         let (options, damage) = (*options, log.damage);
-        Ok(Trace { source, options, header, buffers, layout, format, notes, damage })
+        let index = Index { options, header, clock, buffers, layout, notes, damage };
+        Ok(Trace { source, index, format })
     }
 
     /// The options.
     #[must_use]
     pub fn options(&self) -> Options {
-        self.options
+        self.index.options
     }
 
     /// Sets how far later readers look ahead for time order.
     pub fn set_order_check(&mut self, check: OrderCheck) {
-        self.options.order_check = check;
+        self.index.options.order_check = check;
     }
 
     /// The header event.
     #[must_use]
     pub fn header(&self) -> &FileHeader {
-        &self.header
+        &self.index.header
     }
 
     /// The clock of the trace's timestamps. Where the header event is lost
     /// ([`FileHeader::is_known`]), times count from the first record, by [`Clock::assumed`].
     #[must_use]
     pub fn clock(&self) -> Clock {
-        if self.header.is_known() {
-            return self.header.clock();
-        }
-        let data = self.buffers.iter().filter(|b| !b.is_header());
-        let first = data.map(|b| b.first_timestamp).filter(|timestamp| *timestamp > i64::MIN).min();
-        Clock::assumed(first.unwrap_or(0))
+        self.index.clock
     }
 
     /// The buffers in file order.
     #[must_use]
     pub fn buffers(&self) -> &[BufferEntry] {
-        &self.buffers
+        &self.index.buffers
     }
 
     /// Remarks on the trace and on the sequence of its buffers.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
-        &self.notes
+        &self.index.notes
     }
 
     /// Damage among the buffers, without counts of records. The map of a reader
     /// ([`Records::damage`]) contains these faults with their counts, and those among records.
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
-        &self.damage
+        &self.index.damage
     }
 
     /// The compression format that its (first) file header names for compressed buffers; see
@@ -112,49 +104,43 @@ impl<S: Source> Trace<S> {
     /// # Errors
     /// For [`Order::Time`] with [`OrderCheck::Scan`], as [`Records::next_record`].
     pub fn records(&mut self, order: Order) -> Result<Records<&mut S>> {
-        let mut buffers = self.buffers.clone();
-        scan_for(order, &mut self.source, &mut buffers, &self.layout, &self.options)?;
-        let (clock, damage) = (self.clock(), self.damage.clone());
-        let Trace { source, options, header, layout, notes, .. } = self;
-        let index = Index { header, clock, notes, buffers, layout, damage };
-        Ok(Records::new(source, index, order, options))
+        let index = scanned(&mut self.source, self.index.clone(), order)?;
+        Ok(Records::new(&mut self.source, index, order))
     }
 
     /// Reads the records of the buffers that `select` accepts, in the order of the file.
     pub fn records_of(&mut self, select: impl Fn(&BufferEntry) -> bool) -> Records<&mut S> {
-        let buffers = self.buffers.iter().filter(|b| select(b)).copied().collect();
-        let (clock, notes, damage) = (self.clock(), &[], Vec::new());
-        let Trace { source, options, header, layout, .. } = self;
-        let index = Index { header, clock, notes, buffers, layout, damage };
-        Records::new(source, index, Order::File, options)
+        let mut index = self.index.clone();
+        index.buffers.retain(select);
+        index.notes.clear();
+        index.damage.clear();
+        Records::new(&mut self.source, index, Order::File)
     }
 
     /// [`Trace::records`] for a reader that owns the source.
     ///
     /// # Errors
     /// As [`Trace::records`].
-    pub fn into_records(self, order: Order) -> Result<Records<S>> {
-        let clock = self.clock();
-        let Trace { mut source, options, header, mut buffers, layout, notes, damage, .. } = self;
-        scan_for(order, &mut source, &mut buffers, &layout, &options)?;
-        let (header, notes, layout) = (&header, &notes, &layout);
-        let index = Index { header, clock, notes, buffers, layout, damage };
-        Ok(Records::new(source, index, order, &options))
+    pub fn into_records(mut self, order: Order) -> Result<Records<S>> {
+        let index = scanned(&mut self.source, self.index, order)?;
+        Ok(Records::new(self.source, index, order))
     }
 }
 
+/// The clock of a trace without header event: times count from the first record.
+fn assumed_clock(buffers: &[BufferEntry]) -> Clock {
+    let data = buffers.iter().filter(|b| !b.is_header());
+    let first = data.map(|b| b.first_timestamp).filter(|timestamp| *timestamp > i64::MIN).min();
+    Clock::assumed(first.unwrap_or(0))
+}
+
 /// Scans all records first if the order and the options require it.
-fn scan_for<S: Source>(
-    order: Order,
-    source: &mut S,
-    buffers: &mut [BufferEntry],
-    layout: &Layout,
-    options: &Options,
-) -> Result<()> {
-    if order == Order::Time && options.order_check == OrderCheck::Scan {
-        scan(source, buffers, layout, options.mode, options.threads, |_| true)?;
+fn scanned<S: Source>(source: &mut S, mut index: Index, order: Order) -> Result<Index> {
+    let Options { order_check, mode, threads, .. } = index.options;
+    if order == Order::Time && order_check == OrderCheck::Scan {
+        scan(source, &mut index.buffers, &index.layout, mode, threads, |_| true)?;
     }
-    Ok(())
+    Ok(index)
 }
 
 /// Notes on sequence numbers: gaps, repetitions, and buffers out of order. Numbers start again

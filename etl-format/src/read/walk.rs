@@ -20,7 +20,11 @@ struct Shape {
     header: u8,
 }
 
-const UNKNOWN_SHAPE: Shape = Shape { size_at: 0, timestamp_at: 0, header: 8 };
+const UNKNOWN_SHAPE: Shape = known(0, 0, 8);
+
+const fn known(size_at: u8, timestamp_at: u8, header: u8) -> Shape {
+    Shape { size_at, timestamp_at, header }
+}
 
 /// The shapes by kind byte. Kinds up to SYSTEM/COMPACT and PERFINFO keep the hook id in the second
 /// half of the second word and the size in the first half.
@@ -32,24 +36,12 @@ const SHAPES: [Shape; 256] = {
         #[allow(clippy::indexing_slicing)]
         let shape = &mut shapes[kind];
         *shape = match RecordKind(kind as u8) {
-            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
-                Shape { size_at: 4, timestamp_at: 0x10, header: 0x20 }
-            }
-            RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
-                Shape { size_at: 4, timestamp_at: 0x10, header: 0x18 }
-            }
-            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
-                Shape { size_at: 4, timestamp_at: 0x08, header: 0x10 }
-            }
-            RecordKind::FULL32 | RecordKind::FULL64 => {
-                Shape { size_at: 0, timestamp_at: 0x10, header: 0x30 }
-            }
-            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
-                Shape { size_at: 0, timestamp_at: 0x10, header: 0x48 }
-            }
-            RecordKind::EVENT32 | RecordKind::EVENT64 => {
-                Shape { size_at: 0, timestamp_at: 0x10, header: 0x50 }
-            }
+            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => known(4, 0x10, 0x20),
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => known(4, 0x10, 0x18),
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => known(4, 0x08, 0x10),
+            RecordKind::FULL32 | RecordKind::FULL64 => known(0, 0x10, 0x30),
+            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => known(0, 0x10, 0x48),
+            RecordKind::EVENT32 | RecordKind::EVENT64 => known(0, 0x10, 0x50),
             _ => UNKNOWN_SHAPE,
         };
         kind += 1;
@@ -60,6 +52,12 @@ const SHAPES: [Shape; 256] = {
 /// Bytes of the fixed part of a kind's header.
 pub(crate) fn header_len(kind: RecordKind) -> usize {
     shape(kind).header.into()
+}
+
+/// Whether records of this kind have thread and process, which come before the timestamp.
+#[inline]
+pub(crate) fn has_thread(kind: RecordKind) -> bool {
+    shape(kind).timestamp_at == 0x10
 }
 
 /// Offset of the size in a record of this kind.
@@ -265,17 +263,8 @@ fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
 }
 
 /// Offset of the timestamp in a WPP message with these flags.
-pub(crate) fn message_timestamp_at(flags: MessageFlags) -> Option<usize> {
-    let sequence = if flags.has(MessageFlags::SEQUENCE) { 4 } else { 0 };
-    let name = if flags.has(MessageFlags::COMPONENT_ID) {
-        4
-    } else if flags.has(MessageFlags::GUID) {
-        16
-    } else {
-        0
-    };
-    let timestamped = flags.0 & (MessageFlags::TIMESTAMP.0 | MessageFlags::PERFORMANCE_TIMESTAMP.0);
-    (timestamped != 0).then_some(8 + sequence + name)
+fn message_timestamp_at(flags: MessageFlags) -> Option<usize> {
+    flags.has_timestamp().then(|| flags.timestamp_offset())
 }
 
 /// Where the record after one at `at` of `len` bytes begins.
@@ -365,7 +354,7 @@ pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
     }
 }
 
-/// The first timestamp of a record; records before it that have none take it over.
+/// The first timestamp in a buffer; earlier records without one take it over.
 pub(crate) fn first_timestamp(data: &[u8], fill: usize) -> Option<i64> {
     let mut at = BUFFER_HEADER_SIZE;
     loop {

@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::read;
 
 use crate::write::BufferCompressor;
-use crate::write::LogFileHeader;
+use crate::write::FileHeader;
 use crate::write::Output;
 use crate::write::record::{Moved, Raw, Record};
 use crate::write::{Session, SessionConfig, SessionSummary, Style};
@@ -37,7 +37,7 @@ const LARGEST: u32 = 16 << 20;
 pub struct RelogPlan {
     /// The header event of the new file: that of the source, with the mode of a relogged file and
     /// no maximum size. Processors and buffer size are raised if the source's buffers exceed them.
-    pub header: LogFileHeader,
+    pub header: FileHeader,
     /// Complete records after the header event, with their timestamps.
     extras: Vec<(Vec<u8>, Option<i64>)>,
     /// Whether buffer 0 of the source holds its header event, so that its records are in here.
@@ -67,7 +67,7 @@ impl RelogPlan {
         trace: &mut read::Trace<S>,
         mut encode: impl FnMut(&read::Record<'_>, &mut Vec<u8>) -> bool,
     ) -> Result<Self> {
-        let mut header = LogFileHeader::from(trace.header());
+        let mut header = trace.header().clone();
         // Limits of the source's file do not apply to the new one.
         header.mode = match header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) {
             true => LogFileMode::RELOG | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
@@ -155,10 +155,11 @@ impl<O: Output> Relogger<O> {
         let mut config = SessionConfig::new(header);
         config.style = Style::Relogger { now };
         config.logger_id = 0;
+        config.compressor = compressor;
         for (bytes, timestamp) in &extras {
             config.add_header_record(&Raw { bytes, timestamp: *timestamp })?;
         }
-        let session = Session::create_with(output, config, compressor)?;
+        let session = Session::create(output, config)?;
         Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses })
     }
 

@@ -7,18 +7,18 @@
 //!
 //! Both read and write forwards only, so input and output may be pipes.
 
-use core::fmt;
 use std::io::Write;
 
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{self, BufferEntry, Buffers, Limits, Mode, Options, Source, Stored};
+use crate::read::{BufferEntry, Buffers, Limits, Mode, Options, Source, Stored};
 
+use super::callback::Callback;
 use crate::pool::{OrderedPool, Work};
 use crate::write::BufferCompressor;
-use crate::write::LogFileHeader;
+use crate::write::FileHeader;
 use crate::write::MAX_THREADS;
 use crate::write::packing::{Packed, Packing};
 use crate::write::put::{overwrite, unwritable};
@@ -33,6 +33,7 @@ const SHORT_BUFFER_UNIT: usize = 0x200;
 
 /// The result of compressing or decompressing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepackReport {
     /// Buffers.
     pub buffers: u64,
@@ -50,22 +51,13 @@ pub struct RepackReport {
 }
 
 /// Compresses or decompresses traces.
+#[derive(Debug, Default)]
 pub struct Repacker<'f> {
     compressor: Option<BufferCompressor>,
     mode: Mode,
     limits: Limits,
     threads: usize,
-    on_buffer: Option<Box<dyn FnMut(u64) + 'f>>,
-}
-
-impl fmt::Debug for Repacker<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Repacker")
-            .field("compressor", &self.compressor)
-            .field("limits", &self.limits)
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
-    }
+    on_buffer: Callback<dyn FnMut(u64) + 'f>,
 }
 
 impl Repacker<'_> {
@@ -79,8 +71,7 @@ impl Repacker<'_> {
     /// Decompresses a trace. A trace that is not compressed is only laid out again.
     #[must_use]
     pub fn decompress() -> Self {
-        let (mode, limits) = (Mode::default(), Limits::default());
-        Repacker { compressor: None, mode, limits, threads: 1, on_buffer: None }
+        Repacker::default()
     }
 
     /// Whether the trace will be compressed.
@@ -116,16 +107,15 @@ impl Repacker<'_> {
     #[must_use]
     pub fn on_buffer<'g>(self, f: impl FnMut(u64) + 'g) -> Repacker<'g> {
         let Repacker { compressor, mode, limits, threads, on_buffer: _ } = self;
-        Repacker { compressor, mode, limits, threads, on_buffer: Some(Box::new(f)) }
+        Repacker { compressor, mode, limits, threads, on_buffer: Callback(Some(Box::new(f))) }
     }
 
     /// Reads a trace and writes it compressed or decompressed.
     ///
     /// # Errors
-    /// When the input is no trace, or its buffers are damaged; whatever the output reports. For
-    /// decompression [`crate::ErrorKind::Unwritable`] when a buffer is larger than its file header
-    /// says that buffers are, [`crate::ErrorKind::Limit`] when the header says that they are larger
-    /// than the limits allow.
+    /// When the input is no trace, or its buffers are damaged; errors of the output. For
+    /// decompression, [`crate::ErrorKind::Unwritable`] when a buffer is larger than the size in its
+    /// file header, and [`crate::ErrorKind::Limit`] when that size is larger than the limits allow.
     pub fn run<S: Source, W: Write>(self, input: S, output: &mut W) -> Result<RepackReport> {
         let Repacker { compressor, mode, limits, threads, mut on_buffer } = self;
         // Compression uses the other threads.
@@ -139,7 +129,7 @@ impl Repacker<'_> {
             memory: Vec::new(),
         };
         let read = read_buffers(input, &mut out, &options, |bytes| {
-            if let Some(on_buffer) = &mut on_buffer {
+            if let Some(on_buffer) = &mut on_buffer.0 {
                 on_buffer(bytes);
             }
         });
@@ -235,9 +225,8 @@ impl<W: Write> Repack<'_, W> {
         let format = self.packing.as_ref().map(|packing| packing.compressor().format());
         let mut out = core::mem::take(&mut self.memory);
         let used = (entry.fill as usize).min(bytes.len());
-        let source = read::BufferHeader::parse(bytes, entry.offset)?;
-        let mut header = BufferHeader::from(&source);
-        header.flags = BufferFlags(header.flags.0 & !BufferFlags::COMPRESSED.0);
+        let mut header = BufferHeader::parse(bytes, entry.offset)?;
+        header.flags = header.flags.without(BufferFlags::COMPRESSED);
         // A fill beyond the end of a short buffer must not cover filler once the buffer is longer.
         let marker = matches!(header.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
         if !marker {
@@ -245,7 +234,7 @@ impl<W: Write> Repack<'_, W> {
             header.offset = header.offset.min(used as u32);
         }
         let records = bytes.get(BUFFER_HEADER_SIZE..used).unwrap_or_default();
-        let event = read::FileHeader::parse(records, entry.offset);
+        let event = FileHeader::parse(records, entry.offset);
         if let Ok(event) = event.as_ref()
             && entry.is_header()
         {
@@ -341,14 +330,14 @@ impl<W: Write> Repack<'_, W> {
 /// Sets mode and version in the header event at the beginning of a buffer, and returns the state
 /// for the buffer's header.
 fn set_compression(
-    event: &read::FileHeader,
+    event: &FileHeader,
     format: Option<CompressionFormat>,
     buffer: &mut [u8],
 ) -> BufferState {
-    let mut header = LogFileHeader::from(event);
+    let mut header = event.clone();
     header.mode = match format {
         Some(_) => header.mode | LogFileMode::COMPRESSED,
-        None => LogFileMode(header.mode.0 & !LogFileMode::COMPRESSED.0),
+        None => header.mode.without(LogFileMode::COMPRESSED),
     };
     header.set_log_version();
     overwrite(buffer, LOG_VERSION_AT, &[header.log_major, header.log_minor]);
@@ -371,6 +360,6 @@ fn finish(header: &mut BufferHeader, out: &mut Vec<u8>, whole: usize, offset: u6
     }
     fill(out, whole);
     header.buffer_size = u32::try_from(whole).map_err(|_| larger())?;
-    header.overwrite(out);
+    overwrite(out, 0, &header.to_bytes());
     Ok(())
 }

@@ -3,8 +3,6 @@
 //! All readable records are written again in time order, as a relogger does. The new header
 //! describes the new file. Unreadable ranges are reported.
 
-use core::fmt;
-
 use crate::compress::Effort;
 use crate::constants::{ClockType, LogFileMode};
 use crate::error::Result;
@@ -12,6 +10,7 @@ use crate::read::{
     Damage, Limits, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace,
 };
 
+use super::callback::Callback;
 use super::relog::{RelogPlan, Relogger};
 use crate::write::BufferCompressor;
 use crate::write::Output;
@@ -21,6 +20,7 @@ pub use crate::clock::ASSUMED_FREQUENCY;
 
 /// The result of a repair.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RepairReport {
     /// What was written.
     pub summary: SessionSummary,
@@ -66,26 +66,13 @@ fn is_fault(note: &Note) -> bool {
     )
 }
 
-/// Called for each record.
-type OnRecord<'f> = Box<dyn FnMut(&Record<'_>) + 'f>;
-
 /// Repairs traces.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Repairer<'f> {
     limits: Limits,
     compressor: Option<BufferCompressor>,
     threads: usize,
-    on_record: Option<OnRecord<'f>>,
-}
-
-impl fmt::Debug for Repairer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Repairer")
-            .field("limits", &self.limits)
-            .field("compressor", &self.compressor)
-            .field("threads", &self.threads)
-            .finish_non_exhaustive()
-    }
+    on_record: Callback<dyn FnMut(&Record<'_>) + 'f>,
 }
 
 impl Repairer<'_> {
@@ -121,14 +108,14 @@ impl Repairer<'_> {
     #[must_use]
     pub fn on_record<'g>(self, f: impl FnMut(&Record<'_>) + 'g) -> Repairer<'g> {
         let Repairer { limits, compressor, threads, on_record: _ } = self;
-        Repairer { limits, compressor, threads, on_record: Some(Box::new(f)) }
+        Repairer { limits, compressor, threads, on_record: Callback(Some(Box::new(f))) }
     }
 
     /// Reads what can be read and writes it as a valid trace.
     ///
     /// # Errors
-    /// When nothing in the input looks like a trace, or it is one of Windows XP or 2003; whatever
-    /// the input or the output reports.
+    /// When the input has no part of a trace, or is a trace of Windows XP or 2003; errors of the
+    /// input and the output.
     pub fn run<S: Source, O: Output>(self, input: S, output: O) -> Result<(O, RepairReport)> {
         let Repairer { limits, compressor, threads, mut on_record } = self;
         let (mode, order_check) = (Mode::Salvage, OrderCheck::Scan);
@@ -162,7 +149,7 @@ impl Repairer<'_> {
         let mut records = trace.records(Order::Time)?.with_threads(threads);
         let mut oversized_records = 0;
         records.for_each(|record| {
-            if let Some(on_record) = &mut on_record {
+            if let Some(on_record) = &mut on_record.0 {
                 on_record(&record);
             }
             // A header event of an appended trace, or of a buffer 0 that is not at the start.

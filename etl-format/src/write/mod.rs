@@ -6,12 +6,12 @@
 //! ```
 //! use std::io::Cursor;
 //! use etl_format::constants::{EventFlags, EventProperties, PointerSize};
-//! use etl_format::write::record::{Descriptor, Event};
-//! use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+//! use etl_format::write::record::{Event, EventDescriptor};
+//! use etl_format::write::{File, FileHeader, Session, SessionConfig};
 //! use etl_format::Guid;
 //!
 //! # fn main() -> etl_format::Result<()> {
-//! let header = LogFileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..LogFileHeader::new() };
+//! let header = FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
 //! let mut session = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))?;
 //! session.write(0, &Event {
 //!     pointer_size: PointerSize::P8,
@@ -21,7 +21,7 @@
 //!     process_id: 4,
 //!     timestamp: 2_000,
 //!     provider: Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]),
-//!     descriptor: Descriptor { id: 1, level: 4, ..Descriptor::default() },
+//!     descriptor: EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
 //!     kernel_time: 0,
 //!     user_time: 0,
 //!     activity: Guid::ZERO,
@@ -37,20 +37,17 @@
 
 mod buffer;
 mod compressor;
-mod convert;
 mod header;
-mod header_group;
 mod output;
 pub(crate) mod packing;
 pub(crate) mod put;
 pub mod record;
 mod session;
 
-pub use buffer::{BufferHeader, Processor, fill};
+pub use crate::headers::{BufferHeader, FileHeader, TimeZone};
+pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
-pub use header::{LogFileHeader, TimeZone};
-pub use header_group::HeaderGroup;
 pub use output::{File, Output, Pipe};
 pub use record::Record;
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

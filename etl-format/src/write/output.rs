@@ -6,21 +6,21 @@ use crate::error::Result;
 
 use super::put::unwritable;
 
-/// A file in the making: bytes at offsets.
+/// A file to write: bytes at offsets.
 pub trait Output {
     /// Writes all of `bytes` at `at`, counted from the first byte of the trace.
     ///
     /// # Errors
-    /// Whatever the output reports; [`crate::ErrorKind::Unwritable`] from one that cannot go back.
+    /// Errors of the output; [`crate::ErrorKind::Unwritable`] from an output that is not seekable.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Whether what was written can be written over.
+    /// Whether written bytes can be overwritten.
     fn is_seekable(&self) -> bool;
 
-    /// Hands on what is held back.
+    /// Writes buffered bytes.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     fn flush(&mut self) -> Result<()>;
 }
 
@@ -28,7 +28,7 @@ pub trait Output {
 #[derive(Debug)]
 pub struct File<W> {
     inner: W,
-    /// Where the file stands; not known before the first write.
+    /// The current position of the file; unknown before the first write.
     at: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl<W: Write + Seek> Output for File<W> {
     }
 }
 
-/// A pipe: what is written stays as it is, so the header says what was known at the start.
+/// A pipe. Written bytes cannot be changed, so the header has the values of the start.
 #[derive(Debug)]
 pub struct Pipe<W> {
     inner: W,

@@ -1,54 +1,7 @@
-//! Little-endian fields at the end of a byte vector: the only spelling of integers in this half.
+//! Steps that the encoders of records and buffers share.
 
-use crate::Guid;
-use crate::constants::{
-    MARKER_EVENT_TRACE, MARKER_TRACE, PointerSize, RECORD_ALIGNMENT, RecordKind,
-};
+use crate::constants::{MARKER_EVENT_TRACE, MARKER_TRACE, RECORD_ALIGNMENT, RecordKind};
 use crate::error::{Error, ErrorKind, Result};
-
-/// Appends fields in the byte order of the format.
-pub(crate) trait Put {
-    fn bytes(&mut self, bytes: &[u8]);
-
-    fn put_u8(&mut self, v: u8) {
-        self.bytes(&[v]);
-    }
-    fn put_u16(&mut self, v: u16) {
-        self.bytes(&v.to_le_bytes());
-    }
-    fn put_u32(&mut self, v: u32) {
-        self.bytes(&v.to_le_bytes());
-    }
-    fn put_u64(&mut self, v: u64) {
-        self.bytes(&v.to_le_bytes());
-    }
-    fn put_i64(&mut self, v: i64) {
-        self.bytes(&v.to_le_bytes());
-    }
-    fn put_guid(&mut self, v: Guid) {
-        self.bytes(&v.to_bytes());
-    }
-    /// The low half only for 32-bit pointers.
-    fn put_pointer(&mut self, v: u64, size: PointerSize) {
-        match size {
-            PointerSize::P4 => self.put_u32(v as u32),
-            PointerSize::P8 => self.put_u64(v),
-        }
-    }
-    fn put_utf16z(&mut self, units: &[u16]) {
-        for unit in units {
-            self.put_u16(*unit);
-        }
-        self.put_u16(0);
-    }
-}
-
-impl Put for Vec<u8> {
-    #[inline]
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-}
 
 /// An error for a request that the format cannot express. Its offset is 0, because there is no file
 /// yet.
@@ -61,7 +14,8 @@ pub(crate) const fn marker(kind: RecordKind) -> [u8; 2] {
     [kind.0, MARKER_TRACE | MARKER_EVENT_TRACE]
 }
 
-/// Appends a record by `fill`, states its size at `size_at`, and takes it all back if it fails.
+/// Appends a record with `fill` and writes its size at `size_at`. After an error `out` is
+/// unchanged.
 pub(crate) fn sized(
     out: &mut Vec<u8>,
     size_at: usize,

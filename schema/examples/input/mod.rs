@@ -5,7 +5,7 @@ use std::io::Cursor;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 use etl_schema::Identity;
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::tables::Registry;
@@ -25,11 +25,11 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
     let verbose = Identity::Modern { id: 143, version: 1 };
     let event = Registry::builtin().event(runtime.guid, verbose).ok_or("so is its event 143")?;
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let file = File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(file, SessionConfig::new(header))?;
@@ -52,7 +52,7 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
                 process_id: 4,
                 timestamp: 1_000 + i64::from(number) * 10_000,
                 provider: runtime.guid,
-                descriptor: event.schema.descriptor().into(),
+                descriptor: event.schema.descriptor(),
                 kernel_time: 0,
                 user_time: 0,
                 activity: Guid::ZERO,

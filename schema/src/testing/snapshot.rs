@@ -330,8 +330,8 @@ fn is_identity(field: &Field) -> bool {
 #[must_use]
 pub fn example() -> Vec<u8> {
     use etl_format::constants::{EventFlags, EventProperties};
-    use etl_format::write::record::{Descriptor, Event};
-    use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+    use etl_format::write::record::{Event, EventDescriptor};
+    use etl_format::write::{File, FileHeader, Session, SessionConfig};
     use std::io::Cursor;
 
     let mut payload = 0x7f00_1000u64.to_le_bytes().to_vec();
@@ -347,7 +347,7 @@ pub fn example() -> Vec<u8> {
         process_id: 4,
         timestamp: 2_000,
         provider: CLR_RUNTIME,
-        descriptor: Descriptor {
+        descriptor: EventDescriptor {
             id: 156,
             version: 1,
             channel: 0,
@@ -362,11 +362,8 @@ pub fn example() -> Vec<u8> {
         extended: &[],
         payload: &payload,
     };
-    let header = LogFileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
-        ..LogFileHeader::new()
-    };
+    let header =
+        FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
     let written = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))
         .and_then(|mut session| {
             session.write(0, &event)?;

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Options, Trace};
 use etl_format::write::record::Record;
-use etl_format::write::{LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::write::{FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -173,7 +173,7 @@ pub(super) fn bytes_of(name: &str, store: &mut dyn FileSystem) -> Option<Vec<u8>
 /// The header of an existing file, and where a session continues in it.
 fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(SessionConfig, Resume)> {
     let trace = Trace::open(old, &Options::default())?;
-    let new = std::mem::replace(&mut config.header, LogFileHeader::from(trace.header()));
+    let new = std::mem::replace(&mut config.header, trace.header().clone());
     // Timestamps start with the old file; the mode is that of the new session.
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
@@ -197,7 +197,7 @@ fn flushed_at(file: &[u8], buffer: u64) -> i64 {
 
 /// Whether a session can go on in a file: its buffers, clock and processors must be those of the
 /// file. Says what is not.
-pub(super) fn mismatch(old: &[u8], header: &LogFileHeader) -> Option<String> {
+pub(super) fn mismatch(old: &[u8], header: &FileHeader) -> Option<String> {
     let trace = match Trace::open(old, &Options::default()) {
         Ok(trace) => trace,
         Err(error) => return Some(error.to_string()),

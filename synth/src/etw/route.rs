@@ -3,9 +3,10 @@
 use etl_control::enable::{Enablement, EventKey, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::{ClockType, EventFlags, EventProperties, MessageFlags, PointerSize};
+use etl_format::read::{EventHeader, FullHeader, PerfInfoHeader, SystemHeader};
 use etl_format::write::record::{
-    Descriptor, Event as EventRecord, Extended, Full, Message, MessageMarker, PerfInfo, Record,
-    System,
+    Event as EventRecord, EventDescriptor, Extended, Full, Message, MessageMarker, PerfInfo,
+    Record, System,
 };
 use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
@@ -24,7 +25,7 @@ const COMPLETE_IDS: [u16; 2] = [145, 146];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event<'a> {
     pub schema: &'a EventSchema,
-    pub descriptor: Descriptor,
+    pub descriptor: EventDescriptor,
     pub format: RecordFormat,
     pub values: &'a [OwnedValue],
     /// The activity from which the one of this event was started.
@@ -41,7 +42,7 @@ impl<'a> Event<'a> {
     pub fn new(schema: &'a EventSchema, values: &'a [OwnedValue]) -> Self {
         Event {
             schema,
-            descriptor: schema.descriptor().into(),
+            descriptor: schema.descriptor(),
             format: RecordFormat::Event,
             values,
             related: None,
@@ -295,7 +296,7 @@ impl<'a> ExtendedItems<'a> {
             (!event.metadata.is_empty()).then_some(Extended::Schema(event.metadata)),
             stack,
         ];
-        let mut items = [Extended::QpcDelta(0); 4];
+        let mut items = [Extended::Schema(&[]); 4];
         let mut len = 0;
         for (slot, item) in items.iter_mut().zip(all.into_iter().flatten()) {
             *slot = item;
@@ -354,26 +355,20 @@ fn apply_rule<'n>(
     }
 }
 
+/// The optional fields of WPP messages.
+const MESSAGE_FIELDS: MessageFlags =
+    MessageFlags(MessageFlags::GUID.0 | MessageFlags::TIMESTAMP.0 | MessageFlags::SYSTEMINFO.0);
+
 /// Bytes of a record in a buffer, including its alignment.
 fn record_len(format: RecordFormat, items: &[Extended<'_>], payload: usize) -> usize {
     let header = match format {
-        RecordFormat::Event => 0x50,
-        RecordFormat::Full => 0x30,
-        RecordFormat::System(_) => 0x20,
-        RecordFormat::PerfInfo(_) => 0x10,
-        RecordFormat::Message(_) => 0x28,
+        RecordFormat::Event => EventHeader::SIZE,
+        RecordFormat::Full => FullHeader::SIZE,
+        RecordFormat::System(_) => SystemHeader::SIZE,
+        RecordFormat::PerfInfo(_) => PerfInfoHeader::SIZE,
+        RecordFormat::Message(_) => MESSAGE_FIELDS.header_len(),
     };
-    let item = |item: &Extended<'_>| {
-        let data = match item {
-            Extended::Stack64 { addresses, .. } => 8 + 8 * addresses.len(),
-            Extended::Stack32 { addresses, .. } => 8 + 4 * addresses.len(),
-            Extended::RelatedActivity(_) => 16,
-            Extended::Schema(bytes) | Extended::ProviderTraits(bytes) => bytes.len(),
-            _ => 8,
-        };
-        8 + data.next_multiple_of(8)
-    };
-    (header + items.iter().map(item).sum::<usize>() + payload).next_multiple_of(8)
+    (header + items.iter().map(Extended::encoded_len).sum::<usize>() + payload).next_multiple_of(8)
 }
 
 /// The record of an event in one session.
@@ -432,15 +427,14 @@ impl Record for SessionRecord<'_> {
                 thread_id,
                 process_id,
                 timestamp,
-                kernel_time: 0,
-                user_time: origin.user_time,
+                cpu_times: Some((0, origin.user_time)),
                 payload,
             }
             .encode(out),
             RecordFormat::Message(number) => Message {
                 marker: MessageMarker::Wpp,
                 number,
-                flags: MessageFlags::GUID | MessageFlags::TIMESTAMP | MessageFlags::SYSTEMINFO,
+                flags: MESSAGE_FIELDS,
                 sequence: 0,
                 component_id: 0,
                 guid: self.provider,

@@ -3,10 +3,10 @@
 use core::fmt;
 
 use etl_control::controller::GroupMasks;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{LogFileMode, hook};
 use etl_format::write::record::Record;
 use etl_format::write::{
-    HeaderGroup, LogFileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
+    FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
 };
 
 use super::buffer_tracker::BufferTracker;
@@ -472,7 +472,7 @@ pub(super) fn config(
     }
     let one = plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
     let width = machine.pointer_size;
-    let header = LogFileHeader {
+    let header = FileHeader {
         pointer_size: width,
         stated_pointer_size: width.bytes() as u32,
         thread_id: tid,
@@ -501,29 +501,20 @@ pub(super) fn config(
             Some(file) => format!("C:\\traces\\{file}").encode_utf16().collect(),
             None => Vec::new(),
         },
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
-    let timestamp = header.timestamp;
     let mut config = SessionConfig::new(header);
     config.logger_id = id;
     config.hold_sealed = true;
     if build >= 17_763 {
-        let partition = HeaderGroup::Partition {
-            partition_type: 0,
-            qpc_offset: 0,
-            ids: [etl_format::Guid::ZERO; 2],
-        };
-        let mut payload = Vec::new();
-        partition.encode(&mut payload);
-        config.add_header_record(&partition.record(&payload, width, timestamp, pid, tid))?;
+        // The root partition of a host: type 0, offset 0, two empty ids.
+        config.add_header_group(hook::PARTITION_INFO, &[0; 48])?;
     }
-    // Sessions with kernel flags start with empty masks.
+    // The kernel's own sessions state at first that no group is enabled.
     if !plan.kernel.is_empty() {
         let kernel_event_version = machine.kernel_event_version();
-        let extension = HeaderGroup::Extension { masks: [0; 8], kernel_event_version };
-        let mut payload = Vec::new();
-        extension.encode(&mut payload);
-        config.add_header_record(&extension.record(&payload, width, timestamp, pid, tid))?;
+        let payload = [&[0; 32][..], &kernel_event_version.to_le_bytes()].concat();
+        config.add_header_group(hook::EXTENSION, &payload)?;
     }
     Ok(config)
 }

@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::Raw;
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::EventSchema;
 use etl_schema::store::SchemaStore;
 
@@ -85,7 +85,7 @@ impl Records {
     fn write(self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
         let text = |e: etl_format::Error| e.to_string();
         let trace = Trace::open(bytes, &Options::default()).map_err(text)?;
-        let header = LogFileHeader::from(trace.header());
+        let header = trace.header().clone();
         let end = header.end_time;
         let medium = File::new(Cursor::new(Vec::new()));
         let mut session = Session::create(medium, SessionConfig::new(header)).map_err(text)?;

@@ -7,7 +7,7 @@ mod system;
 use etl_control::controller::GroupMasks;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::write::record::Descriptor;
+use etl_format::write::record::EventDescriptor;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};
@@ -82,7 +82,7 @@ fn classic<'a>(
     version: u8,
     values: &'a [OwnedValue],
 ) -> Event<'a> {
-    let descriptor = Descriptor { opcode, version, ..Descriptor::default() };
+    let descriptor = EventDescriptor { opcode, version, ..EventDescriptor::default() };
     Event { descriptor, format, ..Event::new(&table.schema, values) }
 }
 

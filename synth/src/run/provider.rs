@@ -1,7 +1,7 @@
 //! Providers that the scenario declares: they register with their process and raise events.
 
 use etl_format::Guid;
-use etl_format::write::record::Descriptor;
+use etl_format::write::record::EventDescriptor;
 use etl_schema::encode::OwnedValue;
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
@@ -114,7 +114,8 @@ impl Simulator<'_> {
         let (id, task, opcode) = MANIFEST_EVENT;
         for piece in &source.manifest {
             let values = [OwnedValue::Binary(piece.clone())];
-            let descriptor = Descriptor { id, version: 1, opcode, task, ..Descriptor::default() };
+            let descriptor =
+                EventDescriptor { id, version: 1, opcode, task, ..EventDescriptor::default() };
             let event = Event {
                 descriptor,
                 traits: &source.traits,

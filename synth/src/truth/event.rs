@@ -4,7 +4,7 @@ use core::fmt;
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::write::record::Descriptor;
+use etl_format::write::record::EventDescriptor;
 use etl_schema::EventSchema;
 use etl_schema::encode::OwnedValue;
 use serde::ser::SerializeMap as _;
@@ -106,7 +106,7 @@ pub struct RaisedEvent<'a> {
     pub provider: Guid,
     /// Id, version, level and so on. A classic event has its type as opcode.
     #[serde(flatten, with = "DescriptorFields")]
-    pub descriptor: Descriptor,
+    pub descriptor: EventDescriptor,
     /// The activity id, or zero.
     #[serde(serialize_with = "as_text", skip_serializing_if = "is_zero")]
     pub activity: Guid,
@@ -135,7 +135,7 @@ pub struct RaisedEvent<'a> {
 
 /// The keys of a descriptor in `truth.jsonl`.
 #[derive(Serialize)]
-#[serde(remote = "Descriptor")]
+#[serde(remote = "EventDescriptor")]
 struct DescriptorFields {
     id: u16,
     version: u8,

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::write::record::Descriptor;
+use etl_format::write::record::EventDescriptor;
 use etl_schema::encode::OwnedValue;
 
 use super::{
@@ -42,7 +42,7 @@ pub struct KnownEvent {
     /// The provider or class.
     pub provider: Guid,
     /// Id, version, level and so on.
-    pub descriptor: Descriptor,
+    pub descriptor: EventDescriptor,
     /// Name of the event.
     pub name: String,
     /// Names and values of its fields.

@@ -1,9 +1,7 @@
 //! Targets of the format: files, buffers, records.
 
 use etl_format::constants::{ExtendedType, PointerSize};
-use etl_format::read::{
-    BufferHeader, FileHeader, Header, HeaderGroupEvent, Limits, Options, Record, Records, Trace,
-};
+use etl_format::read::{BufferHeader, FileHeader, Header, Limits, Options, Record, Records, Trace};
 
 use super::choice;
 use super::made::common::event::Event;
@@ -59,7 +57,7 @@ pub(super) fn interrogate(r: &Record<'_>) {
     assert!(items.by_ref().count() <= r.bytes().len() / 8);
     let _ = (r.header(), r.identity(), r.provider(), r.pointer_size(), r.hook());
     let _ = (r.thread_id(), r.process_id(), r.event(), r.descriptor(), items.is_broken());
-    let _ = (HeaderGroupEvent::parse(r), FileHeader::parse(r.bytes(), 0));
+    let _ = FileHeader::parse(r.bytes(), 0);
     if let Header::PerfInfo(h) = r.header() {
         assert!(h.counters().count() <= 7);
     }
@@ -80,7 +78,7 @@ pub(super) fn header(data: &[u8]) {
         for timestamp in [i64::MIN, 0, i64::MAX] {
             let _ = clock.filetime(timestamp);
         }
-        let copy = etl_format::write::LogFileHeader::from(&header);
+        let copy = header.clone();
         let _ = copy.maximum_bytes();
     }
     let size = (data.len() as u32 + 0x48).next_multiple_of(8).max(0x400);

@@ -11,9 +11,9 @@ use etl_format::constants::{
 };
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
 use etl_format::write::record::{
-    Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
+    Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
-use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, File, FileHeader, Session, SessionConfig};
 
 use super::{format, mutate};
 
@@ -50,29 +50,24 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
         Some(CompressionFormat::LZNT1),
         Some(CompressionFormat::XPRESS_HUFF),
     ])?;
-    let mut header = LogFileHeader {
+    let mut header = FileHeader {
         buffer_size: *u.choose(&[0x400, 0x1000])?,
         processors: u.int_in_range(1..=4)?,
         perf_freq: 10_000_000,
         timestamp: u.arbitrary()?,
         start_time: 133_000_000_000_000_000,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     if packing.is_some() {
         header.mode = header.mode | LogFileMode::COMPRESSED;
     }
     header.set_log_version();
     let processors = header.processors as u16;
-    let config = SessionConfig::new(header);
+    let mut config = SessionConfig::new(header);
     let medium = File::new(Cursor::new(Vec::new()));
-    let session = match packing {
-        None => Session::create(medium, config),
-        Some(format) => {
-            let compressor = BufferCompressor::new(format, Effort::Fast).expect("a known format");
-            Session::create_compressed(medium, config, compressor)
-        }
-    };
-    let mut session = session.expect("a session that can be");
+    config.compressor =
+        packing.map(|format| BufferCompressor::new(format, Effort::Fast).expect("a known format"));
+    let mut session = Session::create(medium, config).expect("a session that can be");
     let mut written = 0;
     for _ in 0..u.int_in_range(0..=24)? {
         let processor = u.int_in_range(0..=processors - 1)?;
@@ -107,19 +102,12 @@ fn extended<'n, 'u: 'n>(u: &mut Unstructured<'u>, addresses: &'n [u64]) -> Resul
     let data = u.bytes(len.min(u.len()))?;
     Ok(match u.int_in_range(0..=13)? {
         0 => Extended::RelatedActivity(guid(u)?),
-        1 => Extended::Sid(data),
-        2 => Extended::TerminalSession(u.arbitrary()?),
-        3 => Extended::Stack64 { match_id: u.arbitrary()?, addresses },
-        4 => Extended::PebsIndex(u.arbitrary()?),
-        5 => Extended::Counters(addresses),
-        6 => Extended::EventKey(u.arbitrary()?),
-        7 => Extended::Schema(data),
-        8 => Extended::ProviderTraits(data),
-        9 => Extended::ProcessStartKey(u.arbitrary()?),
-        10 => Extended::ControlGuid(guid(u)?),
-        11 => Extended::QpcDelta(u.arbitrary()?),
-        12 => Extended::StackKey64 { match_id: u.arbitrary()?, key: u.arbitrary()? },
-        _ => Extended::Other(ExtendedType(u.arbitrary()?), data),
+        1 => Extended::Stack64 { match_id: u.arbitrary()?, addresses },
+        2 => Extended::Schema(data),
+        3 => Extended::ProviderTraits(data),
+        4 => Extended::Other(ExtendedType(u.arbitrary()?), data),
+        // A type that is known, with enough data for it or not.
+        kind => Extended::Other(ExtendedType(kind), data),
     })
 }
 
@@ -165,20 +153,20 @@ fn record(
                 thread_id,
                 process_id,
                 timestamp,
-                kernel_time,
-                user_time,
+                cpu_times: Some((kernel_time, user_time)),
                 payload,
             },
         ),
         1 => session.write(
             processor,
-            &Compact {
+            &System {
                 pointer_size,
                 version: version.into(),
                 hook,
                 thread_id,
                 process_id,
                 timestamp,
+                cpu_times: None,
                 payload,
             },
         ),
@@ -229,13 +217,13 @@ fn record(
                 process_id,
                 timestamp,
                 provider: class,
-                descriptor: Descriptor {
+                descriptor: EventDescriptor {
                     id: if kind == 6 { hook & 0xff } else { 0xfffe },
                     version,
                     level: version,
                     opcode: hook as u8,
                     keyword: numbers[2],
-                    ..Descriptor::default()
+                    ..EventDescriptor::default()
                 },
                 kernel_time,
                 user_time,

@@ -15,9 +15,9 @@ use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, Merger};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
-use etl_format::write::record::{Descriptor, Event};
+use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{
-    BufferCompressor, File, LogFileHeader, Resume, Session, SessionConfig, Style,
+    BufferCompressor, File, FileHeader, Resume, Session, SessionConfig, Style,
 };
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
@@ -151,7 +151,7 @@ fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
         process_id: 4,
         timestamp,
         provider: Guid::new(1, 2, 3, [4; 8]),
-        descriptor: Descriptor { id: 1, ..Descriptor::default() },
+        descriptor: EventDescriptor { id: 1, ..EventDescriptor::default() },
         kernel_time: 0,
         user_time: 0,
         activity: Guid::ZERO,
@@ -162,7 +162,7 @@ fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
 
 /// The files of a session of some mode; several for NEWFILE.
 fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         buffer_size: 0x1000,
@@ -175,16 +175,16 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
             () => 0,
         },
         clock_type: ClockType(clock),
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let mut config = SessionConfig::new(header);
     config.header.set_log_version();
     config.style = style;
     config.flush_ticks = 700;
-    let begin = |config: SessionConfig| match mode.has(LogFileMode::COMPRESSED) {
-        true => Session::create_compressed(memory(), config, compressor()).unwrap(),
-        false => Session::create(memory(), config).unwrap(),
-    };
+    if mode.has(LogFileMode::COMPRESSED) {
+        config.compressor = Some(compressor());
+    }
+    let begin = |config: SessionConfig| Session::create(memory(), config).unwrap();
     let feed = |session: &mut Session<Memory>, from: u32| {
         for number in from..from + 60 {
             let payload = vec![7; 40 + (number as usize * 37) % 700];

@@ -10,7 +10,7 @@ use etl_format::rewrite::merge::{Allow, Merger, Relation};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::Raw;
-use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, fill};
+use etl_format::write::{BufferCompressor, File, Session, SessionConfig, fill};
 use etl_test_support::{all_traces, needs, trace};
 use etl_tests::foreign;
 
@@ -32,7 +32,7 @@ fn origin(record: &Record<'_>) -> usize {
 /// fast as the original's.
 fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let mut header = LogFileHeader::from(trace.header());
+    let mut header = trace.header().clone();
     header.mode = LogFileMode::SEQUENTIAL;
     header.set_log_version();
     header.logger_name = format!("session {which}").encode_utf16().collect();

@@ -9,12 +9,12 @@ use etl_format::constants::{
     CompressionFormat, EventFlags, EventProperties, LogFileMode, MessageFlags, PointerSize,
     RecordKind,
 };
-use etl_format::read::{BufferEntry, BufferHeader, Dialect, FileHeader, Options, Order, Trace};
+use etl_format::read::{BufferEntry, BufferHeader, FileHeader, Options, Order, Trace};
 use etl_format::write::record::{
-    Compact, Descriptor, Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
+    Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
     Record, System,
 };
-use etl_format::write::{BufferCompressor, File, LogFileHeader, Session, SessionConfig, Style};
+use etl_format::write::{BufferCompressor, File, Session, SessionConfig, Style};
 use etl_test_support::{all_traces, needs};
 use etl_tests::{foreign, reencode};
 
@@ -28,7 +28,7 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
     for path in all_traces() {
         let file = std::fs::read(&path).unwrap();
         let Ok(mut trace) = Trace::open(&file[..], &Options::default()) else { continue };
-        if trace.header().dialect() != Dialect::Kernel {
+        if trace.header().dialect() != "kernel" {
             continue;
         }
         let mut out: Vec<u8> = Vec::with_capacity(file.len());
@@ -37,7 +37,7 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
             let at = entry.offset as usize;
             assert_eq!(at, out.len(), "{}", path.display());
             let header = BufferHeader::parse(&file[at..], entry.offset).unwrap();
-            etl_format::write::BufferHeader::from(&header).encode(&mut out);
+            out.extend(header.to_bytes());
             let mut records = trace.records_of(|buffer| buffer.offset == entry.offset);
             while let Some(record) = records.next_record().unwrap() {
                 let start = at + record.location().in_buffer as usize;
@@ -45,7 +45,7 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
                 out.resize(start, 0);
                 if record.hook() == Some(0) {
                     let head = FileHeader::parse(record.bytes(), 0).unwrap();
-                    LogFileHeader::from(&head).encode(&mut out).unwrap();
+                    head.encode(&mut out).unwrap();
                 } else {
                     reencode::record(&record, &mut out);
                 }
@@ -97,7 +97,7 @@ fn stream(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
 /// Writes a trace with a session, each record encoded from its decoded fields.
 fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::default()).unwrap();
-    let mut header = LogFileHeader::from(trace.header());
+    let mut header = trace.header().clone();
     header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
     (header.log_major, header.log_minor) = (1, 5);
     if format.is_some() {
@@ -112,13 +112,9 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
     config.style = Style::Relogger { now: end };
     config.logger_id = 0;
     let medium = File::new(Cursor::new(Vec::new()));
-    let mut session = match format {
-        None => Session::create(medium, config).unwrap(),
-        Some(format) => {
-            let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
-            Session::create_compressed(medium, config, compressor).unwrap()
-        }
-    };
+    config.compressor =
+        format.map(|format| BufferCompressor::new(format, Effort::Default).unwrap());
+    let mut session = Session::create(medium, config).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     let mut bytes = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
@@ -219,14 +215,14 @@ fn every_compression_keeps_the_records_of_real_traces() {
 
 /// A session on four processors with some hundred records of each kind.
 fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
         buffer_size: 0x1000,
         processors: 4,
         logger_name: "probe".encode_utf16().collect(),
         log_file_name: "probe.etl".encode_utf16().collect(),
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let config = SessionConfig::new(header);
     let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
@@ -270,15 +266,21 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 thread_id,
                 process_id,
                 timestamp,
-                kernel_time: 0,
-                user_time: 0,
+                cpu_times: Some((0, 0)),
                 payload,
             }
             .encode(&mut bytes),
-            RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
-                Compact { pointer_size, version, hook, thread_id, process_id, timestamp, payload }
-                    .encode(&mut bytes)
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => System {
+                pointer_size,
+                version,
+                hook,
+                thread_id,
+                process_id,
+                timestamp,
+                cpu_times: None,
+                payload,
             }
+            .encode(&mut bytes),
             RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => PerfInfo {
                 pointer_size,
                 version: 2,
@@ -315,7 +317,12 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
                 process_id,
                 timestamp,
                 provider: class,
-                descriptor: Descriptor { id: 1, version: 2, level: 4, ..Descriptor::default() },
+                descriptor: EventDescriptor {
+                    id: 1,
+                    version: 2,
+                    level: 4,
+                    ..EventDescriptor::default()
+                },
                 kernel_time: 0,
                 user_time: 0,
                 activity: Guid::ZERO,

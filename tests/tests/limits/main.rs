@@ -8,7 +8,7 @@ mod schemas;
 mod scripts;
 mod verdicts;
 
-#[path = "../../../etl-format/tests/common/mod.rs"]
+#[path = "../../../etl-format/tests/it/common/mod.rs"]
 mod common;
 
 /// 1 MiB.

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::Event;
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
@@ -16,11 +16,11 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// Two processes, 100 and 200, load a module from the home directory of the same user, compile a
 /// method, and collect garbage twice.
 pub fn trace() -> Outcome<Vec<u8>> {
-    let header = LogFileHeader {
+    let header = FileHeader {
         timestamp: 1_000,
         perf_freq: 10_000_000,
         start_time: 132_000_000_000_000_000,
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     };
     let file = File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(file, SessionConfig::new(header))?;
@@ -72,7 +72,7 @@ fn event<'a>(of: &EventSchema, process_id: u32, timestamp: i64, payload: &'a [u8
         process_id,
         timestamp,
         provider: CLR_RUNTIME,
-        descriptor: of.descriptor().into(),
+        descriptor: of.descriptor(),
         kernel_time: 0,
         user_time: 0,
         activity: Guid::ZERO,

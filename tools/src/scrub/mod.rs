@@ -36,7 +36,7 @@ use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, PointerSize};
 use etl_format::read::{Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
-use etl_format::write::{LogFileHeader, Output};
+use etl_format::write::{FileHeader, Output};
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 
@@ -283,7 +283,7 @@ fn is_distinctive(name: &str) -> bool {
 }
 
 /// Scrubs the names in the header event. Its numbers stay; listed texts in them are counted.
-fn header(scrubber: &RecordScrubber<'_>, header: &mut LogFileHeader, summary: &mut Summary) {
+fn header(scrubber: &RecordScrubber<'_>, header: &mut FileHeader, summary: &mut Summary) {
     let mut text = |units: &mut [u16]| {
         let mut bytes: Vec<u8> = units.iter().flat_map(|u| u.to_le_bytes()).collect();
         scrubber.patterns(&mut bytes, summary);

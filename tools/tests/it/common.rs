@@ -5,8 +5,8 @@ use std::io::Cursor;
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{Options, Trace};
-use etl_format::write::record::{Descriptor, Event, Extended, System};
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::record::{Event, EventDescriptor, Extended, System};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
 pub const PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 
@@ -49,8 +49,8 @@ impl Made {
     }
 }
 
-pub fn header() -> LogFileHeader {
-    LogFileHeader {
+pub fn header() -> FileHeader {
+    FileHeader {
         timestamp: 1_000,
         start_time: 133_000_000_000_000_000,
         end_time: 133_000_000_010_000_000,
@@ -58,7 +58,7 @@ pub fn header() -> LogFileHeader {
         buffer_size: 0x1000,
         logger_name: "session".encode_utf16().collect(),
         log_file_name: "C:\\t.etl".encode_utf16().collect(),
-        ..LogFileHeader::new()
+        ..FileHeader::new()
     }
 }
 
@@ -66,7 +66,7 @@ pub fn trace(events: &[Made]) -> Vec<u8> {
     trace_of(header(), events)
 }
 
-pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
+pub fn trace_of(header: FileHeader, events: &[Made]) -> Vec<u8> {
     let end_time = header.end_time;
     let config = SessionConfig::new(header);
     let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
@@ -79,8 +79,7 @@ pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
                 thread_id: made.thread,
                 process_id: made.process,
                 timestamp: made.timestamp,
-                kernel_time: 0,
-                user_time: 0,
+                cpu_times: Some((0, 0)),
                 payload: &made.payload,
             };
             session.write(made.processor, &record).unwrap();
@@ -95,12 +94,12 @@ pub fn trace_of(header: LogFileHeader, events: &[Made]) -> Vec<u8> {
             process_id: made.process,
             timestamp: made.timestamp,
             provider: made.provider,
-            descriptor: Descriptor {
+            descriptor: EventDescriptor {
                 id: made.id,
                 version: made.version,
                 level: 4,
                 keyword: made.keyword,
-                ..Descriptor::default()
+                ..EventDescriptor::default()
             },
             kernel_time: 0,
             user_time: 0,

@@ -159,7 +159,7 @@ fn failure(
             Failure::new(format!("{inputs} traces"), message)
                 .hint("raise --max-memory: two traces have to be read at the same time")
         }
-        MergeError::NoInput => Failure::new("", error.to_string()),
+        _ => Failure::new("", error.to_string()),
     }
 }
 

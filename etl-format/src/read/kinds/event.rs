@@ -3,25 +3,7 @@
 use crate::Guid;
 use crate::constants::{EventFlags, EventProperties};
 use crate::cursor::Bytes;
-
-/// What names an event within its provider (`EVENT_DESCRIPTOR`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct EventDescriptor {
-    /// Id; 0 for TraceLogging events.
-    pub id: u16,
-    /// Version of the payload.
-    pub version: u8,
-    /// Channel.
-    pub channel: u8,
-    /// Level.
-    pub level: u8,
-    /// Opcode.
-    pub opcode: u8,
-    /// Task.
-    pub task: u16,
-    /// Keywords.
-    pub keyword: u64,
-}
+use crate::headers::EventDescriptor;
 
 /// Header of an EVENT record (0x50 bytes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,6 @@ pub struct MessageHeader {
 impl MessageHeader {
     /// Bytes of the fixed part.
     pub const SIZE: usize = 8;
-
     pub(crate) fn parse(b: &[u8]) -> Option<Self> {
         let flags = MessageFlags(b.u16_at(6)?);
         let mut c = Cursor::new(b);
@@ -65,7 +64,7 @@ impl MessageHeader {
         } else if flags.has(MessageFlags::GUID) {
             self.guid = Some(c.guid()?);
         }
-        if flags.has(MessageFlags::TIMESTAMP) || flags.has(MessageFlags::PERFORMANCE_TIMESTAMP) {
+        if flags.has_timestamp() {
             self.timestamp = Some(c.i64()?);
         }
         if flags.has(MessageFlags::SYSTEMINFO) {

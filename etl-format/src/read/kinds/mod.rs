@@ -6,8 +6,8 @@ mod message;
 mod perfinfo;
 mod system;
 
+pub use event::EventHeader;
 pub(crate) use event::descriptor;
-pub use event::{EventDescriptor, EventHeader};
 pub use full::{FullHeader, InstanceHeader};
 pub use message::MessageHeader;
 pub use perfinfo::PerfInfoHeader;

@@ -41,11 +41,11 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::headers::FileHeader;
 
 use super::buffers::Walker;
 use super::damage::{Damage, Mode, Note};
-use super::header::FileHeader;
-use super::index::{BufferEntry, Layout};
+use super::index::{Index, Layout};
 use super::limits::Limits;
 use super::loaded::RecordRef;
 use super::options::{Options, Order};
@@ -53,12 +53,11 @@ use super::record::Record;
 use super::source::Source;
 use super::tally::Tally;
 
+#[cfg(doc)]
+use super::options::OrderCheck;
 use prefetch::Prefetcher;
 use run::{LAST_KEY, MergeKey, Rank, Run, Waiting, decode, held_bytes};
 use schedule::Schedule;
-
-#[cfg(doc)]
-use super::options::OrderCheck;
 
 /// In place of an index: no run is current.
 const NO_RUN: usize = usize::MAX;
@@ -103,16 +102,6 @@ pub struct Records<S: Source> {
     prefetcher: Option<Prefetcher<S::Block>>,
 }
 
-/// The buffers of a trace and its header, as input of a reader.
-pub(super) struct Index<'t> {
-    pub header: &'t FileHeader,
-    pub clock: Clock,
-    pub notes: &'t [Note],
-    pub buffers: Vec<BufferEntry>,
-    pub layout: &'t Layout,
-    pub damage: Vec<Damage>,
-}
-
 impl<S: Source> Records<S> {
     /// Reads a source in the order of the file without an index of its buffers, so that a pipe can
     /// be read.
@@ -123,27 +112,28 @@ impl<S: Source> Records<S> {
     pub fn stream(mut source: S, options: &Options) -> Result<Self> {
         let walker = Walker::open(&mut source, options)?;
         let index = Index {
-            header: &walker.header,
+            options: *options,
+            header: walker.header.clone(),
             clock: walker.header.clock(),
-            notes: &[],
             buffers: Vec::new(),
-            layout: walker.layout(),
+            layout: walker.layout().clone(),
+            notes: Vec::new(),
             damage: Vec::new(),
         };
-        let mut records = Self::new(source, index, Order::File, options);
+        let mut records = Self::new(source, index, Order::File);
         records.walker = Some(Box::new(walker));
         Ok(records)
     }
 
-    pub(super) fn new(source: S, index: Index<'_>, order: Order, options: &Options) -> Self {
-        let Index { header, clock, notes, buffers, layout, damage } = index;
+    pub(super) fn new(source: S, index: Index, order: Order) -> Self {
+        let Index { options, header, clock, buffers, layout, notes, damage } = index;
         let schedule = Schedule::new(buffers, order, options.order_check);
         let mut records = Records {
             source,
-            header: header.clone(),
+            header,
             clock,
-            notes: notes.to_vec(),
-            layout: Arc::new(layout.clone()),
+            notes,
+            layout: Arc::new(layout),
             limits: options.limits,
             mode: options.mode,
             threads: options.threads,
@@ -338,7 +328,7 @@ impl<S: Source> Records<S> {
         self.free.push(index);
     }
 
-    /// A run for a buffer that takes so many bytes.
+    /// A run for a buffer of `held` bytes.
     fn free_run(&mut self, rank: Rank, held: u64) -> usize {
         let index = self.free.pop().unwrap_or_else(|| {
             self.runs.push(Run::new(self.mode));

@@ -39,7 +39,7 @@ pub(super) const MIN_BUFFERS: usize = 16;
 pub(super) struct Job<B> {
     entry: BufferEntry,
     pub loaded: Loaded<B>,
-    /// Its records, in time order if that was asked for.
+    /// Its records, in time order if the reader sorts.
     pub records: Vec<RecordRef>,
     /// The faults of this buffer.
     pub log: Log,
@@ -139,7 +139,7 @@ impl<B: AsRef<[u8]> + Default + Send> Prefetcher<B> {
 }
 
 impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
-    /// The buffer with this index, decoded, if it is under way. It will not be asked for again.
+    /// The buffer with this index, decoded, if it is under way. It is taken once.
     pub fn take<S: Source<Block = B>>(
         &mut self,
         index: usize,

@@ -2,6 +2,7 @@
 
 /// What the reader had to do for time order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OrderReport {
     /// Buffers whose records had to be sorted.
     pub sorted_buffers: u64,

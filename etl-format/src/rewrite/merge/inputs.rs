@@ -91,7 +91,7 @@ struct Reader<S: Source> {
     losses: BTreeMap<u64, (u16, BufferFlags)>,
 }
 
-/// Ends the other threads whichever way the merge ends.
+/// Stops the other threads at the end of the merge, also after an error or panic.
 struct StopThreadsGuard<'a, S: Source>(&'a mut Inputs<S>);
 
 impl<S: Source> Drop for StopThreadsGuard<'_, S> {

@@ -14,7 +14,7 @@ impl Insertions {
     /// Adds a record.
     ///
     /// # Errors
-    /// When it cannot be written: one that is too long, say. Nothing is added then.
+    /// When it cannot be encoded, for example when it is too long. Nothing is added then.
     pub fn push(&mut self, record: &impl Record) -> Result<()> {
         let from = self.bytes.len();
         match record.encode(&mut self.bytes) {

@@ -12,10 +12,9 @@
 //! * The inputs' header events are omitted. The other records of their buffers 0 (group masks,
 //!   partition, build) become ordinary records of processor 0. The partition of the first input is
 //!   also in the new buffer 0.
-//! * Timestamps are those of one clock. Inputs on that clock keep theirs, to the tick; those of
-//!   others are converted by what the headers say of start and frequency ([`Relation`]), in the
-//!   records' headers and in payloads that are known to hold timestamps (stacks, interrupts, hard
-//!   faults, disk times).
+//! * All timestamps are of one clock. Inputs on that clock keep theirs exactly. Those of other
+//!   inputs are converted with the start and the frequency of both clocks ([`Relation`]), in the
+//!   records' headers and in known payloads (stacks, interrupts, hard faults, disk times).
 //!
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
@@ -43,15 +42,14 @@ mod insertions;
 mod refusal;
 mod timestamps;
 
-use core::fmt;
-
 use crate::constants::{LogFileMode, hook};
 use crate::error::Error;
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 
+use super::callback::Callback;
 use crate::write::record::Raw;
 use crate::write::{
-    BufferCompressor, LogFileHeader, Output, Session, SessionConfig, SessionSummary, Style,
+    BufferCompressor, FileHeader, Output, Session, SessionConfig, SessionSummary, Style,
 };
 
 pub use clocks::Relation;
@@ -66,30 +64,21 @@ const BUFFER: u32 = 0x1_0000;
 
 /// Receives a record of an input, its timestamp in the merged trace, and the records to insert
 /// before it.
-type OnRecord<'f> = Box<dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'f>;
+type OnRecord<'f> = dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'f;
 
 /// Merges traces.
+#[derive(Debug)]
 pub struct Merger<'f> {
     read: read::Options,
     allow: Allow,
     compressor: Option<BufferCompressor>,
     made_at: Option<i64>,
     max_memory: u64,
-    on_record: Option<OnRecord<'f>>,
+    on_record: Callback<OnRecord<'f>>,
 }
 
 /// Two gigabytes.
 const MAX_MEMORY: u64 = 2 << 30;
-
-impl fmt::Debug for Merger<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Merger")
-            .field("read", &self.read)
-            .field("allow", &self.allow)
-            .field("compressor", &self.compressor)
-            .finish_non_exhaustive()
-    }
-}
 
 impl Default for Merger<'_> {
     fn default() -> Self {
@@ -110,7 +99,7 @@ impl Merger<'_> {
             compressor: None,
             made_at: None,
             max_memory: MAX_MEMORY,
-            on_record: None,
+            on_record: Callback::default(),
         }
     }
 
@@ -176,15 +165,15 @@ impl Merger<'_> {
         f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'g,
     ) -> Merger<'g> {
         let Merger { read, allow, compressor, made_at, max_memory, on_record: _ } = self;
-        let on_record: Option<OnRecord<'g>> = Some(Box::new(f));
+        let on_record: Callback<OnRecord<'g>> = Callback(Some(Box::new(f)));
         Merger { read, allow, compressor, made_at, max_memory, on_record }
     }
 
     /// Merges the inputs into one trace.
     ///
     /// # Errors
-    /// When an input cannot be read, when the inputs do not belong together, and whatever the
-    /// output reports.
+    /// When an input cannot be read, when the inputs do not belong together, and errors of the
+    /// output.
     pub fn run<S: Source, O: Output>(
         self,
         inputs: Vec<S>,
@@ -211,8 +200,8 @@ impl Merger<'_> {
         }
         // Compression takes much more time than decompression, so it uses the other threads.
         let threads = if compressor.is_some() { 1 } else { read.threads };
-        let mut session =
-            Session::create_with(output, config, compressor).map_err(MergeError::Output)?;
+        config.compressor = compressor;
+        let mut session = Session::create(output, config).map_err(MergeError::Output)?;
         let mut latest = i64::MIN;
         let mut insertions = Insertions::default();
         all.for_each(threads, |record, moved, losses| {
@@ -220,7 +209,7 @@ impl Merger<'_> {
             if let Some(flags) = losses {
                 session.carry_losses(record.processor(), flags)?;
             }
-            if let Some(on_record) = &mut on_record {
+            if let Some(on_record) = &mut on_record.0 {
                 insertions.clear();
                 on_record(record, moved.timestamp, &mut insertions)?;
                 for bytes in insertions.records() {
@@ -272,6 +261,7 @@ pub struct MergedInput {
 
 /// Why traces could not be merged.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MergeError {
     /// There was nothing to merge.
     #[error("no trace was given")]
@@ -305,14 +295,9 @@ pub enum MergeError {
 }
 
 /// The header of the merged trace, and the latest end that any input states.
-fn header<S: Source>(
-    inputs: &[Input<S>],
-    clocks: &Clocks,
-    compressed: bool,
-) -> (LogFileHeader, i64) {
+fn header<S: Source>(inputs: &[Input<S>], clocks: &Clocks, compressed: bool) -> (FileHeader, i64) {
     let headers = || inputs.iter().map(|i| &i.header);
-    let mut header =
-        headers().nth(clocks.first).map_or_else(LogFileHeader::new, LogFileHeader::from);
+    let mut header = headers().nth(clocks.first).map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
     (header.timestamp, header.start_time) = (clock.start_timestamp, clock.start_time);
     (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);

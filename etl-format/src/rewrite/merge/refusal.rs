@@ -1,7 +1,5 @@
 //! Checks whether traces belong together, and reasons to refuse a merge.
 
-use core::fmt;
-
 use crate::constants::ClockType;
 use crate::read::FileHeader;
 
@@ -21,31 +19,35 @@ pub struct Refusal {
 }
 
 /// A reason not to merge two traces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// Another machine: a fact of the machine differs. When allowed, the first one's stays.
+    #[error("another machine: {what} {one}, there {other}")]
     Machine {
         /// The fact.
         what: &'static str,
-        /// What the input says.
+        /// The value of the input.
         one: u64,
-        /// What the other one says.
+        /// The value of the other input.
         other: u64,
     },
     /// The machine was restarted in between, or it is another machine: the counters do not start at
     /// the same time. When allowed, wall-clock times relate them.
+    #[error("the machine was restarted in between: the counters started {seconds} seconds apart")]
     Boot {
         /// Seconds between the starts of the counters.
         seconds: u64,
     },
     /// The clock of the input cannot be related to any other. When allowed, its timestamps are
     /// taken for those of the merged trace.
+    #[error("its clock cannot be related to the other: {why}")]
     Clock {
         /// What is missing.
         why: &'static str,
     },
     /// The machine had pointers of another width. When allowed, each record keeps its own.
+    #[error("pointers of {one} bytes, there of {other}")]
     PointerSize {
         /// Bytes of the input's.
         one: u64,
@@ -63,24 +65,6 @@ impl Reason {
             Reason::Boot { .. } => "boot",
             Reason::Clock { .. } => "clock",
             Reason::PointerSize { .. } => "pointer-size",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Machine { what, one, other } => {
-                write!(f, "another machine: {what} {one}, there {other}")
-            }
-            Reason::Boot { seconds } => write!(
-                f,
-                "the machine was restarted in between: the counters started {seconds} seconds apart"
-            ),
-            Reason::Clock { why } => write!(f, "its clock cannot be related to the other: {why}"),
-            Reason::PointerSize { one, other } => {
-                write!(f, "pointers of {one} bytes, there of {other}")
-            }
         }
     }
 }

@@ -1,9 +1,16 @@
 //! Extended data items of EVENT records.
 
+use std::io;
+
+use byteorder::{LE, WriteBytesExt};
+
 use crate::Guid;
 use crate::constants::ExtendedType;
 use crate::error::Result;
-use crate::write::put::{Put, overwrite, unwritable};
+use crate::write::put::unwritable;
+
+/// Bytes of an item's own header.
+const ITEM_HEADER: usize = 8;
 
 /// One extended data item.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,19 +18,6 @@ use crate::write::put::{Put, overwrite, unwritable};
 pub enum Extended<'a> {
     /// The activity that this one was started from.
     RelatedActivity(Guid),
-    /// The user, as a binary SID.
-    Sid(&'a [u8]),
-    /// The terminal session.
-    TerminalSession(u32),
-    /// An instance and its parent.
-    InstanceInfo {
-        /// Instance id.
-        instance_id: u32,
-        /// Instance id of the parent.
-        parent_instance_id: u32,
-        /// Class of the parent.
-        parent_class: Guid,
-    },
     /// A call stack of 32-bit addresses, innermost first.
     Stack32 {
         /// Joins the kernel and the user half; 0 when the stack is whole.
@@ -38,127 +32,68 @@ pub enum Extended<'a> {
         /// The addresses.
         addresses: &'a [u64],
     },
-    /// Index of a precise-sampling record.
-    PebsIndex(u64),
-    /// Counters of the processor.
-    Counters(&'a [u64]),
-    /// Process-state-manager key.
-    PsmKey(&'a [u8]),
-    /// Key of the event.
-    EventKey(u64),
     /// TraceLogging metadata: the bytes with their leading size.
     Schema(&'a [u8]),
     /// Name and traits of the provider: the bytes with their leading size.
     ProviderTraits(&'a [u8]),
-    /// Start key of the process.
-    ProcessStartKey(u64),
-    /// GUID by which the provider is controlled.
-    ControlGuid(Guid),
-    /// Difference of the clock to the root partition's.
-    QpcDelta(i64),
-    /// Container that the event comes from.
-    ContainerId(&'a [u8]),
-    /// Key of a call stack of 32-bit addresses.
-    StackKey32 {
-        /// Joins the halves.
-        match_id: u64,
-        /// The key.
-        key: u32,
-    },
-    /// Key of a call stack of 64-bit addresses.
-    StackKey64 {
-        /// Joins the halves.
-        match_id: u64,
-        /// The key.
-        key: u64,
-    },
-    /// Any other item, or one whose bytes are already there.
+    /// Any other item, from its encoded data.
     Other(ExtendedType, &'a [u8]),
 }
 
 impl Extended<'_> {
-    /// The type under which the item is written.
-    #[must_use]
-    pub fn item_type(&self) -> ExtendedType {
-        match self {
-            Extended::RelatedActivity(_) => ExtendedType::RELATED_ACTIVITYID,
-            Extended::Sid(_) => ExtendedType::SID,
-            Extended::TerminalSession(_) => ExtendedType::TS_ID,
-            Extended::InstanceInfo { .. } => ExtendedType::INSTANCE_INFO,
-            Extended::Stack32 { .. } => ExtendedType::STACK_TRACE32,
-            Extended::Stack64 { .. } => ExtendedType::STACK_TRACE64,
-            Extended::PebsIndex(_) => ExtendedType::PEBS_INDEX,
-            Extended::Counters(_) => ExtendedType::PMC_COUNTERS,
-            Extended::PsmKey(_) => ExtendedType::PSM_KEY,
-            Extended::EventKey(_) => ExtendedType::EVENT_KEY,
-            Extended::Schema(_) => ExtendedType::EVENT_SCHEMA_TL,
-            Extended::ProviderTraits(_) => ExtendedType::PROV_TRAITS,
-            Extended::ProcessStartKey(_) => ExtendedType::PROCESS_START_KEY,
-            Extended::ControlGuid(_) => ExtendedType::CONTROL_GUID,
-            Extended::QpcDelta(_) => ExtendedType::QPC_DELTA,
-            Extended::ContainerId(_) => ExtendedType::CONTAINER_ID,
-            Extended::StackKey32 { .. } => ExtendedType::STACK_KEY32,
-            Extended::StackKey64 { .. } => ExtendedType::STACK_KEY64,
-            Extended::Other(kind, _) => *kind,
+    /// Type of the item, and bytes of its data.
+    fn layout(&self) -> (ExtendedType, usize) {
+        match *self {
+            Extended::RelatedActivity(_) => (ExtendedType::RELATED_ACTIVITYID, 16),
+            Extended::Stack32 { addresses, .. } => {
+                (ExtendedType::STACK_TRACE32, 8 + 4 * addresses.len())
+            }
+            Extended::Stack64 { addresses, .. } => {
+                (ExtendedType::STACK_TRACE64, 8 + 8 * addresses.len())
+            }
+            Extended::Schema(bytes) => (ExtendedType::EVENT_SCHEMA_TL, bytes.len()),
+            Extended::ProviderTraits(bytes) => (ExtendedType::PROV_TRAITS, bytes.len()),
+            Extended::Other(kind, bytes) => (kind, bytes.len()),
         }
+    }
+
+    /// Bytes of the encoded item.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
+        ITEM_HEADER + self.layout().1.next_multiple_of(8)
     }
 
     /// Appends the item: u16 total size (rounded up to 8), u16 type, u16 linkage, u16 data size,
-    /// the data, zeros up to the total size. `linked` says that another item follows.
+    /// the data, zeros up to the total size. `linked` means that another item follows.
     pub(super) fn encode(&self, linked: bool, out: &mut Vec<u8>) -> Result<()> {
-        let start = out.len();
-        out.put_u16(0);
-        out.put_u16(self.item_type().0);
-        out.put_u16(u16::from(linked));
-        out.put_u16(0);
-        self.data(out);
-        let long = || unwritable("an extended item takes at most 65535 bytes");
-        let size = u16::try_from(out.len() - start - 8).map_err(|_| long())?;
-        let total = usize::from(size).next_multiple_of(8) + 8;
-        out.resize(start + total, 0);
-        let total = u16::try_from(total).map_err(|_| long())?;
-        overwrite(out, start, &total.to_le_bytes());
-        overwrite(out, start + 6, &size.to_le_bytes());
+        let (kind, len) = self.layout();
+        let end = out.len() + self.encoded_len();
+        let size = u16::try_from(self.encoded_len())
+            .map_err(|_| unwritable("an extended item takes at most 65535 bytes"))?;
+        out.write_u16::<LE>(size)?;
+        out.write_u16::<LE>(kind.0)?;
+        out.write_u16::<LE>(linked.into())?;
+        out.write_u16::<LE>(len as u16)?;
+        self.encode_data(out)?;
+        out.resize(end, 0);
         Ok(())
     }
 
-    fn data(&self, out: &mut Vec<u8>) {
+    fn encode_data(&self, out: &mut Vec<u8>) -> io::Result<()> {
         match *self {
-            Extended::RelatedActivity(guid) | Extended::ControlGuid(guid) => out.put_guid(guid),
-            Extended::TerminalSession(id) => out.put_u32(id),
-            Extended::InstanceInfo { instance_id, parent_instance_id, parent_class } => {
-                out.put_u32(instance_id);
-                out.put_u32(parent_instance_id);
-                out.put_guid(parent_class);
-            }
+            Extended::RelatedActivity(guid) => out.extend(guid.to_bytes()),
             Extended::Stack32 { match_id, addresses } => {
-                out.put_u64(match_id);
-                addresses.iter().for_each(|a| out.put_u32(*a));
+                out.write_u64::<LE>(match_id)?;
+                addresses.iter().try_for_each(|address| out.write_u32::<LE>(*address))?;
             }
             Extended::Stack64 { match_id, addresses } => {
-                out.put_u64(match_id);
-                addresses.iter().for_each(|a| out.put_u64(*a));
+                out.write_u64::<LE>(match_id)?;
+                addresses.iter().try_for_each(|address| out.write_u64::<LE>(*address))?;
             }
-            Extended::Counters(counters) => counters.iter().for_each(|c| out.put_u64(*c)),
-            Extended::PebsIndex(v) | Extended::EventKey(v) | Extended::ProcessStartKey(v) => {
-                out.put_u64(v);
-            }
-            Extended::QpcDelta(v) => out.put_i64(v),
-            Extended::StackKey32 { match_id, key } => {
-                out.put_u64(match_id);
-                out.put_u32(key);
-                out.put_u32(0);
-            }
-            Extended::StackKey64 { match_id, key } => {
-                out.put_u64(match_id);
-                out.put_u64(key);
-            }
-            Extended::Sid(bytes)
-            | Extended::PsmKey(bytes)
-            | Extended::Schema(bytes)
+            Extended::Schema(bytes)
             | Extended::ProviderTraits(bytes)
-            | Extended::ContainerId(bytes)
-            | Extended::Other(_, bytes) => out.bytes(bytes),
+            | Extended::Other(_, bytes) => out.extend_from_slice(bytes),
         }
+        Ok(())
     }
 }

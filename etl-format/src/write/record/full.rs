@@ -1,10 +1,12 @@
 //! FULL records: classic (MOF) events.
 
+use byteorder::{LE, WriteBytesExt};
+
 use super::Record;
 use crate::Guid;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
-use crate::write::put::{Put, marker, sized};
+use crate::write::put::{marker, sized};
 
 /// `EVENT_TRACE_HEADER` and a payload.
 ///
@@ -44,30 +46,28 @@ pub struct Full<'a> {
 
 impl Full<'_> {
     /// Everything before the payload; the size is stated later.
-    pub(super) fn head(&self, kind: RecordKind, out: &mut Vec<u8>) {
-        out.put_u16(0);
-        out.bytes(&marker(kind));
-        out.put_u8(self.opcode);
-        out.put_u8(self.level);
-        out.put_u16(self.version);
-        out.put_u32(self.thread_id);
-        out.put_u32(self.process_id);
-        out.put_i64(self.timestamp);
-        out.put_guid(self.class);
-        out.put_u32(self.kernel_time);
-        out.put_u32(self.user_time);
+    pub(super) fn head(&self, kind: RecordKind, out: &mut Vec<u8>) -> Result<()> {
+        out.write_u16::<LE>(0)?;
+        out.extend(marker(kind));
+        out.push(self.opcode);
+        out.push(self.level);
+        out.write_u16::<LE>(self.version)?;
+        out.write_u32::<LE>(self.thread_id)?;
+        out.write_u32::<LE>(self.process_id)?;
+        out.write_i64::<LE>(self.timestamp)?;
+        out.extend(self.class.to_bytes());
+        out.write_u32::<LE>(self.kernel_time)?;
+        out.write_u32::<LE>(self.user_time)?;
+        Ok(())
     }
 }
 
 impl Record for Full<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let kind = match self.pointer_size {
-            PointerSize::P4 => RecordKind::FULL32,
-            PointerSize::P8 => RecordKind::FULL64,
-        };
+        let kind = self.pointer_size.choose(RecordKind::FULL32, RecordKind::FULL64);
         sized(out, 0, |out| {
-            self.head(kind, out);
-            out.bytes(self.payload);
+            self.head(kind, out)?;
+            out.extend_from_slice(self.payload);
             Ok(())
         })
     }

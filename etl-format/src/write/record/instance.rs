@@ -1,10 +1,12 @@
 //! INSTANCE records: classic events of an instance.
 
+use byteorder::{LE, WriteBytesExt};
+
 use super::{Full, Record};
 use crate::Guid;
-use crate::constants::{PointerSize, RecordKind};
+use crate::constants::RecordKind;
 use crate::error::Result;
-use crate::write::put::{Put, sized};
+use crate::write::put::sized;
 
 /// `EVENT_INSTANCE_GUID_HEADER`: the head of a FULL record, then at 0x30 the instance, at 0x34 its
 /// parent, at 0x38 the parent's class, at 0x48 the payload.
@@ -22,16 +24,13 @@ pub struct Instance<'a> {
 
 impl Record for Instance<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let kind = match self.full.pointer_size {
-            PointerSize::P4 => RecordKind::INSTANCE32,
-            PointerSize::P8 => RecordKind::INSTANCE64,
-        };
+        let kind = self.full.pointer_size.choose(RecordKind::INSTANCE32, RecordKind::INSTANCE64);
         sized(out, 0, |out| {
-            self.full.head(kind, out);
-            out.put_u32(self.instance_id);
-            out.put_u32(self.parent_instance_id);
-            out.put_guid(self.parent_class);
-            out.bytes(self.full.payload);
+            self.full.head(kind, out)?;
+            out.write_u32::<LE>(self.instance_id)?;
+            out.write_u32::<LE>(self.parent_instance_id)?;
+            out.extend(self.parent_class.to_bytes());
+            out.extend_from_slice(self.full.payload);
             Ok(())
         })
     }

@@ -1,12 +1,14 @@
 //! MESSAGE records: WPP messages.
 
+use byteorder::{LE, WriteBytesExt};
+
 use super::Record;
 use crate::Guid;
 use crate::constants::{
     MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE, MessageFlags, RecordKind,
 };
 use crate::error::Result;
-use crate::write::put::{Put, marker, overwrite, sized};
+use crate::write::put::{marker, overwrite, sized};
 
 /// Which of its two markers a message begins with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,45 +48,38 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
-impl Message<'_> {
-    fn has_timestamp(&self) -> bool {
-        self.flags.has(MessageFlags::TIMESTAMP)
-            || self.flags.has(MessageFlags::PERFORMANCE_TIMESTAMP)
-    }
-}
-
 impl Record for Message<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         sized(out, 0, |out| {
-            out.put_u16(0);
-            out.bytes(&match self.marker {
+            out.write_u16::<LE>(0)?;
+            out.extend(match self.marker {
                 MessageMarker::Wpp => [0, MARKER_TRACE | MARKER_MESSAGE],
                 MessageMarker::Kind => marker(RecordKind::MESSAGE),
             });
-            out.put_u16(self.number);
-            out.put_u16(self.flags.0);
+            out.write_u16::<LE>(self.number)?;
+            out.write_u16::<LE>(self.flags.0)?;
             if self.flags.has(MessageFlags::SEQUENCE) {
-                out.put_u32(self.sequence);
+                out.write_u32::<LE>(self.sequence)?;
             }
             if self.flags.has(MessageFlags::COMPONENT_ID) {
-                out.put_u32(self.component_id);
+                out.write_u32::<LE>(self.component_id)?;
             } else if self.flags.has(MessageFlags::GUID) {
-                out.put_guid(self.guid);
+                out.extend(self.guid.to_bytes());
             }
-            if self.has_timestamp() {
-                out.put_i64(self.timestamp);
+            if self.flags.has_timestamp() {
+                out.write_i64::<LE>(self.timestamp)?;
             }
             if self.flags.has(MessageFlags::SYSTEMINFO) {
-                out.put_u32(self.thread_id);
-                out.put_u32(self.process_id);
+                out.write_u32::<LE>(self.thread_id)?;
+                out.write_u32::<LE>(self.process_id)?;
             }
-            out.bytes(self.payload);
+            out.extend_from_slice(self.payload);
             Ok(())
         })
     }
 
     fn timestamp(&self) -> Option<i64> {
-        self.has_timestamp().then_some(self.timestamp)
+        self.flags.has_timestamp().then_some(self.timestamp)
     }
 }
 
@@ -99,20 +94,10 @@ pub(crate) fn give_timestamp(record: &mut Vec<u8>, timestamp: i64) -> bool {
         }
     };
     let flags = MessageFlags(u16::from_le_bytes([low, high]));
-    let timestamped =
-        flags.has(MessageFlags::TIMESTAMP) || flags.has(MessageFlags::PERFORMANCE_TIMESTAMP);
-    if !message || timestamped {
+    if !message || flags.has_timestamp() {
         return false;
     }
-    let mut place = 8;
-    if flags.has(MessageFlags::SEQUENCE) {
-        place += 4;
-    }
-    if flags.has(MessageFlags::COMPONENT_ID) {
-        place += 4;
-    } else if flags.has(MessageFlags::GUID) {
-        place += 16;
-    }
+    let place = flags.timestamp_offset();
     let Ok(size) = u16::try_from(record.len().saturating_add(8)) else { return false };
     if place > record.len() {
         return false;

@@ -2,7 +2,6 @@
 //!
 //! A struct borrows its payload; encoding only grows the output.
 
-mod compact;
 mod event;
 mod extended;
 mod full;
@@ -16,8 +15,8 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use compact::Compact;
-pub use event::{Descriptor, Event};
+pub use crate::headers::EventDescriptor;
+pub use event::Event;
 pub use extended::Extended;
 pub use full::Full;
 pub use instance::Instance;
@@ -35,8 +34,8 @@ pub trait Record {
     /// Appends the record to `out`, without alignment padding.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] when the record does not fit the format (it would be longer
-    /// than 65535 bytes, say); `out` is then unchanged.
+    /// [`crate::ErrorKind::Unwritable`] when the record does not fit the format, for example when
+    /// it would exceed 65535 bytes; `out` is then unchanged.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()>;
 
     /// The record's own raw timestamp, if its kind has one.

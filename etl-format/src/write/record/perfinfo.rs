@@ -1,9 +1,11 @@
 //! PERFINFO records: kernel events with a timestamp only.
 
+use byteorder::{LE, WriteBytesExt};
+
 use super::Record;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
-use crate::write::put::{Put, marker, sized, unwritable};
+use crate::write::put::{marker, sized, unwritable};
 
 /// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then a
 /// PEBS index, then counters, then the payload.
@@ -33,21 +35,20 @@ impl Record for PerfInfo<'_> {
             .ok_or_else(|| unwritable("a PERFINFO record carries at most 7 counters"))?;
         let pebs = u16::from(self.pebs_index.is_some()) << 15;
         sized(out, 4, |out| {
-            out.put_u16(u16::from(self.version) | counters << 8 | pebs);
-            out.bytes(&marker(match self.pointer_size {
-                PointerSize::P4 => RecordKind::PERFINFO32,
-                PointerSize::P8 => RecordKind::PERFINFO64,
-            }));
-            out.put_u16(0);
-            out.put_u16(self.hook);
-            out.put_i64(self.timestamp);
+            out.write_u16::<LE>(u16::from(self.version) | counters << 8 | pebs)?;
+            out.extend(marker(
+                self.pointer_size.choose(RecordKind::PERFINFO32, RecordKind::PERFINFO64),
+            ));
+            out.write_u16::<LE>(0)?;
+            out.write_u16::<LE>(self.hook)?;
+            out.write_i64::<LE>(self.timestamp)?;
             if let Some(index) = self.pebs_index {
-                out.put_u64(index);
+                out.write_u64::<LE>(index)?;
             }
             for counter in self.counters {
-                out.put_u64(*counter);
+                out.write_u64::<LE>(*counter)?;
             }
-            out.bytes(self.payload);
+            out.extend_from_slice(self.payload);
             Ok(())
         })
     }

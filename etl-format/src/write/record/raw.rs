@@ -3,7 +3,7 @@
 use super::Record;
 use crate::constants::{MARKER_EVENT_TRACE, MARKER_TRACE, RecordKind};
 use crate::error::Result;
-use crate::write::put::{Put, unwritable};
+use crate::write::put::unwritable;
 
 /// An encoded record, such as one that was read, or one of a kind without a struct here.
 ///
@@ -17,7 +17,7 @@ pub struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// What the size field of the record says.
+    /// The size field of the record.
     fn stated_size(&self) -> Option<usize> {
         let &[a, b, kind, mark, c, d, ..] = self.bytes else { return None };
         if mark & MARKER_TRACE == 0 {
@@ -26,15 +26,7 @@ impl Raw<'_> {
         }
         let kernel_format = mark & (MARKER_TRACE | MARKER_EVENT_TRACE)
             == MARKER_TRACE | MARKER_EVENT_TRACE
-            && matches!(
-                RecordKind(kind),
-                RecordKind::SYSTEM32
-                    | RecordKind::SYSTEM64
-                    | RecordKind::COMPACT32
-                    | RecordKind::COMPACT64
-                    | RecordKind::PERFINFO32
-                    | RecordKind::PERFINFO64
-            );
+            && RecordKind(kind).is_kernel();
         let field = if kernel_format { [c, d] } else { [a, b] };
         Some(u16::from_le_bytes(field).into())
     }
@@ -47,7 +39,7 @@ impl Record for Raw<'_> {
                 "the size field of a raw record is not the length of its bytes",
             ));
         }
-        out.bytes(self.bytes);
+        out.extend_from_slice(self.bytes);
         Ok(())
     }
 

@@ -1,11 +1,13 @@
-//! SYSTEM records: kernel events with thread, process, timestamp and CPU times.
+//! SYSTEM and COMPACT records: kernel events with thread, process and timestamp.
+
+use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
 use crate::constants::{PointerSize, RecordKind};
 use crate::error::Result;
-use crate::write::put::{Put, marker, sized};
+use crate::write::put::{marker, sized};
 
-/// `SYSTEM_TRACE_HEADER` and a payload.
+/// `SYSTEM_TRACE_HEADER` and a payload, or the same without CPU times: a COMPACT record.
 ///
 /// | at | | at | |
 /// |---|---|---|---|
@@ -28,26 +30,31 @@ pub struct System<'a> {
     pub process_id: u32,
     /// Raw timestamp.
     pub timestamp: i64,
-    /// Kernel time in timer ticks.
-    pub kernel_time: u32,
-    /// User time in timer ticks.
-    pub user_time: u32,
+    /// Kernel and user time in timer ticks; `None` makes this a COMPACT record.
+    pub cpu_times: Option<(u32, u32)>,
     /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
 impl Record for System<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let (narrow, wide) = match self.cpu_times {
+            Some(_) => (RecordKind::SYSTEM32, RecordKind::SYSTEM64),
+            None => (RecordKind::COMPACT32, RecordKind::COMPACT64),
+        };
         sized(out, 4, |out| {
-            let kind = match self.pointer_size {
-                PointerSize::P4 => RecordKind::SYSTEM32,
-                PointerSize::P8 => RecordKind::SYSTEM64,
-            };
-            put_head(out, kind, self.version, self.hook, [self.thread_id, self.process_id]);
-            out.put_i64(self.timestamp);
-            out.put_u32(self.kernel_time);
-            out.put_u32(self.user_time);
-            out.bytes(self.payload);
+            out.write_u16::<LE>(self.version)?;
+            out.extend(marker(self.pointer_size.choose(narrow, wide)));
+            out.write_u16::<LE>(0)?;
+            out.write_u16::<LE>(self.hook)?;
+            out.write_u32::<LE>(self.thread_id)?;
+            out.write_u32::<LE>(self.process_id)?;
+            out.write_i64::<LE>(self.timestamp)?;
+            if let Some((kernel, user)) = self.cpu_times {
+                out.write_u32::<LE>(kernel)?;
+                out.write_u32::<LE>(user)?;
+            }
+            out.extend_from_slice(self.payload);
             Ok(())
         })
     }
@@ -55,20 +62,4 @@ impl Record for System<'_> {
     fn timestamp(&self) -> Option<i64> {
         Some(self.timestamp)
     }
-}
-
-/// What SYSTEM and COMPACT records begin with: the bytes before the timestamp, the size still 0.
-pub(super) fn put_head(
-    out: &mut Vec<u8>,
-    kind: RecordKind,
-    version: u16,
-    hook: u16,
-    [thread_id, process_id]: [u32; 2],
-) {
-    out.put_u16(version);
-    out.bytes(&marker(kind));
-    out.put_u16(0);
-    out.put_u16(hook);
-    out.put_u32(thread_id);
-    out.put_u32(process_id);
 }

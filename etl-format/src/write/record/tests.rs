@@ -38,22 +38,19 @@ fn encode_writes_kernel_records() {
         thread_id: 7,
         process_id: 9,
         timestamp: TIMESTAMP,
-        kernel_time: 0xc,
-        user_time: 0xd,
+        cpu_times: Some((0xc, 0xd)),
         payload: &[0xee],
     };
     assert_eq!(
         hex(&system),
         "020001c021000103 0700000009000000 8877665544332211 0c0000000d000000 ee".replace(' ', "")
     );
-    let compact = Compact {
+    let compact = System {
         pointer_size: PointerSize::P8,
-        version: 2,
         hook: 0x0524,
-        thread_id: 7,
-        process_id: 9,
-        timestamp: TIMESTAMP,
+        cpu_times: None,
         payload: &[],
+        ..system
     };
     assert_eq!(
         hex(&compact),
@@ -139,7 +136,7 @@ fn event_rounds_and_links_extended_items() {
         process_id: 2,
         timestamp: TIMESTAMP,
         provider: CLASS,
-        descriptor: Descriptor {
+        descriptor: EventDescriptor {
             id: 0x0a0b,
             version: 1,
             channel: 11,
@@ -173,23 +170,11 @@ fn extended_encodes_the_size_of_each_type() {
     use Extended::*;
     let cases: &[(Extended<'_>, u16, usize)] = &[
         (RelatedActivity(CLASS), 1, 16),
-        (Sid(&[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]), 2, 12),
-        (TerminalSession(1), 3, 4),
-        (InstanceInfo { instance_id: 1, parent_instance_id: 2, parent_class: CLASS }, 4, 24),
         (Stack32 { match_id: 0, addresses: &[1, 2, 3] }, 5, 20),
         (Stack64 { match_id: 0, addresses: &[1, 2, 3] }, 6, 32),
-        (PebsIndex(1), 7, 8),
-        (Counters(&[1, 2]), 8, 16),
-        (PsmKey(&[1]), 9, 1),
-        (EventKey(1), 10, 8),
         (Schema(&[2, 0]), 11, 2),
         (ProviderTraits(&[2, 0]), 12, 2),
-        (ProcessStartKey(1), 13, 8),
-        (ControlGuid(CLASS), 14, 16),
-        (QpcDelta(-1), 15, 8),
-        (ContainerId(&[0; 16]), 16, 16),
-        (StackKey32 { match_id: 1, key: 2 }, 17, 16),
-        (StackKey64 { match_id: 1, key: 2 }, 18, 16),
+        (Other(ExtendedType::SID, &[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]), 2, 12),
         (Other(ExtendedType(99), &[]), 99, 0),
     ];
     for (item, kind, size) in cases {
@@ -201,6 +186,7 @@ fn extended_encodes_the_size_of_each_type() {
         assert_eq!(out[4..6], [0, 0]);
         assert_eq!(usize::from(u16::from_le_bytes([out[6], out[7]])), *size, "{item:?}");
         assert_eq!(out.len(), 8 + size.next_multiple_of(8));
+        assert_eq!(out.len(), item.encoded_len());
     }
 }
 

@@ -1,10 +1,11 @@
 //! The configuration of a session writer.
 
-use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
+use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
-use crate::write::LogFileHeader;
+use crate::headers::FileHeader;
+use crate::write::BufferCompressor;
 use crate::write::put::unwritable;
-use crate::write::record::Record;
+use crate::write::record::{Record, System};
 
 /// The conventions that the buffer headers follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum Style {
 pub struct SessionConfig {
     /// The header event while the session runs. Its mode, sizes and processors apply to the
     /// session.
-    pub header: LogFileHeader,
+    pub header: FileHeader,
     /// The conventions that the buffer headers follow.
     pub style: Style,
     /// Id of the session in buffer headers.
@@ -37,6 +38,8 @@ pub struct SessionConfig {
     /// Keep sealed buffers until [`super::Session::flush`] is called, as with a slow disk.
     /// Otherwise they are written at once.
     pub hold_sealed: bool,
+    /// Compresses the buffers; the mode in the header must be COMPRESSED then.
+    pub compressor: Option<BufferCompressor>,
     /// Records after the header event in buffer 0, each aligned.
     extras: Vec<u8>,
 }
@@ -44,7 +47,7 @@ pub struct SessionConfig {
 impl SessionConfig {
     /// A session with this header event, as the kernel writes it since Windows 8.
     #[must_use]
-    pub fn new(header: LogFileHeader) -> Self {
+    pub fn new(header: FileHeader) -> Self {
         SessionConfig { header, logger_id: 1, ..SessionConfig::default() }
     }
 
@@ -60,15 +63,34 @@ impl SessionConfig {
         Ok(())
     }
 
+    /// Adds an event of the header group, with thread, process and time of the header event.
+    ///
+    /// # Errors
+    /// As [`Record::encode`].
+    pub fn add_header_group(&mut self, hook: u16, payload: &[u8]) -> Result<()> {
+        let FileHeader { pointer_size, thread_id, process_id, timestamp, .. } = self.header;
+        self.add_header_record(&System {
+            pointer_size,
+            version: SYSTEM_TRACE_VERSION.into(),
+            hook,
+            thread_id,
+            process_id,
+            timestamp,
+            cpu_times: Some((0, 0)),
+            payload,
+        })
+    }
+
     pub(super) fn extras(&self) -> &[u8] {
         &self.extras
     }
 
     /// Checks that the settings are possible together.
-    pub(super) fn check(&self, packed: bool) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let header = &self.header;
         let mode = header.mode;
         let size = header.buffer_size;
+        let packed = self.compressor.is_some();
         if size == 0 || !size.is_multiple_of(1024) || size > 1 << 30 {
             return Err(unwritable("the buffer size is a multiple of 1024, at most 1 GiB"));
         }

@@ -1,15 +1,16 @@
 //! Writes the file of a session: buffer 0, the position of each buffer, and the final header.
 
+use crate::headers::BufferHeader;
+
 use super::{Held, Sealed, Session, Style};
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, ClockType, FILETIME_PER_SECOND,
-    LogFileMode,
+    BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, LEGACY_BUFFER_ALIGNMENT, LogFileMode,
 };
 use crate::error::Result;
-use crate::write::buffer::{BufferHeader, Processor, fill};
+use crate::write::buffer::fill;
 use crate::write::output::Output;
 use crate::write::packing::Packed;
-use crate::write::put::{Put, align, overwrite, unwritable};
+use crate::write::put::{align, overwrite, unwritable};
 use crate::write::record::Record;
 
 /// Offset of the flags in a buffer header.
@@ -45,7 +46,7 @@ impl<O: Output> Session<O> {
         let extras = self.config.extras();
         if !extras.is_empty() {
             align(&mut out);
-            out.bytes(extras);
+            out.extend_from_slice(extras);
         }
         let used = out.len().next_multiple_of(8);
         let whole = match &self.packing {
@@ -73,7 +74,7 @@ impl<O: Output> Session<O> {
             Style::Kernel => {}
             Style::LegacyKernel => {
                 header.saved_offset = 0;
-                header.processor = Processor::legacy(0);
+                header.processor_field = legacy_processor(0);
                 header.flags = BufferFlags::FLUSH_MARKER;
             }
             Style::Relogger { .. } => {
@@ -83,7 +84,7 @@ impl<O: Output> Session<O> {
                 header.flags = BufferFlags::FLUSH_MARKER;
             }
         }
-        header.overwrite(&mut out);
+        overwrite(&mut out, 0, &header.to_bytes());
         fill(&mut out, whole);
         Ok(out)
     }
@@ -102,7 +103,7 @@ impl<O: Output> Session<O> {
             current_offset: sealed.current_offset,
             timestamp,
             sequence_number: sealed.sequence,
-            processor: Processor::Index(sealed.processor),
+            processor_field: sealed.processor,
             logger_id: self.config.logger_id,
             offset: used,
             ..BufferHeader::data()
@@ -110,15 +111,14 @@ impl<O: Output> Session<O> {
         match self.config.style {
             Style::Kernel => {}
             Style::LegacyKernel => {
-                header.processor =
-                    Processor::legacy(u8::try_from(sealed.processor).unwrap_or(u8::MAX));
+                header.processor_field = legacy_processor(sealed.processor);
                 header.flags = BufferFlags(0);
             }
             Style::Relogger { now } => header.timestamp = now,
         }
         header.flags = header.flags | sealed.losses;
         let Some(packing) = &mut self.packing else {
-            header.overwrite(&mut sealed.bytes);
+            overwrite(&mut sealed.bytes, 0, &header.to_bytes());
             fill(&mut sealed.bytes, size as usize);
             return self.place(sealed.bytes, sealed.events);
         };
@@ -141,7 +141,7 @@ impl<O: Output> Session<O> {
             };
             packing.give_back(other);
             header.buffer_size = narrow(bytes.len())?;
-            header.overwrite(&mut bytes);
+            overwrite(&mut bytes, 0, &header.to_bytes());
             self.place(bytes, events)?;
         }
         Ok(())
@@ -213,7 +213,8 @@ impl<O: Output> Session<O> {
             // A closed session ends after its start, so that one without events differs from an
             // unclosed one.
             let least = self.config.header.start_time.saturating_add(1);
-            let end = end_time.unwrap_or_else(|| self.filetime(self.latest).max(least));
+            let end = end_time
+                .unwrap_or_else(|| self.config.header.clock().filetime(self.latest).max(least));
             let header = &mut self.config.header;
             header.end_time = end;
             header.buffers_written = self.buffers;
@@ -224,20 +225,11 @@ impl<O: Output> Session<O> {
         }
         self.output.flush()
     }
+}
 
-    /// A timestamp of the session clock as FILETIME.
-    fn filetime(&self, timestamp: i64) -> i64 {
-        let header = &self.config.header;
-        let ticks = match header.clock_type {
-            ClockType::SYSTEM_TIME => FILETIME_PER_SECOND.into(),
-            ClockType::CPU_CYCLE => i128::from(header.cpu_mhz) * 1_000_000,
-            _ => i128::from(header.perf_freq),
-        };
-        let since = i128::from(timestamp) - i128::from(header.timestamp);
-        let units = (since * i128::from(FILETIME_PER_SECOND)).div_euclid(ticks.max(1));
-        let time = i128::from(header.start_time) + units;
-        i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX })
-    }
+/// The processor field of Vista and Windows 7: a number of 8 bits and the buffer alignment.
+fn legacy_processor(processor: u16) -> u16 {
+    processor.min(0xff) | u16::from(LEGACY_BUFFER_ALIGNMENT) << 8
 }
 
 fn narrow(len: usize) -> Result<u32> {

@@ -13,9 +13,8 @@ use std::collections::VecDeque;
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
+use crate::headers::BufferHeader;
 
-use super::buffer::BufferHeader;
-use super::compressor::BufferCompressor;
 use super::output::Output;
 use super::packing::Packing;
 use super::put::{align, unwritable};
@@ -27,6 +26,7 @@ pub type NextFile<O> = Box<dyn FnMut(&mut O, u32) -> Result<()>>;
 
 /// What a session wrote and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionSummary {
     /// Records in buffers that were written, in all files; later overwritten ones included.
     pub events_written: u64,
@@ -64,7 +64,7 @@ pub struct SessionSummary {
 /// The file is valid at any time: if writing ends early, it lacks the last buffers and the final
 /// counts in its header, which [`Session::close`] writes. Memory: one buffer per processor, the
 /// buffers that are sealed and not flushed, one that is held back because the last buffer of a file
-/// is marked, and those that other threads compress ([`BufferCompressor::with_threads`]).
+/// is marked, and those that other threads compress ([`super::BufferCompressor::with_threads`]).
 ///
 /// Records of a processor are to be given in time order; nothing is sorted here.
 pub struct Session<O: Output> {
@@ -116,31 +116,11 @@ impl<O: Output> Session<O> {
     /// Begins a trace: writes buffer 0 with the header as it is in `config`.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::Unwritable`] when the header asks for what the format cannot do (no
-    /// multiple of 1 KB for the buffer size, a circular file without a maximum, ...), and whatever
-    /// the output reports.
+    /// [`crate::ErrorKind::Unwritable`] when the settings are not possible together (a buffer size
+    /// that is no multiple of 1 KB, a circular file without a maximum, ...), and errors of the
+    /// output.
     pub fn create(output: O, config: SessionConfig) -> Result<Self> {
-        Self::start(output, config, None, None)
-    }
-
-    /// Begins a trace whose buffers are compressed; the mode in the header says so.
-    ///
-    /// # Errors
-    /// As [`Session::create`].
-    pub fn create_compressed(
-        output: O,
-        config: SessionConfig,
-        compressor: BufferCompressor,
-    ) -> Result<Self> {
-        Self::start(output, config, Some(compressor), None)
-    }
-
-    pub(crate) fn create_with(
-        output: O,
-        config: SessionConfig,
-        compressor: Option<BufferCompressor>,
-    ) -> Result<Self> {
-        Self::start(output, config, compressor, None)
+        Self::start(output, config, None)
     }
 
     /// Continues an existing file: buffers are appended, and closing the session writes the header
@@ -152,16 +132,11 @@ impl<O: Output> Session<O> {
         if !output.is_seekable() {
             return Err(unwritable("appending rewrites the header, which a pipe cannot"));
         }
-        Self::start(output, config, None, Some(resume))
+        Self::start(output, config, Some(resume))
     }
 
-    fn start(
-        output: O,
-        config: SessionConfig,
-        compressor: Option<BufferCompressor>,
-        resume: Option<Resume>,
-    ) -> Result<Self> {
-        config.check(compressor.is_some())?;
+    fn start(output: O, mut config: SessionConfig, resume: Option<Resume>) -> Result<Self> {
+        config.check()?;
         if config.header.mode.has(LogFileMode::CIRCULAR) && !output.is_seekable() {
             return Err(unwritable("a circular file goes back, which a pipe cannot"));
         }
@@ -169,7 +144,7 @@ impl<O: Output> Session<O> {
         let mut session = Session {
             output,
             next_file: None,
-            packing: compressor.map(Packing::new),
+            packing: config.compressor.take().map(Packing::new),
             lanes: Vec::new(),
             sealed: VecDeque::new(),
             spare: Vec::new(),
@@ -212,8 +187,7 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// [`crate::ErrorKind::Unwritable`] when the record cannot be encoded, is larger than a buffer,
-    /// or its processor is not one of the header's; nothing was written then. Whatever the output
-    /// reports.
+    /// or its processor is not one of the header's; nothing was written then. Errors of the output.
     pub fn write(&mut self, processor: u16, record: &impl Record) -> Result<()> {
         let timestamp = record.timestamp();
         if let Some(timestamp) = timestamp {
@@ -281,7 +255,7 @@ impl<O: Output> Session<O> {
     /// are sealed, and flushed unless sealed buffers are held.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     pub fn tick(&mut self, now: i64) -> Result<()> {
         let Some(due) = self.next_timer.filter(|due| now >= *due) else { return Ok(()) };
         let ticks = i64::try_from(self.config.flush_ticks).unwrap_or(i64::MAX).max(1);
@@ -332,7 +306,7 @@ impl<O: Output> Session<O> {
     /// Writes all sealed buffers at a time of the session clock.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     pub fn flush(&mut self, now: i64) -> Result<()> {
         while self.flush_one(now)? {}
         Ok(())
@@ -341,7 +315,7 @@ impl<O: Output> Session<O> {
     /// Writes the buffer that was sealed first; `false` when there is none.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     pub fn flush_one(&mut self, now: i64) -> Result<bool> {
         let Some(sealed) = self.sealed.pop_front() else { return Ok(false) };
         self.emit(sealed, now)?;
@@ -393,7 +367,7 @@ impl<O: Output> Session<O> {
         Ok(())
     }
 
-    /// What became of the records so far; buffers that other threads compress count when they reach
+    /// What was written and lost so far. Buffers that other threads compress count when they reach
     /// the file.
     #[must_use]
     pub fn summary(&self) -> SessionSummary {
@@ -412,7 +386,7 @@ impl<O: Output> Session<O> {
     /// A pipe keeps the header it began with.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     pub fn close(mut self, end_time: Option<i64>) -> Result<(O, SessionSummary)> {
         self.release_all()?;
         self.seal_all();
@@ -426,7 +400,7 @@ impl<O: Output> Session<O> {
     /// buffers are not, the last buffer has no flush marker, and the header is that of the start.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     pub fn abandon(mut self) -> Result<(O, SessionSummary)> {
         self.place_packed(true)?;
         if let Some(held) = self.held.take() {

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::Raw;
-use etl_format::write::{File, LogFileHeader, Session, SessionConfig};
+use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::store::SchemaStore;
 
 /// Bytes before the payload of an event without extended items.
@@ -99,7 +99,7 @@ pub fn records(file: &[u8]) -> Vec<Rec> {
 /// Writes records after the header of a file, in the order given.
 pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
     let trace = Trace::open(file, &Options::default()).unwrap();
-    let header = LogFileHeader::from(trace.header());
+    let header = trace.header().clone();
     let end = header.end_time;
     let medium = File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(medium, SessionConfig::new(header)).unwrap();

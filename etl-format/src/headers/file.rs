@@ -1,0 +1,216 @@
+//! The values of a file header, which both halves share.
+
+use crate::clock::Clock;
+use crate::constants::{ClockType, LogFileMode, PointerSize};
+
+/// The header event: what a session states about itself.
+///
+/// Sizes are in bytes, times in FILETIME units (100 ns since 1601, UTC). [`FileHeader::new`] has
+/// the values that real files share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileHeader {
+    /// Width of pointers: the kind of the record.
+    pub pointer_size: PointerSize,
+    /// Thread that started the session.
+    pub thread_id: u32,
+    /// Process that started the session; 0 on Vista.
+    pub process_id: u32,
+    /// Raw timestamp of the header event: the session clock at [`FileHeader::start_time`], not
+    /// later than any record.
+    pub timestamp: i64,
+    /// Kernel time of the starting thread, in timer ticks.
+    pub kernel_time: u32,
+    /// User time of the starting thread, in timer ticks.
+    pub user_time: u32,
+    /// Memory of one buffer, in bytes.
+    pub buffer_size: u32,
+    /// Windows' major version.
+    pub os_major: u8,
+    /// Windows' minor version.
+    pub os_minor: u8,
+    /// Major version of the log format: 2 when compressed or when buffers exceed 1 MiB, else 1.
+    pub log_major: u8,
+    /// Minor version of the log format: 4 Vista, 5 Windows 7 and later; 0 beside a major 2.
+    pub log_minor: u8,
+    /// Windows' build number.
+    pub build: u32,
+    /// Processors of the machine; 1 without per-processor buffers.
+    pub processors: u32,
+    /// When the session ended; 0 in a trace that was not closed.
+    pub end_time: i64,
+    /// Timer resolution in units of 100 ns.
+    pub timer_resolution: u32,
+    /// Largest size of the file in MB, or in KB with [`LogFileMode::USE_KBYTES_FOR_SIZE`]; 0 for no
+    /// limit.
+    pub maximum_file_size: u32,
+    /// How the file was written.
+    pub mode: LogFileMode,
+    /// Buffers in the file, buffer 0 included. A check, not a bound.
+    pub buffers_written: u32,
+    /// Buffers at the start of a circular file that are never overwritten.
+    pub start_buffers: u32,
+    /// The pointer size that the header states.
+    pub stated_pointer_size: u32,
+    /// Events lost.
+    pub events_lost: u32,
+    /// Speed of the processors.
+    pub cpu_mhz: u32,
+    /// The pointer-sized word of the session's name: a pointer (old) or the timer source.
+    pub logger_name_word: u64,
+    /// The pointer-sized word of the file's name: a pointer (old) or the counter source.
+    pub log_file_name_word: u64,
+    /// Time zone of the machine.
+    pub time_zone: TimeZone,
+    /// Four bytes of padding before the boot time; 0.
+    pub padding: u32,
+    /// When the machine started, roughly.
+    pub boot_time: i64,
+    /// Ticks of the performance counter in a second.
+    pub perf_freq: i64,
+    /// When the session started.
+    pub start_time: i64,
+    /// The clock of the session's timestamps.
+    pub clock_type: ClockType,
+    /// Buffers lost.
+    pub buffers_lost: u32,
+    /// Name of the session, as UTF-16 code units without NUL.
+    pub logger_name: Vec<u16>,
+    /// Name of the file, as UTF-16 code units without NUL.
+    pub log_file_name: Vec<u16>,
+}
+
+/// `TIME_ZONE_INFORMATION`: biases in minutes, names often `@tzres.dll,-NNN`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimeZone {
+    /// Minutes to add to local time for UTC.
+    pub bias: i32,
+    /// Name of standard time, up to 32 UTF-16 code units, NUL-padded.
+    pub standard_name: [u16; 32],
+    /// When standard time begins (`SYSTEMTIME`, month 0 for never).
+    pub standard_date: [u16; 8],
+    /// Added to the bias in standard time.
+    pub standard_bias: i32,
+    /// Name of daylight saving time.
+    pub daylight_name: [u16; 32],
+    /// When daylight saving time begins.
+    pub daylight_date: [u16; 8],
+    /// Added to the bias in daylight saving time.
+    pub daylight_bias: i32,
+}
+
+impl TimeZone {
+    /// The name of standard time up to its NUL, unpaired surrogates replaced.
+    #[must_use]
+    pub fn standard_name(&self) -> String {
+        until_nul(&self.standard_name)
+    }
+
+    /// The name of daylight saving time up to its NUL, unpaired surrogates replaced.
+    #[must_use]
+    pub fn daylight_name(&self) -> String {
+        until_nul(&self.daylight_name)
+    }
+}
+
+fn until_nul(units: &[u16]) -> String {
+    let len = units.iter().position(|&u| u == 0).unwrap_or(units.len());
+    String::from_utf16_lossy(units.get(..len).unwrap_or(units))
+}
+
+impl FileHeader {
+    /// A header as Windows 10 on x64 writes it: sequential, one processor, 64 KiB buffers, the
+    /// performance counter at 10 MHz, no names, UTC; every time 0.
+    #[must_use]
+    pub fn new() -> Self {
+        FileHeader {
+            buffer_size: 0x1_0000,
+            os_major: 10,
+            log_major: 1,
+            log_minor: 5,
+            build: 19045,
+            processors: 1,
+            timer_resolution: 156_250,
+            mode: LogFileMode::SEQUENTIAL,
+            buffers_written: 1,
+            start_buffers: 1,
+            stated_pointer_size: 8,
+            cpu_mhz: 2_400,
+            perf_freq: 10_000_000,
+            clock_type: ClockType::QPC,
+            ..FileHeader::default()
+        }
+    }
+
+    /// The substitute for a header event that cannot be read: nothing is known, and timestamps stay
+    /// raw.
+    #[must_use]
+    pub fn unknown(buffer_size: u32) -> Self {
+        FileHeader { buffer_size, ..FileHeader::default() }
+    }
+
+    /// Whether the header event was read. `false` for [`FileHeader::unknown`].
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        *self != FileHeader { mode: self.mode, ..FileHeader::unknown(self.buffer_size) }
+    }
+
+    /// The clock of the trace's timestamps.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
+    }
+
+    /// Name of the session, unpaired surrogates replaced.
+    #[must_use]
+    pub fn logger_name(&self) -> String {
+        String::from_utf16_lossy(&self.logger_name)
+    }
+
+    /// Name of the file, unpaired surrogates replaced.
+    #[must_use]
+    pub fn log_file_name(&self) -> String {
+        String::from_utf16_lossy(&self.log_file_name)
+    }
+
+    /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
+    /// is that of a session without events, or the value at the start of every session; then the
+    /// end must be later than the start.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        match self.buffers_written {
+            0 => false,
+            1 => self.end_time > self.start_time,
+            _ => self.end_time != 0,
+        }
+    }
+
+    /// Who wrote the file, a session of the kernel or a relogger, and whether it is compressed.
+    #[must_use]
+    pub fn dialect(&self) -> &'static str {
+        let relogged = self.mode.has(LogFileMode::RELOG);
+        match (relogged, self.mode.has(LogFileMode::COMPRESSED)) {
+            (false, false) => "kernel",
+            (false, true) => "kernel, compressed",
+            (true, false) => "relogged",
+            (true, true) => "relogged, compressed",
+        }
+    }
+
+    /// Largest size of the file in bytes, or `None` for no limit.
+    #[must_use]
+    pub fn maximum_bytes(&self) -> Option<u64> {
+        let unit = if self.mode.has(LogFileMode::USE_KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
+        Some(u64::from(self.maximum_file_size) * unit).filter(|n| *n > 0)
+    }
+
+    /// Sets the version of the log format to what goes with the mode and the buffer size: 2.0 with
+    /// compression or buffers beyond 1 MiB, else that of the Windows: 1.4 for Vista, 1.5 for later.
+    pub fn set_log_version(&mut self) {
+        let plain = !self.mode.has(LogFileMode::COMPRESSED) && self.buffer_size <= 1 << 20;
+        (self.log_major, self.log_minor) = match (plain, self.os_major, self.os_minor) {
+            (false, ..) => (2, 0),
+            (true, 6, 0) => (1, 4),
+            (true, ..) => (1, 5),
+        };
+    }
+}

@@ -1,0 +1,194 @@
+//! Buffer headers: invalid sizes and fills, zeroed headers.
+
+use super::{SIZE, at, broken, lost, strict_fault};
+use crate::common::reading::salvage;
+use crate::common::{File, patch, run, small};
+use etl_format::read::{Options, Trace};
+
+#[test]
+fn zeroed_buffer_is_damage() {
+    let bytes = broken(|b| b[3 * SIZE..4 * SIZE].fill(0));
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.damage, [(0xc00..0x1000, "invalid", 9, 12)]);
+    assert_eq!(lost(&outcome, &small().bytes()), [1020, 1021, 1022, 1023]);
+    assert_eq!(outcome.notes, ["buffer-count"]);
+    assert_eq!(strict_fault(&bytes), (0xc00, "invalid", None));
+}
+
+#[test]
+fn many_zeroed_buffers_are_one_damage() {
+    // More than one look takes, so that a pipe has let go of the beginning.
+    let mut file = File::new(0x1_0000);
+    for i in 0..60 {
+        file = file.buffer(0, &run(1000 + i * 10, 3));
+    }
+    let mut bytes = file.bytes();
+    bytes[0x2_0000..0x39_0000].fill(0);
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.damage, [(0x2_0000..0x39_0000, "invalid", 4, 12)]);
+    assert_eq!(outcome.notes, ["buffer-count"]);
+}
+
+#[test]
+fn zeroed_records_are_damage() {
+    let bytes = broken(|b| b[at(2, 1)..at(2, 3)].fill(0));
+    let outcome = salvage(&bytes);
+    let range = at(2, 1) as u64..at(2, 3) as u64;
+    assert_eq!(outcome.damage, [(range, "invalid", 6, 17)]);
+    assert_eq!(lost(&outcome, &small().bytes()), [1011, 1012]);
+}
+
+#[test]
+fn zeros_across_two_buffers_are_damage_of_the_second() {
+    let bytes = broken(|b| b[at(2, 2)..at(3, 2)].fill(0));
+    let outcome = salvage(&bytes);
+    // Zeros up to the fill end a buffer; only the next header shows that records are missing.
+    assert_eq!(lost(&outcome, &small().bytes()), [1012, 1013, 1020, 1021]);
+    assert_eq!(outcome.damage, [(0xc00..at(3, 2) as u64, "invalid", 7, 14)]);
+}
+
+#[test]
+fn flipped_bit_of_a_buffer_size_loses_no_record() {
+    for bit in 0..32 {
+        let bytes = broken(|b| b[3 * SIZE + bit / 8] ^= 1 << (bit % 8));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "bit {bit}");
+        assert_eq!(outcome.damage.len(), 1, "bit {bit}");
+        let (range, code, before, after) = &outcome.damage[0];
+        let header = if bit == 10 { 0x48 } else { 4 };
+        assert_eq!((range, *code), (&(0xc00..0xc00 + header), "invalid"), "bit {bit}");
+        assert_eq!((*before, *after), (9, 16));
+        assert_eq!(outcome.records[9].cpu, 2, "the processor is not lost with the size");
+        assert_eq!(strict_fault(&bytes), (0xc00, "invalid", None));
+    }
+}
+
+#[test]
+fn flipped_bit_of_the_last_buffer_size_loses_no_record() {
+    for bit in 0..32 {
+        let bytes = broken(|b| b[6 * SIZE + bit / 8] ^= 1 << (bit % 8));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "bit {bit}");
+        assert_eq!(outcome.damage.len(), 1, "bit {bit}: {:?}", outcome.damage);
+    }
+}
+
+#[test]
+fn flipped_bit_of_buffer_0_size_loses_no_record() {
+    for bit in 0..32 {
+        let bytes = broken(|b| b[bit / 8] ^= 1 << (bit % 8));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "bit {bit}");
+        assert_eq!(outcome.damage.len(), 1, "bit {bit}: {:?}", outcome.damage);
+    }
+}
+
+#[test]
+fn flipped_bit_of_one_fill_is_a_note() {
+    for (field, bit) in (0..64).map(|i| (if i < 32 { 4 } else { 0x30 }, i % 32)) {
+        let bytes = broken(|b| b[3 * SIZE + field + bit / 8] ^= 1 << (bit % 8));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "field {field:#x} bit {bit}");
+        assert_eq!(outcome.damage, [], "field {field:#x} bit {bit}");
+        assert_eq!(outcome.notes, ["fill-differs"]);
+    }
+}
+
+#[test]
+fn fill_inside_the_header_is_damage() {
+    let bytes = broken(|b| {
+        patch(b, 3 * SIZE + 4, &[7, 0, 0, 0]);
+        patch(b, 3 * SIZE + 0x30, &[7, 0, 0, 0]);
+    });
+    let outcome = salvage(&bytes);
+    assert_eq!(lost(&outcome, &small().bytes()), []);
+    assert_eq!(outcome.damage, [(0xc00..0xc48, "invalid", 9, 16)]);
+    assert_eq!(outcome.records[9].cpu, 2);
+    assert_eq!(strict_fault(&bytes), (0xc30, "invalid", None));
+}
+
+#[test]
+fn fill_inside_a_record_truncates_it() {
+    let bytes = broken(|b| {
+        patch(b, 3 * SIZE + 4, &[0x80, 0, 0, 0]);
+        patch(b, 3 * SIZE + 0x30, &[0x80, 0, 0, 0]);
+    });
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.damage, [(at(3, 1) as u64..0xc80, "truncated", 10, 12)]);
+    assert_eq!(strict_fault(&bytes), (at(3, 1) as u64, "truncated", Some((0x28, 0x10))));
+}
+
+#[test]
+fn overwritten_buffer_header_keeps_the_records() {
+    for byte in [0, 0xff, 0x5a] {
+        let bytes = broken(|b| b[3 * SIZE..3 * SIZE + 0x48].fill(byte));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "{byte:#x}");
+        assert_eq!(outcome.damage, [(0xc00..0xc48, "invalid", 9, 16)], "{byte:#x}");
+        assert_eq!(outcome.records[9].cpu, 0, "the processor is not known");
+        assert!((0xc00..0xc48).contains(&strict_fault(&bytes).0));
+        let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
+        assert!(trace.buffers()[3].rebuilt);
+        let codes: Vec<_> = trace.notes().iter().map(|n| n.code()).collect();
+        assert_eq!(codes, ["sequence-gap"], "its number is not known either");
+    }
+}
+
+#[test]
+fn overwritten_header_and_record_keep_the_other_records() {
+    let bytes = broken(|b| b[3 * SIZE..at(3, 1)].fill(0x5a));
+    let outcome = salvage(&bytes);
+    assert_eq!(lost(&outcome, &small().bytes()), [1020]);
+    assert_eq!(outcome.damage, [(0xc00..at(3, 1) as u64, "invalid", 9, 15)]);
+}
+
+#[test]
+fn processor_has_two_forms() {
+    for (flags, field, cpu) in [
+        (0x20, 2047, 2047),
+        (0x20, 0xffff, 2047),
+        (0x20, 0x0800, 0),
+        (0x20, 256, 256),
+        (0, 0x0800, 0),
+        (0, 0x083f, 63),
+        (1, 0x08ff, 255),
+    ] {
+        let mut file = small();
+        file.buffers.truncate(2);
+        (file.buffers[1].flags, file.buffers[1].cpu) = (flags, field);
+        let outcome = salvage(&file.bytes());
+        assert_eq!(outcome.records.last().unwrap().cpu, cpu, "{flags:#x} {field:#x}");
+    }
+}
+
+#[test]
+fn buffer_types_without_records_are_skipped() {
+    for kind in [3, 6] {
+        let mut file = small();
+        file.buffers[2].kind = kind;
+        let outcome = salvage(&file.bytes());
+        assert_eq!((outcome.records.len(), outcome.damage.len()), (21, 0));
+    }
+    let mut file = small();
+    file.buffers[2].kind = 8;
+    assert_eq!(salvage(&file.bytes()).damage, [(0xc00..0xc48, "invalid", 9, 16)]);
+}
+
+#[test]
+fn empty_buffer_is_no_damage() {
+    let mut file = small();
+    file.buffers[2].records.clear();
+    let outcome = salvage(&file.bytes());
+    assert_eq!((outcome.records.len(), outcome.damage.len()), (21, 0));
+    file.buffers[2].fill = Some(0);
+    let outcome = salvage(&file.bytes());
+    assert_eq!((outcome.records.len(), outcome.damage.len()), (21, 0));
+}
+
+#[test]
+fn loss_flags_of_buffers_become_notes() {
+    let mut file = small();
+    file.buffers[1].flags |= 2;
+    file.buffers[3].flags |= 4;
+    assert_eq!(salvage(&file.bytes()).notes, ["events-lost-in-buffer", "buffer-lost-before"]);
+}

@@ -1,0 +1,95 @@
+//! Bytes too few or too many, and buffers out of their places.
+
+use super::{SIZE, at, broken, lost, strict_fault};
+use crate::common::reading::{salvage, sound, strict, time_order};
+use crate::common::small;
+use etl_format::read::{Options, Trace};
+
+#[test]
+fn missing_record_bytes_are_damage() {
+    let whole = small().bytes();
+    for gone in [1, 3, 8, 0x27, 0x28, 0x55, 0x100] {
+        let bytes = broken(|b| drop(b.drain(at(3, 1) + 5..at(3, 1) + 5 + gone)));
+        let outcome = salvage(&bytes);
+        let others = |records: &[crate::common::reading::Seen]| -> Vec<_> {
+            records.iter().filter(|r| r.buffer != 0xc00).map(|r| r.bytes.clone()).collect()
+        };
+        assert_eq!(others(&outcome.records), others(&sound(&whole)), "though nothing is aligned");
+        assert!(outcome.timestamps().contains(&1020), "before the gap");
+        let end = (4 * SIZE - gone) as u64;
+        let last = outcome.damage.last().unwrap();
+        assert!(
+            (0xc00..=end).contains(&last.0.start) && last.0.end == end,
+            "{:x?}",
+            outcome.damage
+        );
+    }
+}
+
+#[test]
+fn missing_filler_bytes_lose_no_record() {
+    for gone in [1, 3, 8, 0x100] {
+        let bytes = broken(|b| drop(b.drain(4 * SIZE - gone..4 * SIZE)));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), []);
+        let end = (4 * SIZE - gone) as u64;
+        assert_eq!(outcome.damage, [(end..end, "truncated", 13, 12)], "{gone}");
+    }
+}
+
+#[test]
+fn extra_bytes_between_buffers_are_skipped() {
+    for more in [1, 5, 8, 0x47, 0x48, 0x100, 0x400, 0x1234] {
+        let bytes = broken(|b| drop(b.splice(3 * SIZE..3 * SIZE, vec![0x5a; more])));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "{more:#x}");
+        assert_eq!(outcome.damage, [(0xc00..0xc00 + more as u64, "invalid", 9, 16)], "{more:#x}");
+    }
+}
+
+#[test]
+fn extra_bytes_inside_a_buffer_are_damage() {
+    let bytes = broken(|b| drop(b.splice(at(3, 1)..at(3, 1), vec![0x5a; 5])));
+    let outcome = salvage(&bytes);
+    let mut lost = lost(&outcome, &small().bytes());
+    lost.retain(|timestamp| !(1021..=1023).contains(timestamp));
+    assert_eq!(lost, []);
+}
+
+#[test]
+fn duplicated_buffer_is_a_note() {
+    let bytes = broken(|b| {
+        let copy = b[3 * SIZE..4 * SIZE].to_vec();
+        b.splice(4 * SIZE..4 * SIZE, copy);
+    });
+    let outcome = salvage(&bytes);
+    assert_eq!((outcome.records.len(), outcome.damage.len()), (29, 0));
+    assert_eq!(outcome.notes, ["buffer-count"]);
+    let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
+    let notes: Vec<_> = trace.notes().iter().map(|n| (n.code(), n.offset())).collect();
+    assert_eq!(notes, [("buffer-count", 0), ("sequence-twice", 0x1000)]);
+}
+
+#[test]
+fn missing_buffer_is_a_note() {
+    let bytes = broken(|b| drop(b.drain(3 * SIZE..4 * SIZE)));
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.damage, [(0x1800..0x1800, "truncated", 21, 0)]);
+    assert_eq!(strict_fault(&bytes), (0x1800, "truncated", Some((0x400, 0))));
+    let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
+    let gap = etl_format::read::Note::SequenceGap { offset: 0xc00, first: 3, count: 1 };
+    assert!(trace.notes().contains(&gap), "{:?}", trace.notes());
+}
+
+#[test]
+fn shuffled_buffers_are_read_in_order() {
+    let mut file = small();
+    file.buffers.reverse();
+    let bytes = file.bytes();
+    assert_eq!(salvage(&bytes).damage, []);
+    let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
+    let codes: Vec<_> = trace.notes().iter().map(|n| n.code()).collect();
+    assert_eq!(codes, ["reordered"]);
+    let timestamps = time_order(bytes.as_slice(), &strict()).timestamps();
+    assert!(timestamps.is_sorted(), "{timestamps:?}");
+}

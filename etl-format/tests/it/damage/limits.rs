@@ -1,0 +1,104 @@
+//! Limits, and errors that stay.
+
+use super::records::with_size;
+use super::{SIZE, at, broken};
+use crate::common::reading::{file_order, salvage, spots, strict, time_order};
+use crate::common::{Buffer, File, HeaderEvent, patch, run};
+use etl_format::ErrorKind;
+use etl_format::read::{Limits, Options, Order, Trace};
+
+#[test]
+fn buffer_beyond_the_limit_is_an_error_or_damage() {
+    let file = File::new(0x1_0000).buffer(0, &run(1000, 3));
+    let bytes = file.bytes();
+    let limits = Limits { buffer: 0x8000, ..Limits::default() };
+    let outcome = file_order(bytes.as_slice(), &Options { limits, ..strict() });
+    let error = outcome.end.unwrap_err();
+    assert_eq!((error.code(), error.offset, outcome.records.len()), ("limit", 0, 0));
+    let ErrorKind::Limit { need, limit, .. } = error.kind else { panic!("{error}") };
+    assert_eq!((need, limit), (0x1_0000, 0x8000));
+    assert!(Trace::open(bytes.as_slice(), &Options { limits, ..strict() }).is_err());
+    let outcome = file_order(bytes.as_slice(), &Options { limits, ..Options::salvage() });
+    assert!(outcome.end.is_ok());
+    assert_eq!(outcome.damage[0].1, "limit");
+}
+
+#[test]
+fn huge_size_of_a_compressed_buffer_loses_that_buffer() {
+    let mut file = crate::common::File::new(0x1000);
+    file.event.mode = 0x0401_0001;
+    let event = HeaderEvent { buffers_written: Some(3), ..file.event.clone() };
+    let mut bytes = Buffer::header(0x200, &event, &[]).bytes();
+    for i in 0..2 {
+        let mut buffer = Buffer::data(0, 0, i + 1, &run(1000 + i * 10, 4));
+        buffer.packed = Some(crate::common::packed::xpress(&buffer.records));
+        if i == 0 {
+            let mut damaged = buffer.bytes();
+            patch(&mut damaged, 0, &0x7fff_ffffu32.to_le_bytes());
+            bytes.extend(damaged);
+        } else {
+            bytes.extend(buffer.bytes());
+        }
+    }
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.timestamps(), [900, 1010, 1011, 1012, 1013]);
+    assert_eq!(outcome.damage.len(), 1);
+}
+
+#[test]
+fn held_memory_has_a_limit() {
+    let mut file = File::new(0x400);
+    for cpu in [0, 1, 2, 0, 1, 2] {
+        file = file.buffer(cpu, &run(1000, 4));
+    }
+    file.buffers[3..].iter_mut().for_each(|b| b.records = crate::common::lay(&run(1004, 4)));
+    let bytes = file.bytes();
+    let limits = |held| Limits { held, ..Limits::default() };
+    // A buffer of each processor, and the places of their records.
+    let need = 3 * (0x400 + 4 * 24);
+    for options in [strict(), crate::common::reading::heads(Options::salvage())] {
+        let outcome =
+            time_order(bytes.as_slice(), &Options { limits: limits(need - 1), ..options });
+        assert_eq!(outcome.end.unwrap_err().code(), "limit");
+        let outcome = time_order(bytes.as_slice(), &Options { limits: limits(need), ..options });
+        assert!(outcome.end.is_ok());
+        assert_eq!(outcome.order.held, need);
+    }
+}
+
+#[test]
+fn error_is_returned_again() {
+    let bytes = with_size(0);
+    let mut trace =
+        Trace::open(bytes.as_slice(), &crate::common::reading::heads(strict())).unwrap();
+    let mut reader = trace.records(Order::Time).unwrap();
+    let first = loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(first.offset, at(2, 1) as u64);
+    assert_eq!(reader.count(), 6, "all that is due before, and the sound record of the buffer");
+    assert_eq!(reader.next_record().unwrap_err().to_string(), first.to_string());
+}
+
+#[test]
+fn trace_reports_damaged_buffers_and_readers_all_damage() {
+    let bytes = broken(|b| {
+        b[3 * SIZE..4 * SIZE].fill(0);
+        patch(b, at(1, 1), &[1, 1, 1, 1]);
+    });
+    let mut trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
+    assert_eq!(spots(trace.damage()), [(0xc00..0x1000, "invalid", 0, 0)]);
+    let all =
+        [(at(1, 1) as u64..at(1, 2) as u64, "invalid", 2, 18), (0xc00..0x1000, "invalid", 8, 12)];
+    let mut reader = trace.records(Order::File).unwrap();
+    reader.for_each(|_| -> etl_format::Result<()> { Ok(()) }).unwrap();
+    assert_eq!(spots(reader.damage()), all);
+    let mut reader = trace.records(Order::Time).unwrap();
+    reader.for_each(|_| -> etl_format::Result<()> { Ok(()) }).unwrap();
+    assert_eq!(spots(reader.damage()), all);
+    assert!(reader.next_record().unwrap().is_none());
+    assert_eq!(spots(reader.damage()), all, "the end stays the end");
+}

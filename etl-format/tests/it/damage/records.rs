@@ -1,0 +1,119 @@
+//! Records: invalid sizes and first words, broken chains of items.
+
+use super::{RECORD, at, broken, lost, strict_fault};
+use crate::common::event::{Event, chain};
+use crate::common::reading::{salvage, strict};
+use crate::common::{File, patch, small};
+use etl_format::read::{Record, Records};
+
+/// Patches the size of the second record of buffer 2.
+pub fn with_size(size: u16) -> Vec<u8> {
+    broken(|b| patch(b, at(2, 1) + 4, &size.to_le_bytes()))
+}
+
+#[test]
+fn invalid_record_sizes_are_damage() {
+    let here = at(2, 1) as u64;
+    let left = 3 * RECORD as u64;
+    for (size, need, have) in [
+        (0, 0x20, 0),
+        (1, 0x20, 1),
+        (0x1f, 0x20, 0x1f),
+        (left as u16 + 1, left + 1, left),
+        (0xffff, 0xffff, left),
+    ] {
+        let bytes = with_size(size);
+        let outcome = salvage(&bytes);
+        assert_eq!(outcome.damage, [(here..here + RECORD as u64, "truncated", 6, 18)], "{size:#x}");
+        assert_eq!(lost(&outcome, &small().bytes()), [1011], "{size:#x}");
+        assert_eq!(strict_fault(&bytes), (here, "truncated", Some((need, have))), "{size:#x}");
+    }
+}
+
+#[test]
+fn record_size_into_the_next_record_is_damage() {
+    // The record size leads into the middle of a record; reading continues at the next one.
+    let outcome = salvage(&with_size(0x38));
+    let from = (at(2, 1) + 0x38) as u64;
+    assert_eq!(outcome.damage, [(from..at(2, 3) as u64, "invalid", 7, 17)]);
+    assert_eq!(lost(&outcome, &small().bytes()), [1012]);
+}
+
+#[test]
+fn unknown_first_words_are_damage() {
+    for word in
+        [1u32, 0x28, 0x1234, 0x1234_5678, 0x8000_0028, 0x8fff_0028, 0xc0ff_ffff, 0xffff_fff0]
+    {
+        let bytes = broken(|b| patch(b, at(2, 1), &word.to_le_bytes()));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [1011], "{word:#x}");
+        assert_eq!(outcome.damage.len(), 1, "{word:#x}");
+        let (range, _, before, after) = outcome.damage[0].clone();
+        assert_eq!(range, at(2, 1) as u64..at(2, 2) as u64, "{word:#x}");
+        assert_eq!((before, after), (6, 18));
+    }
+}
+
+#[test]
+fn each_damaged_record_is_reported() {
+    let bytes = broken(|b| {
+        for record in [0, 2] {
+            patch(b, at(2, record), &[1, 1, 1, 1]);
+        }
+    });
+    let outcome = salvage(&bytes);
+    assert_eq!(lost(&outcome, &small().bytes()), [1010, 1012]);
+    let range = |record| at(2, record) as u64..at(2, record + 1) as u64;
+    assert_eq!(outcome.damage, [(range(0), "invalid", 5, 18), (range(2), "invalid", 6, 17)]);
+}
+
+#[test]
+fn wrong_future_timestamp_does_not_hide_later_records() {
+    let bytes = broken(|b| {
+        patch(b, at(2, 0) + 0x10, &(i64::MAX - 1).to_le_bytes());
+        patch(b, at(2, 1), &[1, 1, 1, 1]);
+    });
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.records.len(), 24);
+    assert_eq!(outcome.damage.len(), 1);
+}
+
+/// An event whose chain of items is these bytes.
+fn with_chain<R>(items: Vec<u8>, look: impl FnOnce(&Record<'_>) -> R) -> R {
+    let event = Event { timestamp: 1000, items, payload: b"payload".into(), ..Event::default() };
+    let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
+    let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
+    reader.next_record().unwrap();
+    look(&reader.next_record().unwrap().unwrap())
+}
+
+#[test]
+fn broken_chains_of_extended_items_end() {
+    let whole = chain(&[(3, &[1, 0, 0, 0]), (3, &[2, 0, 0, 0]), (3, &[3, 0, 0, 0])]);
+    // The total size of the second item: nothing, too short for its data, beyond the record.
+    for total in [0u16, 1, 8, 11, 0x100, 0xffff] {
+        let mut items = whole.clone();
+        patch(&mut items, 0x10, &total.to_le_bytes());
+        with_chain(items.clone(), |r| {
+            let mut walk = r.extended();
+            assert_eq!((walk.by_ref().count(), walk.is_broken()), (1, true), "{total:#x}");
+            assert_eq!(r.payload(), [&items[0x10..], b"payload"].concat());
+        });
+    }
+    // The last item is linked to another one.
+    let mut items = whole.clone();
+    items[0x24] = 1;
+    with_chain(items, |r| {
+        let mut walk = r.extended();
+        assert_eq!((walk.by_ref().count(), walk.is_broken()), (3, true));
+        assert_eq!(r.payload(), b"payload");
+    });
+    // The flag announces items, but there are none.
+    let event = Event { flags: 1, timestamp: 1000, ..Event::default() };
+    let bytes = File::new(0x1000).buffer(0, &[event.bytes()]).bytes();
+    let mut reader = Records::stream(bytes.as_slice(), &strict()).unwrap();
+    reader.next_record().unwrap();
+    let r = reader.next_record().unwrap().unwrap();
+    let mut walk = r.extended();
+    assert_eq!((walk.by_ref().count(), walk.is_broken(), r.payload()), (0, true, &b""[..]));
+}

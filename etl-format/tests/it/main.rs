@@ -1,0 +1,19 @@
+//! Tests of the reader, the writer and the rewriting of traces.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod anybytes;
+mod common;
+mod compressed;
+mod crash;
+mod damage;
+mod header;
+mod kinds;
+mod memory;
+mod merge;
+mod no_timestamp;
+mod order;
+mod packing;
+mod repack;
+mod writer;
+mod writing;

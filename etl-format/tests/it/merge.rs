@@ -1,0 +1,439 @@
+//! Merging: order, clocks, headers and refusals.
+
+use crate::writing::{START, bytes, event, memory};
+use etl_format::compress::Effort;
+use etl_format::constants::{
+    ClockType, CompressionFormat, EventFlags, ExtendedType, LogFileMode, PointerSize, hook,
+};
+use etl_format::read::{ExtendedItem, Mode, Note, Options, Order, Trace};
+use etl_format::rewrite::merge::{Allow, MergeError, MergeReport, Merger, Reason, Relation};
+use etl_format::write::record::{Event, Extended, PerfInfo};
+use etl_format::write::{BufferCompressor, FileHeader, Record, Session, SessionConfig, TimeZone};
+use proptest::prelude::*;
+
+fn header() -> FileHeader {
+    FileHeader {
+        timestamp: 1_000,
+        start_time: START,
+        end_time: START + 10,
+        boot_time: START - 1_000_000_000,
+        buffer_size: 0x1000,
+        processors: 4,
+        logger_name: "probe".encode_utf16().collect(),
+        log_file_name: "C:\\probe.etl".encode_utf16().collect(),
+        time_zone: TimeZone { bias: -60, ..TimeZone::default() },
+        ..FileHeader::new()
+    }
+}
+
+/// A trace of records on processors.
+fn trace(header: FileHeader, records: &[(u16, &dyn Record)]) -> Vec<u8> {
+    let (config, end) = (SessionConfig::new(header.clone()), header.end_time);
+    trace_of(config, end, records)
+}
+
+fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> Vec<u8> {
+    let mut session = Session::create(memory(), config).unwrap();
+    for (processor, record) in records {
+        session.write(*processor, record).unwrap();
+    }
+    bytes(session.close(Some(end)).unwrap().0)
+}
+
+fn xpress() -> BufferCompressor {
+    BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap()
+}
+
+fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, MergeReport) {
+    let inputs = inputs.iter().map(Vec::as_slice).collect();
+    let (file, report) = merger.run(inputs, memory()).unwrap();
+    (bytes(file), report)
+}
+
+/// Timestamp, processor and bytes of all records but the header event.
+fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
+    let mut trace = Trace::open(file, &Options::default()).unwrap();
+    let lost = |note: &Note| {
+        let counted = matches!(note, Note::EventsLost(_) | Note::BuffersLost(_));
+        counted || matches!(note, Note::EventsLostInBuffer { .. } | Note::BufferLostBefore { .. })
+    };
+    assert!(trace.notes().iter().all(lost), "{:?}", trace.notes());
+    let mut records = trace.records(Order::Time).unwrap();
+    let mut out = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        if record.hook() != Some(0) {
+            out.push((record.timestamp(), record.processor(), record.bytes().to_vec()));
+        }
+    }
+    assert!(records.report().was_in_order());
+    out
+}
+
+/// The thread of each event, which numbers it.
+fn numbers(file: &[u8]) -> Vec<u32> {
+    let word = |b: &[u8]| u32::from_le_bytes(b[8..12].try_into().unwrap());
+    records(file).iter().map(|(.., b)| word(b)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Inputs on one counter: every record comes once, unchanged, in the order of a stable sort.
+    #[test]
+    fn merge_is_a_stable_sort(
+        inputs in prop::collection::vec(
+            prop::collection::vec((0..4_u16, 0..30_i64, 0..600_usize), 0..60), 1..5),
+        losses in prop::collection::vec((0..9_u32, 0..9_u32), 4),
+        compress: bool,
+    ) {
+        let mut files = Vec::new();
+        let mut expected = Vec::new();
+        for (index, input) in inputs.iter().enumerate() {
+            let mut timestamp = 1_000 + 7 * index as i64;
+            let header = FileHeader {
+                timestamp,
+                start_time: START + 7 * index as i64,
+                events_lost: losses[index].0,
+                buffers_lost: losses[index].1,
+                ..header()
+            };
+            let payload = vec![index as u8; 600];
+            let events: Vec<(u16, Event<'_>)> = input
+                .iter()
+                .enumerate()
+                .map(|(number, (processor, ticks, len))| {
+                    timestamp += ticks;
+                    (*processor, event((index * 100 + number) as u32, timestamp, &payload[..*len]))
+                })
+                .collect();
+            for (processor, event) in &events {
+                let mut bytes = Vec::new();
+                event.encode(&mut bytes).unwrap();
+                expected.push((event.timestamp, *processor, bytes));
+            }
+            let given: Vec<_> = events.iter().map(|(p, e)| (*p, e as &dyn Record)).collect();
+            files.push(trace(header, &given));
+        }
+        // Equal timestamps: by processor, on a processor by input, in an input as it was.
+        expected.sort_by_key(|(timestamp, processor, _)| (*timestamp, *processor));
+        let compression = compress.then(xpress);
+        let (file, report) = merged(&files, Merger::new().compress(compression));
+        prop_assert_eq!(records(&file), expected);
+        prop_assert!(report.inputs.iter().all(|i| i.relation == Relation::Same));
+        prop_assert_eq!(report.records(), inputs.iter().map(|i| i.len() as u64).sum::<u64>());
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let lost = &losses[..inputs.len()];
+        prop_assert_eq!(trace.header().events_lost, lost.iter().map(|l| l.0).sum::<u32>());
+        prop_assert_eq!(trace.header().buffers_lost, lost.iter().map(|l| l.1).sum::<u32>());
+        prop_assert_eq!(trace.header().timestamp, 1_000);
+        prop_assert_eq!(trace.header().start_time, START);
+    }
+
+    /// Inputs on any clocks: records come in the order in which they were made, and the merged
+    /// clock has their times, to a tick of the coarser clock.
+    #[test]
+    fn merge_aligns_clocks(
+        clocks in prop::collection::vec(
+            (0..3_u32, 1_000_000..20_000_000_i64, 0..1_i64 << 50, 0..600_000_000_i64, 1_000..4_000_u32),
+            2..5),
+        instants in prop::collection::vec((0..4_usize, 0..2_000_000_000_i64), 1..60),
+    ) {
+        let mut files = Vec::new();
+        let mut made = Vec::new();
+        for (index, &(kind, freq, timestamp, began, mhz)) in clocks.iter().enumerate() {
+            let mut header = FileHeader {
+                timestamp,
+                start_time: START + began,
+                clock_type: ClockType(kind + 1),
+                perf_freq: freq,
+                ..header()
+            };
+            if header.clock_type == ClockType::SYSTEM_TIME {
+                header.timestamp = header.start_time;
+            }
+            header.cpu_mhz = if header.clock_type == ClockType::CPU_CYCLE { mhz } else { 0 };
+            let clock = etl_format::Clock::new(
+                header.clock_type, header.start_time, header.timestamp, freq, header.cpu_mhz);
+            let mut events: Vec<_> = instants
+                .iter()
+                .enumerate()
+                .filter(|(_, (input, _))| input % clocks.len() == index)
+                .map(|(number, (_, since))| {
+                    let time = header.start_time + since;
+                    made.push((time, number as u32, 10_000_000 / clock.frequency + 2));
+                    event(number as u32, clock.timestamp_at(time), &[])
+                })
+                .collect();
+            events.sort_by_key(|e| e.timestamp);
+            let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
+            files.push(trace(header, &given));
+        }
+        let (file, _) = merged(&files, Merger::new().allow(Allow::ALL));
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let clock = trace.clock();
+        made.sort();
+        let merged: Vec<_> = records(&file)
+            .iter()
+            .map(|(timestamp, _, b)| (clock.filetime(*timestamp), u32::from_le_bytes(b[8..12].try_into().unwrap())))
+            .collect();
+        prop_assert_eq!(merged.len(), made.len());
+        for (time, number, tick) in made {
+            let (found, _) = merged.iter().find(|(_, n)| *n == number).unwrap();
+            let slack = tick + 10_000_000 / clock.frequency + 2;
+            prop_assert!(found.abs_diff(time) <= slack, "{} became {}", time, found);
+        }
+        prop_assert!(trace.header().start_time <= merged.first().map_or(i64::MAX, |t| t.0));
+    }
+}
+
+/// A second counter of 3 MHz, started a second later, whose records fall between those of the
+/// first.
+fn slower() -> FileHeader {
+    FileHeader {
+        timestamp: 5_000,
+        start_time: START + 10_000_000,
+        perf_freq: 3_000_000,
+        ..header()
+    }
+}
+
+#[test]
+fn merge_converts_timestamps_in_payloads() {
+    let addresses = [7u8; 16];
+    let sample = PerfInfo {
+        pointer_size: PointerSize::P8,
+        version: 2,
+        hook: 0x0f2e,
+        timestamp: 5_000 + 300,
+        pebs_index: None,
+        counters: &[],
+        payload: &addresses,
+    };
+    let mut stack = 5_300_i64.to_le_bytes().to_vec();
+    stack.extend([0; 8]);
+    stack.extend(addresses);
+    let walk = PerfInfo { hook: 0x1820, timestamp: 5_330, payload: &stack, ..sample };
+    let isr = PerfInfo { hook: 0x0f43, timestamp: 5_360, payload: &stack, ..sample };
+    let mut disk = vec![0; 24 + 16];
+    disk.extend(300_i64.to_le_bytes());
+    disk.extend([0; 4]);
+    let read = PerfInfo { hook: 0x010a, timestamp: 5_390, payload: &disk, ..sample };
+    let other = PerfInfo { hook: 0x0524, timestamp: 5_400, payload: &stack, ..sample };
+    let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
+    let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
+    let (file, report) = merged(&[first, second], Merger::new());
+    assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
+    let found = records(&file);
+    let timestamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
+    // 300 ticks of 3 MHz are 1000 of 10 MHz, a second after 1000.
+    let base = 10_001_000;
+    assert_eq!(
+        timestamps,
+        [2_000, base + 1_000, 10_002_040, base + 1_100, base + 1_200, base + 1_300, base + 1_333]
+    );
+    let word = |i: usize, at: usize| i64::from_le_bytes(found[i].2[at..at + 8].try_into().unwrap());
+    assert_eq!(word(3, 0x10), base + 1_000, "the stack has the timestamp of its event");
+    assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
+    assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
+    assert_eq!(word(6, 0x10), 5_300, "what is no timestamp stays");
+}
+
+/// Durations of the performance counter are in its ticks, for any clock of the session.
+#[test]
+fn merge_converts_qpc_deltas() {
+    let ticks = (-600i64).to_le_bytes();
+    let delta = [
+        Extended::Other(ExtendedType::TS_ID, &[1, 0, 0, 0]),
+        Extended::Other(ExtendedType::QPC_DELTA, &ticks),
+    ];
+    let with_delta = |number, timestamp| Event {
+        flags: EventFlags(1),
+        extended: &delta,
+        ..event(number, timestamp, &[])
+    };
+    let deltas = |file: &[u8]| -> Vec<i64> {
+        let mut trace = Trace::open(file, &Options::default()).unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
+        let mut out = Vec::new();
+        while let Some(record) = records.next_record().unwrap() {
+            out.extend(record.extended().filter_map(|item| match item {
+                ExtendedItem::QpcDelta(ticks) => Some(ticks),
+                _ => None,
+            }));
+        }
+        out
+    };
+    let first = trace(header(), &[(0, &with_delta(1, 2_000))]);
+    for (clock_type, perf_freq, expected) in [
+        (ClockType::QPC, 3_000_000, -2_000),
+        (ClockType::SYSTEM_TIME, 3_000_000, -2_000),
+        (ClockType::SYSTEM_TIME, 10_000_000, -600),
+        (ClockType::SYSTEM_TIME, 0, -600),
+    ] {
+        let slower = FileHeader { clock_type, perf_freq, ..slower() };
+        let timestamp = slower.timestamp + 3_000;
+        let second = trace(slower, &[(1, &with_delta(2, timestamp))]);
+        let (file, report) = merged(&[first.clone(), second], Merger::new());
+        assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
+        assert_eq!(deltas(&file), [-600, expected], "{clock_type:?} {perf_freq}");
+    }
+}
+
+#[test]
+fn merge_keeps_loss_flags_of_buffers() {
+    let lossy = |events: &[(u16, u32, i64)], lossy: u16, buffer: bool| {
+        let mut session = Session::create(memory(), SessionConfig::new(header())).unwrap();
+        for (processor, number, timestamp) in events {
+            if *processor == lossy && buffer {
+                session.lose_buffer(lossy).unwrap();
+            } else if *processor == lossy {
+                session.lose_events(lossy, 2).unwrap();
+            }
+            session.write(*processor, &event(*number, *timestamp, &[0; 200])).unwrap();
+        }
+        bytes(session.close(Some(START + 9)).unwrap().0)
+    };
+    let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
+    let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
+    for compression in [None, Some(xpress())] {
+        let merger = Merger::new().compress(compression);
+        let (file, _) = merged(&[first.clone(), second.clone()], merger);
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let flags = |processor| {
+            let mut of = trace.buffers().iter().skip(1).filter(|b| b.processor == processor);
+            of.next().unwrap().flags.0 & 6
+        };
+        assert_eq!([0, 1, 2, 3].map(flags), [0, 2, 0, 4]);
+        assert_eq!((trace.header().events_lost, trace.header().buffers_lost), (2, 1));
+        assert_eq!(numbers(&file), [1, 3, 2, 4]);
+    }
+}
+
+#[test]
+fn merge_writes_the_header_of_a_merger() {
+    let late = FileHeader {
+        timestamp: 9_000,
+        start_time: START + 8_000,
+        end_time: START + 99,
+        ..header()
+    };
+    let first = trace(header(), &[(2, &event(1, 2_000, &[]))]);
+    let second = trace(late, &[(0, &event(2, 9_010, &[])), (0, &event(3, 9_500, &[]))]);
+    // The order of the inputs does not matter for who began first.
+    for inputs in [[first.clone(), second.clone()], [second, first.clone()]] {
+        let (file, _) = merged(&inputs, Merger::new());
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let h = trace.header();
+        assert_eq!((h.timestamp, h.start_time, h.end_time), (1_000, START, START + 99));
+        assert_eq!(h.mode, LogFileMode::RELOG | LogFileMode::SEQUENTIAL);
+        assert_eq!((h.log_major, h.log_minor, h.buffer_size, h.processors), (1, 5, 0x1_0000, 4));
+        assert_eq!(
+            (h.logger_name().as_str(), h.log_file_name().as_str()),
+            ("Relogger", "[multiple files]")
+        );
+        assert_eq!((h.logger_name_word, h.log_file_name_word, h.time_zone.bias), (0, 0, -60));
+        assert_eq!(h.buffers_written as usize, trace.buffers().len());
+        assert_eq!(numbers(&file), [1, 2, 3]);
+        assert!(trace.buffers()[1..].iter().all(|b| b.stored == 0x1_0000));
+        assert_eq!(file, merged(&inputs, Merger::new()).0, "the same bytes again");
+    }
+    let (file, _) = merged(&[first], Merger::new());
+    let trace = Trace::open(&file[..], &Options::default()).unwrap();
+    assert_eq!(trace.header().log_file_name(), "C:\\probe.etl", "one input keeps its name");
+}
+
+#[test]
+fn merge_keeps_records_of_header_buffers() {
+    let mut config = SessionConfig::new(header());
+    config.add_header_group(hook::PARTITION_INFO, &[0; 48]).unwrap();
+    config.add_header_group(hook::EXTENSION, &[1; 36]).unwrap();
+    let kernel = trace_of(config, START + 5, &[(1, &event(1, 1_500, &[]))]);
+    let hooks = |file: &[u8], zero: bool| {
+        let mut trace = Trace::open(file, &Options::default()).unwrap();
+        let mut records = trace.records(Order::Time).unwrap();
+        let mut out = Vec::new();
+        while let Some(record) = records.next_record().unwrap() {
+            if (record.location().buffer_offset == 0) == zero {
+                out.extend(record.hook());
+            }
+        }
+        out
+    };
+    let (once, _) = merged(&[kernel.clone(), kernel.clone()], Merger::new());
+    assert_eq!(hooks(&once, true), [0, 0x50], "the partition stands in buffer 0");
+    assert_eq!(hooks(&once, false), [0x50, 5, 0x50, 5], "and all of them among the records");
+    let (again, _) = merged(std::slice::from_ref(&once), Merger::new());
+    assert_eq!(
+        (hooks(&again, true), hooks(&again, false)),
+        (hooks(&once, true), hooks(&once, false))
+    );
+}
+
+fn refused(inputs: [FileHeader; 2]) -> (Reason, Result<MergeReport, MergeError>) {
+    let files = inputs.map(|header| {
+        let timestamp = header.timestamp + 5;
+        trace(header, &[(0, &event(1, timestamp, &[]))])
+    });
+    let run = |allow| {
+        let inputs = files.iter().map(Vec::as_slice).collect();
+        Merger::new().allow(allow).run(inputs, memory()).map(|(_, report)| report)
+    };
+    let Err(MergeError::Refused(refusal)) = run(Allow::default()) else { panic!("not refused") };
+    (refusal.reason, run(Allow::ALL))
+}
+
+#[test]
+fn merge_refuses_unrelated_traces_unless_allowed() {
+    let (reason, allowed) = refused([header(), FileHeader { build: 9_600, ..header() }]);
+    assert_eq!((reason.name(), reason.to_string().contains("9600")), ("machine", true));
+    assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
+    let (reason, _) = refused([header(), FileHeader { processors: 2, ..header() }]);
+    assert_eq!(reason, Reason::Machine { what: "processors", one: 2, other: 4 });
+    let (reason, _) = refused([header(), FileHeader { cpu_mhz: 3_900, ..header() }]);
+    assert_eq!(reason.name(), "machine");
+    // The same counter values an hour later: the machine was restarted.
+    let later = FileHeader { start_time: START + 36_000_000_000, ..header() };
+    let (reason, allowed) = refused([header(), later]);
+    assert_eq!(reason, Reason::Boot { seconds: 3_600 });
+    assert!(matches!(allowed.unwrap().inputs[1].relation, Relation::Converted { .. }));
+    let booted = FileHeader { boot_time: START - 99_000_000_000, ..slower() };
+    let (reason, _) = refused([header(), booted]);
+    assert_eq!(reason.name(), "boot");
+    for lame in [
+        FileHeader { clock_type: ClockType(0), ..header() },
+        FileHeader { perf_freq: 0, ..header() },
+        FileHeader { start_time: 0, ..header() },
+    ] {
+        let (reason, allowed) = refused([header(), lame]);
+        assert_eq!(reason.name(), "clock");
+        assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
+    }
+    let narrow = FileHeader { pointer_size: PointerSize::P4, stated_pointer_size: 4, ..header() };
+    let (reason, allowed) = refused([header(), narrow]);
+    assert_eq!(reason, Reason::PointerSize { one: 4, other: 8 });
+    assert_eq!(allowed.unwrap().records(), 2);
+}
+
+#[test]
+fn merge_ignores_a_small_change_of_the_wall_clock() {
+    let set = FileHeader { timestamp: 40_000_000, start_time: START + 90_000_000, ..header() };
+    let first =
+        trace(header(), &[(0, &event(1, 39_999_999, &[])), (0, &event(3, 40_000_001, &[]))]);
+    let second = trace(set, &[(0, &event(2, 40_000_000, &[]))]);
+    let (file, report) = merged(&[first, second], Merger::new());
+    assert_eq!(report.inputs[1].relation, Relation::Same);
+    assert_eq!(numbers(&file), [1, 2, 3]);
+}
+
+#[test]
+fn merge_errors_name_the_input() {
+    let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
+    let cut = sound[..0x1100].to_vec();
+    let run = |inputs: Vec<&[u8]>, mode| Merger::new().mode(mode).run(inputs, memory());
+    assert!(matches!(run(vec![], Mode::Strict), Err(MergeError::NoInput)));
+    let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
+    assert!(matches!(&error, MergeError::Input { input: 1, error } if error.code() == "truncated"));
+    let (_, report) = run(vec![&sound, &cut], Mode::Salvage).unwrap();
+    assert_eq!(report.inputs[0].damage.len(), 0);
+    assert_eq!(report.inputs[1].damage.len(), 1);
+}
