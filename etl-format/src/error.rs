@@ -1,8 +1,11 @@
 //! The error type: what is wrong with a trace, where, what was expected and what was found.
 
+use core::fmt;
 use std::sync::Arc;
 
 use thiserror::Error as ThisError;
+
+use crate::refusal::Refusal;
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
@@ -13,13 +16,28 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// of the trace. [`Error::code`] is stable across versions and is what tools print in
 /// machine-readable output.
 #[derive(Clone, Debug, ThisError)]
-#[error("at offset {offset:#x}: {kind}")]
 pub struct Error {
+    /// Index of the trace, where an operation reads several.
+    pub input: Option<usize>,
     /// File offset of the structure or field at fault. For [`ErrorKind::Truncated`] it is the first
     /// byte of the incomplete structure.
     pub offset: u64,
     /// What was wrong.
     pub kind: ErrorKind,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(input) = self.input {
+            write!(f, "input {}: ", input + 1)?;
+        }
+        match self.kind {
+            ErrorKind::NoInput | ErrorKind::Memory { .. } | ErrorKind::Refused(_) => {
+                write!(f, "{}", self.kind)
+            }
+            _ => write!(f, "at offset {:#x}: {}", self.offset, self.kind),
+        }
+    }
 }
 
 /// The kinds of [`Error`].
@@ -72,6 +90,24 @@ pub enum ErrorKind {
     /// The caller requested something that the format cannot express.
     #[error("cannot be written: {0}")]
     Unwritable(&'static str),
+    /// There was no trace to merge.
+    #[error("no trace was given")]
+    NoInput,
+    /// Reading all traces of a merge at once would take more memory than is allowed.
+    #[error(
+        "reading {inputs} traces at once takes {needed} bytes of memory, and {max} are allowed"
+    )]
+    Memory {
+        /// Traces.
+        inputs: usize,
+        /// Bytes that their open buffers take.
+        needed: u64,
+        /// Bytes allowed.
+        max: u64,
+    },
+    /// Traces that do not belong together were not merged.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
     /// The source or the output failed.
     #[error(transparent)]
     Io(Arc<std::io::Error>),
@@ -81,7 +117,7 @@ impl Error {
     /// A fault at a file offset.
     #[must_use]
     pub fn new(offset: u64, kind: ErrorKind) -> Self {
-        Error { offset, kind }
+        Error { input: None, offset, kind }
     }
 
     /// Shorthand for [`ErrorKind::Truncated`].
@@ -94,6 +130,12 @@ impl Error {
     #[must_use]
     pub fn invalid(offset: u64, what: &'static str, found: u64, expected: &'static str) -> Self {
         Error::new(offset, ErrorKind::Invalid { what, found, expected })
+    }
+
+    /// The error, in the trace with this index.
+    #[must_use]
+    pub fn in_input(self, input: usize) -> Self {
+        Error { input: Some(input), ..self }
     }
 
     /// Whether this is an I/O error, and not a fault of the bytes.
@@ -112,8 +154,17 @@ impl Error {
             ErrorKind::Compression { .. } => "compression",
             ErrorKind::Limit { .. } => "limit",
             ErrorKind::Unwritable(_) => "unwritable",
+            ErrorKind::NoInput => "no-input",
+            ErrorKind::Memory { .. } => "memory",
+            ErrorKind::Refused(_) => "refused",
             ErrorKind::Io(_) => "io",
         }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Error::new(0, ErrorKind::Refused(Box::new(refusal)))
     }
 }
 
@@ -125,6 +176,6 @@ impl From<std::io::Error> for ErrorKind {
 
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Self {
-        Error { offset: 0, kind: e.into() }
+        Error::new(0, e.into())
     }
 }

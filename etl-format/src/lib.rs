@@ -45,6 +45,7 @@ pub mod guid;
 mod headers;
 mod pool;
 pub mod read;
+mod refusal;
 pub mod rewrite;
 pub mod write;
 

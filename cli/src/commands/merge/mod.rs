@@ -7,8 +7,9 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use etl_format::ErrorKind;
 use etl_format::read::{Mode, Record, Source as _};
-use etl_format::rewrite::merge::{Allow, MergeError, MergeReport, Merger, Relation};
+use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
 use serde::Serialize;
@@ -127,30 +128,21 @@ fn merger(args: &Args) -> Merger<'static> {
 }
 
 fn failure(
-    error: &MergeError,
+    error: &etl_format::Error,
     salvage: bool,
     names: &[String],
     heads: &[Vec<u8>],
     sink: &Sink,
 ) -> Failure {
     let name = |input: usize| names.get(input).map_or("", String::as_str);
-    match error {
-        MergeError::Input { input, error } => {
-            let head = heads.get(*input).map_or(&[][..], Vec::as_slice);
-            if salvage {
-                return input::not_a_trace(name(*input), error, head);
-            }
-            let hint = "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
-            input::not_intact(name(*input), error, head, hint)
-        }
-        MergeError::Refused(refusal) => {
+    match (&error.kind, error.input) {
+        (ErrorKind::Refused(refusal), _) => {
             let with = name(refusal.with);
             let message = format!("cannot be merged with {with}: {}", refusal.reason);
             Failure::new(name(refusal.input), message)
                 .hint(format!("--allow-mismatch {} merges them anyway", refusal.reason.name()))
         }
-        MergeError::Output(error) => sink.failure(error),
-        MergeError::Memory { inputs, needed, max } => {
+        (ErrorKind::Memory { inputs, needed, max }, _) => {
             let message = format!(
                 "merging them needs {} of memory, and the limit is {}",
                 output::size(*needed),
@@ -159,7 +151,18 @@ fn failure(
             Failure::new(format!("{inputs} traces"), message)
                 .hint("raise --max-memory: two traces have to be read at the same time")
         }
-        _ => Failure::new("", error.to_string()),
+        (ErrorKind::NoInput, _) => Failure::new("", error.to_string()),
+        (_, Some(input)) => {
+            let head = heads.get(input).map_or(&[][..], Vec::as_slice);
+            // The name of the trace replaces its index.
+            let error = &etl_format::Error { input: None, ..error.clone() };
+            if salvage {
+                return input::not_a_trace(name(input), error, head);
+            }
+            let hint = "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
+            input::not_intact(name(input), error, head, hint)
+        }
+        (_, None) => sink.failure(error),
     }
 }
 

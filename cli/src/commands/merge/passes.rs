@@ -4,11 +4,10 @@
 //! temporary file. Records with equal timestamps keep the order of their traces, since each half
 //! contains neighbours.
 
-use std::io;
-
 use etl_format::read::{FileSource, Mode, Record};
-use etl_format::rewrite::merge::{MergeError, MergeReport, MergedInput, Merger, Refusal, Relation};
+use etl_format::rewrite::merge::{MergeReport, MergedInput, Merger, Relation};
 use etl_format::write::{File, Output};
+use etl_format::{Error, ErrorKind};
 
 use crate::input::Input;
 
@@ -16,14 +15,14 @@ use crate::input::Input;
 /// for each record of the inputs.
 ///
 /// # Errors
-/// As [`Merger::run`]; errors of temporary files are errors of the output. [`MergeError::Memory`]
+/// As [`Merger::run`]; errors of temporary files are errors of the output. [`ErrorKind::Memory`]
 /// remains for two traces that do not fit together.
 pub(super) fn merge<O: Output>(
     inputs: &mut [Input],
     medium: impl Fn() -> O,
     merger: &dyn Fn() -> Merger<'static>,
     watch: &mut dyn FnMut(&Record<'_>),
-) -> Result<MergeReport, MergeError> {
+) -> etl_format::Result<MergeReport> {
     let sources = inputs.iter_mut().map(Input::source).collect();
     let merging = merger().on_record(|record, _, _| {
         watch(record);
@@ -31,7 +30,7 @@ pub(super) fn merge<O: Output>(
     });
     match merging.run(sources, medium()) {
         Ok((_, report)) => Ok(report),
-        Err(MergeError::Memory { .. }) if inputs.len() > 2 => {
+        Err(Error { kind: ErrorKind::Memory { .. }, .. }) if inputs.len() > 2 => {
             let middle = inputs.len() / 2;
             let (first, second) = inputs.split_at_mut(middle);
             let (mut a, first) = half(first, 0, merger, watch)?;
@@ -58,25 +57,22 @@ fn half(
     base: usize,
     merger: &dyn Fn() -> Merger<'static>,
     watch: &mut dyn FnMut(&Record<'_>),
-) -> Result<(FileSource<std::fs::File>, Vec<MergedInput>), MergeError> {
-    let output = |e: io::Error| MergeError::Output(etl_format::Error::new(0, e.into()));
-    let file = tempfile::tempfile().map_err(output)?;
+) -> etl_format::Result<(FileSource<std::fs::File>, Vec<MergedInput>)> {
+    let file = tempfile::tempfile()?;
     // The file is read once: compressing it would cost more than it saves.
     let merger = || merger().compress(None);
     let done = merge(inputs, || File::new(&file), &merger, watch)
         .map_err(|e| moved(e, |index| base + index))?;
-    Ok((FileSource::new(file).map_err(output)?, done.inputs))
+    Ok((FileSource::new(file)?, done.inputs))
 }
 
 /// The error with the indices of traces among all inputs.
-fn moved(error: MergeError, index: impl Fn(usize) -> usize) -> MergeError {
-    match error {
-        MergeError::Input { input, error } => MergeError::Input { input: index(input), error },
-        MergeError::Refused(Refusal { input, with, reason }) => {
-            MergeError::Refused(Refusal { input: index(input), with: index(with), reason })
-        }
-        other => other,
+fn moved(mut error: Error, index: impl Fn(usize) -> usize) -> Error {
+    error.input = error.input.map(&index);
+    if let ErrorKind::Refused(refusal) = &mut error.kind {
+        (refusal.input, refusal.with) = (index(refusal.input), index(refusal.with));
     }
+    error
 }
 
 /// The result for a trace after both passes: its clock was converted if either pass did so.

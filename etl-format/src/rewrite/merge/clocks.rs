@@ -2,9 +2,10 @@
 
 use crate::Clock;
 use crate::constants::{ClockType, FILETIME_PER_SECOND};
-use crate::read::FileHeader;
+use crate::headers::FileHeader;
+use crate::refusal::{Reason, Refusal};
 
-use super::refusal::{Allow, Reason, Refusal, other_boot, other_machine, unrelatable};
+use super::refusal::{Allow, other_boot, other_machine, unrelatable};
 
 /// The largest difference, in FILETIME units, between the boot times that two headers on one
 /// counter imply, apart from drift: the system time of a session's start may have been adjusted.

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::super::relog::losses;
 use crate::constants::{BufferFlags, LogFileMode};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::{FileHeader, Note, Options, Order, Record, Records, Source, Trace};
 use crate::write::record::{Moved, Raw};
 
 use super::timestamps::{convert, is_header_event, is_plain};
-use super::{MergeError, MergedInput, Relation, is_partition};
+use super::{MergedInput, Relation, is_partition};
 
 /// A trace to be merged.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ pub(super) struct Input<S: Source> {
 
 impl<S: Source> Input<S> {
     /// Opens all inputs.
-    pub fn open_all(sources: Vec<S>, options: &Options) -> Result<Vec<Self>, MergeError> {
+    pub fn open_all(sources: Vec<S>, options: &Options) -> Result<Vec<Self>> {
         let open = |(input, source)| match Trace::open(source, options) {
             Ok(trace) => Ok(Input { header: trace.header().clone(), trace }),
-            Err(error) => Err(MergeError::Input { input, error }),
+            Err(error) => Err(error.in_input(input)),
         };
-        let inputs = sources.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-        if inputs.is_empty() { Err(MergeError::NoInput) } else { Ok(inputs) }
+        let inputs = sources.into_iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
+        if inputs.is_empty() { Err(Error::new(0, ErrorKind::NoInput)) } else { Ok(inputs) }
     }
 
     /// How many processors the merged trace needs for this one.
@@ -107,11 +107,11 @@ impl<S: Source> Inputs<S> {
     }
 
     /// The partition in buffer 0 of the input that began first, for that of the merged trace.
-    pub fn partition(&mut self) -> Result<Option<Vec<u8>>, MergeError> {
+    pub fn partition(&mut self) -> Result<Option<Vec<u8>>> {
         let input = self.first;
         match (self.waiting.get_mut(input), self.relations.get(input)) {
             (Some(Some(i)), Some(relation)) => {
-                i.partition(relation).map_err(|error| MergeError::Input { input, error })
+                i.partition(relation).map_err(|error| error.in_input(input))
             }
             _ => Ok(None),
         }
@@ -124,7 +124,7 @@ impl<S: Source> Inputs<S> {
         &mut self,
         threads: usize,
         f: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
-    ) -> Result<(), MergeError> {
+    ) -> Result<()> {
         self.open()?;
         let packed: Vec<_> = self.readers.iter().map(|r| r.records.gains_by_threads()).collect();
         let packed_inputs = packed.iter().filter(|packed| **packed).count();
@@ -149,7 +149,7 @@ impl<S: Source> Inputs<S> {
     fn merge(
         &mut self,
         mut f: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
-    ) -> Result<(), MergeError> {
+    ) -> Result<()> {
         let mut heap = BinaryHeap::with_capacity(self.readers.len());
         for input in 0..self.readers.len() {
             if let Some(timestamp) = self.due(input)? {
@@ -161,10 +161,8 @@ impl<S: Source> Inputs<S> {
             let bound = heap.peek().map_or((i64::MAX, usize::MAX), |Reverse(next)| *next);
             // The current input continues until another one is due.
             while let Some(reader) = self.readers.get_mut(input) {
-                let Some(record) = reader
-                    .records
-                    .next_record()
-                    .map_err(|error| MergeError::Input { input, error })?
+                let Some(record) =
+                    reader.records.next_record().map_err(|error| error.in_input(input))?
                 else {
                     break;
                 };
@@ -185,8 +183,7 @@ impl<S: Source> Inputs<S> {
                         true => None,
                         false => reader.losses.remove(&record.location().buffer_offset),
                     };
-                    f(&record, &moved, losses.map(|(_, flags)| flags))
-                        .map_err(MergeError::Output)?;
+                    f(&record, &moved, losses.map(|(_, flags)| flags))?;
                 }
                 match self.due(input)? {
                     None => break,
@@ -202,16 +199,14 @@ impl<S: Source> Inputs<S> {
     }
 
     /// Starts reading in time order; this may scan all records first.
-    fn open(&mut self) -> Result<(), MergeError> {
+    fn open(&mut self) -> Result<()> {
         for (input, (waiting, relation)) in self.waiting.iter_mut().zip(&self.relations).enumerate()
         {
             let Some(Input { header, trace }) = waiting.take() else { continue };
             let copied = input == self.first && header.mode.has(LogFileMode::RELOG);
             let notes = trace.notes().to_vec();
             let losses = losses(trace.buffers()).collect();
-            let records = trace
-                .into_records(Order::Time)
-                .map_err(|error| MergeError::Input { input, error })?;
+            let records = trace.into_records(Order::Time).map_err(|error| error.in_input(input))?;
             let relation = *relation;
             self.readers.push(Reader { records, relation, count: 0, notes, copied, losses });
         }
@@ -220,11 +215,11 @@ impl<S: Source> Inputs<S> {
 
     /// The timestamp of the next record of an input, on the merged clock.
     #[inline]
-    fn due(&mut self, input: usize) -> Result<Option<i64>, MergeError> {
+    fn due(&mut self, input: usize) -> Result<Option<i64>> {
         let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
         match reader.records.next_timestamp() {
             Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
-            Err(error) => Err(MergeError::Input { input, error }),
+            Err(error) => Err(error.in_input(input)),
         }
     }
 

@@ -26,7 +26,7 @@
 //! use etl_format::rewrite::merge::Merger;
 //! use etl_format::write::File;
 //!
-//! # fn main() -> Result<(), etl_format::rewrite::merge::MergeError> {
+//! # fn main() -> etl_format::Result<()> {
 //! # let (kernel, clr): (&[u8], &[u8]) = (&[], &[]);
 //! # if kernel.is_empty() { return Ok(()); }
 //! let out = File::new(Cursor::new(Vec::new()));
@@ -43,7 +43,7 @@ mod refusal;
 mod timestamps;
 
 use crate::constants::{LogFileMode, hook};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 
 use super::callback::Callback;
@@ -52,9 +52,10 @@ use crate::write::{
     BufferCompressor, FileHeader, Output, Session, SessionConfig, SessionSummary, Style,
 };
 
+pub use crate::refusal::{Reason, Refusal};
 pub use clocks::Relation;
 pub use insertions::Insertions;
-pub use refusal::{Allow, Reason, Refusal};
+pub use refusal::Allow;
 
 use clocks::Clocks;
 use inputs::{Input, Inputs};
@@ -64,7 +65,7 @@ const BUFFER: u32 = 0x1_0000;
 
 /// Receives a record of an input, its timestamp in the merged trace, and the records to insert
 /// before it.
-type OnRecord<'f> = dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'f;
+type OnRecord<'f> = dyn FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<()> + 'f;
 
 /// Merges traces.
 #[derive(Debug)]
@@ -148,7 +149,7 @@ impl Merger<'_> {
     }
 
     /// The largest number of bytes that the open buffers of all inputs may take together. More
-    /// inputs are refused ([`MergeError::Memory`]): merge them in groups, and then merge the
+    /// inputs are refused ([`ErrorKind::Memory`]): merge them in groups, and then merge the
     /// groups.
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
@@ -162,7 +163,7 @@ impl Merger<'_> {
     #[must_use]
     pub fn on_record<'g>(
         self,
-        f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<(), Error> + 'g,
+        f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<()> + 'g,
     ) -> Merger<'g> {
         let Merger { read, allow, compressor, made_at, max_memory, on_record: _ } = self;
         let on_record: Callback<OnRecord<'g>> = Callback(Some(Box::new(f)));
@@ -174,16 +175,13 @@ impl Merger<'_> {
     /// # Errors
     /// When an input cannot be read, when the inputs do not belong together, and errors of the
     /// output.
-    pub fn run<S: Source, O: Output>(
-        self,
-        inputs: Vec<S>,
-        output: O,
-    ) -> Result<(O, MergeReport), MergeError> {
+    pub fn run<S: Source, O: Output>(self, inputs: Vec<S>, output: O) -> Result<(O, MergeReport)> {
         let Merger { read, allow, compressor, made_at, max_memory, mut on_record } = self;
         let inputs = Input::open_all(inputs, &read)?;
         let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
         if needed > max_memory {
-            return Err(MergeError::Memory { inputs: inputs.len(), needed, max: max_memory });
+            let kind = ErrorKind::Memory { inputs: inputs.len(), needed, max: max_memory };
+            return Err(Error::new(0, kind));
         }
         let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
         let clocks = Clocks::relate(&headers, allow)?;
@@ -194,14 +192,12 @@ impl Merger<'_> {
         config.style = Style::Relogger { now: made_at.unwrap_or(end) };
         let mut all = Inputs::new(inputs, clocks.relations, clocks.first);
         if let Some(partition) = all.partition()? {
-            config
-                .add_header_record(&Raw { bytes: &partition, timestamp: None })
-                .map_err(MergeError::Output)?;
+            config.add_header_record(&Raw { bytes: &partition, timestamp: None })?;
         }
         // Compression takes much more time than decompression, so it uses the other threads.
         let threads = if compressor.is_some() { 1 } else { read.threads };
         config.compressor = compressor;
-        let mut session = Session::create(output, config).map_err(MergeError::Output)?;
+        let mut session = Session::create(output, config)?;
         let mut latest = i64::MIN;
         let mut insertions = Insertions::default();
         all.for_each(threads, |record, moved, losses| {
@@ -224,7 +220,7 @@ impl Merger<'_> {
         let end =
             if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
         let end = Some(end).filter(|end| *end > 0);
-        let (output, summary) = session.close(end).map_err(MergeError::Output)?;
+        let (output, summary) = session.close(end)?;
         Ok((output, MergeReport { summary, inputs: all.report() }))
     }
 }
@@ -257,41 +253,6 @@ pub struct MergedInput {
     pub damage: Vec<Damage>,
     /// Remarks on its buffers and its header.
     pub notes: Vec<Note>,
-}
-
-/// Why traces could not be merged.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// There was nothing to merge.
-    #[error("no trace was given")]
-    NoInput,
-    /// An input could not be read.
-    #[error("input {}: {error}", input + 1)]
-    Input {
-        /// Index of the input.
-        input: usize,
-        /// The fault.
-        error: Error,
-    },
-    /// Reading all inputs at once would take more memory than is allowed.
-    #[error(
-        "reading {inputs} traces at once takes {needed} bytes of memory, and {max} are allowed"
-    )]
-    Memory {
-        /// Inputs.
-        inputs: usize,
-        /// What their open buffers take.
-        needed: u64,
-        /// [`Merger::max_memory`].
-        max: u64,
-    },
-    /// The traces do not belong together.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The merged trace could not be written.
-    #[error(transparent)]
-    Output(Error),
 }
 
 /// The header of the merged trace, and the latest end that any input states.

@@ -1,73 +1,11 @@
-//! Checks whether traces belong together, and reasons to refuse a merge.
+//! Checks whether traces belong together.
 
 use crate::constants::ClockType;
-use crate::read::FileHeader;
+use crate::headers::FileHeader;
+use crate::refusal::{Reason, Refusal};
 
 /// The largest difference between two records of one boot time: they are inexact by some minutes.
 const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
-
-/// A refusal to merge traces, with its reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("input {} does not go with input {}: {reason}", input + 1, with + 1)]
-pub struct Refusal {
-    /// Index of the input that does not fit.
-    pub input: usize,
-    /// Index of the input it was compared with.
-    pub with: usize,
-    /// Why it does not fit.
-    pub reason: Reason,
-}
-
-/// A reason not to merge two traces.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Reason {
-    /// Another machine: a fact of the machine differs. When allowed, the first one's stays.
-    #[error("another machine: {what} {one}, there {other}")]
-    Machine {
-        /// The fact.
-        what: &'static str,
-        /// The value of the input.
-        one: u64,
-        /// The value of the other input.
-        other: u64,
-    },
-    /// The machine was restarted in between, or it is another machine: the counters do not start at
-    /// the same time. When allowed, wall-clock times relate them.
-    #[error("the machine was restarted in between: the counters started {seconds} seconds apart")]
-    Boot {
-        /// Seconds between the starts of the counters.
-        seconds: u64,
-    },
-    /// The clock of the input cannot be related to any other. When allowed, its timestamps are
-    /// taken for those of the merged trace.
-    #[error("its clock cannot be related to the other: {why}")]
-    Clock {
-        /// What is missing.
-        why: &'static str,
-    },
-    /// The machine had pointers of another width. When allowed, each record keeps its own.
-    #[error("pointers of {one} bytes, there of {other}")]
-    PointerSize {
-        /// Bytes of the input's.
-        one: u64,
-        /// Bytes of the other's.
-        other: u64,
-    },
-}
-
-impl Reason {
-    /// The name by which the reason is allowed: `machine`, `boot`, `clock` or `pointer-size`.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Reason::Machine { .. } => "machine",
-            Reason::Boot { .. } => "boot",
-            Reason::Clock { .. } => "clock",
-            Reason::PointerSize { .. } => "pointer-size",
-        }
-    }
-}
 
 /// Reasons that are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
