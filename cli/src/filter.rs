@@ -13,8 +13,8 @@ use crate::error::Failure;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct FilterArgs {
-    /// Select events of this provider; may be repeated, as all options of this section but --level,
-    /// --keyword, --from and --to
+    /// Select events of this provider; can be repeated, like all options of this
+    /// section except --level, --keyword, --from and --to
     #[arg(long, short, value_name = "GUID|NAME")]
     provider: Vec<String>,
     /// Select events with this id
