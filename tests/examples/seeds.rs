@@ -1,5 +1,5 @@
-//! Writes the seeds of every fuzz target, or of one, into a directory for each target. Targets whose
-//! inputs are text also get a libFuzzer dictionary. Inputs that failed once are seeds too.
+//! Writes the seeds of every fuzz target, or of one, into a directory for each target. Targets
+//! whose inputs are text also get a libFuzzer dictionary. Inputs that failed once are seeds too.
 //!
 //! Run: `cargo run -p etl-tests --example seeds -- DIRECTORY [TARGET]`. Without arguments it lists
 //! the targets.

@@ -1,5 +1,5 @@
-// Where tests look for what is not in the repository. Included by both crates of this folder: the
-// attribute asks when a test is compiled, the functions when it runs.
+// Finds things outside of the repository. Both crates of this folder include this file: the
+// attribute checks when a test is compiled, the functions when it runs.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Finds real traces and other programs for tests, and marks the tests that need them.
 //!
-//! A test that needs something outside of the repository says so in an attribute above `#[test]`:
+//! A test that needs something outside of the repository has an attribute above `#[test]`:
 //!
 //! ```ignore
 //! #[needs(trace = "perfview/net.4.5.2.x64.etl", python)]
@@ -16,10 +16,10 @@
 //! | `program = "NAME"` | a program | the search path |
 //! | `chromium` | the browser | `$ETLKIT_CHROMIUM`, or the search path |
 //!
-//! Where it is missing, the test is reported as ignored, with the reason. With
-//! `ETLKIT_REQUIRE_SHARED=1` (traces), `ETLKIT_REQUIRE_FOREIGN=1` (python, programs) or
-//! `ETLKIT_REQUIRE_CHROMIUM=1` it runs all the same and fails. The question is asked when the test
-//! is compiled; it is compiled again when one of these variables changes.
+//! If it is missing, the test is ignored, with the reason. With `ETLKIT_REQUIRE_SHARED=1` (traces),
+//! `ETLKIT_REQUIRE_FOREIGN=1` (python, programs) or `ETLKIT_REQUIRE_CHROMIUM=1` the test runs and
+//! fails. The attribute checks when the test is compiled; a change of one of these variables
+//! compiles the test again.
 #![allow(clippy::panic)] // Tests fail by panicking.
 
 use std::path::{Path, PathBuf};

@@ -52,11 +52,10 @@ fn counted() -> BTreeMap<Tuple, u64> {
 }
 
 /// The tables contain every event of the CLR's two providers in real traces with its level, opcode,
-/// task and keywords, or list them for older runtimes. Its payload
-/// decodes to its last byte; and it is among the tuples that were counted over more traces.
+/// task and keywords, or list them for older runtimes. The list of counted tuples contains it too.
 #[needs(traces)]
 #[test]
-fn every_clr_event_is_described_and_decodes_whole() {
+fn tables_describe_every_byte_of_clr_events() {
     let registry = Registry::builtin();
     let mut kinds: BTreeMap<Tuple, u64> = BTreeMap::new();
     for path in all_traces() {
@@ -67,7 +66,7 @@ fn every_clr_event_is_described_and_decodes_whole() {
             let (Some(provider), Some(d)) = (record.provider(), record.descriptor()) else {
                 continue;
             };
-            // EventSource manifests travel under an id of their own.
+            // EventSource manifests have their own id.
             if registry.provider(provider).is_none() || d.id == 0xfffe {
                 continue;
             }
@@ -77,7 +76,7 @@ fn every_clr_event_is_described_and_decodes_whole() {
             let place = format!("{}: {tuple:?}", path.display());
             let event =
                 registry.event(provider, key).unwrap_or_else(|| panic!("{place}: not described"));
-            assert!(agrees(event, &tuple), "{place}: not as the table says");
+            assert!(agrees(event, &tuple), "{place}: the table differs");
             let decoder = registry.decoder(provider, key).unwrap();
             let note = decoder.check(record.payload(), record.pointer_size().unwrap());
             // Its elements are C structures with the padding of the process, which the tables
@@ -96,15 +95,15 @@ fn every_clr_event_is_described_and_decodes_whole() {
     let private = registry.find("private").unwrap().guid.to_string();
     for (tuple, count) in kinds.iter().filter(|(tuple, _)| tuple.0 != private) {
         let over_all = counted.get(tuple).copied().unwrap_or(0);
-        assert!(over_all >= *count, "{tuple:?}: {count} here, {over_all} were counted");
+        assert!(over_all >= *count, "{tuple:?}: {count} here, {over_all} counted");
     }
 }
 
-/// All tuples that were counted over real traces agree with the table. Those of runtimes newer than
-/// the pages are what an erratum speaks of.
+/// The tables agree with all tuples that were counted in real traces. An erratum lists those of
+/// newer runtimes than the documents.
 #[needs(traces)]
 #[test]
-fn every_counted_tuple_agrees_with_the_table() {
+fn erratum_counts_match_the_tables() {
     let counted = counted();
     assert!(counted.len() >= 65, "only {} tuples", counted.len());
     let registry = Registry::builtin();
@@ -114,7 +113,7 @@ fn every_counted_tuple_agrees_with_the_table() {
         let guid: Guid = provider.parse().unwrap();
         let key = Identity::Modern { id: *id, version: *version };
         let event = registry.event(guid, key).unwrap_or_else(|| panic!("{tuple:?}: not described"));
-        assert!(agrees(event, tuple), "{tuple:?}: not as the table says");
+        assert!(agrees(event, tuple), "{tuple:?}: the table differs");
         if event.origin.contains("seen in traces") {
             newer.push((registry.provider(guid).unwrap().name.ends_with("Rundown"), *id, *version));
         }
@@ -132,7 +131,7 @@ fn every_counted_tuple_agrees_with_the_table() {
 /// Real traces follow the rules for the forms of method events.
 #[needs(traces)]
 #[test]
-fn methods_come_in_the_form_that_the_rules_say() {
+fn method_events_follow_the_rules_of_their_form() {
     const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
     const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
     // Dynamic, generic, helper: always named. Helpers are never enumerated and never unloaded.

@@ -122,7 +122,8 @@ fn recipe_scripts_run_the_documented_command_lines() {
     assert!(text.contains("param \"rundown\" \"0x138\""));
 }
 
-/// The text of corpus/README.md: every scenario with its description, its content, and the verdicts on it.
+/// The text of corpus/README.md: every scenario with its description, its content, and the verdicts
+/// on it.
 fn readme() -> String {
     let mut out = String::from(
         "# The corpus\n\n\

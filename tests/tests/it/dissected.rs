@@ -223,7 +223,7 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
 
 #[needs(python)]
 #[test]
-fn every_mode_of_the_writer() {
+fn other_readers_read_every_mode_of_the_writer() {
     let mut files = Vec::new();
     for (name, mode) in [
         ("sequential", LogFileMode::SEQUENTIAL),
