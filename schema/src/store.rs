@@ -100,8 +100,7 @@ fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
 #[derive(Debug, Clone)]
 pub struct SchemaStore {
     limits: StoreLimits,
-    tables: Option<&'static Registry>,
-    classic: Option<&'static Registry>,
+    tables: &'static Registry,
     given: Known,
     self_describing: SelfDescribing,
     merged: Known,
@@ -133,8 +132,7 @@ impl SchemaStore {
         text.fields = vec![Field::new("Message", InType::Utf16).with_length(Length::NulTerminated)];
         SchemaStore {
             limits,
-            tables: Some(Registry::builtin()),
-            classic: Some(Registry::classic()),
+            tables: Registry::builtin(),
             given: Known::new(),
             self_describing: SelfDescribing::default(),
             merged: Known::new(),
@@ -155,14 +153,7 @@ impl SchemaStore {
     /// [`SchemaStore::new`], they are those of the shipped runtimes.
     #[must_use]
     pub fn with_tables(mut self, profile: TableSet) -> Self {
-        self.tables = Some(Registry::of(profile));
-        self
-    }
-
-    /// Without the tables: only what is given and what the trace says.
-    #[must_use]
-    pub fn without_tables(mut self) -> Self {
-        (self.tables, self.classic) = (None, None);
+        self.tables = Registry::of(profile);
         self
     }
 
@@ -191,7 +182,7 @@ impl SchemaStore {
     #[must_use]
     pub fn provider_name(&self, provider: Guid) -> Option<&str> {
         let learned = self.provider_names.get(&provider).map(String::as_str);
-        learned.or_else(|| Some(self.tables?.provider(provider)?.name.as_str()))
+        learned.or_else(|| Some(self.tables.provider(provider)?.name.as_str()))
     }
 
     /// The providers with this name in the schemas of the store; case does not matter.
@@ -271,7 +262,7 @@ impl SchemaStore {
         if self.given.contains_key(&(provider, identity)) {
             return None;
         }
-        self.tables?.decoder(provider, identity)
+        self.tables.decoder(provider, identity)
     }
 
     fn learn_from(&mut self, record: &Record<'_>) {
@@ -446,10 +437,10 @@ impl SchemaStore {
             return Some(found);
         }
         let tables = match identity {
-            Identity::Classic { .. } => self.classic,
+            Identity::Classic { .. } => Registry::classic(),
             _ => self.tables,
         };
-        if let Some(found) = tables.and_then(|tables| tables.decoder(provider, identity)) {
+        if let Some(found) = tables.decoder(provider, identity) {
             return Some(found);
         }
         let mut learned = [&self.merged, &self.event_source].into_iter().filter(|m| !m.is_empty());

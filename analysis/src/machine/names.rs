@@ -113,33 +113,33 @@ impl Names {
     pub fn learn(&mut self, clr: ClrKey, from: &clr::Decoded<'_>, timestamp: i64) -> Option<u64> {
         match &from.event {
             clr::Event::Method(_, method) => {
-                let text = from.method_text();
+                let text = method.text();
                 return Some(self.method(clr, method, &text.unwrap_or_default()).into());
             }
             clr::Event::Module(via, module) => self.module(clr, *via, module, timestamp),
             clr::Event::Assembly(_, assembly) => {
-                let name = from.name().unwrap_or_default();
+                let name = assembly.name().unwrap_or_default();
                 let name = self.texts.number(name);
                 self.assemblies.insert((clr, assembly.id), (assembly.domain, name));
             }
-            clr::Event::AppDomain(_, id) => {
-                let name = from.name().unwrap_or_default();
+            clr::Event::AppDomain(_, domain) => {
+                let name = domain.name().unwrap_or_default();
                 let name = self.texts.number(name);
-                self.domains.insert((clr, *id), name);
+                self.domains.insert((clr, domain.id), name);
             }
             _ => {}
         }
         None
     }
 
-    fn method(&mut self, clr: ClrKey, method: &Method, text: &clr::MethodText<'_>) -> u32 {
+    fn method(&mut self, clr: ClrKey, method: &Method<'_>, text: &clr::MethodText<'_>) -> u32 {
         let new = MethodNames {
             id: method.id,
             module: method.module,
             token: text.token,
             flags: method.flags,
             version: text.version,
-            named: method.named,
+            named: method.is_named(),
             namespace: self.texts.number(text.namespace),
             name: self.texts.number(text.name),
             signature: self.texts.number(text.signature),

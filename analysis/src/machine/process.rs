@@ -380,7 +380,7 @@ impl Process {
             clr::Event::AppDomain(via, domain) => {
                 let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
-                let listing = clr.domains.note(via, domain, timestamp, mark);
+                let listing = clr.domains.note(via, domain.id, timestamp, mark);
                 self.again(listing, timestamp);
                 self.list(mark, timestamp, listing, |counts| &mut counts.domains);
             }
@@ -394,7 +394,7 @@ impl Process {
     fn method(
         &mut self,
         via: clr::Change,
-        method: &Method,
+        method: &Method<'_>,
         mut tag: Tag,
         timestamp: i64,
         tid: u32,
@@ -403,18 +403,18 @@ impl Process {
         let mark = self.inside(via, instance, timestamp, tid);
         tag.mark = mark;
         let mut set = |bit, on: bool| tag.bits |= if on { bit } else { 0 };
-        set(Tag::NAMED, method.named);
+        set(Tag::NAMED, method.is_named());
         set(Tag::JITTED, method.is_jitted());
         // Helpers of the runtime have no metadata either.
         set(Tag::DYNAMIC, method.is_dynamic() || method.flags & 0x10 != 0);
         // Methods come module by module.
-        let module = Some((method.module, instance, method.named));
+        let module = Some((method.module, instance, method.is_named()));
         if method.module != 0 && self.last_module != module {
             self.last_module = module;
             let clr = self.clrs.entry(instance).or_default();
-            clr.names_module(method.module, method.named);
+            clr.names_module(method.module, method.is_named());
         }
-        self.signs.verbose += u64::from(method.named && !method.is_always_named());
+        self.signs.verbose += u64::from(method.is_named() && !method.is_always_named());
         let (start, size) = (method.start, u64::from(method.size));
         match via {
             clr::Change::Load => {

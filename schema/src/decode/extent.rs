@@ -3,8 +3,9 @@
 //! A walk over nested arrays is paid from a budget that the payload's size sets, so that counts in
 //! a hostile payload cannot make it long: elements of no bytes cost one step each.
 
-use super::plan::{Counted, Measured, Op, Shape, Slots};
+use super::plan::{Op, Shape, Slots, load};
 use super::text::{ansi_len, utf16_len};
+use crate::model::{Count, Length};
 use etl_format::cursor::Bytes;
 
 /// Steps that a walk may take beyond one for each byte of the payload.
@@ -45,7 +46,7 @@ pub(super) struct Span {
 
 /// The extent of text or binary with a resolved length.
 #[inline]
-pub(super) fn text_span(shape: Shape, length: Measured, data: &[u8]) -> Option<Span> {
+pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Span> {
     let unit = if shape == Shape::Utf16 { 2 } else { 1 };
     let sized = |start: usize, len: usize| {
         let have = data.len().saturating_sub(start);
@@ -54,7 +55,7 @@ pub(super) fn text_span(shape: Shape, length: Measured, data: &[u8]) -> Option<S
         Span { start, end, next: end, clipped }
     };
     Some(match length {
-        Measured::Nul | Measured::Natural => {
+        Length::NulTerminated | Length::Natural => {
             if data.len() < unit {
                 return None;
             }
@@ -72,19 +73,19 @@ pub(super) fn text_span(shape: Shape, length: Measured, data: &[u8]) -> Option<S
                 _ => sized(0, data.len()),
             }
         }
-        Measured::Units(n) => {
+        Length::Fixed(n) => {
             let len = usize::from(n) * unit;
             if len > 0 && data.is_empty() {
                 return None;
             }
             sized(0, len)
         }
-        Measured::U16 => sized(2, usize::from(data.u16_at(0)?)),
-        Measured::U16BigEndian => sized(2, usize::from(data.u16_at(0)?.swap_bytes())),
-        Measured::U32 => sized(4, usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX)),
-        Measured::Rest => sized(0, data.len()),
+        Length::U16 => sized(2, usize::from(data.u16_at(0)?)),
+        Length::U16BigEndian => sized(2, usize::from(data.u16_at(0)?.swap_bytes())),
+        Length::U32 => sized(4, usize::try_from(data.u32_at(0)?).unwrap_or(usize::MAX)),
+        Length::Rest => sized(0, data.len()),
         // References are resolved before.
-        Measured::By(_) => return None,
+        Length::Field(_) => return None,
     })
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn wbem_sid_len(pointer: usize, data: &[u8]) -> Option<usize> {
 /// before them, and without the NUL after text.
 pub(super) fn value_range(
     op: &Op,
-    length: Measured,
+    length: Length,
     data: &[u8],
     next: usize,
 ) -> std::ops::Range<usize> {
@@ -130,7 +131,7 @@ pub(super) fn value_range(
 /// The length of one value of `op` at the start of `data`; `None` when it is not there as a whole.
 fn element_len(
     op: &Op,
-    length: Measured,
+    length: Length,
     data: &[u8],
     top: &Slots,
     budget: &mut Budget,
@@ -143,24 +144,28 @@ fn element_len(
     }
     match op.shape {
         Shape::Sid | Shape::WbemSid(_) => sid_span(op.shape, data).map(|s| s.next),
-        Shape::Struct => {
-            let mut here = Slots::default();
-            let mut at = 0usize;
-            for member in &op.members {
-                let extent = field_extent(member, data.get(at..)?, &here, top, budget)?;
-                if extent.clipped {
-                    return None;
-                }
-                keep(member, data.get(at..)?, &mut here);
-                at = at.checked_add(extent.next)?;
-            }
-            Some(at)
-        }
+        Shape::Struct => struct_len(op, data, top, budget),
         shape => {
             let span = text_span(shape, length, data)?;
             (!span.clipped).then_some(span.next)
         }
     }
+}
+
+/// The length of one struct of variable size; `None` when it is not there as a whole.
+pub(super) fn struct_len(op: &Op, data: &[u8], top: &Slots, budget: &mut Budget) -> Option<usize> {
+    let mut here = Slots::default();
+    let mut at = 0usize;
+    for member in &op.members {
+        let rest = data.get(at..)?;
+        let extent = field_extent(member, rest, &here, top, budget)?;
+        if extent.clipped {
+            return None;
+        }
+        keep(member, rest, &mut here);
+        at = at.checked_add(extent.next)?;
+    }
+    Some(at)
 }
 
 /// Keeps the value of a counting field.
@@ -195,17 +200,17 @@ pub(super) fn field_extent(
     top: &Slots,
     budget: &mut Budget,
 ) -> Option<Extent> {
-    let length = op.length.resolve(here, top);
-    if op.count == Counted::One {
+    let length = op.length(here, top);
+    if op.count == Count::One {
         let next = element_len(op, length, data, top, budget)?;
         return Some(Extent { start: 0, next, count: 1, clipped: false });
     }
     let (start, wanted) = match op.count {
-        Counted::One => (0, Some(1)),
-        Counted::Const(n) => (0, Some(usize::from(n))),
-        Counted::By(slot) => (0, Some(slot.load(here, top))),
-        Counted::Prefixed => (2, Some(usize::from(data.u16_at(0)?))),
-        Counted::Rest => (0, None),
+        Count::One => (0, Some(1)),
+        Count::Const(n) => (0, Some(usize::from(n))),
+        Count::Field(slot) => (0, Some(load(slot, here, top))),
+        Count::Prefixed => (2, Some(usize::from(data.u16_at(0)?))),
+        Count::Rest => (0, None),
     };
     let rest = data.get(start..)?;
     if let Some(size) = op.size.filter(|s| *s > 0) {

@@ -1,11 +1,11 @@
 //! The walk over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep, value_range};
-use super::plan::{Counted, Measured, Op, Shape, Slots};
+use super::plan::{Op, Shape, Slots};
 use super::text::utf16_len;
 use super::value::Value;
 use super::views::field_value;
-use crate::model::Field;
+use crate::model::{Count, Field, Length};
 use std::ops::Range;
 
 /// What a walk has found besides values.
@@ -84,10 +84,10 @@ impl<'a> Fields<'a> {
         let (start, op) = (self.at, self.ops.get(self.next)?);
         let rest = self.data.get(start..)?;
         let array = match op.count {
-            Counted::One => None,
+            Count::One => None,
             _ => field_extent(op, rest, &self.here, self.slots(), &mut Budget::new(rest)),
         };
-        let length = op.length.resolve(&self.here, self.slots());
+        let length = op.length(&self.here, self.slots());
         let (field, value) = self.next()?;
         let range = match array {
             Some(extent) => extent.start..extent.next,
@@ -113,8 +113,8 @@ impl<'a> Fields<'a> {
             }
             // Text up to its NUL is most of what has no fixed size.
             if op.shape == Shape::Utf16
-                && op.length == Measured::Nul
-                && op.count == Counted::One
+                && op.length == Length::NulTerminated
+                && op.count == Count::One
                 && let (end, next) = utf16_len(rest)
                 && end < next
             {

@@ -19,7 +19,7 @@
 //! assert!(fields.next().is_none() && fields.note().is_exact());
 //! ```
 
-use crate::model::{EventSchema, Field};
+use crate::model::{Count, EventSchema, Field, Length};
 use etl_format::constants::PointerSize;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub use text::Utf16;
 pub use value::{Sid, SystemTime, Value};
 pub use views::{ArrayView, StructView};
 
-use plan::{Counted, Measured, Op, Shape};
+use plan::{Op, Shape};
 
 /// A schema compiled for walking payloads.
 #[derive(Debug, Clone)]
@@ -139,7 +139,7 @@ impl Decoder {
         let (fixed, before) = ops.first()?.run;
         let rest = ops.get(fixed..)?;
         let is_text = |op: &&Op| {
-            (op.shape, op.length, op.count) == (Shape::Utf16, Measured::Nul, Counted::One)
+            (op.shape, op.length, op.count) == (Shape::Utf16, Length::NulTerminated, Count::One)
         };
         let texts = rest.iter().take_while(is_text).count();
         let rest = rest.get(texts..)?;

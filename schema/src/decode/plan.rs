@@ -55,69 +55,26 @@ pub(super) enum Shape {
     Struct,
 }
 
-/// Where a counting field's value is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
-    Here(u8),
-    Top(u8),
-    /// No such field: counts 0.
-    Nowhere,
+/// The value of a counting field. In compiled fields a reference has a slot in place of the field.
+#[inline]
+pub(super) fn load(reference: FieldRef, here: &Slots, top: &Slots) -> usize {
+    let value = match reference {
+        FieldRef::Here(slot) => here.get(usize::from(slot)),
+        FieldRef::Top(slot) => top.get(usize::from(slot)),
+    };
+    usize::from(value.copied().unwrap_or(0))
 }
 
-impl Slot {
-    #[inline]
-    pub(super) fn load(self, here: &Slots, top: &Slots) -> usize {
-        let value = match self {
-            Slot::Here(at) => here.get(usize::from(at)),
-            Slot::Top(at) => top.get(usize::from(at)),
-            Slot::Nowhere => None,
-        };
-        usize::from(value.copied().unwrap_or(0))
-    }
-}
-
-/// [`Count`] with its reference resolved to a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counted {
-    One,
-    Const(u16),
-    By(Slot),
-    Prefixed,
-    Rest,
-}
-
-/// [`Length`] with its reference resolved to a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measured {
-    Natural,
-    Nul,
-    Units(u16),
-    By(Slot),
-    U16,
-    U16BigEndian,
-    U32,
-    Rest,
-}
-
-impl Measured {
-    /// The same without a reference.
-    #[inline]
-    pub(super) fn resolve(self, here: &Slots, top: &Slots) -> Measured {
-        match self {
-            Measured::By(slot) => {
-                Measured::Units(u16::try_from(slot.load(here, top)).unwrap_or(u16::MAX))
-            }
-            other => other,
-        }
-    }
-}
+/// A slot that does not exist: counts 0.
+const NOWHERE: FieldRef = FieldRef::Here(u16::MAX);
 
 /// One field, compiled.
 #[derive(Debug, Clone)]
 pub(super) struct Op {
     pub(super) shape: Shape,
-    pub(super) count: Counted,
-    pub(super) length: Measured,
+    /// Number of values and length of each; references are to slots.
+    pub(super) count: Count,
+    pub(super) length: Length,
     /// The slot in which this field's value is kept for others.
     pub(super) keep: Option<u8>,
     /// The size of one value in bytes, where it is always the same.
@@ -131,20 +88,36 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// The length of each value, without a reference.
+    #[inline]
+    pub(super) fn length(&self, here: &Slots, top: &Slots) -> Length {
+        match self.length {
+            Length::Field(slot) => {
+                Length::Fixed(u16::try_from(load(slot, here, top)).unwrap_or(u16::MAX))
+            }
+            other => other,
+        }
+    }
+
+    /// How many values there are, where that is fixed.
+    fn times(&self) -> Option<usize> {
+        match self.count {
+            Count::One => Some(1),
+            Count::Const(n) => Some(usize::from(n)),
+            _ => None,
+        }
+    }
+
     /// How far the field reaches.
     pub(super) fn reach(&self) -> Reach {
-        let times = match self.count {
-            Counted::One => 1,
-            Counted::Const(n) => usize::from(n),
-            _ => return Reach::Open,
-        };
-        if let Some(bytes) = self.size.and_then(|size| size.checked_mul(times)) {
+        let bytes = self.size.zip(self.times()).and_then(|(size, n)| size.checked_mul(n));
+        if let Some(bytes) = bytes {
             return u16::try_from(bytes).map_or(Reach::Open, Reach::Fixed);
         }
         match (self.count, self.shape, self.length) {
-            (Counted::One, Shape::Utf16, Measured::Nul) => Reach::Utf16,
-            (Counted::One, Shape::Ansi | Shape::Utf8, Measured::Nul) => Reach::Ansi,
-            (Counted::One, Shape::WbemSid(pointer), _) => Reach::Sid(pointer),
+            (Count::One, Shape::Utf16, Length::NulTerminated) => Reach::Utf16,
+            (Count::One, Shape::Ansi | Shape::Utf8, Length::NulTerminated) => Reach::Ansi,
+            (Count::One, Shape::WbemSid(pointer), _) => Reach::Sid(pointer),
             _ => Reach::Open,
         }
     }
@@ -157,7 +130,7 @@ pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
     let mut run = (0usize, 0usize);
     for op in ops.iter_mut().rev() {
         let bytes = match (op.count, op.size, op.keep) {
-            (Counted::One, Some(size), None) => run.1.checked_add(size),
+            (Count::One, Some(size), None) => run.1.checked_add(size),
             _ => None,
         };
         run = bytes.map_or((0, 0), |bytes| (run.0 + 1, bytes));
@@ -248,26 +221,21 @@ fn list(
         let index = u16::try_from(index).unwrap_or(u16::MAX);
         let find = |reference: FieldRef| match reference {
             // A field cannot be counted by one that comes after it.
-            FieldRef::Here(at) if at >= index => Slot::Nowhere,
-            FieldRef::Here(at) => slot_of(here, at).map_or(Slot::Nowhere, Slot::Here),
-            FieldRef::Top(at) => slot_of(top, at).map_or(Slot::Nowhere, Slot::Top),
+            FieldRef::Here(at) if at >= index => NOWHERE,
+            FieldRef::Here(at) => {
+                slot_of(here, at).map_or(NOWHERE, |slot| FieldRef::Here(slot.into()))
+            }
+            FieldRef::Top(at) => {
+                slot_of(top, at).map_or(NOWHERE, |slot| FieldRef::Top(slot.into()))
+            }
         };
         let count = match field.count {
-            Count::One => Counted::One,
-            Count::Const(n) => Counted::Const(n),
-            Count::Field(at) => Counted::By(find(at)),
-            Count::Prefixed => Counted::Prefixed,
-            Count::Rest => Counted::Rest,
+            Count::Field(at) => Count::Field(find(at)),
+            other => other,
         };
         let length = match field.length {
-            Length::Natural => Measured::Natural,
-            Length::NulTerminated => Measured::Nul,
-            Length::Fixed(n) => Measured::Units(n),
-            Length::Field(at) => Measured::By(find(at)),
-            Length::U16 => Measured::U16,
-            Length::U16BigEndian => Measured::U16BigEndian,
-            Length::U32 => Measured::U32,
-            Length::Rest => Measured::Rest,
+            Length::Field(at) => Length::Field(find(at)),
+            other => other,
         };
         let (shape, members) = match &field.kind {
             FieldKind::Value(ty) => (shape(*ty, field.out, pointers), Vec::new()),
@@ -290,18 +258,13 @@ fn list(
     ops
 }
 
-fn fixed_size(shape: Shape, length: Measured, members: &[Op]) -> Option<usize> {
+fn fixed_size(shape: Shape, length: Length, members: &[Op]) -> Option<usize> {
     match (shape, length) {
-        (Shape::Struct, _) => members.iter().try_fold(0usize, |sum, op| {
-            let times = match op.count {
-                Counted::One => 1,
-                Counted::Const(n) => usize::from(n),
-                _ => return None,
-            };
-            sum.checked_add(op.size?.checked_mul(times)?)
-        }),
-        (Shape::Utf16, Measured::Units(n)) => Some(usize::from(n) * 2),
-        (Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6, Measured::Units(n)) => {
+        (Shape::Struct, _) => members
+            .iter()
+            .try_fold(0usize, |sum, op| sum.checked_add(op.size?.checked_mul(op.times()?)?)),
+        (Shape::Utf16, Length::Fixed(n)) => Some(usize::from(n) * 2),
+        (Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6, Length::Fixed(n)) => {
             Some(usize::from(n))
         }
         (shape, _) => shape.size(),

@@ -52,12 +52,6 @@ impl<'a> Utf16<'a> {
     pub fn before_nul(self) -> Self {
         Utf16(self.0.get(..utf16_len(self.0).0).unwrap_or_default())
     }
-
-    /// Whether the text equals `other`, without converting.
-    #[must_use]
-    pub fn eq_str(self, other: &str) -> bool {
-        self.units().eq(other.encode_utf16())
-    }
 }
 
 impl fmt::Display for Utf16<'_> {
@@ -128,6 +122,6 @@ mod tests {
         let text = Utf16::new(&bytes);
         assert_eq!(text.chars().collect::<Vec<_>>(), [Ok('a'), Err(0xd800), Ok('b')]);
         assert_eq!(text.to_string(), "a\u{fffd}b");
-        assert!(Utf16::new(b"a\0b\0\0\0c\0").before_nul().eq_str("ab"));
+        assert_eq!(Utf16::new(b"a\0b\0\0\0c\0").before_nul().to_string(), "ab");
     }
 }

@@ -131,75 +131,60 @@ impl<'a> Value<'a> {
     }
 }
 
-impl Shape {
-    /// The size of values that always have the same one.
-    pub(super) const fn size(self) -> Option<usize> {
-        Some(match self {
-            Shape::Null => 0,
-            Shape::I8 | Shape::U8 | Shape::Bool8 | Shape::Char8 => 1,
-            Shape::I16 | Shape::U16 | Shape::Bool16 | Shape::Char16 | Shape::Port => 2,
-            Shape::I32
-            | Shape::U32
-            | Shape::F32
-            | Shape::Bool32
-            | Shape::Pointer32
-            | Shape::Ipv4 => 4,
-            Shape::I64 | Shape::U64 | Shape::F64 | Shape::Pointer64 | Shape::FileTime => 8,
-            Shape::Guid | Shape::SystemTime => 16,
-            Shape::Sid
-            | Shape::WbemSid(_)
-            | Shape::Utf16
-            | Shape::Ansi
-            | Shape::Utf8
-            | Shape::Binary
-            | Shape::BinaryIpv6
-            | Shape::Struct => return None,
-        })
-    }
-
-    /// Reads a value of fixed size from the start of `data`; `None` when it does not fit or the
-    /// shape has no fixed size.
-    #[inline]
-    pub(super) fn scalar<'a>(self, data: &'a [u8]) -> Option<Value<'a>> {
-        Some(match self {
-            Shape::Null => Value::Null,
-            Shape::I8 => Value::Int(i64::from(data.u8_at(0)? as i8)),
-            Shape::U8 => Value::UInt(u64::from(data.u8_at(0)?)),
-            Shape::I16 => Value::Int(i64::from(data.u16_at(0)? as i16)),
-            Shape::U16 => Value::UInt(u64::from(data.u16_at(0)?)),
-            Shape::I32 => Value::Int(i64::from(data.u32_at(0)? as i32)),
-            Shape::U32 => Value::UInt(u64::from(data.u32_at(0)?)),
-            Shape::I64 => Value::Int(data.i64_at(0)?),
-            Shape::U64 => Value::UInt(data.u64_at(0)?),
-            Shape::F32 => Value::Float(f32::from_bits(data.u32_at(0)?)),
-            Shape::F64 => Value::Double(f64::from_bits(data.u64_at(0)?)),
-            Shape::Bool8 => Value::Bool(data.u8_at(0)? != 0),
-            Shape::Bool16 => Value::Bool(data.u16_at(0)? != 0),
-            Shape::Bool32 => Value::Bool(data.u32_at(0)? != 0),
-            Shape::Char8 => Value::Char(u16::from(data.u8_at(0)?)),
-            Shape::Char16 => Value::Char(data.u16_at(0)?),
-            Shape::Port => Value::UInt(u64::from(data.u16_at(0)?.swap_bytes())),
-            Shape::Guid => Value::Guid(data.guid_at(0)?),
-            Shape::Pointer32 => Value::Pointer(u64::from(data.u32_at(0)?)),
-            Shape::Pointer64 => Value::Pointer(data.u64_at(0)?),
-            Shape::FileTime => Value::FileTime(data.u64_at(0)?),
-            Shape::SystemTime => {
-                let bytes: [u8; 16] = data.array(0)?;
-                let mut parts = [0; 8];
-                for (part, pair) in parts.iter_mut().zip(bytes.chunks_exact(2)) {
-                    *part = pair.u16_at(0)?;
+/// Shapes of fixed size: bytes, and the value.
+macro_rules! scalars {
+    ($($shape:ident: $size:literal, |$data:ident| $value:expr;)*) => {
+        impl Shape {
+            /// The size of values that always have the same one.
+            pub(super) const fn size(self) -> Option<usize> {
+                match self {
+                    $(Shape::$shape => Some($size),)*
+                    _ => None,
                 }
-                Value::SystemTime(SystemTime(parts))
             }
-            Shape::Ipv4 => Value::Ipv4(Ipv4Addr::from(data.array::<4>(0)?)),
-            Shape::Sid
-            | Shape::WbemSid(_)
-            | Shape::Utf16
-            | Shape::Ansi
-            | Shape::Utf8
-            | Shape::Binary
-            | Shape::BinaryIpv6
-            | Shape::Struct => return None,
-        })
-    }
+
+            /// Reads a value of fixed size from the start of `data`; `None` when it does not fit or
+            /// the shape has no fixed size.
+            #[inline]
+            pub(super) fn scalar<'a>(self, data: &'a [u8]) -> Option<Value<'a>> {
+                Some(match self {
+                    $(Shape::$shape => { let $data = data; $value })*
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+scalars! {
+    Null: 0, |_data| Value::Null;
+    I8: 1, |data| Value::Int(i64::from(data.u8_at(0)? as i8));
+    U8: 1, |data| Value::UInt(u64::from(data.u8_at(0)?));
+    I16: 2, |data| Value::Int(i64::from(data.u16_at(0)? as i16));
+    U16: 2, |data| Value::UInt(u64::from(data.u16_at(0)?));
+    I32: 4, |data| Value::Int(i64::from(data.u32_at(0)? as i32));
+    U32: 4, |data| Value::UInt(u64::from(data.u32_at(0)?));
+    I64: 8, |data| Value::Int(data.i64_at(0)?);
+    U64: 8, |data| Value::UInt(data.u64_at(0)?);
+    F32: 4, |data| Value::Float(f32::from_bits(data.u32_at(0)?));
+    F64: 8, |data| Value::Double(f64::from_bits(data.u64_at(0)?));
+    Bool8: 1, |data| Value::Bool(data.u8_at(0)? != 0);
+    Bool16: 2, |data| Value::Bool(data.u16_at(0)? != 0);
+    Bool32: 4, |data| Value::Bool(data.u32_at(0)? != 0);
+    Char8: 1, |data| Value::Char(u16::from(data.u8_at(0)?));
+    Char16: 2, |data| Value::Char(data.u16_at(0)?);
+    Port: 2, |data| Value::UInt(u64::from(data.u16_at(0)?.swap_bytes()));
+    Guid: 16, |data| Value::Guid(data.guid_at(0)?);
+    Pointer32: 4, |data| Value::Pointer(u64::from(data.u32_at(0)?));
+    Pointer64: 8, |data| Value::Pointer(data.u64_at(0)?);
+    FileTime: 8, |data| Value::FileTime(data.u64_at(0)?);
+    SystemTime: 16, |data| {
+        let bytes: [u8; 16] = data.array(0)?;
+        let mut parts = [0; 8];
+        for (part, pair) in parts.iter_mut().zip(bytes.chunks_exact(2)) {
+            *part = pair.u16_at(0)?;
+        }
+        Value::SystemTime(SystemTime(parts))
+    };
+    Ipv4: 4, |data| Value::Ipv4(Ipv4Addr::from(data.array::<4>(0)?));
 }

@@ -1,11 +1,11 @@
 //! Structs and arrays: views that walk their part of the payload on demand.
 
-use super::extent::{Budget, field_extent, sid_span, text_span, value_range};
+use super::extent::{Budget, field_extent, sid_span, struct_len, text_span, value_range};
 use super::fields::Fields;
-use super::plan::{Counted, Measured, Op, Shape, Slots};
+use super::plan::{Op, Shape, Slots};
 use super::text::Utf16;
 use super::value::{Sid, Value};
-use crate::model::{Field, FieldKind};
+use crate::model::{Count, Field, FieldKind, Length};
 use etl_format::cursor::Bytes;
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -40,7 +40,7 @@ pub struct ArrayView<'a> {
     op: &'a Op,
     data: &'a [u8],
     count: usize,
-    length: Measured,
+    length: Length,
     top: Slots,
 }
 
@@ -50,7 +50,7 @@ impl<'a> ArrayView<'a> {
         op: &'a Op,
         data: &'a [u8],
         count: usize,
-        length: Measured,
+        length: Length,
         top: Slots,
     ) -> Self {
         ArrayView { field, op, data, count, length, top }
@@ -139,7 +139,7 @@ pub(super) struct One<'a> {
 pub(super) fn one_value<'a>(
     field: &'a Field,
     op: &'a Op,
-    length: Measured,
+    length: Length,
     data: &'a [u8],
     top: &Slots,
 ) -> Option<One<'a>> {
@@ -158,7 +158,7 @@ pub(super) fn one_value<'a>(
             // A count of one: the element alone.
             let (next, clipped) = match op.size {
                 Some(size) => (size.min(data.len()), size > data.len()),
-                None => match struct_len(op, data, top) {
+                None => match struct_len(op, data, top, &mut Budget::new(data)) {
                     Some(len) => (len, false),
                     None => (data.len(), true),
                 },
@@ -188,23 +188,6 @@ pub(super) fn one_value<'a>(
     }
 }
 
-/// The length of one struct of variable size.
-fn struct_len(op: &Op, data: &[u8], top: &Slots) -> Option<usize> {
-    let mut here = Slots::default();
-    let mut budget = Budget::new(data);
-    let mut at = 0usize;
-    for member in &op.members {
-        let rest = data.get(at..)?;
-        let extent = field_extent(member, rest, &here, top, &mut budget)?;
-        if extent.clipped {
-            return None;
-        }
-        super::extent::keep(member, rest, &mut here);
-        at = at.checked_add(extent.next)?;
-    }
-    Some(at)
-}
-
 /// A field's value: one, or an array of them.
 #[inline]
 pub(super) fn field_value<'a>(
@@ -214,8 +197,8 @@ pub(super) fn field_value<'a>(
     here: &Slots,
     top: &Slots,
 ) -> Option<One<'a>> {
-    let length = op.length.resolve(here, top);
-    if op.count == Counted::One {
+    let length = op.length(here, top);
+    if op.count == Count::One {
         return one_value(field, op, length, data, top);
     }
     let extent = field_extent(op, data, here, top, &mut Budget::new(data))?;

@@ -34,6 +34,7 @@ macro_rules! named_types {
 
 named_types! {
     /// How one value lies in the payload. Everything is little-endian unless it says otherwise.
+    /// TDH and TraceLogging number the types in this order, those up to `HexInt64` from 0.
     InType {
         /// Nothing; takes no bytes.
         Null = "Null",
@@ -69,25 +70,39 @@ named_types! {
         Guid = "GUID",
         /// As wide as the record's pointers; an address.
         Pointer = "Pointer",
-        /// As wide as the record's pointers; a size.
-        SizeT = "SizeT",
         /// 100 ns since 1601-01-01 UTC, 8 bytes.
         FileTime = "FILETIME",
         /// Eight `u16`: year, month, day of week, day, hour, minute, second, millisecond.
         SystemTime = "SYSTEMTIME",
         /// A SID: revision, number of sub-authorities, 6 bytes of authority, then 4 bytes each.
         Sid = "SID",
-        /// The kernel's SID field: a zero `u32` and no more, or a `TOKEN_USER` of two pointers and
-        /// then a SID.
-        WbemSid = "WBEMSID",
         /// Unsigned, 4 bytes, shown in hexadecimal.
         HexInt32 = "HexInt32",
         /// Unsigned, 8 bytes, shown in hexadecimal.
         HexInt64 = "HexInt64",
+        /// As wide as the record's pointers; a size.
+        SizeT = "SizeT",
+        /// The kernel's SID field: a zero `u32` and no more, or a `TOKEN_USER` of two pointers and
+        /// then a SID.
+        WbemSid = "WBEMSID",
     }
 }
 
 impl InType {
+    /// The type with this number in TDH and in TraceLogging, where both have the same.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        let ty = Self::ALL.get(usize::from(number)).copied();
+        ty.filter(|ty| !matches!(ty, InType::SizeT | InType::WbemSid))
+    }
+
+    /// The inverse of [`InType::from_number`].
+    #[must_use]
+    pub fn number(self) -> Option<u16> {
+        let number = self as u16;
+        Self::from_number(number).map(|_| number)
+    }
+
     /// The length that goes with the type where no other one is stated.
     #[must_use]
     pub const fn default_length(self) -> Length {
@@ -122,7 +137,7 @@ impl InType {
 }
 
 named_types! {
-    /// How a value is shown.
+    /// How a value is shown. TraceLogging numbers the types in this order.
     OutType {
         /// As the in-type suggests.
         Default = "Default",

@@ -10,3 +10,12 @@ mod name_guid;
 mod tdh;
 
 pub use name_guid::provider_guid;
+
+/// A number in decimal or, with `0x`, in hexadecimal; white space around it does not matter.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

@@ -333,7 +333,7 @@ fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
     let mut next = 0u64;
     for name in list.split(',') {
         let (name, number) = match name.split_once('=') {
-            Some((name, number)) => (name, parse_number(number.trim())),
+            Some((name, number)) => (name, super::number(number)),
             None => (name, None),
         };
         let number = number.unwrap_or(next);
@@ -348,13 +348,6 @@ fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
         }
     }
     Arc::new(ValueMap::new("", kind, entries))
-}
-
-fn parse_number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 #[cfg(test)]

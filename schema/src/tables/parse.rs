@@ -41,13 +41,13 @@ struct Line<'a> {
 pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Provider>, TableError> {
     let mut out = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
-    let starts =
-        (0..lines.len()).filter(|&n| lines.get(n).is_some_and(|l| l.starts_with("class ")));
-    let starts: Vec<usize> = starts.collect();
-    for (at, &start) in starts.iter().enumerate() {
-        let end = starts.get(at + 1).copied().unwrap_or(lines.len());
-        let part = lines.get(start..end).unwrap_or_default();
-        out.push(lines_of(file, start, part.iter().copied())?);
+    let mut first = 0;
+    // What stands before the first class is comments.
+    for class in lines.chunk_by(|_, next| !next.starts_with("class ")) {
+        if class.first().is_some_and(|line| line.starts_with("class ")) {
+            out.push(lines_of(file, first, class.iter().copied())?);
+        }
+        first += class.len();
     }
     Ok(out)
 }
@@ -109,11 +109,7 @@ impl Table<'_> {
             self.close_layout();
         }
         match (line.indent, line.words.as_slice()) {
-            (0, ["provider", name, guid]) => {
-                let guid = guid.parse().map_err(|e| format!("{e}"))?;
-                self.provider = Some(((*name).to_owned(), guid));
-            }
-            (0, ["class", name, guid]) => {
+            (0, ["provider" | "class", name, guid]) => {
                 let guid = guid.parse().map_err(|e| format!("{e}"))?;
                 self.provider = Some(((*name).to_owned(), guid));
             }

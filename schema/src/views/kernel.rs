@@ -7,7 +7,7 @@ use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
 
 use super::Frames;
-use super::layout::{Layout, Position};
+use super::layout::{Catalogue, Layout, OpenText, Position, Value, view};
 use crate::decode::Decoder;
 use crate::model::Identity;
 use crate::providers::kernel_class;
@@ -38,109 +38,63 @@ impl Change {
     }
 }
 
-/// A process.
-#[derive(Clone, Copy, Debug)]
-pub struct Process<'a> {
-    /// Its id.
-    pub pid: u32,
-    fields: Fields<'a>,
-}
-
-impl<'a> Process<'a> {
-    /// Key by which other events name the process; it is not used again.
-    #[must_use]
-    pub fn key(&self) -> Option<u64> {
-        self.fields.uint(self.fields.event.at[6])
+view! {
+    /// A process.
+    Process, ProcessLayout {
+        /// Its id.
+        pid: u32 = "ProcessId",
     }
-
-    /// Its exit status; meaningful when it ends.
-    #[must_use]
-    pub fn exit_status(&self) -> Option<i32> {
-        self.fields.u32(self.fields.event.at[7]).map(u32::cast_signed)
-    }
-
     /// The process that created it.
-    #[must_use]
-    pub fn parent(&self) -> Option<u32> {
-        self.fields.u32(self.fields.event.at[1])
-    }
-
+    pub fn parent: u32 = "ParentId";
     /// The session that it runs in.
-    #[must_use]
-    pub fn session(&self) -> Option<u32> {
-        self.fields.u32(self.fields.event.at[2])
-    }
-
+    pub fn session: u32 = "SessionId";
     /// The SID of its user, as stored; empty where the event has none.
-    #[must_use]
-    pub fn user(&self) -> Option<&'a [u8]> {
-        self.fields.variable(self.fields.event.at[3])
-    }
-
+    pub fn user: &'a [u8] = "UserSID";
     /// File name of its executable, in an 8-bit encoding.
-    #[must_use]
-    pub fn name(&self) -> Option<&'a [u8]> {
-        self.fields.variable(self.fields.event.at[4])
-    }
-
+    pub fn name: &'a [u8] = "ImageFileName";
     /// Its command line, UTF-16.
-    #[must_use]
-    pub fn command_line(&self) -> Option<&'a [u8]> {
-        self.fields.variable(self.fields.event.at[5])
-    }
+    pub fn command_line: &'a [u8] = "CommandLine";
+    /// Key by which other events name the process; it is not used again.
+    pub fn key: u64 = "UniqueProcessKey";
+    /// Its exit status; meaningful when it ends.
+    pub fn exit_status: i32 = "ExitStatus";
 }
 
-/// A thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Thread<'a> {
-    /// Its process.
-    pub pid: u32,
-    /// Its id.
-    pub tid: u32,
-    fields: Fields<'a>,
+view! {
+    /// A thread.
+    Thread, ThreadLayout {
+        /// Its process.
+        pid: u32 = "ProcessId",
+        /// Its id.
+        tid: u32 = "TThreadId" | "ThreadId",
+    }
+    /// Address of the function that it was created with; `None` where the event does not have it.
+    pub fn start_address: u64 = "Win32StartAddr";
+    fn open_name: OpenText<'a> = "ThreadName";
 }
 
 impl<'a> Thread<'a> {
-    /// Address of the function that it was created with; `None` where the event does not have it.
-    #[must_use]
-    pub fn start_address(&self) -> Option<u64> {
-        self.fields.uint(self.fields.event.at[3])
-    }
-
     /// Its name, UTF-16; empty where it has none, `None` where the event cannot hold one.
     #[must_use]
     pub fn name(&self) -> Option<&'a [u8]> {
-        let fields = self.fields;
-        let name = fields.event.layout.rest(fields.payload, fields.event.at[2])?;
-        // It goes on to the end of the payload, or to a NUL.
-        name.get(..etl_format::cursor::utf16_nul(name).unwrap_or(name.len()))
+        self.open_name().map(|name| name.0)
     }
 }
 
-/// An image in the address space of a process.
-#[derive(Clone, Copy, Debug)]
-pub struct Image<'a> {
-    /// The process; 0 for the kernel.
-    pub pid: u32,
-    /// First address.
-    pub base: u64,
-    /// Bytes.
-    pub size: u64,
-    fields: Fields<'a>,
-}
-
-impl<'a> Image<'a> {
+view! {
+    /// An image in the address space of a process.
+    Image, ImageLayout {
+        /// First address.
+        base: u64 = "ImageBase",
+        /// Bytes.
+        size: u64 = "ImageSize",
+        /// The process; 0 for the kernel. Version 0 of the event is about the kernel's images.
+        pid: u32 = "ProcessId" or 0,
+    }
     /// Path of its file, UTF-16.
-    #[must_use]
-    pub fn path(&self) -> Option<&'a [u8]> {
-        self.fields.variable(self.fields.event.at[3])
-    }
-
+    pub fn path: &'a [u8] = "FileName";
     /// When it was linked, as its header states it.
-    #[must_use]
-    pub fn link_time(&self) -> Option<u32> {
-        self.fields.u32(self.fields.event.at[4])
-    }
+    pub fn link_time: u32 = "TimeDateStamp";
 }
 
 /// An event of the kernel, by what it is about.
@@ -275,40 +229,26 @@ impl<'a> Fields<'a> {
         payload: &'a [u8],
         pointers: PointerSize,
     ) -> Option<Self> {
-        let event = Catalogue::get().event(hook, version, pointers)?;
+        let (event, _) = EVENTS.event(hook, version, pointers)?;
         Some(Fields { event, payload })
     }
 
     #[inline]
-    fn uint(&self, at: Position) -> Option<u64> {
-        self.event.layout.uint(self.payload, at)
-    }
-
-    #[inline]
-    fn u32(&self, at: Position) -> Option<u32> {
-        self.event.layout.u32(self.payload, at)
-    }
-
-    fn variable(&self, at: Position) -> Option<&'a [u8]> {
-        self.event.layout.variable(self.payload, at)
-    }
-
-    fn frames(&self, at: Position) -> Option<Frames<'a>> {
-        let layout = &self.event.layout;
-        Some(Frames::new(layout.rest(self.payload, at)?, layout.pointers))
+    fn read<T: Value<'a>>(&self, at: Position) -> Option<T> {
+        self.event.layout.read(self.payload, at)
     }
 
     /// The process that the event is about, as its payload has it.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
-        self.u32(self.event.process)
+        self.read(self.event.process)
     }
 
     /// The threads that the event is about, as its payload has them: of a context switch the new
     /// one and the old one.
     #[must_use]
     pub fn thread_ids(&self) -> [Option<u32>; 2] {
-        self.event.threads.map(|at| self.u32(at))
+        self.event.threads.map(|at| self.read(at))
     }
 
     /// The event; `None` if it is not one that [`decode`] reads, and for a payload that is too
@@ -316,43 +256,33 @@ impl<'a> Fields<'a> {
     #[must_use]
     #[inline]
     pub fn event(self) -> Option<Event<'a>> {
-        let at = self.event.at;
-        let fields = self;
-        Some(match self.event.kind {
-            Kind::Process(change) => {
-                Event::Process(change, Process { pid: self.u32(at[0])?, fields })
+        let payload = self.payload;
+        Some(match &self.event.kind {
+            Kind::Process(change, layout) => Event::Process(*change, layout.read(payload)?),
+            Kind::Thread(change, layout) => Event::Thread(*change, layout.read(payload)?),
+            Kind::ThreadName(layout) => Event::ThreadName(layout.read(payload)?),
+            Kind::Image(change, layout) => Event::Image(*change, layout.read(payload)?),
+            Kind::Sample([address, tid]) => {
+                Event::Sample { address: self.read(*address)?, tid: self.read(*tid)? }
             }
-            Kind::Thread(change) => {
-                let (pid, tid) = (self.u32(at[0])?, self.u32(at[1])?);
-                Event::Thread(change, Thread { pid, tid, fields })
-            }
-            Kind::ThreadName => {
-                let (pid, tid) = (self.u32(at[0])?, self.u32(at[1])?);
-                Event::ThreadName(Thread { pid, tid, fields })
-            }
-            Kind::Image(change) => {
-                let (base, size) = (self.uint(at[0])?, self.uint(at[1])?);
-                // Version 0 has no process: it is about the kernel's images.
-                let pid = if at[2].is_known() { self.u32(at[2])? } else { 0 };
-                Event::Image(change, Image { pid, base, size, fields })
-            }
-            Kind::Sample => Event::Sample { address: self.uint(at[0])?, tid: self.u32(at[1])? },
-            Kind::Stack => Event::Stack {
-                at: self.uint(at[0])?.cast_signed(),
-                pid: self.u32(at[1])?,
-                tid: self.u32(at[2])?,
-                frames: self.frames(at[3])?,
+            Kind::Stack([at, pid, tid, frames]) => Event::Stack {
+                at: self.read(*at)?,
+                pid: self.read(*pid)?,
+                tid: self.read(*tid)?,
+                frames: self.read(*frames)?,
             },
-            Kind::StackKey { user } => Event::StackKey {
-                user,
-                at: self.uint(at[0])?.cast_signed(),
-                pid: self.u32(at[1])?,
-                tid: self.u32(at[2])?,
-                key: self.uint(at[3])?,
+            Kind::StackKey { user, at: [at, pid, tid, key] } => Event::StackKey {
+                user: *user,
+                at: self.read(*at)?,
+                pid: self.read(*pid)?,
+                tid: self.read(*tid)?,
+                key: self.read(*key)?,
             },
-            Kind::StackDefinition { last } => {
-                Event::StackDefinition { key: self.uint(at[0])?, last, frames: self.frames(at[1])? }
-            }
+            Kind::StackDefinition { last, at: [key, frames] } => Event::StackDefinition {
+                last: *last,
+                key: self.read(*key)?,
+                frames: self.read(*frames)?,
+            },
             Kind::Ids => return None,
         })
     }
@@ -372,48 +302,65 @@ pub fn hook_of(record: &Record<'_>) -> Option<u16> {
     Some(u16::from(group) << 8 | u16::from(header.opcode))
 }
 
-/// An event by its layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An event, with the positions of its fields.
+#[derive(Debug)]
 enum Kind {
-    Process(Change),
-    Thread(Change),
-    ThreadName,
-    Image(Change),
-    Sample,
-    Stack,
+    Process(Change, ProcessLayout),
+    Thread(Change, ThreadLayout),
+    ThreadName(ThreadLayout),
+    Image(Change, ImageLayout),
+    Sample([Position; 2]),
+    Stack([Position; 4]),
     StackKey {
         user: bool,
+        at: [Position; 4],
     },
     StackDefinition {
         last: bool,
+        at: [Position; 2],
     },
     /// Only process and threads are read.
     Ids,
 }
 
 impl Kind {
-    fn of(hook: u16) -> Option<Self> {
-        Some(match hook {
+    fn new(hook: u16, decoder: &Decoder, p: PointerSize) -> Self {
+        let find = |name| Layout::find(decoder, p, &[name]);
+        let stack = |last| ["EventTimeStamp", "StackProcess", "StackThread", last].map(find);
+        let definition = || ["StackKey", "Stack"].map(find);
+        match hook {
             hook::PROCESS_START..=hook::PROCESS_DC_END => {
-                Kind::Process(Change::of(hook, hook::PROCESS_START))
+                let change = Change::of(hook, hook::PROCESS_START);
+                Kind::Process(change, ProcessLayout::new(decoder, p))
             }
             hook::THREAD_START..=hook::THREAD_DC_END => {
-                Kind::Thread(Change::of(hook, hook::THREAD_START))
+                let change = Change::of(hook, hook::THREAD_START);
+                Kind::Thread(change, ThreadLayout::new(decoder, p))
             }
-            hook::THREAD_SET_NAME => Kind::ThreadName,
-            hook::IMAGE_LOAD => Kind::Image(Change::Start),
+            hook::THREAD_SET_NAME => Kind::ThreadName(ThreadLayout::new(decoder, p)),
+            hook::IMAGE_LOAD => Kind::Image(Change::Start, ImageLayout::new(decoder, p)),
             hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END => {
-                Kind::Image(Change::of(hook, hook::IMAGE_UNLOAD - 1))
+                let change = Change::of(hook, hook::IMAGE_UNLOAD - 1);
+                Kind::Image(change, ImageLayout::new(decoder, p))
             }
-            hook::SAMPLE => Kind::Sample,
-            hook::STACK => Kind::Stack,
-            hook::STACK_KEY_KERNEL => Kind::StackKey { user: false },
-            hook::STACK_KEY_USER => Kind::StackKey { user: true },
-            hook::STACK_KEY_CREATE => Kind::StackDefinition { last: false },
+            hook::SAMPLE => Kind::Sample(["InstructionPointer", "ThreadId"].map(find)),
+            hook::STACK => Kind::Stack(stack("Stack")),
+            hook::STACK_KEY_KERNEL => Kind::StackKey { user: false, at: stack("StackKey") },
+            hook::STACK_KEY_USER => Kind::StackKey { user: true, at: stack("StackKey") },
+            hook::STACK_KEY_CREATE => Kind::StackDefinition { last: false, at: definition() },
             hook::STACK_KEY_DELETE | hook::STACK_KEY_RUNDOWN => {
-                Kind::StackDefinition { last: true }
+                Kind::StackDefinition { last: true, at: definition() }
             }
-            hook::PROCESS_DEFUNCT
+            _ => Kind::Ids,
+        }
+    }
+}
+
+/// Whether process and threads of events with this hook are read, and nothing else.
+const fn has_ids_only(hook: u16) -> bool {
+    matches!(
+        hook,
+        hook::PROCESS_DEFUNCT
             | hook::CSWITCH
             | hook::READY_THREAD
             | hook::DISK_READ
@@ -423,37 +370,8 @@ impl Kind {
             | hook::DISK_FLUSH_INIT
             | hook::HARD_FAULT
             | hook::VIRTUAL_ALLOC
-            | hook::VIRTUAL_FREE => Kind::Ids,
-            _ => return None,
-        })
-    }
-
-    /// Fields that are read, by name.
-    const fn fields(self) -> &'static [&'static str] {
-        match self {
-            Kind::Process(_) => {
-                const NAMES: &[&str] = &[
-                    "ProcessId",
-                    "ParentId",
-                    "SessionId",
-                    "UserSID",
-                    "ImageFileName",
-                    "CommandLine",
-                    "UniqueProcessKey",
-                    "ExitStatus",
-                ];
-                NAMES
-            }
-            Kind::Thread(_) => &["ProcessId", "TThreadId", "ThreadName", "Win32StartAddr"],
-            Kind::ThreadName => &["ProcessId", "ThreadId", "ThreadName"],
-            Kind::Image(_) => &["ImageBase", "ImageSize", "ProcessId", "FileName", "TimeDateStamp"],
-            Kind::Sample => &["InstructionPointer", "ThreadId"],
-            Kind::Stack => &["EventTimeStamp", "StackProcess", "StackThread", "Stack"],
-            Kind::StackKey { .. } => &["EventTimeStamp", "StackProcess", "StackThread", "StackKey"],
-            Kind::StackDefinition { .. } => &["StackKey", "Stack"],
-            Kind::Ids => &[],
-        }
-    }
+            | hook::VIRTUAL_FREE
+    )
 }
 
 /// Names of the field that holds the process, and of those that hold threads.
@@ -465,95 +383,34 @@ const THREADS: [&[&str]; 2] =
 #[derive(Debug)]
 struct EventLayout {
     kind: Kind,
-    /// Positions of [`Kind::fields`].
-    at: [Position; 8],
     process: Position,
     threads: [Position; 2],
     layout: Layout,
 }
 
 impl EventLayout {
-    fn new(kind: Kind, decoder: &Decoder, pointers: PointerSize) -> Self {
-        let find = |name: &&str| Layout::find(decoder, pointers, name);
-        let first = |names: &[&str]| {
-            names.iter().map(find).find(|at| at.is_known()).unwrap_or(Position::NONE)
-        };
-        let mut at = [Position::NONE; 8];
-        at.iter_mut().zip(kind.fields()).for_each(|(at, name)| *at = find(name));
+    fn new(hook: u16, decoder: &Decoder, pointers: PointerSize) -> Option<Self> {
+        let find = |names: &[&str]| Layout::find(decoder, pointers, names);
         let layout = Layout::new(decoder, pointers);
-        EventLayout { kind, at, process: first(PROCESS), threads: THREADS.map(first), layout }
+        let kind = Kind::new(hook, decoder, pointers);
+        Some(EventLayout { kind, process: find(PROCESS), threads: THREADS.map(find), layout })
     }
-}
-
-/// The kernel events that have a view.
-#[derive(Debug)]
-struct Catalogue {
-    /// By hook: the first layout plus one (0 for none), and how many versions there are from
-    /// version 0.
-    hooks: Vec<(u8, u8)>,
-    /// For narrow and for wide pointers.
-    layouts: Vec<[EventLayout; 2]>,
 }
 
 /// Hooks end here: there are 32 groups.
 const HOOKS: u16 = 0x2000;
 
-impl Catalogue {
-    #[inline]
-    fn get() -> &'static Catalogue {
-        static ALL: LazyLock<Catalogue> = LazyLock::new(Catalogue::new);
-        &ALL
-    }
-
-    fn new() -> Self {
-        let registry = Registry::classic();
-        let mut catalogue = Catalogue { hooks: Vec::new(), layouts: Vec::new() };
-        for hook in 0..HOOKS {
-            let Some(kind) = Kind::of(hook) else {
-                catalogue.hooks.push((0, 0));
-                continue;
-            };
-            let [opcode, group] = hook.to_le_bytes();
-            let class = group_guid(group);
-            let known = |version: u16| {
-                let identity = Identity::Classic { opcode, version };
-                // Older versions of image loads are described with the other image events.
-                let other = (hook == hook::IMAGE_LOAD).then_some(kernel_class::IMAGE);
-                [class, other].into_iter().flatten().find_map(|c| registry.decoder(c, identity))
-            };
-            let newest = (0..=u16::from(u8::MAX)).rev().find(|&version| known(version).is_some());
-            let Some(newest) = newest else {
-                catalogue.hooks.push((0, 0));
-                continue;
-            };
-            let first = catalogue.layouts.len() + 1;
-            // A version that the tables lack is read as the one before it, else as the first one.
-            let mut decoder = (0..=newest).find_map(known);
-            for version in 0..=newest {
-                decoder = known(version).or(decoder);
-                catalogue.layouts.extend(decoder.map(|decoder| {
-                    [PointerSize::P4, PointerSize::P8]
-                        .map(|pointers| EventLayout::new(kind, decoder, pointers))
-                }));
-            }
-            let count = catalogue.layouts.len() + 1 - first;
-            let entry = (u8::try_from(first), u8::try_from(count));
-            catalogue.hooks.push((entry.0.unwrap_or(0), entry.1.unwrap_or(0)));
-        }
-        catalogue
-    }
-
-    #[inline]
-    fn event(
-        &'static self,
-        hook: u16,
-        version: u8,
-        pointers: PointerSize,
-    ) -> Option<&'static EventLayout> {
-        let &(first, count) = self.hooks.get(usize::from(hook))?;
-        let first = usize::from(first).checked_sub(1)?;
-        let version = usize::from(version.min(count.saturating_sub(1)));
-        let [narrow, wide] = self.layouts.get(first + version)?;
-        Some(if pointers == PointerSize::P8 { wide } else { narrow })
-    }
-}
+/// The kernel events that have a view, by hook.
+static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
+    let registry = Registry::classic();
+    let decoder = |hook: u16, version: u8| {
+        let [opcode, group] = hook.to_le_bytes();
+        let class = group_guid(group);
+        let identity = Identity::Classic { opcode, version: version.into() };
+        // Older versions of image loads are described with the other image events.
+        let other = (hook == hook::IMAGE_LOAD).then_some(kernel_class::IMAGE);
+        [class, other].into_iter().flatten().find_map(|c| registry.decoder(c, identity))
+    };
+    let hooks = (0..HOOKS).filter(|&hook| is_read(hook) || has_ids_only(hook));
+    Catalogue::new(hooks, decoder, EventLayout::new)
+});

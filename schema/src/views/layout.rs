@@ -1,9 +1,10 @@
-//! Positions of fields in the payloads of one event, from its schema.
+//! Positions of fields in the payloads of events, from their schemas, and structs that read them.
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, utf16_nul};
 
+use super::Frames;
 use crate::decode::{Decoder, Reach};
 
 /// Fields of variable size that a layout steps over.
@@ -62,8 +63,14 @@ impl Layout {
         Layout { parts, tail, pointers }
     }
 
-    /// The position of the field with this name; [`Position::NONE`] if there is none.
-    pub fn find(decoder: &Decoder, pointers: PointerSize, name: &str) -> Position {
+    /// The position of the field with the first of these names that the event has;
+    /// [`Position::NONE`] if it has none of them.
+    pub fn find(decoder: &Decoder, pointers: PointerSize, names: &[&str]) -> Position {
+        let mut positions = names.iter().map(|name| Layout::position(decoder, pointers, name));
+        positions.find(|at| at.is_known()).unwrap_or(Position::NONE)
+    }
+
+    fn position(decoder: &Decoder, pointers: PointerSize, name: &str) -> Position {
         let mut at = Position { variable: 0, offset: 0, size: 0 };
         for (field, reach) in decoder.reaches(pointers) {
             let size = if let Reach::Fixed(bytes) = reach { bytes } else { 0 };
@@ -103,7 +110,7 @@ impl Layout {
 
     /// An unsigned integer or a pointer.
     #[inline(always)]
-    pub fn uint(&self, payload: &[u8], at: Position) -> Option<u64> {
+    fn uint(&self, payload: &[u8], at: Position) -> Option<u64> {
         let start =
             if at.variable == 0 { usize::from(at.offset) } else { self.start(payload, at)? };
         match at.size {
@@ -115,28 +122,20 @@ impl Layout {
         }
     }
 
+    /// The value of a field.
     #[inline(always)]
-    pub fn u32(&self, payload: &[u8], at: Position) -> Option<u32> {
-        self.uint(payload, at).map(|value| value as u32)
-    }
-
-    #[inline(always)]
-    pub fn u16(&self, payload: &[u8], at: Position) -> Option<u16> {
-        self.uint(payload, at).map(|value| value as u16)
-    }
-
-    pub fn guid(&self, payload: &[u8], at: Position) -> Option<Guid> {
-        payload.guid_at(self.start(payload, at)?)
+    pub fn read<'a, T: Value<'a>>(&self, payload: &'a [u8], at: Position) -> Option<T> {
+        T::read(self, payload, at)
     }
 
     /// The bytes from a position to the end.
     #[inline]
-    pub fn rest<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
+    fn rest<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
         payload.get(self.start(payload, at)?..)
     }
 
     /// A text without its NUL, or a SID.
-    pub fn variable<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
+    fn variable<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
         let (_, reach) = self.parts.get(usize::from(at.variable))?;
         let rest = self.rest(payload, at)?;
         let len = len(*reach, rest)?;
@@ -147,6 +146,166 @@ impl Layout {
             Reach::Sid(pointer) => rest.get((2 * pointer).min(len)..len),
             Reach::Fixed(_) | Reach::Open => None,
         }
+    }
+}
+
+/// What fields are read as.
+pub(super) trait Value<'a>: Sized {
+    fn read(layout: &Layout, payload: &'a [u8], at: Position) -> Option<Self>;
+}
+
+/// Text in UTF-16 that ends at a NUL or at the end of the payload.
+pub(super) struct OpenText<'a>(pub &'a [u8]);
+
+macro_rules! values {
+    ($($value:ty: |$layout:ident, $payload:ident, $at:ident| $read:expr;)*) => {
+        $(impl<'a> Value<'a> for $value {
+            #[inline(always)]
+            fn read($layout: &Layout, $payload: &'a [u8], $at: Position) -> Option<Self> {
+                $read
+            }
+        })*
+    };
+}
+
+values! {
+    u64: |layout, payload, at| layout.uint(payload, at);
+    i64: |layout, payload, at| layout.uint(payload, at).map(u64::cast_signed);
+    u32: |layout, payload, at| layout.uint(payload, at).map(|value| value as u32);
+    i32: |layout, payload, at| layout.uint(payload, at).map(|value| value as i32);
+    u16: |layout, payload, at| layout.uint(payload, at).map(|value| value as u16);
+    Guid: |layout, payload, at| payload.guid_at(layout.start(payload, at)?);
+    &'a [u8]: |layout, payload, at| layout.variable(payload, at);
+    Frames<'a>: |layout, payload, at| {
+        Some(Frames::new(layout.rest(payload, at)?, layout.pointers))
+    };
+    OpenText<'a>: |layout, payload, at| {
+        let text = layout.rest(payload, at)?;
+        text.get(..utf16_nul(text).unwrap_or(text.len())).map(OpenText)
+    };
+}
+
+/// Declares a view: a struct with the fields that every version of an event has, read at once, and
+/// methods that read further ones. Each names the field of the table. A field `or` a value has this
+/// value in versions that lack it.
+macro_rules! view {
+    (
+        $(#[$doc:meta])*
+        $view:ident, $layout:ident {
+            $(
+                $(#[$field_doc:meta])*
+                $field:ident: $ty:ty = $($name:literal)|+ $(or $absent:literal)?,
+            )*
+        }
+        $($(#[$method_doc:meta])* $vis:vis fn $method:ident: $method_ty:ty = $method_name:literal;)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $view<'a> {
+            $($(#[$field_doc])* pub $field: $ty,)*
+            at: &'static $layout,
+            payload: &'a [u8],
+        }
+
+        impl std::fmt::Debug for $view<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut view = f.debug_struct(stringify!($view));
+                view$(.field(stringify!($field), &self.$field))*.finish_non_exhaustive()
+            }
+        }
+
+        impl<'a> $view<'a> {
+            $(
+                $(#[$method_doc])*
+                #[must_use]
+                $vis fn $method(&self) -> Option<$method_ty> {
+                    self.at.layout.read(self.payload, self.at.$method)
+                }
+            )*
+        }
+
+        /// Where the fields are.
+        #[derive(Debug)]
+        struct $layout {
+            $($field: Position,)*
+            $($method: Position,)*
+            layout: Layout,
+        }
+
+        impl $layout {
+            fn new(decoder: &Decoder, pointers: PointerSize) -> Self {
+                let find = |names: &[&str]| Layout::find(decoder, pointers, names);
+                $layout {
+                    $($field: find(&[$($name),+]),)*
+                    $($method: find(&[$method_name]),)*
+                    layout: Layout::new(decoder, pointers),
+                }
+            }
+
+            #[inline]
+            fn read<'a>(&'static self, payload: &'a [u8]) -> Option<$view<'a>> {
+                let layout = &self.layout;
+                Some($view {
+                    $($field: match layout.read(payload, self.$field) {
+                        $(None if !self.$field.is_known() => $absent,)?
+                        value => value?,
+                    },)*
+                    at: self,
+                    payload,
+                })
+            }
+        }
+    };
+}
+pub(super) use view;
+
+/// Versions of one event; those of real events end far below.
+const VERSIONS: u8 = 32;
+
+/// Layouts of events by a key (a hook or an id), version and width of pointers.
+#[derive(Debug)]
+pub(super) struct Catalogue<T> {
+    /// The first layout of each key, and how many versions there are from version 0.
+    keys: Vec<(u16, u8)>,
+    /// For narrow and for wide pointers.
+    layouts: Vec<Option<[T; 2]>>,
+}
+
+impl<T> Catalogue<T> {
+    /// The layouts of keys in ascending order. A version that `decoder` lacks is read as the one before
+    /// it, and if there is none, as the first one.
+    pub fn new(
+        events: impl Iterator<Item = u16>,
+        decoder: impl Fn(u16, u8) -> Option<&'static Decoder>,
+        layout: impl Fn(u16, &'static Decoder, PointerSize) -> Option<T>,
+    ) -> Self {
+        let (mut keys, mut layouts) = (Vec::new(), Vec::new());
+        for key in events {
+            keys.resize(usize::from(key), (0, 0));
+            let first = u16::try_from(layouts.len()).unwrap_or(u16::MAX);
+            let known: Vec<_> = (0..VERSIONS).map(|version| decoder(key, version)).collect();
+            let count = known.iter().rposition(Option::is_some).map_or(0, |newest| newest + 1);
+            let mut last = known.iter().copied().flatten().next();
+            for version in known.into_iter().take(count) {
+                last = version.or(last);
+                layouts.push(last.and_then(|decoder| {
+                    let of = |pointers| layout(key, decoder, pointers);
+                    Some([of(PointerSize::P4)?, of(PointerSize::P8)?])
+                }));
+            }
+            keys.push((first, u8::try_from(count).unwrap_or(VERSIONS)));
+        }
+        Catalogue { keys, layouts }
+    }
+
+    /// The layout of an event; `false` with it for a version newer than the tables have.
+    #[inline]
+    pub fn event(&self, key: u16, version: u8, pointers: PointerSize) -> Option<(&T, bool)> {
+        let &(first, count) = self.keys.get(usize::from(key))?;
+        let newest = count.checked_sub(1)?;
+        let at = usize::from(first) + usize::from(version.min(newest));
+        let [narrow, wide] = self.layouts.get(at)?.as_ref()?;
+        Some((if pointers == PointerSize::P8 { wide } else { narrow }, version <= newest))
     }
 }
 

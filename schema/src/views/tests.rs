@@ -48,7 +48,13 @@ fn clr_text(decoded: &clr::Decoded<'_>) -> String {
         }
         event => format!("{event:?}"),
     };
-    format!("{:?} {event} {:?} {:?}", decoded.instance, decoded.method_text(), decoded.name())
+    let text = match decoded.event {
+        clr::Event::Method(_, method) => format!("{:?}", method.text()),
+        clr::Event::Assembly(_, assembly) => format!("{:?}", assembly.name()),
+        clr::Event::AppDomain(_, domain) => format!("{:?}", domain.name()),
+        _ => String::new(),
+    };
+    format!("{:?} {event} {text}", decoded.instance)
 }
 
 fn check_clr(
@@ -73,12 +79,12 @@ fn check_clr(
                 ["MethodID", "ModuleID", "MethodStartAddress", "MethodSize", "MethodFlags"]
                     .map(|name| uint(&of, name));
             assert_eq!([m.id, m.module, m.start, m.size.into(), m.flags.into()], expected);
-            assert!(decoded.exact || !m.named, "{symbol}");
-            let names = decoded.method_text().unwrap();
+            assert!(decoded.exact || !m.is_named(), "{symbol}");
+            let names = m.text().unwrap();
             assert_eq!(u64::from(names.token), uint(&of, "MethodToken"));
             assert_eq!(names.version, of.get("ReJITID").and_then(Value::as_u64));
-            assert_eq!(m.named, of.contains_key("MethodName"));
-            if m.named {
+            assert_eq!(m.is_named(), of.contains_key("MethodName"));
+            if m.is_named() {
                 assert_eq!(names.namespace, text(&of, "MethodNamespace"));
                 assert_eq!(names.name, text(&of, "MethodName"));
                 assert_eq!(names.signature, text(&of, "MethodSignature"));
@@ -105,11 +111,11 @@ fn check_clr(
         }
         clr::Event::Assembly(_, a) => {
             assert_eq!([a.id, a.domain], ["AssemblyID", "AppDomainID"].map(|n| uint(&of, n)));
-            assert_eq!(decoded.name(), Some(text(&of, "FullyQualifiedAssemblyName")));
+            assert_eq!(a.name(), Some(text(&of, "FullyQualifiedAssemblyName")));
         }
         clr::Event::AppDomain(_, domain) => {
-            assert_eq!(domain, uint(&of, "AppDomainID"));
-            assert_eq!(decoded.name(), Some(text(&of, "AppDomainName")));
+            assert_eq!(domain.id, uint(&of, "AppDomainID"));
+            assert_eq!(domain.name(), Some(text(&of, "AppDomainName")));
         }
         clr::Event::Runtime { version, sku } => {
             let [a, b, c, d] = version.map(u64::from);

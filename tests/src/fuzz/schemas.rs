@@ -123,9 +123,7 @@ pub(super) fn event_info(data: &[u8]) {
         }
         let Ok(mut schema) = trace_event_info::parse(info, &maps) else { continue };
         if late && let Some((_, map)) = maps.add(map) {
-            if trace_event_info::needs(&schema, map.name()) {
-                trace_event_info::attach(&mut schema, &map);
-            }
+            trace_event_info::attach(&mut schema, &map);
         }
         exercise(schema, payload);
     }

@@ -5,6 +5,7 @@
 //! What has a display message is called by it, as Windows does it. Elements are known by their
 //! local names, whatever their namespace.
 
+use super::number;
 use crate::model::{
     EventSchema, Identity, MapEntry, MapKind, Named, Pattern, SchemaSource, Text, ValueMap,
 };
@@ -21,7 +22,10 @@ mod text;
 
 use bounds::Budget;
 use names::Names;
-use predefined::{CHANNELS, KEYWORDS, LEVELS, OPCODES, TASKS};
+use predefined::{
+    CHANNELS, KEYWORDS, LEVELS, OPCODES, RESERVED_KEYWORDS, RESERVED_LEVELS, RESERVED_OPCODES,
+    TASKS,
+};
 use template::Templates;
 use text::Texts;
 
@@ -111,15 +115,6 @@ fn bad(node: Node<'_, '_>, attribute: &'static str) -> ManifestError {
     ManifestError::Attribute { line: line(node), element, attribute }
 }
 
-/// A number in decimal or, with `0x`, in hexadecimal.
-fn number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
 fn need<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Result<T, ManifestError> {
     let value = node.attribute(attribute).and_then(number);
     value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| bad(node, attribute))
@@ -146,10 +141,10 @@ fn provider(
         .and_then(|g| g.trim().parse().ok())
         .ok_or_else(|| bad(node, "guid"))?;
     let name: Text = node.attribute("name").unwrap_or_default().to_owned().into();
-    let mut levels = Names::with(LEVELS);
+    let mut levels = Names::with(LEVELS).reserve(RESERVED_LEVELS, |n| n);
     let mut tasks = Names::with(TASKS);
-    let mut opcodes = Names::with(OPCODES);
-    let mut keywords = Names::with(KEYWORDS);
+    let mut opcodes = Names::with(OPCODES).reserve(RESERVED_OPCODES, |n| n);
+    let mut keywords = Names::with(KEYWORDS).reserve(RESERVED_KEYWORDS, |n| 1 << n);
     let mut channels = Names::with(CHANNELS);
     // Opcodes of a task count for events of this task alone.
     let mut task_opcodes: HashMap<String, Names> = HashMap::new();

@@ -1,6 +1,7 @@
 //! What levels, tasks, opcodes, keywords and channels are called, and which numbers they are.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use roxmltree::Node;
 
@@ -23,6 +24,19 @@ impl Names {
     pub(super) fn with(standard: &[(&'static str, u64)]) -> Self {
         let known = |value, name| Known { value, shown: Text::Borrowed(name) };
         Names(standard.iter().map(|&(n, v)| (n.to_owned(), known(v, n))).collect())
+    }
+
+    /// With reserved names as well; `value` is that of a number.
+    pub(super) fn reserve(
+        mut self,
+        (name, numbers): (&str, RangeInclusive<u64>),
+        value: fn(u64) -> u64,
+    ) -> Self {
+        for number in numbers {
+            let name = format!("{name}{number}");
+            self.insert(&name, value(number), name.clone());
+        }
+        self
     }
 
     pub(super) fn insert(&mut self, name: &str, value: u64, shown: String) {

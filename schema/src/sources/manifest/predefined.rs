@@ -1,7 +1,15 @@
 //! What Windows defines for every provider (winmeta), and what a manifest need not define.
 
+use std::ops::RangeInclusive;
+
 /// The namespace of what Windows defines.
 pub(super) const WINMETA: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
+
+/// Names that Windows reserves, `win:ReservedLevel6` and so on: the beginning of the name, and the
+/// numbers. The values of keywords are the bits with these numbers.
+pub(super) const RESERVED_LEVELS: (&str, RangeInclusive<u64>) = ("win:ReservedLevel", 6..=15);
+pub(super) const RESERVED_OPCODES: (&str, RangeInclusive<u64>) = ("win:ReservedOpcode", 241..=255);
+pub(super) const RESERVED_KEYWORDS: (&str, RangeInclusive<u64>) = ("win:ReservedKeyword", 56..=63);
 
 pub(super) const LEVELS: &[(&str, u64)] = &[
     ("win:LogAlways", 0),
@@ -10,16 +18,6 @@ pub(super) const LEVELS: &[(&str, u64)] = &[
     ("win:Warning", 3),
     ("win:Informational", 4),
     ("win:Verbose", 5),
-    ("win:ReservedLevel6", 6),
-    ("win:ReservedLevel7", 7),
-    ("win:ReservedLevel8", 8),
-    ("win:ReservedLevel9", 9),
-    ("win:ReservedLevel10", 10),
-    ("win:ReservedLevel11", 11),
-    ("win:ReservedLevel12", 12),
-    ("win:ReservedLevel13", 13),
-    ("win:ReservedLevel14", 14),
-    ("win:ReservedLevel15", 15),
 ];
 pub(super) const OPCODES: &[(&str, u64)] = &[
     ("win:Info", 0),
@@ -33,21 +31,6 @@ pub(super) const OPCODES: &[(&str, u64)] = &[
     ("win:Suspend", 8),
     ("win:Send", 9),
     ("win:Receive", 240),
-    ("win:ReservedOpcode241", 241),
-    ("win:ReservedOpcode242", 242),
-    ("win:ReservedOpcode243", 243),
-    ("win:ReservedOpcode244", 244),
-    ("win:ReservedOpcode245", 245),
-    ("win:ReservedOpcode246", 246),
-    ("win:ReservedOpcode247", 247),
-    ("win:ReservedOpcode248", 248),
-    ("win:ReservedOpcode249", 249),
-    ("win:ReservedOpcode250", 250),
-    ("win:ReservedOpcode251", 251),
-    ("win:ReservedOpcode252", 252),
-    ("win:ReservedOpcode253", 253),
-    ("win:ReservedOpcode254", 254),
-    ("win:ReservedOpcode255", 255),
 ];
 pub(super) const TASKS: &[(&str, u64)] = &[("win:None", 0)];
 pub(super) const KEYWORDS: &[(&str, u64)] = &[
@@ -60,14 +43,6 @@ pub(super) const KEYWORDS: &[(&str, u64)] = &[
     ("win:AuditSuccess", 1 << 53),
     ("win:CorrelationHint", 1 << 54),
     ("win:EventlogClassic", 1 << 55),
-    ("win:ReservedKeyword56", 1 << 56),
-    ("win:ReservedKeyword57", 1 << 57),
-    ("win:ReservedKeyword58", 1 << 58),
-    ("win:ReservedKeyword59", 1 << 59),
-    ("win:ReservedKeyword60", 1 << 60),
-    ("win:ReservedKeyword61", 1 << 61),
-    ("win:ReservedKeyword62", 1 << 62),
-    ("win:ReservedKeyword63", 1 << 63),
 ];
 pub(super) const CHANNELS: &[(&str, u64)] = &[
     ("TraceClassic", 0),

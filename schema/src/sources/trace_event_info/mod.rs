@@ -3,7 +3,7 @@
 //!
 //! Offsets are from the start of the blob; names are UTF-16 with a NUL.
 
-use super::tdh;
+use super::{number, tdh};
 use crate::model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
     Named, OutType, SchemaSource, Text, ValueMap,
@@ -79,15 +79,6 @@ fn parse_map(blob: &[u8]) -> Option<ValueMap> {
         }
     }
     Some(ValueMap::new(name.trim_end().to_owned(), kind, entries))
-}
-
-/// A number as MOF has it in text.
-fn number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 /// The texts of a blob. Any number of things may name the same one, so what all of them take
@@ -264,20 +255,6 @@ impl Properties<'_> {
         field.count = counted;
         Ok(field)
     }
-}
-
-/// Whether a field of the event has the map of this name, and its entries are still missing.
-#[must_use]
-pub fn needs(schema: &EventSchema, map: &str) -> bool {
-    fn any(fields: &[Field], map: &str) -> bool {
-        fields.iter().any(|field| match &field.kind {
-            FieldKind::Struct(members) => any(members, map),
-            FieldKind::Value(_) => {
-                field.map.as_ref().is_some_and(|m| m.entries().is_empty() && m.name() == map)
-            }
-        })
-    }
-    any(&schema.fields, map)
 }
 
 /// Sets a map for the fields that name it.
