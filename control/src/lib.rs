@@ -34,6 +34,8 @@ pub mod mask;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
 
+pub use controller::Error;
+
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -33,6 +33,41 @@
 //! Below level 4 the CLR raises none of these. Sources: the documents' two tables of keyword
 //! combinations, the event tracing source of .NET Core 3.1, and the events of real traces.
 
+/// What the rules of both providers begin with.
+macro_rules! rules_of {
+    ($provider:ident) => {
+        impl From<CombinedEnablement> for $provider {
+            /// Enabled by several sessions at once.
+            fn from(sessions: CombinedEnablement) -> Self {
+                $provider(sessions)
+            }
+        }
+
+        impl $provider {
+            /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
+            #[must_use]
+            pub fn new(mask: u64, level: u8) -> Self {
+                let session = crate::enable::Enablement::new(level, mask);
+                $provider(CombinedEnablement::of(&[session]))
+            }
+
+            /// The check that the CLR makes before it raises anything: is the provider enabled at
+            /// this level for any of these keywords? No keyword: at this level at all.
+            #[must_use]
+            pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
+                self.0.raises(level, keywords)
+            }
+
+            /// NGen is on and nothing turns it off again. A mask of all ones turns it off.
+            fn precompiled(self) -> bool {
+                self.is_enabled_for(INFORMATIONAL, NGEN)
+                    && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
+            }
+        }
+    };
+}
+use rules_of;
+
 mod method;
 mod rundown;
 mod runtime;

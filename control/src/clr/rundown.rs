@@ -1,7 +1,7 @@
 //! The rundown provider's rules.
 
-use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
-use crate::enable::{CombinedEnablement, Enablement};
+use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE, rules_of};
+use crate::enable::CombinedEnablement;
 pub use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{
     COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
@@ -18,32 +18,9 @@ use etl_schema::{EventSchema, Identity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rundown(CombinedEnablement);
 
-impl From<CombinedEnablement> for Rundown {
-    /// Enabled by several sessions at once.
-    fn from(union: CombinedEnablement) -> Self {
-        Rundown(union)
-    }
-}
+rules_of!(Rundown);
 
 impl Rundown {
-    /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
-    #[must_use]
-    pub fn new(mask: u64, level: u8) -> Self {
-        Rundown(CombinedEnablement::of(&[Enablement::new(level, mask)]))
-    }
-
-    /// The check that the CLR makes before it raises anything; as for
-    /// [`Runtime::is_enabled_for`](super::Runtime::is_enabled_for).
-    #[must_use]
-    pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
-        self.0.raises(level, keywords)
-    }
-
-    fn precompiled(self) -> bool {
-        self.is_enabled_for(INFORMATIONAL, NGEN)
-            && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
-    }
-
     /// Whether the CLR does anything for this enumeration.
     #[must_use]
     pub fn is_enabled(self, which: Enumeration) -> bool {
@@ -142,27 +119,20 @@ impl Rundown {
         let Identity::Modern { id, .. } = event.identity else { return false };
         let any = |rule: fn(Self, Enumeration) -> bool| rule(self, Start) || rule(self, End);
         let methods = |which, form| Method::all().any(|m| self.method(which, m) == Some(form));
+        // Each kind of events has an id for the start and one for the end.
+        let which = if id % 2 == u16::from(id < 159) { Start } else { End };
         match id {
             0 => self.stacks(),
-            141 => methods(Start, Form::Plain),
-            142 => methods(End, Form::Plain),
-            143 => methods(Start, Form::Verbose),
-            144 => methods(End, Form::Verbose),
-            145 | 147 => self.brackets(Start),
-            146 | 148 => self.brackets(End),
-            149 => self.il_maps(Start),
-            150 => self.il_maps(End),
-            151 => self.loader(Start, Loader::DomainModule),
-            152 => self.loader(End, Loader::DomainModule),
-            153 => self.loader(Start, Loader::Module),
-            154 => self.loader(End, Loader::Module),
-            155 => self.loader(Start, Loader::Assembly),
-            156 => self.loader(End, Loader::Assembly),
-            157 => self.loader(Start, Loader::AppDomain),
-            158 => self.loader(End, Loader::AppDomain),
+            141 | 142 => methods(which, Form::Plain),
+            143 | 144 => methods(which, Form::Verbose),
+            145..=148 => self.brackets(which),
+            149 | 150 => self.il_maps(which),
+            151 | 152 => self.loader(which, Loader::DomainModule),
+            153 | 154 => self.loader(which, Loader::Module),
+            155 | 156 => self.loader(which, Loader::Assembly),
+            157 | 158 => self.loader(which, Loader::AppDomain),
             159 => any(Self::threads),
-            160 => self.loader(Start, Loader::ModuleRange),
-            161 => self.loader(End, Loader::ModuleRange),
+            160 | 161 => self.loader(which, Loader::ModuleRange),
             187 => any(Self::runtime_information),
             280 => any(Self::tiered_settings),
             _ => any(Self::is_enabled) && self.is_enabled_for(event.level.value, event.keywords),

@@ -1,10 +1,10 @@
 //! The runtime provider's rules.
 
-use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
-use crate::enable::{CombinedEnablement, Enablement};
+use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE, rules_of};
+use crate::enable::CombinedEnablement;
 use etl_schema::clr::keyword::{
-    APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, JIT_TRACING, LOADER, NGEN, OVERRIDE_NGEN,
-    PERF_TRACK, STACK, START_ENUMERATION, THREADING,
+    APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK,
+    STACK, START_ENUMERATION, THREADING,
 };
 use etl_schema::{EventSchema, Identity};
 
@@ -12,33 +12,9 @@ use etl_schema::{EventSchema, Identity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Runtime(CombinedEnablement);
 
-impl From<CombinedEnablement> for Runtime {
-    /// Enabled by several sessions at once.
-    fn from(union: CombinedEnablement) -> Self {
-        Runtime(union)
-    }
-}
+rules_of!(Runtime);
 
 impl Runtime {
-    /// Enabled by one session with this mask (0: all keywords) and level (0: all levels).
-    #[must_use]
-    pub fn new(mask: u64, level: u8) -> Self {
-        Runtime(CombinedEnablement::of(&[Enablement::new(level, mask)]))
-    }
-
-    /// The check that the CLR makes before it raises anything: is the provider enabled at this
-    /// level for any of these keywords? No keyword: at this level at all.
-    #[must_use]
-    pub fn is_enabled_for(self, level: u8, keywords: u64) -> bool {
-        self.0.raises(level, keywords)
-    }
-
-    /// NGen is on and nothing turns it off again. A mask of all ones turns it off.
-    fn precompiled(self) -> bool {
-        self.is_enabled_for(INFORMATIONAL, NGEN)
-            && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
-    }
-
     /// `RuntimeInformationStart`, when the CLR starts: no keyword, so any mask selects it.
     #[must_use]
     pub fn runtime_information(self) -> bool {
@@ -111,12 +87,6 @@ impl Runtime {
     #[must_use]
     pub fn il_map(self) -> bool {
         self.is_enabled_for(VERBOSE, IL_MAP)
-    }
-
-    /// Whether there are events for inlining and tail calls.
-    #[must_use]
-    pub fn jit_tracing(self) -> bool {
-        self.is_enabled_for(VERBOSE, JIT_TRACING)
     }
 
     /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword selects them.

@@ -223,19 +223,19 @@ fn shows_verbose(level: u8) -> bool {
 }
 
 fn of_loads(load: bool, unload: bool) -> Produces {
-    match (load, unload) {
-        (false, false) => Produces::None,
-        (true, false) => Produces::Load,
-        (false, true) => Produces::Unload,
-        (true, true) => Produces::LoadAndUnload,
-    }
+    of_pair(load, unload, [Produces::Load, Produces::Unload, Produces::LoadAndUnload])
 }
 
 fn of_enumerations(raised: impl Fn(Enumeration) -> bool) -> Produces {
-    match (raised(Enumeration::Start), raised(Enumeration::End)) {
+    let (start, end) = (raised(Enumeration::Start), raised(Enumeration::End));
+    of_pair(start, end, [Produces::DcStart, Produces::DcEnd, Produces::DcStartAndEnd])
+}
+
+fn of_pair(first: bool, second: bool, [one, other, both]: [Produces; 3]) -> Produces {
+    match (first, second) {
         (false, false) => Produces::None,
-        (true, false) => Produces::DcStart,
-        (false, true) => Produces::DcEnd,
-        (true, true) => Produces::DcStartAndEnd,
+        (true, false) => one,
+        (false, true) => other,
+        (true, true) => both,
     }
 }

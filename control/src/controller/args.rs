@@ -12,6 +12,9 @@ use super::tokens::Word;
 pub(super) const DASHES: [char; 8] =
     ['-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}'];
 
+/// What is expected where a GUID has to stand.
+pub(super) const GUID: &str = "a GUID of 8-4-4-4-12 hexadecimal digits";
+
 /// How many values an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
@@ -105,14 +108,21 @@ impl Args {
         Ok(OtherOption { name, values })
     }
 
-    /// A list of names with plus signs between.
-    pub fn names(&mut self, expected: &str) -> Result<Vec<String>, LineError> {
+    /// A list of names with a separator between them.
+    pub fn names(&mut self, separator: char, expected: &str) -> Result<Vec<String>, LineError> {
         let word = self.value(expected)?;
-        let names: Vec<String> = word.text.split('+').map(str::to_owned).collect();
+        let names: Vec<String> = word.text.split(separator).map(|n| n.trim().to_owned()).collect();
         if names.iter().any(String::is_empty) {
-            return Err(wrong(&word, &format!("{expected} with plus signs between")));
+            return Err(wrong(&word, &format!("{expected} with {separator} between")));
         }
         Ok(names)
+    }
+
+    /// The value of a word out of a table.
+    pub fn choice<T: Copy>(&mut self, expected: &str, table: &[(&str, T)]) -> Result<T, LineError> {
+        let word = self.value(expected)?;
+        let found = table.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word.text));
+        found.map(|(_, value)| *value).ok_or_else(|| wrong(&word, expected))
     }
 
     pub fn is_empty(&mut self) -> bool {
@@ -142,10 +152,10 @@ pub(super) fn wrong(word: &Word, expected: &str) -> LineError {
 }
 
 /// An error about a switch that the tool does not have here, with the one that may be meant.
-pub(super) fn unknown(switch: &Switch, expected: &str, known: &[&str]) -> LineError {
+pub(super) fn unknown(switch: &Switch, expected: &str, known: &str) -> LineError {
     let found = Found::Text(switch.text.clone());
     let error = LineError::new(switch.span.clone(), expected, found);
-    let near = known.iter().map(|k| (distance(k, &switch.name), *k)).min();
+    let near = known.split_ascii_whitespace().map(|k| (distance(k, &switch.name), k)).min();
     match near {
         Some((distance, name)) if distance <= 2 && distance < name.len() => {
             error.hint(format!("did you mean -{name}?"))
@@ -196,4 +206,9 @@ pub(super) fn provider(text: &str) -> ProviderRef {
         Ok(guid) => ProviderRef::Guid(guid),
         Err(_) => ProviderRef::Name(text.to_owned()),
     }
+}
+
+/// The word of a value in a table for [`Args::choice`].
+pub(super) fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> Option<&'static str> {
+    table.iter().find(|(_, known)| *known == value).map(|(word, _)| *word)
 }

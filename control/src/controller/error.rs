@@ -1,7 +1,30 @@
-//! What is wrong with a line, and where.
+//! Errors of command lines and of what they name.
 
 use std::fmt;
 use std::ops::Range;
+
+/// What cannot be read or looked up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A command line.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// A file that lists providers.
+    #[error("line {line}: {error}")]
+    ProviderFile {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: LineError,
+    },
+    /// A keyword that the provider does not have, or whose provider is not known.
+    #[error("the provider has no keyword {0:?}")]
+    UnknownKeyword(String),
+    /// A flag that the kernel does not have.
+    #[error("the kernel has no flag {0:?}")]
+    UnknownKernelFlag(String),
+}
 
 /// What stands where something else was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]

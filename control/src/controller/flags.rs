@@ -1,12 +1,13 @@
-//! What the kernel can be asked to log: flags by the names that the tools give them, and the bits
-//! of the group masks that they set.
+//! Kernel flags by the names that the tools have for them, and the bits of the group masks that they
+//! set.
 //!
 //! A group mask is one of eight words of 32 bits. A group is written as one number: the word in the
-//! upper three bits, the bit (or bits) in the others. Source: the public headers
-//! (`EVENT_TRACE_FLAG_*` and `PERF_*`), what `xperf -providers` and `logman query providers
-//! "Windows Kernel Trace"` list; the masks of real traces agree.
+//! upper three bits, the bit (or bits) in the others.
 
-use super::kernel::expand_kernel_flags;
+use std::sync::LazyLock;
+
+use super::args::number;
+use super::error::Error;
 
 /// Something that the kernel can be asked to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl GroupMasks {
         self.0 == [0; 8]
     }
 
-    /// The flags that are set, in the order of [`KERNEL_FLAGS`]; without those that are part of
+    /// The flags that are set, in the order of [`kernel_flags`]; without those that are part of
     /// another flag that is set.
     pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
         let part = move |flag: &KernelFlag| {
@@ -106,91 +107,60 @@ impl GroupMasks {
                 let ((word, bits), (other_word, other_bits)) = (flag.place(), other.place());
                 word == other_word && bits != other_bits && bits & other_bits == bits
             };
-            KERNEL_FLAGS.iter().any(|other| whole(other) && other.is_in(&self))
+            kernel_flags().iter().any(|other| whole(other) && other.is_in(&self))
         };
-        KERNEL_FLAGS.iter().filter(move |flag| flag.is_in(&self) && !part(flag))
+        kernel_flags().iter().filter(move |flag| flag.is_in(&self) && !part(flag))
     }
 }
 
-const fn flag(name: &'static str, logman: &'static str, group: u32) -> KernelFlag {
-    KernelFlag { name, logman, group }
+/// The table of flags and of groups of flags; its first lines describe it.
+const TABLE: &str = include_str!("../../tables/kernel-flags.txt");
+
+/// The rows of one kind: a name, and what follows it.
+fn rows(
+    kind: &str,
+) -> impl Iterator<Item = (&'static str, std::str::SplitAsciiWhitespace<'static>)> {
+    let rows = TABLE.lines().filter_map(move |line| line.strip_prefix(kind)?.strip_prefix(' '));
+    rows.filter_map(|row| {
+        let mut words = row.split_ascii_whitespace();
+        Some((words.next()?, words))
+    })
 }
 
 /// All flags that are known.
-pub const KERNEL_FLAGS: &[KernelFlag] = &[
-    flag("PROC_THREAD", "", 0x3),
-    flag("PROCESS", "process", 0x1),
-    flag("THREAD", "thread", 0x2),
-    flag("LOADER", "img", 0x4),
-    flag("PERF_COUNTER", "proccntr", 0x8),
-    flag("CSWITCH", "cswitch", 0x2000_0004),
-    flag("COMPACT_CSWITCH", "", 0x2000_0100),
-    flag("DISPATCHER", "dispatcher", 0x2000_0200),
-    flag("PROFILE", "profile", 0x2000_0002),
-    flag("PMC_PROFILE", "", 0x2000_0400),
-    flag("HV_PROFILE", "", 0x8080_0000),
-    flag("PRIORITY", "", 0x2000_2000),
-    flag("AFFINITY", "", 0x2000_1000),
-    flag("ANTI_STARVATION", "", 0x4000_0001),
-    flag("SHOULDYIELD", "", 0x2400_0000),
-    flag("DPC", "dpc", 0x2000_0080),
-    flag("DPC_QUEUE", "", 0x2004_0000),
-    flag("INTERRUPT", "isr", 0x2000_4000),
-    flag("INTERRUPT_STEER", "", 0x2200_0000),
-    flag("WDF_DPC", "", 0x8100_0000),
-    flag("WDF_INTERRUPT", "", 0x8200_0000),
-    flag("IPI", "", 0x4040_0000),
-    flag("CLOCKINT", "", 0x4004_0000),
-    flag("TIMER", "", 0x4002_0000),
-    flag("SYSCALL", "syscall", 0x4000_0040),
-    flag("SPINLOCK", "", 0x2001_0000),
-    flag("SYNC_OBJECTS", "", 0x2002_0000),
-    flag("KQUEUE", "", 0x2100_0000),
-    flag("WORKER_THREAD", "", 0x4800_0000),
-    flag("ALPC", "alpc", 0x10_0000),
-    flag("DISK_IO", "disk", 0x100),
-    flag("DISK_IO_INIT", "diskinit", 0x400),
-    flag("FILENAME", "file", 0x200),
-    flag("FILE_IO", "fileiocompletion", 0x200_0000),
-    flag("FILE_IO_INIT", "fileio", 0x400_0000),
-    flag("SPLIT_IO", "splitio", 0x20_0000),
-    flag("DRIVERS", "driver", 0x2000_0010),
-    flag("OPTICAL_IO", "", 0x8000_0001),
-    flag("OPTICAL_IO_INIT", "", 0x8000_0002),
-    flag("FLT_IO_INIT", "", 0x8008_0000),
-    flag("FLT_IO", "", 0x8010_0000),
-    flag("FLT_FASTIO", "", 0x8020_0000),
-    flag("FLT_IO_FAILURE", "", 0x8040_0000),
-    flag("CC", "", 0x8002_0000),
-    flag("PREFETCH", "", 0x4000_4000),
-    flag("NETWORKTRACE", "net", 0x1_0000),
-    flag("REGISTRY", "registry", 0x2_0000),
-    flag("REG_HIVE", "", 0x4100_0000),
-    flag("DBGPRINT", "dbgprint", 0x4_0000),
-    flag("DEBUG_EVENTS", "", 0x40_0000),
-    flag("JOB", "", 0x8_0000),
-    flag("ALL_FAULTS", "pf", 0x1000),
-    flag("HARD_FAULTS", "hf", 0x2000),
-    flag("VIRT_ALLOC", "virtalloc", 0x2000_8000),
-    flag("VAMAP", "", 0x8000),
-    flag("MEMORY", "", 0x2000_0001),
-    flag("MEMINFO", "", 0x2008_0000),
-    flag("MEMINFO_WS", "", 0x2080_0000),
-    flag("FOOTPRINT", "", 0x2000_0008),
-    flag("REFSET", "", 0x2000_0020),
-    flag("POOL", "", 0x2000_0040),
-    flag("CONTMEMGEN", "", 0x2010_0000),
-    flag("SESSION", "", 0x2040_0000),
-    flag("WS", "", 0x2800_0000),
-    flag("CACHE_FLUSH", "", 0x8400_0000),
-    flag("OB_HANDLE", "", 0x8000_0040),
-    flag("OB_OBJECT", "", 0x8000_0080),
-    flag("POWER", "", 0x8000_8000),
-    flag("IDLE_STATES", "", 0x4000_8000),
-    flag("PPM_EXIT_LATENCY", "", 0x4400_0000),
-    flag("HIBERRUNDOWN", "", 0xa000_0001),
-    flag("NO_SYSCONFIG", "", 0x1000_0000),
-];
+#[must_use]
+pub fn kernel_flags() -> &'static [KernelFlag] {
+    static FLAGS: LazyLock<Vec<KernelFlag>> = LazyLock::new(|| {
+        let flag = |(name, mut words): (_, std::str::SplitAsciiWhitespace<'static>)| {
+            let group = number(words.next()?)?;
+            Some(KernelFlag { name, logman: words.next().unwrap_or_default(), group })
+        };
+        rows("flag").filter_map(flag).collect()
+    });
+    &FLAGS
+}
+
+/// Flags with the groups among them replaced by their flags; each flag once, in the order they come.
+///
+/// ```
+/// let flags = ["SysProf".to_owned(), "DPC".to_owned(), "LOADER".to_owned()];
+/// let all = etl_control::controller::expand_kernel_flags(&flags);
+/// assert_eq!(all, ["PROC_THREAD", "LOADER", "PROFILE", "DPC"]);
+/// ```
+#[must_use]
+pub fn expand_kernel_flags(flags: &[String]) -> Vec<&str> {
+    let mut out: Vec<&str> = Vec::new();
+    for flag in flags {
+        let group = rows("group").find(|(group, _)| group.eq_ignore_ascii_case(flag));
+        let members = group.map_or_else(|| vec![flag.as_str()], |(_, members)| members.collect());
+        for flag in members {
+            if !out.iter().any(|known| known.eq_ignore_ascii_case(flag)) {
+                out.push(flag);
+            }
+        }
+    }
+    out
+}
 
 /// What the switches of `tracelog` turn on.
 const TRACELOG: &[(&str, &[u32])] = &[
@@ -214,21 +184,24 @@ const TRACELOG_DEFAULTS: &[(&str, u32)] =
 ///
 /// let flags = ["SysProf".to_owned(), "cswitch".to_owned()];
 /// assert_eq!(kernel_groups(&flags).map(|m| m.0), Ok([7, 6, 0, 0, 0, 0, 0, 0]));
-/// assert_eq!(kernel_groups(&["CSWICH".to_owned()]), Err("CSWICH".to_owned()));
+/// assert!(kernel_groups(&["CSWICH".to_owned()]).is_err());
 /// ```
 ///
 /// # Errors
 /// The first name that is not known.
-pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, String> {
+pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, Error> {
     let mut masks = GroupMasks::default();
     for name in expand_kernel_flags(flags) {
         let is = |flag: &&KernelFlag| {
             flag.name.eq_ignore_ascii_case(name)
                 || !flag.logman.is_empty() && flag.logman.eq_ignore_ascii_case(name)
         };
-        match KERNEL_FLAGS.iter().find(is) {
+        match kernel_flags().iter().find(is) {
             Some(flag) => masks.add(flag.group),
-            None => masks.add_flags(number(name).ok_or_else(|| name.to_owned())?),
+            None => {
+                let flags = number(name);
+                masks.add_flags(flags.ok_or_else(|| Error::UnknownKernelFlag(name.to_owned()))?);
+            }
         }
     }
     Ok(masks)
@@ -262,7 +235,7 @@ pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
         // `eflag n` and n words of group masks.
         let mut words = switch.split(' ').map(str::trim);
         if words.next().is_some_and(|name| name.eq_ignore_ascii_case("eflag")) {
-            let words = words.skip(1).filter_map(number);
+            let words = words.skip(1).filter_map(number::<u32>);
             masks.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
         }
     }
@@ -304,21 +277,14 @@ const MOVED: &[(u32, u32)] = &[
     (0x100_0000, 0x2000_0002),
 ];
 
-fn number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn kernel_flags_have_unique_names_and_groups() {
-        for (n, flag) in KERNEL_FLAGS.iter().enumerate() {
-            for other in KERNEL_FLAGS.iter().skip(n + 1) {
+        for (n, flag) in kernel_flags().iter().enumerate() {
+            for other in kernel_flags().iter().skip(n + 1) {
                 assert_ne!(flag.name, other.name);
                 assert_ne!(flag.group, other.group, "{} and {}", flag.name, other.name);
                 assert!(flag.logman.is_empty() || flag.logman != other.logman);
@@ -329,8 +295,8 @@ mod tests {
 
     #[test]
     fn kernel_groups_knows_every_flag_of_every_group() {
-        for (name, _) in super::super::GROUPS {
-            let masks = kernel_groups(&[(*name).to_owned()]).unwrap();
+        for (name, _) in rows("group") {
+            let masks = kernel_groups(&[name.to_owned()]).unwrap();
             assert!(masks.has(0x3), "{name}: all have processes and threads");
         }
     }

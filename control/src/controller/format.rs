@@ -2,12 +2,13 @@
 
 use std::fmt::{self, Write};
 
+use super::args::word;
 use super::model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
     ProviderSpec, Session, Tool,
 };
 use super::tokens::quote;
-use super::tracelog;
+use super::{logman, tracelog, xperf};
 use crate::enable::{EnableProperties, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
@@ -143,22 +144,13 @@ impl Line {
         self.option("BufferSize", s.buffer_kb);
         self.option("MinBuffers", s.min_buffers);
         self.option("MaxBuffers", s.max_buffers);
-        match s.file_mode {
-            Some(FileMode::Sequential) => self.option("FileMode", Some("Sequential")),
-            Some(FileMode::Circular) => self.option("FileMode", Some("Circular")),
-            Some(FileMode::Append) => self.option("FileMode", Some("Append")),
-            Some(FileMode::NewFile) => self.option("FileMode", Some("NewFile")),
-            Some(FileMode::Buffering) => self.switch("Buffering"),
-            None => {}
+        self.option("FileMode", s.file_mode.and_then(|mode| word(xperf::FILE_MODES, mode)));
+        if s.file_mode == Some(FileMode::Buffering) {
+            self.switch("Buffering");
         }
         self.option("MaxFile", s.max_file);
         self.option("FlushTimer", s.flush_seconds);
-        let clock = s.clock.map(|clock| match clock {
-            ClockType::PerfCounter => "PerfCounter",
-            ClockType::SystemTime => "SystemTime",
-            ClockType::Cycle => "Cycle",
-        });
-        self.option("ClockType", clock);
+        self.option("ClockType", s.clock.and_then(|clock| word(xperf::CLOCKS, clock)));
         if s.modes.0 & LogFileMode::REAL_TIME.0 != 0 {
             self.switch("RealTime");
         }
@@ -259,12 +251,7 @@ impl Line {
         }
         self.option("max", s.max_file);
         self.option("ft", s.flush_seconds);
-        let clock = s.clock.map(|clock| match clock {
-            ClockType::PerfCounter => "perf",
-            ClockType::SystemTime => "system",
-            ClockType::Cycle => "cycle",
-        });
-        self.option("ct", clock);
+        self.option("ct", s.clock.and_then(|clock| word(logman::CLOCKS, clock)));
         for (name, mode) in [("rt", LogFileMode::REAL_TIME), ("ul", LogFileMode::PRIVATE)] {
             if modes & mode.0 != 0 {
                 self.switch(name);
@@ -416,10 +403,7 @@ impl Line {
                 self.switch(name);
             }
         }
-        for (word, mode) in [
-            ("stop", LogFileMode::STOP_ON_HYBRID_SHUTDOWN),
-            ("persist", LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN),
-        ] {
+        for (word, mode) in tracelog::HYBRID_SHUTDOWN {
             if s.modes.0 & mode.0 != 0 {
                 self.option("hybridshutdown", Some(word));
             }

@@ -10,9 +10,8 @@ use super::model::{
 use super::tokens::Word;
 use etl_format::constants::LogFileMode;
 
-const KNOWN: &[&str] = &[
-    "p", "pf", "o", "n", "ets", "rt", "bs", "nb", "mode", "ct", "max", "ft", "f", "a", "cnf", "ul",
-];
+/// Switches that may be meant by one that is not known.
+const KNOWN: &str = "p pf o n ets rt bs nb mode ct max ft f a cnf ul";
 
 /// Options that are kept as they are written.
 const OTHERS: &[(&str, Values)] = &[
@@ -44,6 +43,13 @@ const MODES: &[(&str, LogFileMode)] = &[
     ("globalsequence", LogFileMode::GLOBAL_SEQUENCE),
     ("localsequence", LogFileMode::LOCAL_SEQUENCE),
     ("pagedmemory", LogFileMode::USE_PAGED_MEMORY),
+];
+
+/// Words of `-ct`.
+pub(super) const CLOCKS: &[(&str, ClockType)] = &[
+    ("perf", ClockType::PerfCounter),
+    ("system", ClockType::SystemTime),
+    ("cycle", ClockType::Cycle),
 ];
 
 /// Levels by name, with or without `win:`.
@@ -180,22 +186,15 @@ fn option(
             session.flush_seconds = Some(seconds?);
         }
         ("f", false) => {
-            let word = args.value("bin or bincirc")?;
-            match word.text.to_ascii_lowercase().as_str() {
-                "bin" if session.file_mode == Some(FileMode::Append) => {}
-                "bin" => session.file_mode = Some(FileMode::Sequential),
-                "bincirc" => session.file_mode = Some(FileMode::Circular),
-                _ => return Err(wrong(&word, "bin or bincirc")),
+            let modes = [("bin", FileMode::Sequential), ("bincirc", FileMode::Circular)];
+            let mode = args.choice("bin or bincirc", &modes)?;
+            // A file that is appended to is sequential.
+            if (mode, session.file_mode) != (FileMode::Sequential, Some(FileMode::Append)) {
+                session.file_mode = Some(mode);
             }
         }
         ("ct", false) => {
-            let word = args.value("perf, system or cycle")?;
-            session.clock = Some(match word.text.to_ascii_lowercase().as_str() {
-                "perf" => ClockType::PerfCounter,
-                "system" => ClockType::SystemTime,
-                "cycle" => ClockType::Cycle,
-                _ => return Err(wrong(&word, "perf, system or cycle")),
-            });
+            session.clock = Some(args.choice("perf, system or cycle", CLOCKS)?);
         }
         ("mode", false) => modes(session, args)?,
         (name, _) => {

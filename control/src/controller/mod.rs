@@ -26,7 +26,6 @@ mod args;
 mod error;
 mod flags;
 mod format;
-mod kernel;
 mod logman;
 mod model;
 mod provider_file;
@@ -38,11 +37,11 @@ mod xperf;
 
 use std::str::FromStr;
 
-pub use error::{Found, LineError};
+pub use error::{Error, Found, LineError};
 pub use flags::{
-    GroupMasks, KERNEL_FLAGS, KernelFlag, kernel_groups, tracelog_changes, tracelog_groups,
+    GroupMasks, KernelFlag, expand_kernel_flags, kernel_flags, kernel_groups, tracelog_changes,
+    tracelog_groups,
 };
-pub use kernel::{GROUPS, expand_kernel_flags};
 pub use model::{
     Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
     ProviderSpec, Session, Tool,

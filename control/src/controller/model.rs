@@ -3,6 +3,7 @@
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 
+use super::error::Error;
 use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
 use etl_schema::sources::provider_guid;
 use etl_schema::tables::Registry;
@@ -325,7 +326,7 @@ impl ProviderSpec {
     ///
     /// # Errors
     /// The first keyword that the provider does not have, or whose provider is not known.
-    pub fn enablement(&self, registry: &Registry) -> Result<Enablement, String> {
+    pub fn enablement(&self, registry: &Registry) -> Result<Enablement, Error> {
         let any = match &self.keywords {
             None => 0,
             Some(Keywords::Mask(mask)) => *mask,
@@ -334,7 +335,8 @@ impl ProviderSpec {
                 let provider = self.provider.guid(registry).and_then(|g| registry.provider(g));
                 let mut any = 0;
                 for name in names {
-                    any |= provider.and_then(|p| p.keyword(name)).ok_or_else(|| name.clone())?;
+                    let mask = provider.and_then(|p| p.keyword(name));
+                    any |= mask.ok_or_else(|| Error::UnknownKeyword(name.clone()))?;
                 }
                 any
             }

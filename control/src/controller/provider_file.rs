@@ -3,8 +3,8 @@
 //! Sources: the reference of both tools, and the lists that Windows' web server comes with:
 //! `{GUID} FLAGS LEVEL NAME`.
 
-use super::args::{Args, wrong};
-use super::error::LineError;
+use super::args::{Args, GUID, wrong};
+use super::error::{Error, LineError};
 use super::logman;
 use super::model::{ProviderRef, ProviderSpec, Session, Tool};
 use super::tokens;
@@ -23,12 +23,12 @@ pub struct ProviderFile {
 /// enabled as `spec` says. Empty lines, and lines that begin with a semicolon, are skipped.
 ///
 /// # Errors
-/// The first line, counted from 1, that lists no provider, and what is wrong with it.
+/// The first line that lists no provider.
 pub fn parse_provider_file(
     tool: Tool,
     spec: &ProviderSpec,
     text: &str,
-) -> Result<ProviderFile, (usize, LineError)> {
+) -> Result<ProviderFile, Error> {
     let mut session = Session::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in text.lines().enumerate() {
@@ -41,7 +41,8 @@ pub fn parse_provider_file(
             _ => tokens::split(line)
                 .and_then(|words| logman::one_provider(&mut session, &mut Args::new(line, words))),
         };
-        listed.map_err(|error| (number.saturating_add(1), error))?;
+        let line = number.saturating_add(1);
+        listed.map_err(|error| Error::ProviderFile { line, error })?;
     }
     Ok(ProviderFile { providers: session.providers, kernel: session.kernel })
 }
@@ -51,6 +52,6 @@ fn guid(spec: &ProviderSpec, line: &str) -> Result<ProviderSpec, LineError> {
     let mut args = Args::new(line, words);
     let word = args.value("a GUID")?;
     let guid = word.text.trim_start_matches('#').trim_end_matches([',', ';']).parse();
-    let guid = guid.map_err(|_| wrong(&word, "a GUID of 8-4-4-4-12 hexadecimal digits"))?;
+    let guid = guid.map_err(|_| wrong(&word, GUID))?;
     Ok(ProviderSpec { provider: ProviderRef::Guid(guid), ..spec.clone() })
 }

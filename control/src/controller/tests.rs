@@ -103,10 +103,13 @@ fn files_list_providers() {
         ["d58c126f-b309-11d1-969e-0000f875a5bc", "1fbecc45-c060-4e7c-8a0e-0dbd6116181b"]
     );
     assert!(listed.providers.iter().all(|p| p.level == Some(3) && p.keywords == spec.keywords));
-    let (line, error) =
-        parse_provider_file(Tool::Tracelog, &none, "\nCommonProvider\n").unwrap_err();
+    let failed = |tool, text| match parse_provider_file(tool, &none, text).unwrap_err() {
+        Error::ProviderFile { line, error } => (line, error),
+        other => panic!("{other}"),
+    };
+    let (line, error) = failed(Tool::Tracelog, "\nCommonProvider\n");
     assert_eq!((line, error.span), (2, 0..14));
-    let (line, error) = parse_provider_file(Tool::Logman, &none, "A 0x1 very\n").unwrap_err();
+    let (line, error) = failed(Tool::Logman, "A 0x1 very\n");
     assert_eq!((line, error.expected.as_str()), (1, "a level from 0 to 255"));
 }
 
@@ -135,7 +138,10 @@ fn logman_as_people_use_it() {
     assert_eq!(enabled, Enablement::new(5, 0x18));
     assert_eq!((s.flush_seconds, s.log_file_mode()), (Some(90), LogFileMode(0x4102)));
     let s = started("logman start x -p Microsoft-Windows-DotNETRuntime (Loader,Nope) -ets");
-    assert_eq!(s.providers[0].enablement(Registry::builtin()), Err("Loader".to_owned()));
+    assert_eq!(
+        s.providers[0].enablement(Registry::builtin()),
+        Err(Error::UnknownKeyword("Loader".to_owned()))
+    );
     assert!(matches!(read("logman create trace x -p A").actions[..], [Action::Create(_)]));
     let [Action::Update(s)] = &read("logman update x --p A --rt -ets").actions[..] else {
         panic!()

@@ -4,54 +4,21 @@
 
 use std::ops::Range;
 
-use super::args::{Args, Switch, Values, unknown, wrong};
+use super::args::{Args, GUID, Switch, Values, unknown, wrong};
 use super::error::{Found, LineError};
 use super::model::{
     Action, ClockType, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec,
     Session,
 };
+use super::tokens::Word;
 use crate::enable::{EnableProperties, IdFilter, MAX_IDS, MAX_PROCESSES};
 use etl_format::constants::LogFileMode;
 
-const KNOWN: &[&str] = &[
-    "start",
-    "stop",
-    "update",
-    "enable",
-    "disable",
-    "flush",
-    "capturestate",
-    "q",
-    "l",
-    "guid",
-    "matchanykw",
-    "matchallkw",
-    "level",
-    "flag",
-    "flags",
-    "f",
-    "b",
-    "min",
-    "max",
-    "cir",
-    "seq",
-    "newfile",
-    "append",
-    "rt",
-    "ft",
-    "useperfcounter",
-    "usesystemtime",
-    "usecpucycle",
-    "ls",
-    "gs",
-    "prealloc",
-    "buffering",
-    "eflag",
-    "eventidfilter",
-    "pidfilter",
-    "exefilter",
-    "enableproperty",
-];
+/// Switches that may be meant by one that is not known.
+const KNOWN: &str = "start stop update enable disable flush capturestate q l guid matchanykw matchallkw level \
+    flag flags f b min max cir seq newfile append rt ft useperfcounter usesystemtime \
+    usecpucycle ls gs prealloc buffering eflag eventidfilter pidfilter exefilter \
+    enableproperty";
 
 /// Switches that turn kernel events on or off.
 pub(super) const KERNEL: &[&str] =
@@ -72,6 +39,12 @@ pub(super) const MODES: &[(&str, LogFileMode)] = &[
     ("secure", LogFileMode::SECURE),
     ("systemlogger", LogFileMode::SYSTEM_LOGGER),
     ("um", LogFileMode::PRIVATE),
+];
+
+/// Words of `-hybridshutdown`.
+pub(super) const HYBRID_SHUTDOWN: &[(&str, LogFileMode)] = &[
+    ("stop", LogFileMode::STOP_ON_HYBRID_SHUTDOWN),
+    ("persist", LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN),
 ];
 
 /// Options that are kept as they are written.
@@ -121,7 +94,7 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
             "start" | "stop" | "update" | "enable" | "enableex" | "disable" | "flush" | "q"
             | "l" | "capturestate" | "systemrundown" | "addautologger" => {
                 if line.verb.is_some() {
-                    return Err(unknown(&switch, "one action in a line", &[]));
+                    return Err(unknown(&switch, "one action in a line", ""));
                 }
                 let name = if switch.name == "l" { None } else { args.optional() };
                 line.verb = Some((switch.name, name.map(|word| word.text)));
@@ -202,15 +175,10 @@ impl Tracelog {
             "usesystemtime" => session.clock = Some(ClockType::SystemTime),
             "usecpucycle" => session.clock = Some(ClockType::Cycle),
             "hybridshutdown" => {
-                let word = args.value("stop or persist")?;
-                session.modes.0 |= match word.text.to_ascii_lowercase().as_str() {
-                    "stop" => LogFileMode::STOP_ON_HYBRID_SHUTDOWN.0,
-                    "persist" => LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN.0,
-                    _ => return Err(wrong(&word, "stop or persist")),
-                };
+                session.modes.0 |= args.choice("stop or persist", HYBRID_SHUTDOWN)?.0;
             }
             "pids" => session.processes = args.counted(MAX_PIDS, "a process id")?,
-            "stackwalk" => session.stack_walk.extend(args.names("events to take stacks at")?),
+            "stackwalk" => session.stack_walk.extend(args.names('+', "events to take stacks at")?),
             _ => {
                 let said = self.enabled.is_some();
                 self.provider_option(switch, args)?;
@@ -226,26 +194,8 @@ impl Tracelog {
     fn provider_option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
         match switch.name.as_str() {
             "guid" => {
-                let word = args.value("#GUID, *NAME or a file that lists providers")?;
-                self.guids.push(match word.text.strip_prefix('#') {
-                    Some(guid) => match guid.parse() {
-                        Ok(guid) => ProviderRef::Guid(guid),
-                        Err(_) => {
-                            return Err(wrong(&word, "a GUID of 8-4-4-4-12 hexadecimal digits"));
-                        }
-                    },
-                    None => match word.text.strip_prefix('*') {
-                        Some(name) => ProviderRef::Hashed(name.to_owned()),
-                        None if word.text.parse::<etl_format::Guid>().is_ok() => {
-                            return Err(wrong(
-                                &word,
-                                "#GUID, *NAME or a file that lists providers",
-                            )
-                            .hint(format!("write #{}", word.text)));
-                        }
-                        None => ProviderRef::File(word.text),
-                    },
-                });
+                let word = args.value(PROVIDER)?;
+                self.guids.push(provider_ref(&word)?);
             }
             "matchanykw" => {
                 let mask = args.number("a keyword mask of 64 bits")?;
@@ -270,9 +220,15 @@ impl Tracelog {
             "pidfilter" => {
                 self.enabled().scope.processes = args.counted(MAX_PROCESSES, "a process id")?;
             }
-            "exefilter" => self.enabled().scope.executables = list(args, "names of programs")?,
-            "pkgidfilter" => self.enabled().scope.packages = list(args, "names of packages")?,
-            "pkgappidfilter" => self.enabled().scope.apps = list(args, "ids of applications")?,
+            "exefilter" => {
+                self.enabled().scope.executables = args.names(';', "names of programs")?
+            }
+            "pkgidfilter" => {
+                self.enabled().scope.packages = args.names(';', "names of packages")?
+            }
+            "pkgappidfilter" => {
+                self.enabled().scope.apps = args.names(';', "ids of applications")?
+            }
             "eflag" => {
                 // Kept as a switch with its arguments.
                 let words: Vec<u32> = args.counted(MASKS, "a word of the group masks")?;
@@ -296,6 +252,23 @@ impl Tracelog {
     }
 }
 
+/// What `-guid` takes.
+const PROVIDER: &str = "#GUID, *NAME or a file that lists providers";
+
+fn provider_ref(word: &Word) -> Result<ProviderRef, LineError> {
+    if let Some(guid) = word.text.strip_prefix('#') {
+        let guid = guid.parse().map_err(|_| wrong(word, GUID))?;
+        return Ok(ProviderRef::Guid(guid));
+    }
+    if word.text.parse::<etl_format::Guid>().is_ok() {
+        return Err(wrong(word, PROVIDER).hint(format!("write #{}", word.text)));
+    }
+    Ok(match word.text.strip_prefix('*') {
+        Some(name) => ProviderRef::Hashed(name.to_owned()),
+        None => ProviderRef::File(word.text.clone()),
+    })
+}
+
 /// How providers are enabled by default.
 fn default_spec() -> ProviderSpec {
     ProviderSpec::new(ProviderRef::Name(String::new()))
@@ -310,17 +283,7 @@ fn ids(args: &mut Args) -> Result<IdFilter, LineError> {
         Some(switch) if switch.name == "out" => {
             Ok(IdFilter::Out(args.counted(MAX_IDS, "an event id")?))
         }
-        Some(switch) => Err(unknown(&switch, "-in or -out", &[])),
+        Some(switch) => Err(unknown(&switch, "-in or -out", "")),
         None => Err(args.missing("-in or -out")),
     }
-}
-
-/// Names with semicolons between.
-fn list(args: &mut Args, expected: &str) -> Result<Vec<String>, LineError> {
-    let word = args.value(expected)?;
-    let names: Vec<String> = word.text.split(';').map(|name| name.trim().to_owned()).collect();
-    if names.iter().any(String::is_empty) {
-        return Err(wrong(&word, &format!("{expected} with semicolons between")));
-    }
-    Ok(names)
 }

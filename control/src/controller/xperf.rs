@@ -2,7 +2,9 @@
 //!
 //! Source: the reference of its `start`, `stop`, `merge` and `stackwalk` commands.
 
-use super::args::{Args, Switch, Values, mask, number, provider, unknown, wrong};
+use std::ops::Range;
+
+use super::args::{Args, GUID, Switch, Values, mask, number, provider, unknown, wrong};
 use super::error::{Found, LineError};
 use super::model::{
     Action, ClockType, FileMode, KERNEL_SESSION, ProviderRef, ProviderSpec, Session,
@@ -11,30 +13,10 @@ use super::tokens::Word;
 use crate::enable::EnableProperties;
 use etl_format::constants::LogFileMode;
 
-const KNOWN: &[&str] = &[
-    "start",
-    "update",
-    "on",
-    "stop",
-    "d",
-    "flush",
-    "capturestate",
-    "merge",
-    "loggers",
-    "f",
-    "buffersize",
-    "minbuffers",
-    "maxbuffers",
-    "maxfile",
-    "flushtimer",
-    "filemode",
-    "buffering",
-    "realtime",
-    "clocktype",
-    "stackwalk",
-    "lowcapacity",
-    "pids",
-];
+/// Switches that may be meant by one that is not known.
+const KNOWN: &str = "start update on stop d flush capturestate merge loggers f buffersize minbuffers \
+    maxbuffers maxfile flushtimer filemode buffering realtime clocktype stackwalk \
+    lowcapacity pids";
 
 /// Options that are kept as they are written.
 const OTHERS: &[(&str, Values)] = &[
@@ -51,8 +33,23 @@ const OTHERS: &[(&str, Values)] = &[
     ("setspinlocksample", Values::Many),
 ];
 
+/// Words of `-FileMode`.
+pub(super) const FILE_MODES: &[(&str, FileMode)] = &[
+    ("Sequential", FileMode::Sequential),
+    ("Circular", FileMode::Circular),
+    ("Append", FileMode::Append),
+    ("NewFile", FileMode::NewFile),
+];
+
+/// Words of `-ClockType`.
+pub(super) const CLOCKS: &[(&str, ClockType)] = &[
+    ("PerfCounter", ClockType::PerfCounter),
+    ("SystemTime", ClockType::SystemTime),
+    ("Cycle", ClockType::Cycle),
+];
+
 /// Switches of a merge. The first one stands in the documents' own line, where it means nothing.
-const MERGE: &[&str] = &["d", "suppresspii", "compress", "mergeonly", "injectonly"];
+const MERGE: &str = "d suppresspii compress mergeonly injectonly";
 
 /// A session that the line is describing.
 struct Open {
@@ -170,7 +167,7 @@ impl Xperf {
         }
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.session.is_kernel() {
-            for (flag, span) in parts(&word, '+') {
+            for (flag, span) in parts(&word.text, word.span.clone(), '+') {
                 if flag.contains(':') || flag.parse::<etl_format::Guid>().is_ok() {
                     let found = Found::Text(flag.to_owned());
                     return Err(LineError::new(span, "a kernel flag", found).hint(
@@ -200,25 +197,13 @@ impl Xperf {
             "realtime" => session.modes.0 |= LogFileMode::REAL_TIME.0,
             "lowcapacity" => session.modes.0 |= LogFileMode::NO_PER_PROCESSOR_BUFFERING.0,
             "filemode" => {
-                let word = args.value("Sequential, Circular, Append or NewFile")?;
-                session.file_mode = Some(match word.text.to_ascii_lowercase().as_str() {
-                    "sequential" => FileMode::Sequential,
-                    "circular" => FileMode::Circular,
-                    "append" => FileMode::Append,
-                    "newfile" => FileMode::NewFile,
-                    _ => return Err(wrong(&word, "Sequential, Circular, Append or NewFile")),
-                });
+                let expected = "Sequential, Circular, Append or NewFile";
+                session.file_mode = Some(args.choice(expected, FILE_MODES)?);
             }
             "clocktype" => {
-                let word = args.value("PerfCounter, SystemTime or Cycle")?;
-                session.clock = Some(match word.text.to_ascii_lowercase().as_str() {
-                    "perfcounter" => ClockType::PerfCounter,
-                    "systemtime" => ClockType::SystemTime,
-                    "cycle" => ClockType::Cycle,
-                    _ => return Err(wrong(&word, "PerfCounter, SystemTime or Cycle")),
-                });
+                session.clock = Some(args.choice("PerfCounter, SystemTime or Cycle", CLOCKS)?);
             }
-            "stackwalk" => session.stack_walk.extend(args.names("events to take stacks at")?),
+            "stackwalk" => session.stack_walk.extend(args.names('+', "events to take stacks at")?),
             "pids" => {
                 session.processes.push(args.number("a process id")?);
                 while let Some(word) = args.optional() {
@@ -241,7 +226,7 @@ impl Xperf {
         let (mut files, mut options) = (Vec::new(), Vec::new());
         while !args.is_empty() {
             if let Some(switch) = args.switch() {
-                if switch.negated || !MERGE.contains(&switch.name.as_str()) {
+                if switch.negated || !MERGE.split(' ').any(|known| known == switch.name) {
                     return Err(unknown(&switch, "a file or a switch of -merge", MERGE));
                 }
                 if switch.name != "d" && !options.contains(&switch.name) {
@@ -265,40 +250,33 @@ fn optional_name(args: &mut Args) -> String {
     args.optional().map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
 }
 
-/// The parts of a word and where they stand. Within a quoted word that is not known to the byte:
-/// the whole word is named.
-fn parts(word: &Word, separator: char) -> impl Iterator<Item = (&str, std::ops::Range<usize>)> {
-    let verbatim = word.text.len() == word.span.len();
-    let mut at = word.span.start;
-    word.text.split(separator).map(move |part| {
+/// The parts of a text and where they stand. Within a quoted word that is not known to the byte: the
+/// whole word is named.
+fn parts(
+    text: &str,
+    span: Range<usize>,
+    separator: char,
+) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let verbatim = text.len() == span.len();
+    let mut at = span.start;
+    text.split(separator).map(move |part| {
         let start = at;
         at = at.saturating_add(part.len()).saturating_add(separator.len_utf8());
         let end = start.saturating_add(part.len());
-        (part, if verbatim { start..end } else { word.span.clone() })
+        (part, if verbatim { start..end } else { span.clone() })
     })
 }
 
 /// `NAME[:MASK[:LEVEL[:PROPERTIES]]]`, several with plus signs between.
 pub(super) fn providers(word: &Word) -> Result<Vec<ProviderSpec>, LineError> {
-    parts(word, '+').map(|(text, span)| one_provider(text, span)).collect()
+    let all = parts(&word.text, word.span.clone(), '+');
+    all.map(|(text, span)| one_provider(text, span)).collect()
 }
 
-fn one_provider(text: &str, span: std::ops::Range<usize>) -> Result<ProviderSpec, LineError> {
-    let verbatim = text.len() == span.len();
-    let mut at = span.start;
-    let mut fields = text.split(':').map(|field| {
-        let start = at;
-        at = at.saturating_add(field.len()).saturating_add(1);
-        let end = start.saturating_add(field.len());
-        (field, if verbatim { start..end } else { span.clone() })
-    });
+fn one_provider(text: &str, span: Range<usize>) -> Result<ProviderSpec, LineError> {
+    let mut fields = parts(text, span, ':');
     let error = |field: &str, span, expected: &str| {
-        let found = if field.is_empty() {
-            Found::Text(String::new())
-        } else {
-            Found::Text(field.to_owned())
-        };
-        LineError::new(span, expected, found)
+        LineError::new(span, expected, Found::Text(field.to_owned()))
     };
     let (name, name_span) = fields.next().unwrap_or_default();
     if name.is_empty() {
@@ -306,7 +284,7 @@ fn one_provider(text: &str, span: std::ops::Range<usize>) -> Result<ProviderSpec
     }
     let mut spec = ProviderSpec::new(provider(name));
     if looks_like_a_guid(name) && matches!(spec.provider, ProviderRef::Name(_)) {
-        return Err(error(name, name_span, "a GUID of 8-4-4-4-12 hexadecimal digits"));
+        return Err(error(name, name_span, GUID));
     }
     if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
         let expected = "a keyword mask, decimal or 0x and hexadecimal, of 64 bits at most";

@@ -41,12 +41,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Whether it lets all processes through.
-    #[must_use]
-    pub fn is_everywhere(&self) -> bool {
-        *self == Scope::default()
-    }
-
     /// Whether the provider is enabled in this process.
     #[must_use]
     pub fn admits(&self, process: &ProcessKey<'_>) -> bool {

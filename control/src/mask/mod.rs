@@ -2,8 +2,10 @@
 
 use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
+use etl_format::Guid;
 use etl_schema::Identity;
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 
 mod remarks;
@@ -11,7 +13,7 @@ mod remarks;
 pub use remarks::Remark;
 
 /// What a mask asks for, and what it does not select.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Explanation<'a> {
     /// Names of its bits.
     pub names: Vec<&'a str>,
@@ -54,14 +56,7 @@ pub struct Suppressed<'a> {
 pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let (names, unnamed) = provider.keyword_names(mask);
     let rules = Rules { provider, tables, kind: ProviderKind::of(provider.guid) };
-    let mut explanation = Explanation {
-        names,
-        unnamed,
-        raised: Vec::new(),
-        suppressed: Vec::new(),
-        too_verbose: Vec::new(),
-        remarks: Vec::new(),
-    };
+    let mut explanation = Explanation { names, unnamed, ..Explanation::default() };
     for (event, versions) in newest(provider) {
         let selected = |mask, level| rules.selects(event, mask, level);
         let levels: Vec<u8> = (1..=VERBOSE).filter(|&l| selected(mask, l)).collect();
@@ -119,12 +114,11 @@ enum ProviderKind {
 }
 
 impl ProviderKind {
-    fn of(provider: etl_format::Guid) -> Self {
-        let is = |name| Registry::builtin().find(name).is_some_and(|p| p.guid == provider);
-        match () {
-            () if is("Microsoft-Windows-DotNETRuntime") => ProviderKind::Runtime,
-            () if is("Microsoft-Windows-DotNETRuntimeRundown") => ProviderKind::Rundown,
-            () => ProviderKind::Other,
+    fn of(provider: Guid) -> Self {
+        match provider {
+            CLR_RUNTIME => ProviderKind::Runtime,
+            CLR_RUNDOWN => ProviderKind::Rundown,
+            _ => ProviderKind::Other,
         }
     }
 }
@@ -185,10 +179,9 @@ impl Rules<'_> {
         let one = enumerations.clone().chain(others.clone());
         let two = enumerations.flat_map(|a| others.clone().map(move |b| a | b));
         let more: Vec<u64> = one.chain(two).collect();
-        let candidates = std::iter::once(without)
+        let mut candidates = std::iter::once(without)
             .chain(more.iter().map(|bits| base | bits))
             .chain(more.iter().map(|bits| without | bits));
-        let mut candidates = candidates;
         candidates.find(|&candidate| self.selects(event, candidate, level))
     }
 }
@@ -207,24 +200,16 @@ fn asks(event: &TableEvent, mask: u64, level: u8) -> bool {
     })
 }
 
-/// Errata about this mask, about keywords in it, or about events that it selects.
-fn errata_of(provider: &Provider, mask: u64, raised: &[Raised<'_>]) -> Vec<&'static str> {
-    let of_events = |id: &str| raised.iter().any(|r| r.event.errata.iter().any(|e| e == id));
-    errata()
-        .iter()
-        .filter(|e| {
-            e.is_of_mask(provider, mask) || e.is_of_keyword(provider, mask) || of_events(&e.id)
-        })
-        .map(|e| e.id.as_str())
-        .collect()
-}
-
 impl Explanation<'_> {
     /// Errata on which this explanation depends: about the mask as a whole, about its keywords, and
     /// about the events that it selects.
     #[must_use]
     pub fn errata(&self, provider: &Provider, mask: u64) -> Vec<&'static str> {
-        errata_of(provider, mask, &self.raised)
+        let of_events = |id| self.raised.iter().any(|r| r.event.errata.contains(id));
+        let all = errata().iter().filter(|e| {
+            e.is_of_mask(provider, mask) || e.is_of_keyword(provider, mask) || of_events(&e.id)
+        });
+        all.map(|e| e.id.as_str()).collect()
     }
 }
 

@@ -270,14 +270,14 @@ pub(crate) const WORDS: [(&str, &[u32]); 6] = [
 
 #[cfg(test)]
 mod tests {
-    use etl_control::controller::KERNEL_FLAGS;
+    use etl_control::controller::kernel_flags;
 
     use super::*;
 
     #[test]
     fn in_words_separates_simulated_groups_from_others() {
         for group in group::ALL {
-            assert!(KERNEL_FLAGS.iter().any(|f| f.group == group), "{group:#x}");
+            assert!(kernel_flags().iter().any(|f| f.group == group), "{group:#x}");
         }
         let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x100, 0x4000_0040]);
         flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "DiskReadInit".into()]);

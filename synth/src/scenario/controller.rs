@@ -97,8 +97,8 @@ fn resolve_all(
         };
         let name = file_name(file);
         let text = reader.beside(name).map_err(|error| format!("{name}: {error}"))?;
-        let listed = parse_provider_file(tool, &spec, &text)
-            .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
+        let listed =
+            parse_provider_file(tool, &spec, &text).map_err(|error| format!("{name}, {error}"))?;
         kernel.extend(listed.kernel);
         out.extend(listed.providers);
     }
@@ -388,8 +388,7 @@ fn kernel_change(tool: Tool, session: &Session) -> Result<KernelChange, String> 
 /// What a line asks of the kernel.
 fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
     let mut groups = if tool != Tool::Tracelog {
-        kernel_groups(&session.kernel)
-            .map_err(|name| format!("the kernel has no flag \"{name}\""))?
+        kernel_groups(&session.kernel).map_err(|error| error.to_string())?
     } else if session.is_kernel() {
         // It asks for some things by itself, of the kernel's session.
         tracelog_groups(&session.kernel)
@@ -425,8 +424,7 @@ fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let registry = Registry::builtin();
     let guid = spec.provider.guid(registry);
     let provider = guid.ok_or_else(|| format!("provider {} is not known", spec.provider))?;
-    let rule =
-        spec.enablement(registry).map_err(|k| format!("the provider has no keyword \"{k}\""))?;
+    let rule = spec.enablement(registry).map_err(|error| error.to_string())?;
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
     plan.processes = spec.scope.processes.clone();
     plan.executables = spec.scope.executables.clone();

@@ -107,7 +107,7 @@ impl Enabled {
                 let provider = spec.provider.guid(registry).ok_or_else(|| {
                     format!("the GUID of {:?} is unknown: use the GUID instead", spec.provider)
                 })?;
-                let with = Some(spec.enablement(registry)?);
+                let with = Some(spec.enablement(registry).map_err(|e| e.to_string())?);
                 let (knowledge, session) = (Knowledge::Declared, Some(session.clone()));
                 let (at, since, limited) = (None, None, false);
                 out.push(Enabled { provider, with, knowledge, at, since, limited, session });

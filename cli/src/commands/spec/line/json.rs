@@ -1,5 +1,6 @@
 //! The JSON of `etlkit spec line`.
 
+use etl_control::Error;
 use etl_control::controller::{
     Action, ClockType, CommandLine, FileMode, ProviderRef, ProviderSpec, Session, Tool,
 };
@@ -103,6 +104,10 @@ fn provider_json(spec: &ProviderSpec) -> Value {
     }
     let described = known(&spec.provider);
     let enabled = spec.enablement(Registry::builtin());
+    let unknown_keyword = match &enabled {
+        Err(Error::UnknownKeyword(name)) => Some(name.clone()),
+        _ => None,
+    };
     let ids = |ids: &IdFilter| match ids {
         IdFilter::Any => Value::Null,
         IdFilter::In(ids) => json!({"in": ids}),
@@ -135,7 +140,7 @@ fn provider_json(spec: &ProviderSpec) -> Value {
         "executables": spec.scope.executables,
         "packages": spec.scope.packages,
         "apps": spec.scope.apps,
-        "unknown_keyword": enabled.err(),
+        "unknown_keyword": unknown_keyword,
         "explained": explanation,
     })
 }

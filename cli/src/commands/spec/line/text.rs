@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use etl_control::Error;
 use etl_control::controller::{
     Action, ClockType, CommandLine, FileMode, Keywords, ProviderSpec, Session, Tool,
     expand_kernel_flags,
@@ -181,7 +182,7 @@ fn provider(out: &mut String, spec: &ProviderSpec, events: bool) -> fmt::Result 
     }
     filters(out, spec)?;
     let (Some(provider), Ok(enabled)) = (known(&spec.provider), enabled) else {
-        if let Err(name) = spec.enablement(Registry::builtin()) {
+        if let Err(Error::UnknownKeyword(name)) = spec.enablement(Registry::builtin()) {
             writeln!(out, "    note      unknown keyword {}", one_line(&name))?;
         }
         return Ok(());
@@ -207,7 +208,7 @@ fn provider(out: &mut String, spec: &ProviderSpec, events: bool) -> fmt::Result 
 }
 
 /// The mask and the level as text.
-fn enabled_text(spec: &ProviderSpec, enabled: &Result<Enablement, String>) -> String {
+fn enabled_text(spec: &ProviderSpec, enabled: &Result<Enablement, Error>) -> String {
     let mut text = match (&spec.keywords, enabled) {
         (None, _) => "all keywords".to_owned(),
         (Some(_), Ok(Enablement { any: 0, .. })) => "all keywords (0x0)".to_owned(),
