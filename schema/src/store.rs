@@ -55,6 +55,29 @@ impl Default for StoreLimits {
 /// Decoders by provider and identity.
 type Known = HashMap<(Guid, Identity), Arc<Decoder>>;
 
+/// Schemas learned from one kind of source, and what they take of its limits.
+#[derive(Debug, Clone, Default)]
+struct Learned {
+    decoders: Known,
+    bytes: usize,
+    fields: usize,
+}
+
+impl Learned {
+    /// Adds or replaces a schema; `false` when the limits are reached.
+    fn insert(&mut self, schema: EventSchema, limits: &StoreLimits) -> bool {
+        let key = (schema.provider, schema.identity);
+        let before = self.decoders.get(&key).map_or(0, |d| weight(&d.schema().fields));
+        let fields = self.fields.saturating_sub(before).saturating_add(weight(&schema.fields));
+        if self.decoders.len() >= limits.schemas || fields > limits.fields {
+            return false;
+        }
+        self.fields = fields;
+        self.decoders.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+        true
+    }
+}
+
 /// Decoders by metadata.
 type ByMetadata = HashMap<Box<[u8]>, Option<Arc<Decoder>>>;
 
@@ -103,14 +126,11 @@ pub struct SchemaStore {
     tables: &'static Registry,
     given: Known,
     self_describing: SelfDescribing,
-    merged: Known,
-    merged_bytes: usize,
-    merged_fields: usize,
+    merged: Learned,
     maps: trace_event_info::Maps,
     /// Events whose fields wait for a map, by its provider and name.
     waiting: HashMap<(Guid, String), Vec<(Guid, Identity)>>,
-    event_source: Known,
-    event_source_fields: usize,
+    event_source: Learned,
     reassembler: Reassembler,
     provider_names: HashMap<Guid, String>,
     /// Providers with a known classic event.
@@ -135,13 +155,10 @@ impl SchemaStore {
             tables: Registry::builtin(),
             given: Known::new(),
             self_describing: SelfDescribing::default(),
-            merged: Known::new(),
-            merged_bytes: 0,
-            merged_fields: 0,
+            merged: Learned::default(),
             maps: trace_event_info::Maps::default(),
             waiting: HashMap::new(),
-            event_source: Known::new(),
-            event_source_fields: 0,
+            event_source: Learned::default(),
             reassembler: Reassembler::new(limits.bytes),
             provider_names: HashMap::new(),
             classic_providers: HashSet::new(),
@@ -172,8 +189,8 @@ impl SchemaStore {
         let described = self.self_describing.by_metadata.values().flat_map(HashMap::values);
         self.given
             .values()
-            .chain(self.merged.values())
-            .chain(self.event_source.values())
+            .chain(self.merged.decoders.values())
+            .chain(self.event_source.decoders.values())
             .chain(described.flatten())
             .map(|decoder| decoder.schema())
     }
@@ -187,13 +204,8 @@ impl SchemaStore {
 
     /// The providers with this name in the schemas of the store; case does not matter.
     pub fn providers_named(&self, name: &str) -> impl Iterator<Item = Guid> {
-        let called = |known: &str| known.eq_ignore_ascii_case(name);
-        let mut guids: Vec<_> = self
-            .provider_names
-            .iter()
-            .filter(|(_, known)| called(known))
-            .map(|(g, _)| *g)
-            .collect();
+        let named = self.provider_names.iter().filter(|(_, n)| n.eq_ignore_ascii_case(name));
+        let mut guids: Vec<_> = named.map(|(guid, _)| *guid).collect();
         guids.sort_unstable();
         guids.into_iter()
     }
@@ -324,52 +336,47 @@ impl SchemaStore {
         for mut schema in schemas {
             // Records name the provider by the GUID that counts.
             schema.provider = provider;
-            let key = (provider, schema.identity);
+            let name = schema.provider_name.clone();
             // Two versions of a source may take turns; each takes the place of the other.
-            let before = self.event_source.get(&key).map_or(0, |d| weight(d.schema_fields()));
-            let fields = self.event_source_fields.saturating_sub(before);
-            let fields = fields.saturating_add(weight(&schema.fields));
-            if self.event_source.len() >= self.limits.schemas || fields > self.limits.fields {
+            if !self.event_source.insert(schema, &self.limits) {
                 return;
             }
-            self.event_source_fields = fields;
-            self.name_provider(provider, &schema.provider_name);
-            self.event_source.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+            self.name_provider(provider, &name);
         }
     }
 
     fn learn_merged(&mut self, opcode: u8, record: &Record<'_>) {
         let payload = record.payload();
-        if self.merged.len() >= self.limits.schemas
-            || self.merged_bytes.saturating_add(payload.len()) > self.limits.bytes
+        let merged = &mut self.merged;
+        if merged.decoders.len() >= self.limits.schemas
+            || merged.bytes.saturating_add(payload.len()) > self.limits.bytes
         {
             return;
         }
-        self.merged_bytes += payload.len();
+        merged.bytes += payload.len();
         match opcode {
             EVENT_INFO => {
                 let Ok(info) = trace_event_info::parse(payload, &self.maps) else { return };
                 self.name_provider(info.provider, &info.provider_name);
                 let key = (info.provider, info.identity);
                 self.note_classic(key);
-                let fields = self.merged_fields.saturating_add(weight(&info.fields));
-                if self.merged.contains_key(&key) || fields > self.limits.fields {
-                    return;
-                }
-                self.merged_fields = fields;
                 let mut missing = Vec::new();
                 missing_maps(&info.fields, &mut missing);
-                for name in missing {
-                    self.waiting.entry((info.provider, name)).or_default().push(key);
+                if self.merged.decoders.contains_key(&key)
+                    || !self.merged.insert(info, &self.limits)
+                {
+                    return;
                 }
-                self.merged.insert(key, Arc::new(Decoder::new(Arc::new(info))));
+                for name in missing {
+                    self.waiting.entry((key.0, name)).or_default().push(key);
+                }
             }
             MAP_INFO => {
                 let Some((provider, map)) = self.maps.add(payload) else { return };
                 // Maps come after the events that use them.
                 let waiting = self.waiting.remove(&(provider, map.name().to_owned()));
                 for key in waiting.into_iter().flatten() {
-                    let Some(decoder) = self.merged.get_mut(&key) else { continue };
+                    let Some(decoder) = self.merged.decoders.get_mut(&key) else { continue };
                     let mut schema = EventSchema::clone(decoder.schema());
                     trace_event_info::attach(&mut schema, &map);
                     *decoder = Arc::new(Decoder::new(Arc::new(schema)));
@@ -443,7 +450,7 @@ impl SchemaStore {
         if let Some(found) = tables.decoder(provider, identity) {
             return Some(found);
         }
-        let mut learned = [&self.merged, &self.event_source].into_iter().filter(|m| !m.is_empty());
+        let mut learned = [&self.merged.decoders, &self.event_source.decoders].into_iter();
         learned.find_map(|known| known.get(&key)).map(|found| &**found)
     }
 

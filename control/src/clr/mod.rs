@@ -66,7 +66,6 @@ macro_rules! rules_of {
         }
     };
 }
-use rules_of;
 
 mod method;
 mod rundown;

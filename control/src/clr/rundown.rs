@@ -1,6 +1,6 @@
 //! The rundown provider's rules.
 
-use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE, rules_of};
+use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
 use crate::enable::CombinedEnablement;
 pub use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{

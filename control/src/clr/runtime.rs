@@ -1,6 +1,6 @@
 //! The runtime provider's rules.
 
-use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE, rules_of};
+use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
 use crate::enable::CombinedEnablement;
 use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK,

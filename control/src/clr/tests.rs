@@ -39,7 +39,7 @@ fn mask_of(provider: &str, names: &str) -> u64 {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn the_tables_of_the_documents_cell_by_cell() {
+fn tables_match_the_documents_cell_by_cell() {
     let [one, two, _] = tables(5);
     assert_eq!((one.rows.len(), two.rows.len()), (TABLE_1.len(), TABLE_2.len()));
     let check = |table: &super::tables::Table, names: &str, printed: &[&str]| {
@@ -60,7 +60,7 @@ fn the_tables_of_the_documents_cell_by_cell() {
 }
 
 #[test]
-fn cells_that_differ_name_an_erratum() {
+fn tables_name_an_erratum_where_cells_differ() {
     let mut named = std::collections::BTreeSet::new();
     for level in 0..=6 {
         for table in tables(level) {
@@ -80,7 +80,7 @@ fn cells_that_differ_name_an_erratum() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn keywords_are_those_of_the_tables() {
+fn keyword_constants_match_the_tables() {
     use keyword::*;
     for (name, value) in [
         ("Loader", LOADER),
@@ -118,7 +118,7 @@ fn keywords_are_those_of_the_tables() {
 }
 
 #[test]
-fn masks_of_the_documents() {
+fn rules_for_the_masks_of_the_documents() {
     let (jitted, precompiled) = (Method::new(Code::Jitted), Method::new(Code::Precompiled));
     // 1FC1F: no NGen, no enumeration.
     let most = Runtime::new(0x1FC1F, 5);
@@ -150,7 +150,7 @@ fn masks_of_the_documents() {
 }
 
 #[test]
-fn markers_do_not_come_for_threads_or_ranges_alone() {
+fn brackets_is_false_for_threads_or_ranges_alone() {
     for keywords in [keyword::THREADING, keyword::PERF_TRACK] {
         let rundown = Rundown::new(keywords | keyword::END_RUNDOWN, 5);
         assert!(rundown.enumerates(Enumeration::End));
@@ -166,7 +166,7 @@ fn markers_do_not_come_for_threads_or_ranges_alone() {
 }
 
 #[test]
-fn another_session_makes_the_runtime_raise_what_this_one_takes() {
+fn runtime_raises_for_the_union_of_sessions() {
     let jit = Enablement::new(5, keyword::JIT);
     let ngen = Enablement::new(5, keyword::NGEN | keyword::START_ENUMERATION);
     let precompiled = Method::new(Code::Precompiled);
@@ -189,7 +189,7 @@ fn mask() -> impl Strategy<Value = u64> {
 proptest! {
     /// The rules once more, in plain words: bits and levels, one session.
     #[test]
-    fn runtime_rules_in_other_words(mask in mask(), level in 0u8..8) {
+    fn runtime_agrees_with_the_rules_in_other_words(mask in mask(), level in 0u8..8) {
         let runtime = Runtime::new(mask, level);
         let has = |bit: u64| mask & bit != 0;
         let (info, verbose) = (level == 0 || level >= 4, level == 0 || level >= 5);
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn rundown_rules_in_other_words(mask in mask(), level in 0u8..8) {
+    fn rundown_agrees_with_the_rules_in_other_words(mask in mask(), level in 0u8..8) {
         let rundown = Rundown::new(mask, level);
         let has = |bit: u64| mask & bit != 0;
         let (info, verbose) = (level == 0 || level >= 4, level == 0 || level >= 5);
@@ -252,7 +252,7 @@ proptest! {
     /// would keep from it.
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-    fn what_is_raised_is_admitted(mask in mask(), level in 0u8..8) {
+    fn raises_implies_admits_for_a_single_session(mask in mask(), level in 0u8..8) {
         let registry = Registry::builtin();
         let session = Enablement::new(level, mask);
         let (runtime, rundown) = (Runtime::new(mask, level), Rundown::new(mask, level));

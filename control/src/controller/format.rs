@@ -19,10 +19,7 @@ impl fmt::Display for CommandLine {
     /// is left out; all providers of a `tracelog` line are enabled as its first one is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Line { out: String::new() };
-        match self.tool {
-            Tool::Plain => {}
-            tool => line.out.push_str(tool.name()),
-        }
+        line.out.push_str(self.tool.name());
         for action in &self.actions {
             match self.tool {
                 Tool::Xperf => line.xperf(action),
@@ -64,7 +61,19 @@ impl Line {
         }
     }
 
-    fn name_unless_kernel(&mut self, name: &str) {
+    /// A mask or another number, in hexadecimal.
+    fn hex(&mut self, name: &str, value: Option<impl fmt::UpperHex>) {
+        self.option(name, value.map(|value| format!("0x{value:X}")));
+    }
+
+    /// Names with a separator between them, unless there are none.
+    fn list(&mut self, name: &str, separator: &str, names: &[String]) {
+        self.option(name, Some(names.join(separator)).filter(|_| !names.is_empty()));
+    }
+
+    /// A switch with a session; the kernel's need not be named.
+    fn on_session(&mut self, switch: &str, name: &str) {
+        self.switch(switch);
         if name != KERNEL_SESSION {
             self.word(name);
         }
@@ -103,14 +112,10 @@ impl Line {
                 self.word(&xperf_providers(providers));
             }
             Action::Flush { session, file, .. } => {
-                self.switch("flush");
-                self.name_unless_kernel(session);
+                self.on_session("flush", session);
                 self.option("f", file.as_ref());
             }
-            Action::Stop { session, .. } => {
-                self.switch("stop");
-                self.name_unless_kernel(session);
-            }
+            Action::Stop { session, .. } => self.on_session("stop", session),
             Action::Query { .. } => self.switch("loggers"),
             Action::Merge { inputs, output, .. } if inputs.is_empty() => {
                 self.option("d", Some(output));
@@ -131,15 +136,11 @@ impl Line {
 
     fn xperf_session(&mut self, s: &Session) {
         if s.is_kernel() {
-            if !s.kernel.is_empty() {
-                self.option("on", Some(s.kernel.join("+")));
-            }
+            self.list("on", "+", &s.kernel);
         } else if !s.providers.is_empty() {
             self.option("on", Some(xperf_providers(&s.providers)));
         }
-        if !s.stack_walk.is_empty() {
-            self.option("stackwalk", Some(s.stack_walk.join("+")));
-        }
+        self.list("stackwalk", "+", &s.stack_walk);
         self.option("f", s.file.as_ref());
         self.option("BufferSize", s.buffer_kb);
         self.option("MinBuffers", s.min_buffers);
@@ -260,9 +261,7 @@ impl Line {
                 self.switch(&format!("-{name}"));
             }
         }
-        if modes != 0 {
-            self.option("mode", Some(format!("0x{modes:X}")));
-        }
+        self.hex("mode", Some(modes).filter(|modes| *modes != 0));
         self.others(&s.others);
         self.ets(s.direct);
     }
@@ -287,27 +286,16 @@ impl Line {
             Action::Disable { session, providers, .. } => ("disable", session, providers),
             Action::CaptureState { session, providers } => ("capturestate", session, providers),
             Action::Flush { session, file, .. } => {
-                self.switch("flush");
-                self.name_unless_kernel(session);
+                self.on_session("flush", session);
                 return self.option("f", file.as_ref());
             }
-            Action::Stop { session, .. } => {
-                self.switch("stop");
-                return self.name_unless_kernel(session);
-            }
-            Action::SystemRundown { session } => {
-                self.switch("systemrundown");
-                return self.name_unless_kernel(session);
-            }
-            Action::Query { session: Some(session), .. } => {
-                self.switch("q");
-                return self.name_unless_kernel(session);
-            }
+            Action::Stop { session, .. } => return self.on_session("stop", session),
+            Action::SystemRundown { session } => return self.on_session("systemrundown", session),
+            Action::Query { session: Some(session), .. } => return self.on_session("q", session),
             Action::Query { session: None, .. } => return self.switch("l"),
             Action::Merge { .. } => return,
         };
-        self.switch(verb);
-        self.name_unless_kernel(name);
+        self.on_session(verb, name);
         self.tracelog_providers(providers);
         match action {
             Action::Start(s) | Action::Create(s) | Action::Update(s) => self.tracelog_session(s),
@@ -329,17 +317,13 @@ impl Line {
         }
         let Some(spec) = providers.first() else { return };
         match &spec.keywords {
-            Some(Keywords::Mask(mask)) => self.option("matchanykw", Some(format!("0x{mask:X}"))),
-            Some(Keywords::Flags(flags)) => self.option("flag", Some(format!("0x{flags:X}"))),
+            Some(Keywords::Mask(mask)) => self.hex("matchanykw", Some(*mask)),
+            Some(Keywords::Flags(flags)) => self.hex("flag", Some(*flags)),
             Some(Keywords::Names(_)) | None => {}
         }
-        if spec.all != 0 {
-            self.option("matchallkw", Some(format!("0x{:X}", spec.all)));
-        }
-        self.option("level", spec.level.map(|level| format!("0x{level:X}")));
-        if spec.properties != EnableProperties::default() {
-            self.option("enableproperty", Some(format!("0x{:X}", spec.properties.0)));
-        }
+        self.hex("matchallkw", Some(spec.all).filter(|all| *all != 0));
+        self.hex("level", spec.level);
+        self.hex("enableproperty", Some(spec.properties.0).filter(|bits| *bits != 0));
         self.ids("EventIdFilter", &spec.ids);
         self.ids("StackWalkFilter", &spec.stack_ids);
         let scope = &spec.scope;
@@ -347,15 +331,9 @@ impl Line {
             self.option("PidFilter", Some(scope.processes.len()));
             self.numbers(&scope.processes);
         }
-        for (switch, names) in [
-            ("ExeFilter", &scope.executables),
-            ("PkgIdFilter", &scope.packages),
-            ("PkgAppIdFilter", &scope.apps),
-        ] {
-            if !names.is_empty() {
-                self.option(switch, Some(names.join(";")));
-            }
-        }
+        self.list("ExeFilter", ";", &scope.executables);
+        self.list("PkgIdFilter", ";", &scope.packages);
+        self.list("PkgAppIdFilter", ";", &scope.apps);
     }
 
     fn ids(&mut self, switch: &str, ids: &IdFilter) {
@@ -371,9 +349,7 @@ impl Line {
 
     fn tracelog_session(&mut self, s: &Session) {
         s.kernel.iter().for_each(|flag| self.switch(flag));
-        if !s.stack_walk.is_empty() {
-            self.option("stackwalk", Some(s.stack_walk.join("+")));
-        }
+        self.list("stackwalk", "+", &s.stack_walk);
         self.option("f", s.file.as_ref());
         self.option("b", s.buffer_kb);
         self.option("min", s.min_buffers);

@@ -24,7 +24,7 @@ const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn the_recipes_of_the_documents() {
+fn parse_reads_the_recipes_of_the_documents() {
     // As they are printed: dashes of the typesetter, GUIDs in upper case, remarks at the end.
     let clr = started(&format!("xperf –start clr –on {RUNTIME}:0xFFFFFFFF:0x5 –f clr.etl"));
     assert_eq!((clr.name.as_str(), clr.file.as_deref()), ("clr", Some("clr.etl")));
@@ -54,7 +54,7 @@ fn the_recipes_of_the_documents() {
 }
 
 #[test]
-fn xperf_as_people_use_it() {
+fn parse_reads_common_xperf_lines() {
     let line = "C:\\wpt\\XPERF.exe -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile -BufferSize 1024 \
                 -MinBuffers 256 -MaxBuffers 256 -f k.etl -start clr -on Microsoft-Windows-DotNETRuntime\
                 :0x14:5:'stack'+MyProvider:::'sid,stack' -f \"my clr.etl\" -FileMode Circular -MaxFile 200 \
@@ -81,7 +81,7 @@ fn xperf_as_people_use_it() {
 }
 
 #[test]
-fn files_list_providers() {
+fn parse_provider_file_reads_lists_of_both_tools() {
     let none = ProviderSpec::new(ProviderRef::File("list.txt".into()));
     let list = "\u{feff}{1fbecc45-c060-4e7c-8a0e-0dbd6116181b} 0x00000000 5 IIS: SSL Filter\r\n\r\n; a remark\r\n\
                 Microsoft-Windows-DotNETRuntime (LoaderKeyword,JitKeyword) win:Informational\n\
@@ -115,7 +115,7 @@ fn files_list_providers() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn logman_as_people_use_it() {
+fn parse_reads_common_logman_lines() {
     let s = started("logman start mytrace -pf logman.providers -o test.etl –ets");
     assert_eq!(s.providers[0].provider, ProviderRef::File("logman.providers".into()));
     assert!(s.direct);
@@ -151,7 +151,7 @@ fn logman_as_people_use_it() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn tracelog_as_people_use_it() {
+fn parse_reads_common_tracelog_lines() {
     let s = started(
         "tracelog -start MyTrace -guid MyProvider.guid -f d:\\traces\\testtrace.etl -flag 2 -level 0xFFFF",
     );
@@ -182,7 +182,7 @@ fn tracelog_as_people_use_it() {
 }
 
 #[test]
-fn a_list_of_providers_alone() {
+fn parse_reads_a_list_of_providers_without_a_tool() {
     let [Action::Enable { providers, .. }] = &read(&format!("{RUNTIME}:0x18:5+X:1")).actions[..]
     else {
         panic!()
@@ -247,7 +247,7 @@ fn parse_reports_the_span_of_an_error() {
 
 /// A space at the end of a keyword is no part of it, in a list or alone.
 #[test]
-fn a_keyword_alone_is_what_it_is_in_a_list() {
+fn logman_parses_a_keyword_without_parentheses() {
     let keywords = |line: &str| started(line).providers[0].keywords.clone();
     let named = Some(Keywords::Names(vec!["My Loader".to_owned()]));
     assert_eq!(keywords("logman start x -p Y \" My Loader \" -ets"), named);
@@ -497,7 +497,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_canonical_line_reads_as_what_it_was_made_from(
+    fn display_parses_as_the_same_value(
         line in prop_oneof![xperf(), logman(), tracelog()],
     ) {
         let text = line.to_string();
@@ -505,7 +505,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_read_again_the_same(line in soup()) {
+    fn display_of_a_parsed_line_parses_the_same(line in soup()) {
         if let Ok(read) = line.parse::<CommandLine>() {
             let canonical = read.to_string();
             prop_assert_eq!(canonical.parse(), Ok(read), "{} -> {}", line, canonical);
@@ -513,7 +513,7 @@ proptest! {
     }
 
     #[test]
-    fn no_line_breaks_it(line in prop_oneof![
+    fn parse_accepts_or_refuses_any_line(line in prop_oneof![
         any::<String>(),
         any::<String>().prop_map(|rest| format!("xperf -start x {rest}")),
         any::<String>().prop_map(|rest| format!("logman start {rest}")),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_carets_and_backslashes() {
+    fn split_handles_quotes_carets_and_backslashes() {
         for (line, words) in [
             ("a  b\tc", &["a", "b", "c"][..]),
             (r#"-f "C:\my traces\a.etl""#, &["-f", r"C:\my traces\a.etl"]),
@@ -156,13 +156,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_quoted_is_read_as_it_was(words in proptest::collection::vec(any::<String>(), 0..5)) {
+        fn split_undoes_quote(words in proptest::collection::vec(any::<String>(), 0..5)) {
             let line = words.iter().map(|w| quote(w)).collect::<Vec<_>>().join(" ");
             prop_assert_eq!(texts(&line), words);
         }
 
         #[test]
-        fn spans_lie_in_the_line(line in any::<String>()) {
+        fn split_returns_spans_within_the_line(line in any::<String>()) {
             match split(&line) {
                 Ok(words) => for word in words {
                     prop_assert!(line.get(word.span.clone()).is_some_and(|s| !s.is_empty()));

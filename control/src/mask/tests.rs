@@ -20,7 +20,7 @@ fn says(e: &Explanation<'_>, what: &str) -> bool {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn the_rundown_of_the_recipe_ends_with_dcend() {
+fn explain_selects_dcend_for_the_rundown_of_the_recipe() {
     let good = explained("rundown", 0x138, 5);
     let symbols = symbols(&good);
     for wanted in ["DCEndInit_V1", "DCEndComplete_V1", "MethodDCEndVerbose_V2", "ModuleDCEnd_V3"] {
@@ -48,7 +48,7 @@ fn explain_selects_nothing_for_the_other_mask_of_the_documents() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn every_mask_that_is_proposed_does_what_it_is_proposed_for() {
+fn suggested_masks_select_what_they_are_suggested_for() {
     for name in ["runtime", "rundown"] {
         for mask in [0x20, 0x10, 0xb8, 0x38, 0x1fc1f, 0x1ccbd, 0x40030, 0x20000008, 0xffff_ffff] {
             for level in [0, 1, 4, 5] {
@@ -76,7 +76,7 @@ fn every_mask_that_is_proposed_does_what_it_is_proposed_for() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn runtime_masks_of_the_documents() {
+fn explain_names_the_runtime_masks_of_the_documents() {
     let names = explained("runtime", 0x1ccbd, 5).names;
     assert_eq!(
         names,
@@ -116,7 +116,7 @@ fn explain_suppresses_the_events_of_ngen_alone() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn levels_at_which_events_come() {
+fn explain_lists_the_levels_of_events() {
     let e = explained("runtime", 0x10, 4);
     let find = |list: &[Raised<'_>], name: &str| {
         list.iter().find(|r| r.event.schema.name == name).map(|r| r.levels.clone())
@@ -129,7 +129,7 @@ fn levels_at_which_events_come() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn zero_is_all_and_32_ones_are_not() {
+fn explain_takes_zero_as_all_and_32_ones_as_a_mask() {
     let all = explained("rundown", 0, 5);
     assert!(says(&all, "turns NGen off"));
     let ones = explained("runtime", 0xffff_ffff, 5);
@@ -139,7 +139,7 @@ fn zero_is_all_and_32_ones_are_not() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn the_documented_profile_goes_by_the_pages() {
+fn explain_follows_the_pages_with_documented_tables() {
     let pages = Registry::of(TableSet::Documented);
     let runtime = pages.find("runtime").unwrap();
     let e = explain(TableSet::Documented, runtime, 0x10, 4);
@@ -157,7 +157,7 @@ fn the_documented_profile_goes_by_the_pages() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn the_private_provider_has_the_rules_of_sessions_only() {
+fn explain_applies_only_the_enable_rule_to_the_private_provider() {
     let garbage = explained("private", 0x1, 4);
     assert!(garbage.remarks.is_empty(), "{:?}", garbage.remarks);
     assert!(symbols(&garbage).iter().any(|s| s == "GCSettings_V1"));

@@ -117,12 +117,6 @@ impl Decoder {
         fields.find(|(field, _)| &*field.name == name).map(|(_, value)| value)
     }
 
-    /// The schema's fields.
-    #[must_use]
-    pub fn schema_fields(&self) -> &[Field] {
-        &self.schema.fields
-    }
-
     /// The bytes that every payload has, where all fields are of a fixed size.
     #[must_use]
     pub fn fixed_size(&self, pointers: PointerSize) -> Option<usize> {

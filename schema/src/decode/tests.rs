@@ -3,7 +3,7 @@ use crate::model::{Count, FieldRef, Identity, InType, Length, OutType, SchemaSou
 use etl_format::Guid;
 
 #[test]
-fn texts_stand_between_fields_of_a_fixed_size() {
+fn string_layout_finds_texts_between_fixed_fields() {
     let field = |ty| Field::new("F", ty);
     let text = || field(InType::Utf16);
     let (number, pointer) = (|| field(InType::UInt32), || field(InType::Pointer));
@@ -18,7 +18,7 @@ fn texts_stand_between_fields_of_a_fixed_size() {
 }
 
 #[test]
-fn a_fixed_size_is_that_of_all_fields() {
+fn fixed_size_sums_all_fields() {
     let number = |name| Field::new(name, InType::UInt32);
     let fixed = decoder(vec![number("A"), Field::new("B", InType::Pointer)]);
     assert_eq!(fixed.fixed_size(PointerSize::P4), Some(8));
@@ -37,7 +37,7 @@ fn decoder(fields: Vec<Field>) -> Decoder {
 }
 
 #[test]
-fn pointers_are_as_wide_as_the_record_says() {
+fn fields_reads_pointers_of_both_widths() {
     let d = decoder(vec![Field::new("P", InType::Pointer), Field::new("N", InType::UInt16)]);
     let payload = [1, 0, 0, 0, 2, 0, 0, 0, 3, 0];
     let read = |p| {
@@ -104,7 +104,7 @@ fn note_counts_the_fields_that_a_short_payload_lacks() {
 }
 
 #[test]
-fn the_kernels_sid_field_may_hold_no_sid() {
+fn fields_reads_a_wbem_sid_without_a_sid() {
     let d = decoder(vec![Field::new("Sid", InType::WbemSid), Field::new("N", InType::UInt8)]);
     let none = [0, 0, 0, 0, 7];
     assert!(matches!(d.get("Sid", &none, PointerSize::P8), Some(Value::Null)));
@@ -117,7 +117,7 @@ fn the_kernels_sid_field_may_hold_no_sid() {
 }
 
 #[test]
-fn counted_structs_count_their_members_too() {
+fn fields_reads_arrays_of_structs_with_counted_members() {
     let d = decoder(vec![
         Field::new("Width", InType::UInt8),
         Field::new("Count", InType::UInt16),
@@ -152,7 +152,7 @@ fn counted_structs_count_their_members_too() {
 }
 
 #[test]
-fn hostile_counts_cost_no_more_than_the_payload() {
+fn fields_bounds_the_cost_of_hostile_counts() {
     // Arrays of arrays of arrays of nothing, all counted 65535 times.
     let count = Count::Field(FieldRef::Top(0));
     let mut field = Field::structure("s", vec![]).with_count(count);
@@ -179,7 +179,7 @@ fn hostile_counts_cost_no_more_than_the_payload() {
 }
 
 #[test]
-fn the_rest_of_a_payload_can_be_an_array() {
+fn fields_reads_an_array_up_to_the_end_of_the_payload() {
     let d = decoder(vec![
         Field::new("Ticks", InType::UInt64),
         Field::new("Stack", InType::Pointer).with_count(Count::Rest),

@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nul_is_found_as_a_plain_search_finds_it(
+        fn utf16_len_and_ansi_len_agree_with_a_plain_search(
             data in proptest::collection::vec(prop_oneof![3 => Just(0u8), 2 => Just(1u8), 2 => Just(0x80u8), 4 => any::<u8>()], 0..64)
         ) {
             let even = data.len() & !1;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_surrogates_are_kept() {
+    fn chars_keeps_lone_surrogates() {
         let bytes = [0x61, 0, 0x00, 0xd8, 0x62, 0];
         let text = Utf16::new(&bytes);
         assert_eq!(text.chars().collect::<Vec<_>>(), [Ok('a'), Err(0xd800), Ok('b')]);

@@ -13,7 +13,7 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeProblem> {
     let wrong = EncodeProblem::WrongType { expected: ty.name() };
-    let width = width(ty, pointers);
+    let width = ty.width(pointers);
     match (ty, value) {
         (InType::Null, _) => {}
         (InType::Int8 | InType::Int16 | InType::Int32 | InType::Int64, _) => {
@@ -59,18 +59,6 @@ pub(super) fn write(
         _ => return Err(wrong),
     }
     Ok(())
-}
-
-/// Bytes of a number.
-#[inline]
-const fn width(ty: InType, pointers: PointerSize) -> usize {
-    match ty {
-        InType::Int8 | InType::UInt8 => 1,
-        InType::Int16 | InType::UInt16 => 2,
-        InType::Int64 | InType::UInt64 | InType::HexInt64 | InType::FileTime | InType::Double => 8,
-        InType::Pointer | InType::SizeT => pointers.bytes(),
-        _ => 4,
-    }
 }
 
 fn number(value: &OwnedValue) -> Option<u64> {

@@ -31,7 +31,7 @@ fn round_trip(schema: EventSchema, given: &[OwnedValue], pointers: PointerSize) 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
     #[test]
-    fn decoding_undoes_encoding_for_any_schema(
+    fn decode_undoes_encode_for_any_schema(
         shape in proptest::collection::vec(any::<u8>(), 0..120),
         content in proptest::collection::vec(any::<u8>(), 0..300),
         wide in any::<bool>(),
@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode_to_something_within_them(
+    fn fields_of_any_bytes_stay_within_them(
         shape in proptest::collection::vec(any::<u8>(), 0..120),
         payload in proptest::collection::vec(any::<u8>(), 0..200),
         wide in any::<bool>(),
@@ -95,7 +95,7 @@ fn takes_no_bytes(value: &OwnedValue) -> bool {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn decoding_undoes_encoding_for_every_event_of_the_tables() {
+fn decode_undoes_encode_for_every_event_of_the_tables() {
     use crate::tables::Registry;
     let mut seed = 1u32;
     let mut next = || {
@@ -125,7 +125,7 @@ fn decoding_undoes_encoding_for_every_event_of_the_tables() {
 }
 
 #[test]
-fn counting_fields_count_by_themselves_or_are_held_to_the_truth() {
+fn encode_fills_and_checks_counting_fields() {
     let schema = event(vec![
         Field::new("Count", InType::UInt16),
         Field::new("Items", InType::UInt32).with_count(Count::Field(FieldRef::Here(0))),
@@ -140,7 +140,7 @@ fn counting_fields_count_by_themselves_or_are_held_to_the_truth() {
 }
 
 #[test]
-fn refuses_what_a_field_cannot_hold() {
+fn encode_refuses_what_a_field_cannot_hold() {
     let schema = event(vec![Field::new("Name", InType::Utf16), Field::new("Small", InType::Int8)]);
     let problem =
         |builder: PayloadBuilder<'_>| builder.encode(PointerSize::P8).unwrap_err().problem;
@@ -153,7 +153,7 @@ fn refuses_what_a_field_cannot_hold() {
 }
 
 #[test]
-fn fixed_text_is_padded_and_kept_whole() {
+fn encode_pads_fixed_text_and_refuses_longer_text() {
     let field = Field::new("Name", InType::Utf16).with_length(Length::Fixed(4));
     let schema = event(vec![field]);
     let bytes = PayloadBuilder::new(&schema).set("Name", "ab").encode(PointerSize::P4).unwrap();

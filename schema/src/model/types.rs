@@ -1,6 +1,7 @@
 //! In-types and out-types: how values lie in the payload, and how they are shown.
 
 use super::Length;
+use etl_format::constants::PointerSize;
 
 macro_rules! named_types {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -110,6 +111,19 @@ impl InType {
             InType::Utf16 | InType::Ansi => Length::NulTerminated,
             InType::Binary => Length::U16,
             _ => Length::Natural,
+        }
+    }
+
+    /// Bytes of a number of this type; types that are no numbers count as 4.
+    #[inline]
+    pub(crate) const fn width(self, pointers: PointerSize) -> usize {
+        match self {
+            InType::Int8 | InType::UInt8 => 1,
+            InType::Int16 | InType::UInt16 => 2,
+            InType::Int64 | InType::UInt64 | InType::HexInt64 => 8,
+            InType::FileTime | InType::Double => 8,
+            InType::Pointer | InType::SizeT => pointers.bytes(),
+            _ => 4,
         }
     }
 

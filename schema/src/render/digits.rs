@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_print_as_the_standard_library_does() {
+    fn numbers_print_like_the_standard_library() {
         for value in [0, 1, 9, 10, 15, 16, 255, 256, 1 << 40, 0x0123_4567_89ab_cdef, u64::MAX] {
             let mut out = Vec::new();
             decimal(&mut out, value);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_never_acted_on() {
+    fn escape_line_and_escape_json_leave_nothing_unsafe() {
         let hostile = "a\x1b]0;pwned\x07\u{9b}31m\u{202e}b\r\u{7f}";
         for text in [with(escape_line, hostile), with(escape_json, hostile)] {
             assert!(!text.chars().any(is_terminal_unsafe), "{text:?}");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn json_strings_come_back() {
+    fn escape_json_is_undone_by_a_parser() {
         for text in ["plain", "\"\\\n\r\t\0\x1b", "\u{202e}\u{feff}\u{1f600}é"] {
             let back: String = serde_json::from_str(&with(escape_json, text)).unwrap();
             assert_eq!(back, text);

@@ -6,6 +6,7 @@
 
 use crate::decode::{Fields, Sid, Utf16, Value};
 use crate::model::{Field, InType, MapKind, OutType, ValueMap};
+use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use std::io::Write;
 
@@ -153,12 +154,7 @@ impl Text {
 
 /// Bytes of an integer field.
 fn width(field: &Field) -> usize {
-    match field.in_type() {
-        Some(InType::Int8 | InType::UInt8) => 1,
-        Some(InType::Int16 | InType::UInt16) => 2,
-        Some(InType::Int32 | InType::UInt32 | InType::HexInt32 | InType::Boolean) => 4,
-        _ => 8,
-    }
+    field.in_type().map_or(8, |ty| ty.width(PointerSize::P8))
 }
 
 /// A buffer of fixed length says what is before its first NUL.

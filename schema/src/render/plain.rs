@@ -84,7 +84,7 @@ mod tests {
     use etl_format::constants::PointerSize;
 
     #[test]
-    fn text_comes_as_it_stands() {
+    fn plain_value_passes_text_unescaped() {
         let id = Identity::Modern { id: 1, version: 0 };
         let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Table);
         schema.fields = vec![

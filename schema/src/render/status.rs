@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_by_kind_and_code() {
+    fn status_names_are_found_by_kind_and_code() {
         assert_eq!(win32(1460), Some("ERROR_TIMEOUT"));
         assert_eq!(ntstatus(0xc000_0005), Some("STATUS_ACCESS_VIOLATION"));
         assert_eq!(hresult(0x8007_0005), Some("ERROR_ACCESS_DENIED"));

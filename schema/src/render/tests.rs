@@ -16,13 +16,13 @@ fn text(f: impl FnOnce(&mut Vec<u8>)) -> String {
 
 proptest! {
     #[test]
-    fn file_times_are_what_the_clock_says(ticks in 0..i64::MAX as u64) {
+    fn filetime_agrees_with_the_clock(ticks in 0..i64::MAX as u64) {
         let said = etl_format::clock::iso_utc(ticks as i64);
         prop_assert_eq!(text(|out| filetime(out, ticks)), said);
     }
 
     #[test]
-    fn any_values_make_valid_json_and_harmless_text(
+    fn json_fields_is_valid_and_text_fields_safe_for_any_values(
         shape in proptest::collection::vec(any::<u8>(), 0..120),
         content in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
@@ -41,7 +41,7 @@ proptest! {
 }
 
 #[test]
-fn times_of_both_kinds() {
+fn filetime_and_system_time_print_iso_8601() {
     assert_eq!(text(|out| filetime(out, 0)), "1601-01-01T00:00:00.0000000Z");
     assert_eq!(text(|out| filetime(out, 132_404_548_306_935_923)), "2020-07-29T00:07:10.6935923Z");
     let time = SystemTime([2021, 9, 4, 9, 14, 59, 35, 7]);
@@ -87,7 +87,7 @@ fn payload(schema: &EventSchema) -> Vec<u8> {
 }
 
 #[test]
-fn values_read_as_people_write_them() {
+fn text_value_prints_every_kind_of_value() {
     let schema = sample();
     let bytes = payload(&schema);
     let decoder = Decoder::new(Arc::new(schema));
@@ -107,7 +107,7 @@ fn values_read_as_people_write_them() {
 }
 
 #[test]
-fn a_plain_message_keeps_what_utf8_cannot_hold() {
+fn plain_message_writes_lone_surrogates_in_hexadecimal() {
     let schema = sample();
     let bytes = payload(&schema);
     let decoder = Decoder::new(Arc::new(schema));
@@ -118,7 +118,7 @@ fn a_plain_message_keeps_what_utf8_cannot_hold() {
 }
 
 #[test]
-fn messages_take_their_inserts() {
+fn message_replaces_inserts() {
     let schema = sample();
     let bytes = payload(&schema);
     let decoder = Decoder::new(Arc::new(schema));

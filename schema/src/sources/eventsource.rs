@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_come_in_any_order_and_again() {
+    fn add_accepts_chunks_in_any_order_and_repeated() {
         let mut r = Reassembler::new(1000);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 2, b"c")), None);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(3, 0, b"a")), None);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_with_different_versions_do_not_disturb_each_other() {
+    fn add_keeps_the_chunks_of_processes_apart() {
         let mut r = Reassembler::new(1000);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 0, b"a")), None);
         assert_eq!(r.add(Guid::ZERO, 2, chunk(2, 0, b"x")), None);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_chunk_leaves_no_manifest_and_memory_is_bounded() {
+    fn add_bounds_memory_when_chunks_are_lost() {
         let mut r = Reassembler::new(300);
         assert_eq!(r.add(Guid::ZERO, 1, chunk(2, 0, &[b'a'; 100])), None);
         assert_eq!(r.add(Guid::new(1, 0, 0, [0; 8]), 1, chunk(1, 0, &[b'a'; 200])), None);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_refused() {
+    fn parse_refuses_other_payloads() {
         let good = chunk(2, 1, b"x").build();
         assert_eq!(Chunk::parse(&good), Some(chunk(2, 1, b"x")));
         for at in [0, 3, 6] {

@@ -363,7 +363,7 @@ mod tests {
         #typev driver_c50 11 \"%0done\" //   LEVEL=INFO\n{\n}\n";
 
     #[test]
-    fn messages_and_their_arguments() {
+    fn parse_reads_messages_and_arguments() {
         let schemas = parse(TMF).unwrap().schemas;
         assert_eq!(schemas.len(), 2);
         let first = &schemas[0];
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn every_item_type_takes_its_bytes() {
+    fn parse_reads_every_item_type() {
         for (item, payload, text) in [
             ("ItemLong", &[0xff; 4][..], "-1"),
             ("ItemULong", &[0xff; 4], "4294967295"),
@@ -446,7 +446,7 @@ mod tests {
 
     /// An unknown type affects its own message only.
     #[test]
-    fn a_type_that_is_not_known_is_the_rest_of_its_message() {
+    fn parse_reads_an_unknown_type_as_the_rest_of_the_message() {
         let tmf = parse(&TMF.replace("ItemWString", "ItemMine(a,b)")).unwrap();
         let note = TmfNote { line: 6, item: "ItemMine(a,b)".to_owned() };
         assert_eq!(tmf.notes, [note]);
@@ -463,7 +463,7 @@ mod tests {
 
     /// Arguments that take no bytes have numbers too, and what is no message is left alone.
     #[test]
-    fn inserts_find_their_arguments_by_number() {
+    fn parse_numbers_inserts_by_argument() {
         let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c MJ=Comp MN=Sub\n\
             #enumv x\n{\nA = 1\n}\n\
             #typev d_c7 12 \"%!STDPREFIX!%!COMPNAME!/%!SUBCOMP! %11!d! %10 100%% %12!d! %1\"\n\
@@ -476,7 +476,7 @@ mod tests {
 
     /// What stands before a message in `tracefmt`, as far as the record says it.
     #[test]
-    fn the_parts_of_the_prefix_are_inserts() {
+    fn wpp_message_inserts_the_parts_of_the_prefix() {
         use crate::render::{Prefix, wpp_message};
         let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c\n\
             #typev d_c7 12 \"[%9!d!]%8!04X!.%3!04X!::%4!s! [%1!s!] %0%2: %5|%6|%7 %10!03d! %0after\"\n\

@@ -57,6 +57,15 @@ pub struct TableEvent {
     pub errata: Vec<String>,
 }
 
+impl TableEvent {
+    /// An event of which only the schema and its origin are known.
+    #[must_use]
+    pub fn new(schema: EventSchema, origin: impl Into<String>) -> Self {
+        let origin = origin.into();
+        TableEvent { schema, older: None, stack: false, origin, shipped: None, errata: Vec::new() }
+    }
+}
+
 /// A provider and all that its table says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {

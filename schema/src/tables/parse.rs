@@ -199,15 +199,7 @@ impl Table<'_> {
         let mut schema = EventSchema::new(*provider, key, SchemaSource::Table);
         schema.provider_name = name.clone().into();
         schema.name = symbol.to_owned().into();
-        let origin = self.file.to_owned();
-        self.events.push(TableEvent {
-            schema,
-            older: None,
-            stack: false,
-            origin,
-            shipped: None,
-            errata: Vec::new(),
-        });
+        self.events.push(TableEvent::new(schema, self.file));
         Ok(())
     }
 

@@ -203,7 +203,8 @@ fn one(
     let bytes = |choices: &mut Choices<'_>| -> Vec<u8> {
         (0..len).map(|_| choices.byte()).map(|b| if nul_ends { b.max(1) } else { b }).collect()
     };
-    let pointer = |n: u64| if pointers == PointerSize::P4 { n & 0xffff_ffff } else { n };
+    // Bits of 64 that numbers of the type do not have.
+    let unused = 64 - 8 * ty.width(pointers);
     match (ty, field.out) {
         (InType::Null, _) => OwnedValue::Null,
         (InType::Int8 | InType::Int16 | InType::Int32, OutType::Boolean)
@@ -219,18 +220,11 @@ fn one(
         (InType::Binary, OutType::Ipv6) if len == 16 => {
             OwnedValue::Ipv6(Ipv6Addr::from(u128::from(choices.number())))
         }
-        (InType::Int8, _) => OwnedValue::Int(i64::from(choices.number() as i8)),
-        (InType::UInt8, _) => OwnedValue::UInt(u64::from(choices.number() as u8)),
-        (InType::Int16, _) => OwnedValue::Int(i64::from(choices.number() as i16)),
-        (InType::UInt16, _) => OwnedValue::UInt(u64::from(choices.number() as u16)),
-        (InType::Int32, _) => OwnedValue::Int(i64::from(choices.number() as i32)),
-        (InType::UInt32 | InType::HexInt32, _) => {
-            OwnedValue::UInt(u64::from(choices.number() as u32))
+        (InType::Int8 | InType::Int16 | InType::Int32 | InType::Int64, _) => {
+            OwnedValue::Int(((choices.number() << unused) as i64) >> unused)
         }
-        (InType::Int64, _) => OwnedValue::Int(choices.number() as i64),
-        (InType::UInt64 | InType::HexInt64, _) => OwnedValue::UInt(choices.number()),
-        (InType::SizeT, _) => OwnedValue::UInt(pointer(choices.number())),
-        (InType::Pointer, _) => OwnedValue::Pointer(pointer(choices.number())),
+        (InType::Pointer, _) => OwnedValue::Pointer(choices.number() << unused >> unused),
+        (ty, _) if ty.is_integer() => OwnedValue::UInt(choices.number() << unused >> unused),
         (InType::Float, _) => OwnedValue::Float(f32::from(choices.byte()) / 3.0),
         (InType::Double, _) => OwnedValue::Double(choices.number() as f64 / 3.0),
         (InType::Guid, _) => {
@@ -258,7 +252,7 @@ fn one(
             OwnedValue::Utf8(bytes(choices))
         }
         (InType::Ansi, _) => OwnedValue::Ansi(bytes(choices)),
-        (InType::Binary, _) => OwnedValue::Binary(bytes(choices)),
+        _ => OwnedValue::Binary(bytes(choices)),
     }
 }
 

@@ -37,34 +37,21 @@ use etl_format::read::{ExtendedItem, Header, Mode, Options, Order, Record, Sourc
 use etl_format::{Guid, Result};
 
 /// How to render a trace. By default everything that varies between recordings is replaced.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     providers: Vec<Guid>,
     keep_times: bool,
     keep_ids: bool,
     keep_addresses: bool,
     keep_order: bool,
-    limit: usize,
-}
-
-impl Default for Snapshot {
-    fn default() -> Self {
-        Snapshot::new()
-    }
+    limit: Option<usize>,
 }
 
 impl Snapshot {
     /// Everything that varies is replaced; all events are rendered, kernel records are not.
     #[must_use]
     pub fn new() -> Self {
-        Snapshot {
-            providers: Vec::new(),
-            keep_times: false,
-            keep_ids: false,
-            keep_addresses: false,
-            keep_order: false,
-            limit: usize::MAX,
-        }
+        Snapshot::default()
     }
 
     /// Only records of this provider, or class; may be called for several. Kernel records are
@@ -107,7 +94,7 @@ impl Snapshot {
     /// At most so many records.
     #[must_use]
     pub fn limit(mut self, records: usize) -> Self {
-        self.limit = records;
+        self.limit = Some(records);
         self
     }
 
@@ -121,21 +108,29 @@ impl Snapshot {
         let mut trace = Trace::open(source, &options)?;
         let clock = trace.clock();
         let mut records = trace.records(Order::Time)?;
-        let mut renderer = Renderer { how: self, ..Renderer::new(self) };
+        let mut renderer = Renderer {
+            how: self,
+            store: SchemaStore::default(),
+            first: None,
+            processes: Ordinals::default(),
+            threads: Ordinals::default(),
+            addresses: Ordinals::default(),
+        };
+        let limit = self.limit.unwrap_or(usize::MAX);
         let mut out = String::new();
         let mut rendered = 0;
-        while rendered < self.limit
+        while rendered < limit
             && let Some(record) = records.next_record()?
         {
             renderer.store.learn(&record);
             if renderer.wants(&record) {
                 rendered += 1;
                 let at = clock.filetime(record.timestamp());
-                renderer.record(&mut out, &record, rendered, at);
+                // Writing into a String does not fail.
+                let _ = renderer.record(&mut out, &record, rendered, at);
             }
         }
-        if rendered < self.limit && !records.damage().is_empty() {
-            // Writing into a String does not fail.
+        if rendered < limit && !records.damage().is_empty() {
             let _ = writeln!(out, "## damaged in {} places", records.damage().len());
         }
         Ok(out)
@@ -162,18 +157,7 @@ struct Renderer<'s> {
     addresses: Ordinals,
 }
 
-impl<'s> Renderer<'s> {
-    fn new(how: &'s Snapshot) -> Self {
-        Renderer {
-            how,
-            store: SchemaStore::default(),
-            first: None,
-            processes: Ordinals::default(),
-            threads: Ordinals::default(),
-            addresses: Ordinals::default(),
-        }
-    }
-
+impl Renderer<'_> {
     fn wants(&self, record: &Record<'_>) -> bool {
         let Some(provider) = record.provider() else { return false };
         match self.how.providers.as_slice() {
@@ -182,34 +166,38 @@ impl<'s> Renderer<'s> {
         }
     }
 
-    fn record(&mut self, out: &mut String, record: &Record<'_>, ordinal: usize, filetime: i64) {
-        // Writing into a String does not fail.
-        let _ = self.head(out, record, ordinal, filetime);
+    fn record(
+        &mut self,
+        out: &mut String,
+        record: &Record<'_>,
+        ordinal: usize,
+        filetime: i64,
+    ) -> std::fmt::Result {
+        self.head(out, record, ordinal, filetime)?;
         let store = std::mem::take(&mut self.store);
-        match store.fields(record) {
-            Some((_, fields)) => {
-                let mut fields = fields;
-                for (field, value) in fields.by_ref() {
-                    let _ = self.field(out, field, value);
-                }
-                if !fields.note().is_exact() {
-                    let note = fields.note();
-                    let _ = writeln!(
-                        out,
-                        "  ! {} fields missing, {} bytes left over",
-                        note.missing,
-                        note.trailing.len()
-                    );
-                }
+        if let Some((_, mut fields)) = store.fields(record) {
+            for (field, value) in fields.by_ref() {
+                self.field(out, field, value)?;
             }
-            None => {
-                let mut hex = Vec::new();
-                render::hex_bytes(&mut hex, record.payload());
-                let _ = writeln!(out, "  payload={}", String::from_utf8_lossy(&hex));
+            let note = fields.note();
+            if !note.is_exact() {
+                let (missing, left) = (note.missing, note.trailing.len());
+                writeln!(out, "  ! {missing} fields missing, {left} bytes left over")?;
             }
+        } else {
+            out.push_str("  payload=");
+            rendered(out, |out| render::hex_bytes(out, record.payload()));
+            out.push('\n');
         }
         self.store = store;
-        self.extended(out, record);
+        for item in record.extended() {
+            match item {
+                ExtendedItem::Stack(stack) => writeln!(out, "  [stack] {} frames", stack.len())?,
+                ExtendedItem::RelatedActivity(parent) => writeln!(out, "  [related] {parent}")?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn head(
@@ -272,47 +260,36 @@ impl<'s> Renderer<'s> {
         escaped(out, &field.name);
         out.push('=');
         match value {
-            Value::Pointer(address) if !self.how.keep_addresses => self.address(out, address),
+            Value::Pointer(address) if !self.how.keep_addresses => self.address(out, address)?,
             Value::UInt(id) if !self.how.keep_addresses && is_identity(field) => {
-                self.address(out, id)
+                self.address(out, id)?;
             }
-            value => {
-                let mut text = Vec::new();
-                render::text_value(&mut text, field, value);
-                out.push_str(&String::from_utf8_lossy(&text));
-            }
+            value => rendered(out, |out| render::text_value(out, field, value)),
         }
         out.push('\n');
         Ok(())
     }
 
-    fn address(&mut self, out: &mut String, address: u64) {
-        // Zero means none everywhere.
-        let _ = if address == 0 {
-            write!(out, "0")
-        } else if self.how.keep_order {
-            write!(out, "@")
-        } else {
-            write!(out, "@{}", self.addresses.of(address))
-        };
-    }
-
-    fn extended(&mut self, out: &mut String, record: &Record<'_>) {
-        for item in record.extended() {
-            let _ = match item {
-                ExtendedItem::Stack(stack) => writeln!(out, "  [stack] {} frames", stack.len()),
-                ExtendedItem::RelatedActivity(parent) => writeln!(out, "  [related] {parent}"),
-                _ => Ok(()),
-            };
+    fn address(&mut self, out: &mut String, address: u64) -> std::fmt::Result {
+        match address {
+            // Zero means none everywhere.
+            0 => write!(out, "0"),
+            _ if self.how.keep_order => write!(out, "@"),
+            _ => write!(out, "@{}", self.addresses.of(address)),
         }
     }
 }
 
+/// Appends what a function renders.
+fn rendered(out: &mut String, render: impl FnOnce(&mut Vec<u8>)) {
+    let mut text = Vec::new();
+    render(&mut text);
+    out.push_str(&String::from_utf8_lossy(&text));
+}
+
 /// Appends a name of the trace, escaped so that it stays on its line.
 fn escaped(out: &mut String, name: &str) {
-    let mut text = Vec::new();
-    render::escape_line(&mut text, name);
-    out.push_str(&String::from_utf8_lossy(&text));
+    rendered(out, |out| render::escape_line(out, name));
 }
 
 /// Whether a field holds an id that is an address in the CLR: 64 bits wide and named so.

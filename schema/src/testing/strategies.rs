@@ -120,14 +120,8 @@ pub fn events_of(provider: &Provider) -> impl Strategy<Value = GeneratedEvent> +
     let mut events = provider.events.clone();
     if events.is_empty() {
         let id = Identity::Modern { id: 0, version: 0 };
-        events.push(TableEvent {
-            schema: EventSchema::new(provider.guid, id, SchemaSource::Table),
-            older: None,
-            stack: false,
-            origin: String::new(),
-            shipped: None,
-            errata: Vec::new(),
-        });
+        let schema = EventSchema::new(provider.guid, id, SchemaSource::Table);
+        events.push(TableEvent::new(schema, ""));
     }
     (select(events), pointer_sizes()).prop_flat_map(|(event, pointers)| {
         let payload = payloads_of(Arc::new(event.schema.clone()), pointers);
@@ -156,7 +150,7 @@ mod tests {
     proptest! {
         #[test]
         #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-        fn events_read_back_as_what_was_drawn(event in events_of(runtime())) {
+        fn events_of_draws_payloads_that_decode_to_their_values(event in events_of(runtime())) {
             let decoder = Decoder::new(Arc::new(event.event.schema.clone()));
             let mut fields = decoder.fields(&event.payload, event.pointers);
             let back = OwnedValue::collect(fields.clone());
@@ -166,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn any_schema_has_payloads(
+        fn payloads_of_works_for_any_schema(
             (schema, (values, payload)) in schemas().prop_flat_map(|schema| {
                 let schema = Arc::new(schema);
                 (Just(schema.clone()), payloads_of(schema, PointerSize::P8))
@@ -179,7 +173,7 @@ mod tests {
 
         #[test]
         #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-        fn descriptors_are_those_of_the_table(descriptor in descriptors_of(runtime())) {
+        fn descriptors_of_draws_from_the_table(descriptor in descriptors_of(runtime())) {
             let id = Identity::Modern { id: descriptor.id, version: descriptor.version };
             let event = Registry::builtin().event(runtime().guid, id).unwrap();
             prop_assert_eq!(event.schema.keywords, descriptor.keyword);
@@ -188,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_of_nothing_can_be_drawn_from() {
+    fn strategies_accept_a_provider_without_events() {
         let nothing = Provider {
             name: String::new(),
             guid: etl_format::Guid::ZERO,

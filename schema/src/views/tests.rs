@@ -36,7 +36,7 @@ fn text<'a>(values: &HashMap<&str, Value<'a>>, name: &str) -> &'a [u8] {
 
 /// A payload of an event, from a string of choices.
 fn payload(decoder: &Decoder, content: &[u8], pointers: PointerSize) -> Option<Vec<u8>> {
-    let values = values(decoder.schema_fields(), &mut Choices::new(content), pointers);
+    let values = values(&decoder.schema().fields, &mut Choices::new(content), pointers);
     encode(decoder.schema(), &values, pointers).ok()
 }
 
@@ -205,7 +205,7 @@ proptest! {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-    fn clr_views_return_what_the_decoder_returns(
+    fn clr_views_agree_with_the_decoder(
         content in proptest::collection::vec(any::<u8>(), 0..300),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -236,7 +236,7 @@ proptest! {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-    fn kernel_views_return_what_the_decoder_returns(
+    fn kernel_views_agree_with_the_decoder(
         content in proptest::collection::vec(any::<u8>(), 0..300),
         cut in any::<prop::sample::Index>(),
     ) {

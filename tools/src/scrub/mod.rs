@@ -236,7 +236,7 @@ fn add_names(
         Some(Category::Machines) => machines,
         _ => false,
     };
-    if !decoder.schema_fields().iter().any(wanted) {
+    if !decoder.schema().fields.iter().any(wanted) {
         return;
     }
     let pointers = record.pointer_size().unwrap_or(PointerSize::P8);

@@ -44,7 +44,7 @@ const MANIFEST: &str = r#"<?xml version="1.0"?>
 </instrumentationManifest>"#;
 
 #[test]
-fn everything_an_event_refers_to_is_found() {
+fn parse_resolves_everything_an_event_refers_to() {
     let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
     let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
     assert_eq!(stepped.provider.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
@@ -66,7 +66,7 @@ fn everything_an_event_refers_to_is_found() {
 }
 
 #[test]
-fn its_events_decode() {
+fn schemas_of_a_manifest_decode_payloads() {
     let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
     let decoder = Decoder::new(Arc::new(schemas[0].clone()));
     let mut payload = b"\x01\0\0\0\x02\0\x01xab\x02yzcda\0b\0".to_vec();
@@ -101,7 +101,7 @@ fn parse_reports_errors_with_their_line() {
 /// Names of Windows under another prefix, reserved numbers, channels of Windows, and elements of
 /// any name in what an event looks like as XML.
 #[test]
-fn what_windows_defines_needs_no_definition() {
+fn parse_knows_what_windows_defines() {
     let text = MANIFEST
         .replace(
             "xmlns:win=",
@@ -123,7 +123,7 @@ fn what_windows_defines_needs_no_definition() {
 
 /// An error in a manifest from a file is reported; of one that a source wrote the rest is read.
 #[test]
-fn sources_manifests_are_read_as_far_as_they_go() {
+fn parse_is_lenient_for_manifests_of_sources() {
     for (from, to) in [
         ("keywords=\"K1 K8\"", "keywords=\"K2\""),
         ("inType=\"win:UInt8\"", "inType=\"win:UInt9\""),
@@ -139,7 +139,7 @@ fn sources_manifests_are_read_as_far_as_they_go() {
 
 /// What people are shown for the numbers of an event is what the manifest says to them.
 #[test]
-fn display_messages_are_the_names() {
+fn parse_takes_display_messages_as_names() {
     let text = MANIFEST
         .replace("name=\"Loud\" value=\"17\"", "name=\"Loud\" value=\"17\" message=\"$(string.loud)\"")
         .replace("name=\"Work\" value=\"3\"", "name=\"Work\" value=\"3\" message=\"Working\"")
@@ -173,7 +173,7 @@ fn display_messages_are_the_names() {
 
 /// References that lead in circles, or to one long text over and over, end.
 #[test]
-fn references_come_to_an_end() {
+fn parse_bounds_references_of_messages() {
     let text = MANIFEST.replace(
         "<string id=\"red\" value=\"red\"/>",
         "<string id=\"red\" value=\"$(string.red)$(string.red)\"/>",
@@ -188,7 +188,7 @@ fn references_come_to_an_end() {
 
 /// Windows makes no use of pattern maps, but they are part of the grammar.
 #[test]
-fn pattern_maps_are_read() {
+fn parse_reads_pattern_maps() {
     let maps = "<namedQueries><patternMaps>\
         <patternMap name=\"Paths\" format=\"http://example.org/regex\">\
          <map name=\"^C:\" value=\"(system)\"/><map name=\"tmp$\" value=\"(scratch)\"/>\

@@ -68,7 +68,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn structs_counts_and_lengths_find_their_fields() {
+fn parse_resolves_structs_counts_and_lengths() {
     let mut schema = parse(&sample(), &Maps::default()).unwrap();
     assert_eq!(schema.provider_name, "Some-Provider");
     assert_eq!(schema.name, "Work");
@@ -87,7 +87,7 @@ fn structs_counts_and_lengths_find_their_fields() {
 }
 
 #[test]
-fn maps_are_read_and_found() {
+fn add_reads_maps_that_parse_finds() {
     let mut blob = vec![7; 16];
     let mut map = vec![0; 16 + 2 * 8];
     let mut put = |at: usize, v: u32| map[at..at + 4].copy_from_slice(&v.to_le_bytes());
@@ -110,7 +110,7 @@ fn maps_are_read_and_found() {
 
 /// A map from MOF may give its values as text.
 #[test]
-fn maps_of_mof_with_values_in_text_are_read() {
+fn add_reads_mof_maps_with_values_in_text() {
     let mut record = vec![7; 16];
     let mut map = vec![0; 16 + 3 * 8];
     let mut put = |at: usize, v: u32| map[at..at + 4].copy_from_slice(&v.to_le_bytes());
@@ -131,7 +131,7 @@ fn maps_of_mof_with_values_in_text_are_read() {
 }
 
 #[test]
-fn cut_and_hostile_blobs_are_refused() {
+fn parse_refuses_cut_and_hostile_blobs() {
     let whole = sample();
     for len in 0..HEADER + 5 * PROPERTY {
         assert!(parse(&whole[..len], &Maps::default()).is_err(), "{len}");

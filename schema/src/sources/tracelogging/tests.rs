@@ -33,7 +33,7 @@ fn sayable(fields: Vec<Field>) -> Vec<Field> {
 
 proptest! {
     #[test]
-    fn parsing_undoes_building(
+    fn parse_undoes_build(
         shape in proptest::collection::vec(any::<u8>(), 0..120), tags in any::<u32>()
     ) {
         let mut given = schema(&mut Choices::new(&shape));
@@ -50,7 +50,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_parse_or_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn parse_accepts_or_refuses_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(Guid::ZERO, &bytes);
         if let Some(traits) = ProviderTraits::parse(&bytes) {
             let again = traits.build();
@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn reads_what_the_format_says() {
+fn parse_reads_every_part_of_the_format() {
     let mut data = vec![0, 0, 0x80, 0x01];
     data.extend(b"Ev\0s\0\x16n\0\x88\x84\x01a\0\x24\x02\0st\0\x58\x02x\0\x04y\0\x84\x03");
     // The struct's member count needs the byte after its type.
@@ -81,13 +81,13 @@ fn reads_what_the_format_says() {
 }
 
 #[test]
-fn an_unknown_type_takes_the_rest() {
+fn parse_reads_an_unknown_type_as_the_rest() {
     let schema = parse(Guid::ZERO, b"\x0b\0\0e\0f\0\x1fg\0\x04").unwrap();
     assert_eq!(schema.fields, [Field::new("f", InType::Binary).with_length(Length::Rest)]);
 }
 
 #[test]
-fn what_is_cut_is_refused() {
+fn parse_refuses_cut_metadata() {
     let whole = b"\x0a\0\0e\0f\0\x88\x04";
     assert!(parse(Guid::ZERO, whole).is_ok());
     for len in [0, 1, 2, 3, 4, 6, 7, 8] {
@@ -103,7 +103,7 @@ fn what_is_cut_is_refused() {
 }
 
 #[test]
-fn traits_name_the_provider_and_its_group() {
+fn provider_traits_parse_undoes_build() {
     let group = "4f50731a-89cf-4782-b3e0-dce8c90476ba".parse().unwrap();
     let traits =
         ProviderTraits { name: "A.B".into(), group: Some(group), ..ProviderTraits::default() };

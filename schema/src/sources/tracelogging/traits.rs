@@ -51,12 +51,9 @@ impl<'a> ProviderTraits<'a> {
         /// Longest name: the size, the NUL and two traits of 19 bytes have to fit as well.
         const MAX_LEN: usize = 0xffff - 2 - 1 - 2 * 19;
         let name = self.name.split('\0').next().unwrap_or_default();
-        let mut end = name.len().min(MAX_LEN);
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
+        let name = name.get(..name.floor_char_boundary(MAX_LEN)).unwrap_or_default();
         let mut out = vec![0, 0];
-        out.extend_from_slice(name.get(..end).unwrap_or_default().as_bytes());
+        out.extend_from_slice(name.as_bytes());
         out.push(0);
         for (kind, guid) in [(GROUP, self.group), (DECODE_GUID, self.decode_guid)] {
             if let Some(guid) = guid {

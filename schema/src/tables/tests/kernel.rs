@@ -43,7 +43,7 @@ const MERGED: &[(&str, &[u8])] = &[
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn every_type_that_is_named_is_described() {
+fn classic_table_describes_every_named_type() {
     let classes = Registry::classic().providers();
     let has = |class: Guid, opcode: u8| {
         let events = classes.iter().filter(|c| c.guid == class).flat_map(|c| &c.events);
@@ -156,7 +156,7 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn layouts_are_as_long_as_the_structures_that_they_describe() {
+fn classic_layouts_have_the_lengths_of_the_structures() {
     let registry = Registry::classic();
     for &(hook, version, narrow, wide) in SIZES {
         let [group, opcode] = hook.to_be_bytes();

@@ -7,7 +7,7 @@ mod kernel;
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn every_table_is_sound() {
+fn parse_accepts_every_built_in_table() {
     for (file, text) in TABLES {
         if let Err(error) = Provider::parse(file, text) {
             panic!("{error}");
@@ -35,7 +35,7 @@ fn every_table_is_sound() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn providers_are_found_by_what_people_write() {
+fn find_accepts_names_parts_of_names_and_guids() {
     let registry = Registry::builtin();
     for text in ["Microsoft-Windows-DotNETRuntime", "microsoft-windows-dotnetruntime", "runtime"] {
         assert_eq!(registry.find(text).unwrap().name, "Microsoft-Windows-DotNETRuntime");
@@ -49,7 +49,7 @@ fn providers_are_found_by_what_people_write() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn masks_are_taken_apart() {
+fn keyword_names_splits_masks() {
     let rundown = Registry::builtin().find("rundown").unwrap();
     let (names, rest) = rundown.keyword_names(0xb8);
     assert_eq!(names, ["LoaderRundownKeyword", "JitRundownKeyword", "NGenRundownKeyword"]);
@@ -104,7 +104,7 @@ fn parse_reports_errors_of_errata_with_their_line() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
+fn tables_differ_only_where_an_erratum_says_so() {
     let shipped = Registry::builtin();
     let mut named = std::collections::BTreeSet::new();
     for provider in Registry::of(TableSet::Documented).providers() {
@@ -159,7 +159,7 @@ fn whatever_the_pages_and_the_runtimes_have_different_is_an_erratum() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn errata_are_found_by_mask_and_keyword() {
+fn errata_are_found_by_mask_and_by_keyword() {
     let registry = Registry::builtin();
     let of = |name: &str, is: fn(&Erratum, &Provider, u64) -> bool, mask| -> Vec<&str> {
         let provider = registry.find(name).unwrap();
@@ -173,7 +173,7 @@ fn errata_are_found_by_mask_and_keyword() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-fn every_event_that_the_pages_name_is_there() {
+fn tables_have_every_event_of_the_pages() {
     // GCSetting is an event of another provider (X37).
     let private = Registry::builtin().find("private").unwrap();
     assert!(private.events.iter().any(|e| e.schema.name == "GCSettings"));
