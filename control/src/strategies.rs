@@ -1,5 +1,6 @@
-//! Strategies for property tests: masks by keyword name, id filters, enablements, and what the
-//! enable rule reads of an event. With the feature `proptest`.
+//! Strategies for property tests: masks by keyword name, id filters, enablements, event keys.
+//!
+//! With the feature `proptest`.
 //!
 //! Values collide often: masks have few bits out of those that matter, ids and levels are close to
 //! each other, so that a filter under test passes some events and drops others. Whole events with

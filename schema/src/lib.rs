@@ -35,6 +35,7 @@
 pub mod clr;
 pub mod decode;
 pub mod encode;
+mod error;
 pub mod model;
 pub mod providers;
 pub mod render;
@@ -44,6 +45,7 @@ pub mod tables;
 pub mod testing;
 pub mod views;
 
+pub use error::Error;
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
     Named, OutType, Pattern, SchemaSource, Text, ValueMap,

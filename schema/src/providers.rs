@@ -14,9 +14,6 @@ pub const CLR_RUNTIME: Guid =
 /// `Microsoft-Windows-DotNETRuntimeRundown`.
 pub const CLR_RUNDOWN: Guid =
     Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
-/// `Microsoft-Windows-DotNETRuntimePrivate`.
-pub const CLR_PRIVATE: Guid =
-    Guid::new(0x763f_d754, 0x7086, 0x4dfe, [0x95, 0xeb, 0xc0, 0x1a, 0x46, 0xfa, 0xf4, 0xca]);
 /// `Windows Kernel Trace`: the provider of the kernel's classic events, and the session
 /// `NT Kernel Logger` (`SystemTraceControlGuid`).
 pub const KERNEL_TRACE: Guid =
@@ -146,7 +143,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn constants_match_the_tables() {
-        let clr = [(CLR_RUNTIME, ""), (CLR_RUNDOWN, "Rundown"), (CLR_PRIVATE, "Private")];
+        let clr = [(CLR_RUNTIME, ""), (CLR_RUNDOWN, "Rundown")];
         for (guid, suffix) in clr {
             assert_eq!(name(guid), Some(&*format!("Microsoft-Windows-DotNETRuntime{suffix}")));
         }

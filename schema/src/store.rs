@@ -1,4 +1,4 @@
-//! All sources of schemas in one place: tables, files that the user gave, and what the trace says.
+//! Lookup of the schema of a record in all sources: tables, files and the trace itself.
 //!
 //! A trace is walked with one [`SchemaStore`]: each record is first shown to
 //! [`SchemaStore::learn`], then [`SchemaStore::decoder`] finds the schema of its payload without
@@ -229,8 +229,15 @@ impl SchemaStore {
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
         // The kernel's own records are the most of a trace, and never say anything.
-        if !record.is_kernel() {
-            self.learn_from(record);
+        if record.is_kernel() {
+            return;
+        }
+        match record.header() {
+            Header::Event(header) => self.learn_event(&header, record),
+            Header::Full(header) if header.class == EVENT_METADATA => {
+                self.learn_merged(header.opcode, record);
+            }
+            _ => {}
         }
     }
 
@@ -275,16 +282,6 @@ impl SchemaStore {
             return None;
         }
         self.tables.decoder(provider, identity)
-    }
-
-    fn learn_from(&mut self, record: &Record<'_>) {
-        match record.header() {
-            Header::Event(header) => self.learn_event(&header, record),
-            Header::Full(header) if header.class == EVENT_METADATA => {
-                self.learn_merged(header.opcode, record);
-            }
-            _ => {}
-        }
     }
 
     fn learn_metadata(&mut self, provider: Guid, record: &Record<'_>) {

@@ -1,4 +1,4 @@
-//! Which events the CLR raises, by the masks and levels that sessions give its two providers.
+//! Rules of the CLR: which events it raises for the masks and levels of its two providers.
 //!
 //! The enable rule ([`crate::enable`]) says which of the raised events a session gets. That is not
 //! enough to know what a mask selects: the CLR looks at masks and levels itself before it raises

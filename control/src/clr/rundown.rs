@@ -1,4 +1,4 @@
-//! The rundown provider's rules.
+//! Rules of the CLR's rundown provider.
 
 use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
 use crate::enable::CombinedEnablement;

@@ -1,4 +1,4 @@
-//! The runtime provider's rules.
+//! Rules of the CLR's runtime provider.
 
 use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
 use crate::enable::CombinedEnablement;

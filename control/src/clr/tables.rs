@@ -1,4 +1,4 @@
-//! The documents' tables of keyword combinations, computed from the predicates.
+//! Tables of keyword combinations, as the documents print them, computed from the rules.
 //!
 //! Table 1 lists what combinations of keywords select under the runtime provider, table 2 under the
 //! rundown provider. A third one has what the documents say in prose of markers and threads. Where

@@ -1,4 +1,4 @@
-//! The words of a line, taken one after the other.
+//! Access to the words of a command line: switches, values, numbers, lists.
 
 use std::ops::Range;
 

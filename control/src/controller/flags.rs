@@ -1,5 +1,4 @@
-//! Kernel flags by the names that the tools have for them, and the bits of the group masks that they
-//! set.
+//! Kernel flags by the names of the tools, and the bits of the group masks that they set.
 //!
 //! A group mask is one of eight words of 32 bits. A group is written as one number: the word in the
 //! upper three bits, the bit (or bits) in the others.

@@ -1,4 +1,4 @@
-//! A line in its canonical spelling.
+//! Printing of command lines in their canonical spelling.
 
 use std::fmt::{self, Write};
 

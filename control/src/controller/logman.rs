@@ -1,4 +1,4 @@
-//! `logman`: one action on one session, with options in any order.
+//! Parser of `logman` lines: one action on one session, with options in any order.
 //!
 //! Source: the reference of `logman create trace` and its siblings, and the tool's own help.
 

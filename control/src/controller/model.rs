@@ -1,4 +1,4 @@
-//! What a command line asks for.
+//! Parsed command lines: actions, sessions, providers and their settings.
 
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;

@@ -1,4 +1,4 @@
-//! Files that list providers, for `logman -pf FILE` and `tracelog -guid FILE`: one a line.
+//! Files with one provider per line, for `logman -pf FILE` and `tracelog -guid FILE`.
 //!
 //! Sources: the reference of both tools, and the lists that Windows' web server comes with:
 //! `{GUID} FLAGS LEVEL NAME`.

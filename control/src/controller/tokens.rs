@@ -1,5 +1,4 @@
-//! A line into its words, and words back into a line, as the command prompt and the C runtime do
-//! it.
+//! Splitting of a line into words, and quoting of words, as the command prompt and the C runtime do.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! `tracelog`: one action on one session, with options in any order.
+//! Parser of `tracelog` lines: one action on one session, with options in any order.
 //!
 //! Source: the reference of the tool's command syntax.
 

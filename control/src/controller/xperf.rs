@@ -1,4 +1,4 @@
-//! `xperf`: sessions one after the other, each with its options; stops; merges.
+//! Parser of `xperf` lines: sessions one after the other, each with its options; stops; merges.
 //!
 //! Source: the reference of its `start`, `stop`, `merge` and `stackwalk` commands.
 

@@ -1,4 +1,4 @@
-//! What a session asks for beside the events: `EnableProperty` of `ENABLE_TRACE_PARAMETERS`.
+//! Properties of an enablement: `EnableProperty` of `ENABLE_TRACE_PARAMETERS`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Facts about the CLR's providers that several crates need.
+//! Keywords and enumerations of the CLR's providers.
 
 pub mod keyword;
 

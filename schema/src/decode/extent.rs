@@ -1,7 +1,7 @@
-//! How far values reach: the part of decoding that can be fooled, with its budget.
+//! Lengths of values in a payload, with a budget against hostile counts.
 //!
-//! A walk over nested arrays is paid from a budget that the payload's size sets, so that counts in
-//! a hostile payload cannot make it long: elements of no bytes cost one step each.
+//! Each step of a walk over nested arrays is counted. The payload's size limits the steps, so that
+//! counts in a hostile payload cannot make the walk long: an element of no bytes takes one step.
 
 use super::plan::{Op, Shape, Slots, load};
 use super::text::{ansi_len, utf16_len};

@@ -1,4 +1,4 @@
-//! The walk over the fields of a payload or of a struct.
+//! Iterator over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep, value_range};
 use super::plan::{Op, Shape, Slots};
@@ -70,12 +70,6 @@ impl<'a> Fields<'a> {
             clipped: self.clipped,
             trailing: self.data.get(self.at..).unwrap_or_default(),
         }
-    }
-
-    /// Bytes of the payload that the walk has passed.
-    #[must_use]
-    pub fn position(&self) -> usize {
-        self.at
     }
 
     /// The next field with its value and the bytes that hold the value: without a count before

@@ -1,4 +1,4 @@
-//! Payload bytes to named, typed values, borrowed from the payload.
+//! Decoding of payloads to named, typed values that borrow from the payload.
 //!
 //! [`Decoder::new`] compiles a schema once for both pointer sizes; [`Decoder::fields`] then walks a
 //! payload without allocating. Nothing here fails: of a payload that is too short the values up to

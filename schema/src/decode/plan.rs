@@ -163,14 +163,8 @@ fn nested_references(fields: &[Field]) -> Vec<u16> {
 }
 
 fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
-    let count = match field.count {
-        Count::Field(at) => Some(at),
-        _ => None,
-    };
-    let length = match field.length {
-        Length::Field(at) => Some(at),
-        _ => None,
-    };
+    let count = if let Count::Field(at) = field.count { Some(at) } else { None };
+    let length = if let Length::Field(at) = field.length { Some(at) } else { None };
     count.into_iter().chain(length)
 }
 

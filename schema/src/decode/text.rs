@@ -1,4 +1,4 @@
-//! UTF-16 text as it lies in a payload, and the search for its end.
+//! UTF-16 text in a payload, and the search for the end of text.
 
 use etl_format::cursor::Bytes;
 use etl_format::cursor::utf16_nul;

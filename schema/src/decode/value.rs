@@ -1,4 +1,4 @@
-//! One decoded value.
+//! Decoded values.
 
 use super::plan::Shape;
 use super::text::Utf16;

@@ -1,4 +1,4 @@
-//! Structs and arrays: views that walk their part of the payload on demand.
+//! Views of structs and arrays, decoded on demand.
 
 use super::extent::{Budget, field_extent, sid_span, struct_len, text_span, value_range};
 use super::fields::Fields;
@@ -20,12 +20,6 @@ pub struct StructView<'a> {
 }
 
 impl<'a> StructView<'a> {
-    /// The bytes of the struct.
-    #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.data
-    }
-
     /// The members in order.
     #[must_use]
     pub fn fields(&self) -> Fields<'a> {
@@ -45,17 +39,6 @@ pub struct ArrayView<'a> {
 }
 
 impl<'a> ArrayView<'a> {
-    pub(super) fn new(
-        field: &'a Field,
-        op: &'a Op,
-        data: &'a [u8],
-        count: usize,
-        length: Length,
-        top: Slots,
-    ) -> Self {
-        ArrayView { field, op, data, count, length, top }
-    }
-
     /// Number of elements that are there.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -68,24 +51,10 @@ impl<'a> ArrayView<'a> {
         self.count == 0
     }
 
-    /// The bytes of all elements.
-    #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.data
-    }
-
     /// The elements.
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
         Elements { array: *self, at: 0, left: self.count }
-    }
-}
-
-impl<'a> IntoIterator for ArrayView<'a> {
-    type Item = Value<'a>;
-    type IntoIter = Elements<'a>;
-    fn into_iter(self) -> Elements<'a> {
-        self.iter()
     }
 }
 
@@ -202,7 +171,7 @@ pub(super) fn field_value<'a>(
         return one_value(field, op, length, data, top);
     }
     let extent = field_extent(op, data, here, top, &mut Budget::new(data))?;
-    let elements = data.get(extent.start..extent.next)?;
-    let array = ArrayView::new(field, op, elements, extent.count, length, *top);
+    let data = data.get(extent.start..extent.next)?;
+    let array = ArrayView { field, op, data, count: extent.count, length, top: *top };
     Some(One { value: Value::Array(array), next: extent.next, clipped: extent.clipped })
 }

@@ -1,4 +1,4 @@
-//! A payload by field names.
+//! Builder of a payload by field names.
 
 use super::{EncodeError, EncodeProblem, OwnedValue, encode};
 use crate::model::EventSchema;

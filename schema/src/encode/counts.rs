@@ -1,4 +1,4 @@
-//! What counting fields have to say.
+//! Values of the fields that count others.
 
 use super::OwnedValue;
 use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length};

@@ -1,4 +1,4 @@
-//! Named, typed values to payload bytes: the inverse of [`crate::decode`].
+//! Encoding of named, typed values to payloads: the inverse of [`crate::decode`].
 //!
 //! ```
 //! use etl_format::{Guid, constants::PointerSize};

@@ -1,4 +1,4 @@
-//! A value that owns what it says.
+//! Owned values.
 
 use crate::decode::{Fields, SystemTime, Value};
 use crate::model::InType;

@@ -1,4 +1,4 @@
-//! Names of values and bits.
+//! Maps: names of values and of bits.
 
 use super::Text;
 

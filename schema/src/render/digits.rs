@@ -1,4 +1,4 @@
-//! Numbers and bytes.
+//! Numbers as decimal and hexadecimal digits, bytes as hexadecimal digits.
 
 /// Appends a number in decimal.
 #[inline]

@@ -1,4 +1,4 @@
-//! Text from a trace, made harmless.
+//! Escaping of text for terminals and for JSON.
 
 use std::io::Write;
 

@@ -1,8 +1,7 @@
-//! Values as people and other programs read them: text and JSON, into a byte buffer that the caller
-//! keeps, without allocating.
+//! Rendering of values as text and as JSON, into a buffer of the caller, without allocating.
 //!
-//! Text is made harmless: no character of a trace reaches a terminal that could act on it. JSON
-//! keeps everything, lone surrogates too, as `\udXXX`.
+//! Text is escaped: no character of a trace that a terminal could act on reaches it. JSON keeps
+//! everything, lone surrogates included, as `\udXXX`.
 
 use crate::decode::{Fields, Sid, Utf16, Value};
 use crate::model::{Field, InType, MapKind, OutType, ValueMap};

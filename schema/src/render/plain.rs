@@ -1,4 +1,4 @@
-//! Values as characters, for formats that bring their own escaping.
+//! Values as characters, for formats with their own escaping.
 
 use super::{Text, shown, shown_bytes};
 use crate::decode::{Utf16, Value};

@@ -1,4 +1,4 @@
-//! Names of the status codes that traces hold most.
+//! Names of common Win32, NTSTATUS and HRESULT codes.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Times.
+//! FILETIME and SYSTEMTIME values as ISO 8601.
 
 use super::digits::padded;
 use crate::decode::SystemTime;

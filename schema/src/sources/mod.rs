@@ -1,4 +1,4 @@
-//! Where schemas come from besides the tables of this crate.
+//! Sources of schemas besides the built-in tables.
 
 pub mod eventsource;
 pub mod manifest;

@@ -1,4 +1,4 @@
-//! The provider GUID that belongs to a name.
+//! Provider GUIDs from names, as EventSource and TraceLogging hash them.
 
 use etl_format::Guid;
 use sha1::{Digest, Sha1};

@@ -1,4 +1,4 @@
-//! The in-types and out-types of TDH and of manifests: numbers and names.
+//! Numbers and names of in-types and out-types in TDH and in manifests.
 
 use crate::model::{InType, Length, OutType};
 

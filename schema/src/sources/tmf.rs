@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// A TMF file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TmfError {
     /// A line that cannot be understood.
     #[error("line {line}: expected {expected}")]
@@ -272,59 +273,32 @@ fn item(name: &str, whole: &str) -> Item {
         Some((ty, list)) => (ty, list.trim_end().trim_end_matches(')')),
         None => (whole, ""),
     };
-    let name = name.to_owned();
-    let plain = |ty: InType| Field::new(name.clone(), ty);
-    let out = |ty: InType, out: OutType| Field::new(name.clone(), ty).with_out(out);
-    let counted = |ty: InType| Field::new(name.clone(), ty).with_length(Length::U16);
-    let fixed = |n: u16| Field::new(name.clone(), InType::Binary).with_length(Length::Fixed(n));
-    Item::Field(match ty {
-        "ItemLong" => plain(InType::Int32),
-        "ItemULong" | "ItemDWord" => plain(InType::UInt32),
-        "ItemULongX" | "ItemLongX" => plain(InType::HexInt32),
-        "ItemShort" => plain(InType::Int16),
-        "ItemUShort" => plain(InType::UInt16),
-        "ItemChar" => plain(InType::Int8),
-        "ItemUChar" => plain(InType::UInt8),
-        "ItemLongLong" => plain(InType::Int64),
-        "ItemULongLong" | "ItemLongLongO" | "ItemULongLongO" => plain(InType::UInt64),
-        "ItemLongLongX" | "ItemLongLongXX" | "ItemULongLongX" | "ItemULongLongXX" => {
-            plain(InType::HexInt64)
-        }
-        "ItemDouble" => plain(InType::Double),
-        "ItemFloat" => plain(InType::Float),
-        "ItemPtr" => plain(InType::Pointer),
-        "ItemString" | "ItemRString" => plain(InType::Ansi),
-        "ItemWString" | "ItemRWString" => plain(InType::Utf16),
-        "ItemPString" | "ItemMLString" => counted(InType::Ansi),
-        "ItemPWString" | "ItemNWString" => counted(InType::Utf16),
-        "ItemHexDump" | "ItemHEXDump" => counted(InType::Binary),
-        "ItemGuid" | "ItemCLSID" | "ItemIID" | "ItemLIBID" => plain(InType::Guid),
-        "ItemSid" | "ItemKSid" => plain(InType::Sid),
-        "ItemTimestamp" | "ItemTIMESTAMP" => plain(InType::FileTime),
-        "ItemTimeDelta" | "ItemWaitTime" | "ItemDueTime" => plain(InType::Int64),
-        "ItemIPAddr" => out(InType::UInt32, OutType::Ipv4),
-        "ItemIPV6Addr" => fixed(16).with_out(OutType::Ipv6),
-        "ItemPort" => out(InType::UInt16, OutType::Port),
-        "ItemMACAddr" => fixed(6),
-        "ItemChar4" => fixed(4),
-        "ItemNTSTATUS" | "ItemNTerror" | "ItemNDIS_STATUS" => {
-            out(InType::UInt32, OutType::NtStatus)
-        }
-        // The names of these are in the PDB and not here.
-        "ItemEnum" => plain(InType::UInt32),
-        "ItemFlagsEnum" | "ItemNDIS_OID" => plain(InType::HexInt32),
-        "ItemHRESULT" => out(InType::UInt32, OutType::HResult),
-        "ItemWINERROR" => out(InType::UInt32, OutType::Win32Error),
-        "ItemListLong" => plain(InType::UInt32).with_map(map(list, MapKind::Values)),
-        "ItemListShort" => plain(InType::UInt16).with_map(map(list, MapKind::Values)),
-        "ItemListByte" => plain(InType::UInt8).with_map(map(list, MapKind::Values)),
-        "ItemSetLong" => plain(InType::UInt32).with_map(map(list, MapKind::Bits)),
-        "ItemSetShort" => plain(InType::UInt16).with_map(map(list, MapKind::Bits)),
-        "ItemSetByte" => plain(InType::UInt8).with_map(map(list, MapKind::Bits)),
-        "ItemNone" => return Item::Nothing,
-        _ => return Item::Unknown(whole.to_owned()),
-    })
+    let mut words = TYPES.lines().map(|line| line.split(' '));
+    let Some(mut row) = words.find(|row| row.clone().next() == ty.strip_prefix("Item")) else {
+        return Item::Unknown(whole.to_owned());
+    };
+    row.next();
+    let Some(ty) = row.next().and_then(InType::from_name) else { return Item::Nothing };
+    let mut field = Field::new(name.to_owned(), ty);
+    match row.next() {
+        Some("counted") => field.length = Length::U16,
+        Some("values") => field.map = Some(map(list, MapKind::Values)),
+        Some("bits") => field.map = Some(map(list, MapKind::Bits)),
+        Some(word) => match word.parse() {
+            Ok(bytes) => field.length = Length::Fixed(bytes),
+            Err(_) => field.out = OutType::from_name(word).unwrap_or(OutType::Default),
+        },
+        None => {}
+    }
+    if let Some(out) = row.next().and_then(OutType::from_name) {
+        field.out = out;
+    }
+    Item::Field(field)
 }
+
+/// The types of arguments without `Item`: the in-type; `counted`, `values`, `bits` or a length in
+/// bytes; the out-type. The names of the values of `Enum` and `FlagsEnum` are in the PDB.
+const TYPES: &str = include_str!("../../tables/tmf-types.txt");
 
 /// Names in order: of 0, 1, 2 ... or of bit 0, 1, 2 ... A name may have its own number, `NAME=5`;
 /// those after it count on from there.

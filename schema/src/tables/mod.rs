@@ -1,4 +1,4 @@
-//! The spec tables: text files under `schema/tables/`, and what is looked up in them.
+//! The built-in event tables (`schema/tables/`) and their registry.
 
 mod errata;
 mod parse;

@@ -1,4 +1,4 @@
-//! The text form of a table; `schema/tables/README.md` describes it.
+//! Parser of event tables; `schema/tables/README.md` describes the format.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -205,41 +205,37 @@ impl Table<'_> {
 
     /// A line below an event.
     fn part(&mut self, indent: usize, words: &[&str]) -> Result<(), String> {
-        if let ["keywords", names @ ..] = words {
-            let mask = self.mask(names)?;
-            let schema = &mut self.last()?.schema;
-            schema.keywords = mask;
-            schema.keyword_names = names.iter().map(|n| (*n).to_owned().into()).collect();
-            return Ok(());
-        }
-        if let ["was", "level", level, "keywords", names @ ..] = words {
-            let older = Some((number(level)?, self.mask(names)?));
-            return self.last().map(|e| e.older = older);
-        }
-        if let ["field", name, kind, options @ ..] = words {
-            return self.field(indent, name, kind, options);
-        }
-        let event = self.last()?;
         match words {
+            ["keywords", names @ ..] => {
+                let mask = self.mask(names)?;
+                let schema = &mut self.last()?.schema;
+                schema.keywords = mask;
+                schema.keyword_names = names.iter().map(|n| (*n).to_owned().into()).collect();
+            }
+            ["was", "level", level, "keywords", names @ ..] => {
+                let mask = self.mask(names)?;
+                self.last()?.older = Some((number(level)?, mask));
+            }
+            ["field", name, kind, options @ ..] => self.field(indent, name, kind, options)?,
             ["task", value, name @ ..] => {
-                event.schema.task = Named::new(number(value)?, name.join(" "));
+                self.last()?.schema.task = Named::new(number(value)?, name.join(" "));
             }
             ["opcode", value, name @ ..] => {
-                event.schema.opcode = Named::new(number(value)?, name.join(" "));
+                self.last()?.schema.opcode = Named::new(number(value)?, name.join(" "));
             }
-            ["level", value] => event.schema.level = Named::new(number(value)?, ""),
-            ["stack"] => event.stack = true,
+            ["level", value] => self.last()?.schema.level = Named::new(number(value)?, ""),
+            ["stack"] => self.last()?.stack = true,
             ["shipped", id, version] => {
-                event.shipped =
-                    Some(Identity::Modern { id: number(id)?, version: number(version)? });
+                let shipped = Identity::Modern { id: number(id)?, version: number(version)? };
+                self.last()?.shipped = Some(shipped);
             }
             ["errata", ids @ ..] => {
                 if let Some(unknown) = ids.iter().find(|id| super::errata::erratum(id).is_none()) {
                     return Err(format!("no erratum is called {unknown}"));
                 }
-                event.errata = ids.iter().map(|id| (*id).to_owned()).collect();
+                self.last()?.errata = ids.iter().map(|id| (*id).to_owned()).collect();
             }
-            ["source", text @ ..] => event.origin = text.join(" "),
+            ["source", text @ ..] => self.last()?.origin = text.join(" "),
             _ => return Err("a line that means nothing in an event".to_owned()),
         }
         Ok(())
@@ -272,18 +268,14 @@ impl Table<'_> {
         };
         let place = |field: &str| {
             let at = fields.iter().position(|f| f.name == field);
-            let at = at.and_then(|at| u16::try_from(at).ok());
-            at.map(FieldRef::Here)
-                .ok_or_else(|| format!("no field before this one is called {field}"))
+            let at = at.and_then(|at| u16::try_from(at).ok()).map(FieldRef::Here);
+            at.ok_or_else(|| format!("no field before this one is called {field}"))
         };
         let mut field = match kind {
             "Struct" => Field::structure(name.to_owned(), Vec::new()),
             other => {
-                let kind = InType::from_name(other);
-                Field::new(
-                    name.to_owned(),
-                    kind.ok_or_else(|| format!("no type is called {other}"))?,
-                )
+                let unknown = || format!("no type is called {other}");
+                Field::new(name.to_owned(), InType::from_name(other).ok_or_else(unknown)?)
             }
         };
         let mut options = options.iter();
@@ -309,9 +301,8 @@ impl Table<'_> {
                     field.out = out.ok_or_else(|| format!("no out-type is called {value}"))?;
                 }
                 "map" => {
-                    let found = self.maps.get(*value);
-                    field.map =
-                        Some(found.ok_or_else(|| format!("no map is called {value}"))?.clone());
+                    let unknown = || format!("no map is called {value}");
+                    field.map = Some(self.maps.get(*value).ok_or_else(unknown)?.clone());
                 }
                 other => return Err(format!("a field has no {other}")),
             }

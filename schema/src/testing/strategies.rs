@@ -1,5 +1,6 @@
-//! Strategies for property tests: levels, masks, descriptors, schemas and whole events, at random
-//! and of the tables. With the feature `proptest`.
+//! Strategies for property tests: random levels, masks, descriptors, schemas and events.
+//!
+//! Descriptors and events can also be drawn from the tables. With the feature `proptest`.
 //!
 //! Enablements and masks by keyword name are in `etl_control::strategies`.
 

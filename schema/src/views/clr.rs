@@ -1,4 +1,4 @@
-//! Events of the CLR's runtime and rundown providers.
+//! Typed views of the events of the CLR's runtime and rundown providers.
 
 use std::sync::LazyLock;
 

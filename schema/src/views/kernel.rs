@@ -1,4 +1,4 @@
-//! Events of the kernel.
+//! Typed views of the kernel's events.
 
 use std::sync::LazyLock;
 

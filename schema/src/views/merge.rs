@@ -1,4 +1,4 @@
-//! Events by which a merge identifies images (`KernelTraceControl/ImageID`).
+//! Typed views of the events by which a merge identifies images (`KernelTraceControl/ImageID`).
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Header, Record};

@@ -1,5 +1,6 @@
-//! What a manifest may take of memory and time: it may come out of a trace, and a small one could
-//! ask for much.
+//! Limits of the memory and time that a manifest takes.
+//!
+//! A manifest may come from a trace, and a small one could ask for much.
 //!
 //! The parser of XML and the lookups here are linear only where elements do not nest without end,
 //! have few attributes, and declare few namespaces; that is checked on the text, before anything is

@@ -34,6 +34,7 @@ const MAX_NODES: u32 = 1 << 20;
 
 /// A manifest that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ManifestError {
     /// Not XML.
     #[error("the manifest is no XML: {0}")]

@@ -1,4 +1,4 @@
-//! What levels, tasks, opcodes, keywords and channels are called, and which numbers they are.
+//! Names and numbers of levels, tasks, opcodes, keywords and channels.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;

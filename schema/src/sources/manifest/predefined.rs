@@ -1,4 +1,4 @@
-//! What Windows defines for every provider (winmeta), and what a manifest need not define.
+//! Levels, opcodes, keywords and channels that Windows defines for every provider (winmeta).
 
 use std::ops::RangeInclusive;
 

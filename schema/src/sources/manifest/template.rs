@@ -1,4 +1,4 @@
-//! Templates: the fields of events.
+//! Templates of a manifest: the fields of events.
 
 use super::bounds::{Budget, Weight};
 use super::{ManifestError, bad, is, line, number, parts};

@@ -1,4 +1,4 @@
-//! The texts that a manifest refers to: its string tables and its message table.
+//! String tables and message table of a manifest.
 
 use std::cell::Cell;
 use std::collections::HashMap;

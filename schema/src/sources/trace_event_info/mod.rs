@@ -1,5 +1,4 @@
-//! `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` blobs: what a merge writes down of the schemas that the
-//! recording machine knew.
+//! `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` blobs: schemas that a merge adds to the trace.
 //!
 //! Offsets are from the start of the blob; names are UTF-16 with a NUL.
 
@@ -25,6 +24,7 @@ const MAX_FIELDS: usize = 4096;
 
 /// A blob that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InfoError {
     /// It is shorter than what it describes.
     #[error("TRACE_EVENT_INFO of {have} bytes needs {need}")]

@@ -1,10 +1,11 @@
-//! Schema to metadata.
+//! Building of TraceLogging metadata from a schema.
 
 use super::{CONSTANT, MAX_DEPTH, MORE, VARIABLE, codes};
 use crate::model::{Count, EventSchema, Field, FieldKind};
 
 /// A schema that TraceLogging cannot say.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// A type, length or count that TraceLogging has no code for.
     #[error("field {field}: TraceLogging has no code for its type, length or count")]

@@ -1,4 +1,4 @@
-//! The codes of types.
+//! Codes of TraceLogging types.
 
 use crate::model::{InType, Length, OutType};
 

@@ -31,6 +31,7 @@ const CUSTOM: u8 = 0x60;
 
 /// Metadata that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MetadataError {
     /// It ends within something.
     #[error("TraceLogging metadata ends at byte {at}, within {what}")]

@@ -1,4 +1,4 @@
-//! A provider's name and traits.
+//! Provider traits: name, group and decode GUID of a TraceLogging provider.
 
 use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
