@@ -246,10 +246,8 @@ macro_rules! view {
             fn read<'a>(&'static self, payload: &'a [u8]) -> Option<$view<'a>> {
                 let layout = &self.layout;
                 Some($view {
-                    $($field: match layout.read(payload, self.$field) {
-                        $(None if !self.$field.is_known() => $absent,)?
-                        value => value?,
-                    },)*
+                    $($field: layout.read(payload, self.$field)
+                        $(.or_else(|| (!self.$field.is_known()).then_some($absent)))? ?,)*
                     at: self,
                     payload,
                 })
