@@ -2,7 +2,7 @@
 //!
 //! Source: the reference of `logman create trace` and its siblings, and the tool's own help.
 
-use super::args::{Args, Switch, Values, mask, number, provider, unknown, wrong};
+use super::args::{Args, Switch, Values, mask, number, provider, unknown, values_of, wrong};
 use super::error::LineError;
 use super::model::{
     Action, ClockType, FileMode, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
@@ -13,23 +13,8 @@ use etl_format::constants::LogFileMode;
 /// Switches that may be meant by one that is not known.
 const KNOWN: &str = "p pf o n ets rt bs nb mode ct max ft f a cnf ul";
 
-/// Options that are kept as they are written.
-const OTHERS: &[(&str, Values)] = &[
-    ("b", Values::Many),
-    ("config", Values::One),
-    ("e", Values::Many),
-    ("fd", Values::None),
-    ("ln", Values::One),
-    ("m", Values::Many),
-    ("ow", Values::None),
-    ("r", Values::None),
-    ("rc", Values::One),
-    ("rf", Values::One),
-    ("s", Values::One),
-    ("u", Values::Many),
-    ("v", Values::One),
-    ("y", Values::None),
-];
+/// Options that are kept as they are written, with their values: see [`values_of`].
+const OTHERS: &str = "b=* config=1 e=* fd ln=1 m=* ow r rc=1 rf=1 s=1 u=* v=1 y";
 
 /// Words for the modes of `-mode`, and their bits.
 const MODES: &[(&str, LogFileMode)] = &[
@@ -199,8 +184,7 @@ fn option(
         ("mode", false) => modes(session, args)?,
         (name, _) => {
             let negatable = ["a", "cnf", "max"].contains(&name) && off;
-            let values = OTHERS.iter().find(|(other, _)| *other == name).map(|(_, v)| *v);
-            let values = match values {
+            let values = match values_of(OTHERS, name) {
                 Some(_) if off => Values::None,
                 Some(values) => values,
                 None if negatable => Values::None,

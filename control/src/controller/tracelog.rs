@@ -4,21 +4,20 @@
 
 use std::ops::Range;
 
-use super::args::{Args, GUID, Switch, Values, unknown, wrong};
+use super::args::{Args, GUID, Switch, unknown, values_of, wrong};
 use super::error::{Found, LineError};
 use super::model::{
-    Action, ClockType, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec,
-    Session,
+    Action, ClockType, FileMode, KERNEL_SESSION, Keywords, ProviderRef, ProviderSpec, Session,
 };
 use super::tokens::Word;
 use crate::enable::{EnableProperties, IdFilter, MAX_IDS, MAX_PROCESSES};
 use etl_format::constants::LogFileMode;
 
 /// Switches that may be meant by one that is not known.
-const KNOWN: &str = "start stop update enable disable flush capturestate q l guid matchanykw matchallkw level \
-    flag flags f b min max cir seq newfile append rt ft useperfcounter usesystemtime \
-    usecpucycle ls gs prealloc buffering eflag eventidfilter pidfilter exefilter \
-    enableproperty";
+const KNOWN: &str = "start stop update enable disable flush capturestate q l guid matchanykw \
+    matchallkw level flag flags f b min max cir seq newfile append rt ft useperfcounter \
+    usesystemtime usecpucycle ls gs prealloc buffering eflag eventidfilter pidfilter \
+    exefilter enableproperty";
 
 /// Switches that turn kernel events on or off.
 pub(super) const KERNEL: &[&str] =
@@ -47,20 +46,9 @@ pub(super) const HYBRID_SHUTDOWN: &[(&str, LogFileMode)] = &[
     ("persist", LogFileMode::PERSIST_ON_HYBRID_SHUTDOWN),
 ];
 
-/// Options that are kept as they are written.
-const OTHERS: &[(&str, Values)] = &[
-    ("bt", Values::One),
-    ("critsec", Values::None),
-    ("heap", Values::None),
-    ("lbr", Values::One),
-    ("lp", Values::None),
-    ("pmc", Values::One),
-    ("profilesource", Values::One),
-    ("sessionguid", Values::One),
-    ("setprofint", Values::Many),
-    ("sourceguid", Values::One),
-    ("timeout", Values::One),
-];
+/// Options that are kept as they are written, with their values: see [`values_of`].
+const OTHERS: &str = "bt=1 critsec heap lbr=1 lp pmc=1 profilesource=1 sessionguid=1 setprofint=* \
+    sourceguid=1 timeout=1";
 
 /// Where a log goes that no name is given for.
 const DEFAULT_FILE: &str = r"C:\LogFile.etl";
@@ -240,9 +228,8 @@ impl Tracelog {
             name => {
                 if let Some((_, mode)) = MODES.iter().find(|(mode, _)| *mode == name) {
                     self.session.modes.0 |= mode.0;
-                } else if let Some((_, values)) = OTHERS.iter().find(|(other, _)| *other == name) {
-                    let other: OtherOption = args.other(switch.name.clone(), *values)?;
-                    self.session.others.push(other);
+                } else if let Some(values) = values_of(OTHERS, name) {
+                    self.session.others.push(args.other(switch.name.clone(), values)?);
                 } else {
                     return Err(unknown(switch, "a switch of tracelog", KNOWN));
                 }

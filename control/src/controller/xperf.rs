@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::args::{Args, GUID, Switch, Values, mask, number, provider, unknown, wrong};
+use super::args::{Args, GUID, Switch, mask, number, provider, unknown, values_of, wrong};
 use super::error::{Found, LineError};
 use super::model::{
     Action, ClockType, FileMode, KERNEL_SESSION, ProviderRef, ProviderSpec, Session,
@@ -14,24 +14,13 @@ use crate::enable::EnableProperties;
 use etl_format::constants::LogFileMode;
 
 /// Switches that may be meant by one that is not known.
-const KNOWN: &str = "start update on stop d flush capturestate merge loggers f buffersize minbuffers \
-    maxbuffers maxfile flushtimer filemode buffering realtime clocktype stackwalk \
+const KNOWN: &str = "start update on stop d flush capturestate merge loggers f buffersize \
+    minbuffers maxbuffers maxfile flushtimer filemode buffering realtime clocktype stackwalk \
     lowcapacity pids";
 
-/// Options that are kept as they are written.
-const OTHERS: &[(&str, Values)] = &[
-    ("agelimit", Values::One),
-    ("critsec", Values::None),
-    ("heap", Values::None),
-    ("pidnewproc", Values::One),
-    ("pmc", Values::Many),
-    ("pmcprofile", Values::One),
-    ("pooltag", Values::One),
-    ("resetprofint", Values::None),
-    ("seteresourcesample", Values::Many),
-    ("setprofint", Values::Many),
-    ("setspinlocksample", Values::Many),
-];
+/// Options that are kept as they are written, with their values: see [`values_of`].
+const OTHERS: &str = "agelimit=1 critsec heap pidnewproc=1 pmc=* pmcprofile=1 pooltag=1 \
+    resetprofint seteresourcesample=* setprofint=* setspinlocksample=*";
 
 /// Words of `-FileMode`.
 pub(super) const FILE_MODES: &[(&str, FileMode)] = &[
@@ -211,11 +200,8 @@ impl Xperf {
                     session.processes.push(id);
                 }
             }
-            name => match OTHERS.iter().find(|(other, _)| *other == name) {
-                Some((_, values)) => {
-                    let other = args.other(switch.name.clone(), *values)?;
-                    session.others.push(other);
-                }
+            name => match values_of(OTHERS, name) {
+                Some(values) => session.others.push(args.other(switch.name.clone(), values)?),
                 None => return Err(unknown(switch, "a switch of xperf", KNOWN)),
             },
         }
