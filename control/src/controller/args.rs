@@ -26,8 +26,8 @@ pub(super) enum Values {
     Many,
 }
 
-/// The values of an option in a list of options: `NAME` has none, `NAME=1` one, `NAME=*` all up to the
-/// next switch.
+/// The values of an option in a list of options: `NAME` has none, `NAME=1` one, `NAME=*` all up to
+/// the next switch.
 pub(super) fn values_of(options: &str, name: &str) -> Option<Values> {
     let mut options = options.split_ascii_whitespace();
     options.find_map(|option| match option.split_once('=').unwrap_or((option, "")) {

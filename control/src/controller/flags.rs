@@ -139,7 +139,8 @@ pub fn kernel_flags() -> &'static [KernelFlag] {
     &FLAGS
 }
 
-/// Flags with the groups among them replaced by their flags; each flag once, in the order they come.
+/// Flags with the groups among them replaced by their flags; each flag once, in the order they
+/// come.
 ///
 /// ```
 /// let flags = ["SysProf".to_owned(), "DPC".to_owned(), "LOADER".to_owned()];

@@ -1,4 +1,4 @@
-//! Splitting of a line into words, and quoting of words, as the command prompt and the C runtime do.
+//! Splitting of lines into words, and quoting, as the command prompt and the C runtime do.
 
 use std::ops::Range;
 

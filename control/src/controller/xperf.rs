@@ -236,8 +236,8 @@ fn optional_name(args: &mut Args) -> String {
     args.optional().map_or_else(|| KERNEL_SESSION.to_owned(), |word| word.text)
 }
 
-/// The parts of a text and where they stand. Within a quoted word that is not known to the byte: the
-/// whole word is named.
+/// The parts of a text and where they stand. Within a quoted word that is not known to the byte:
+/// the whole word is named.
 fn parts(
     text: &str,
     span: Range<usize>,

@@ -270,8 +270,8 @@ pub(super) struct Catalogue<T> {
 }
 
 impl<T> Catalogue<T> {
-    /// The layouts of keys in ascending order. A version that `decoder` lacks is read as the one before
-    /// it, and if there is none, as the first one.
+    /// The layouts of keys in ascending order. A version that `decoder` lacks is read as the one
+    /// before it, and if there is none, as the first one.
     pub fn new(
         events: impl Iterator<Item = u16>,
         decoder: impl Fn(u16, u8) -> Option<&'static Decoder>,
