@@ -58,7 +58,7 @@ pub struct TableEvent {
 }
 
 impl TableEvent {
-    /// An event of which only the schema and its origin are known.
+    /// An event with a schema and an origin; the rest is empty.
     #[must_use]
     pub fn new(schema: EventSchema, origin: impl Into<String>) -> Self {
         let origin = origin.into();
