@@ -86,13 +86,7 @@ impl Sink {
         // A link stays a link: the file that it points to is replaced.
         let path =
             if target.is_some() { fs::canonicalize(path).map_err(failure)? } else { path.into() };
-        let directory = directory_of(&path);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".etlkit-").suffix(".part");
-        if let Some(permissions) = permissions(target.as_ref()) {
-            builder.permissions(permissions);
-        }
-        let file = builder.tempfile_in(directory).map_err(|e| match e.kind() {
+        let file = temporary(&path, target.as_ref()).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => Failure::new(&name, "its directory does not exist")
                 .hint("create it first, or choose another file with -o"),
             // The text of the error names the temporary file, which means nothing to the user.
@@ -183,21 +177,16 @@ impl Sink {
             }
             Target::Stream { mut file, path } => {
                 file.seek(SeekFrom::Start(0)).map_err(failure)?;
-                match path {
-                    None => {
-                        let mut out = Counted { out: io::stdout().lock(), bytes: 0 };
-                        io::copy(&mut file, &mut out)
-                            .and_then(|_| io::Write::flush(&mut out))
-                            .map_err(|e| stream_failure(&name, &e, out.bytes))?;
-                    }
+                let out: Box<dyn io::Write> = match path {
+                    None => Box::new(io::stdout().lock()),
                     Some(path) => {
-                        let out = fs::OpenOptions::new().write(true).open(path).map_err(failure)?;
-                        let mut out = Counted { out, bytes: 0 };
-                        io::copy(&mut file, &mut out)
-                            .map_err(|e| stream_failure(&name, &e, out.bytes))?;
+                        Box::new(File::options().write(true).open(path).map_err(failure)?)
                     }
-                }
-                Ok(())
+                };
+                let mut out = Counted { out, bytes: 0 };
+                io::copy(&mut file, &mut out)
+                    .and_then(|_| io::Write::flush(&mut out))
+                    .map_err(|e| stream_failure(&name, &e, out.bytes))
             }
         }
     }
@@ -257,15 +246,19 @@ pub(crate) fn directory_failure(path: &Path, error: &io::Error, hint: &str) -> F
     Failure::new(path.display().to_string(), message).hint(hint)
 }
 
-/// Writes a small file, replacing an existing one in one step.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = directory_of(path);
+/// A temporary file that becomes the file of this path, which may replace an existing one.
+fn temporary(path: &Path, replaced: Option<&fs::Metadata>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".etlkit-").suffix(".part");
-    if let Some(permissions) = permissions(fs::metadata(path).ok().as_ref()) {
+    if let Some(permissions) = permissions(replaced) {
         builder.permissions(permissions);
     }
-    let mut file = builder.tempfile_in(directory)?;
+    builder.tempfile_in(directory_of(path))
+}
+
+/// Writes a small file, replacing an existing one in one step.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = temporary(path, fs::metadata(path).ok().as_ref())?;
     io::Write::write_all(&mut file, bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;

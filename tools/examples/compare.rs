@@ -30,10 +30,10 @@ fn compare(first: &[u8], second: &[u8]) -> Result<Summary, Box<dyn std::error::E
     let mut first = Trace::open(first, &Default::default())?;
     let mut second = Trace::open(second, &Default::default())?;
     let print = |difference: Difference<'_>| match difference {
-        Difference::Missing(event) => println!("- event {}", event.id()),
-        Difference::Extra(event) => println!("+ event {}", event.id()),
+        Difference::Missing(event) => println!("- event {}", event.identity().id),
+        Difference::Extra(event) => println!("+ event {}", event.identity().id),
         Difference::Changed { before, changes, .. } => {
-            println!("~ event {}", before.id());
+            println!("~ event {}", before.identity().id);
             for change in changes {
                 println!("    {}: {:?} to {:?}", change.name, change.before, change.after);
             }

@@ -26,7 +26,6 @@ pub struct Filter {
     threads: Vec<u32>,
     from: Option<i64>,
     to: Option<i64>,
-    restricts: bool,
 }
 
 impl Filter {
@@ -48,7 +47,6 @@ impl Filter {
                 None => self.names.push(provider.to_owned()),
             }
         }
-        self.restricts |= !self.providers.is_empty() || !self.names.is_empty();
         self
     }
 
@@ -56,7 +54,6 @@ impl Filter {
     #[must_use]
     pub fn ids(mut self, ids: impl IntoIterator<Item = u16>) -> Self {
         self.ids.extend(ids);
-        self.restricts |= !self.ids.is_empty();
         self
     }
 
@@ -64,7 +61,6 @@ impl Filter {
     #[must_use]
     pub fn opcodes(mut self, opcodes: impl IntoIterator<Item = u8>) -> Self {
         self.opcodes.extend(opcodes);
-        self.restricts |= !self.opcodes.is_empty();
         self
     }
 
@@ -72,7 +68,6 @@ impl Filter {
     #[must_use]
     pub fn level(mut self, level: u8) -> Self {
         self.enablement.level = level;
-        self.restricts |= level != 0;
         self
     }
 
@@ -80,7 +75,6 @@ impl Filter {
     #[must_use]
     pub fn keyword(mut self, any: u64) -> Self {
         self.enablement.any = any;
-        self.restricts |= any != 0;
         self
     }
 
@@ -88,7 +82,6 @@ impl Filter {
     #[must_use]
     pub fn processes(mut self, processes: impl IntoIterator<Item = u32>) -> Self {
         self.processes.extend(processes);
-        self.restricts |= !self.processes.is_empty();
         self
     }
 
@@ -96,7 +89,6 @@ impl Filter {
     #[must_use]
     pub fn threads(mut self, threads: impl IntoIterator<Item = u32>) -> Self {
         self.threads.extend(threads);
-        self.restricts |= !self.threads.is_empty();
         self
     }
 
@@ -104,7 +96,6 @@ impl Filter {
     #[must_use]
     pub fn from(mut self, timestamp: i64) -> Self {
         self.from = Some(timestamp);
-        self.restricts = true;
         self
     }
 
@@ -112,7 +103,6 @@ impl Filter {
     #[must_use]
     pub fn to(mut self, timestamp: i64) -> Self {
         self.to = Some(timestamp);
-        self.restricts = true;
         self
     }
 
@@ -155,9 +145,8 @@ impl Filter {
     #[inline]
     #[must_use]
     pub fn admits(&self, record: &Record<'_>) -> bool {
-        !self.restricts
-            || self.admits_provider(record)
-                && self.admits_rest(record, record.process_id(), record.thread_id())
+        self.admits_provider(record)
+            && self.admits_rest(record, record.process_id(), record.thread_id())
     }
 
     /// Whether the event is selected, where `provider_name` knows further names of providers.
@@ -179,9 +168,7 @@ impl Filter {
     pub fn admits_subject(&self, record: &Record<'_>, subject: &Subject) -> bool {
         let mut processes = subject.processes().filter(|id| self.processes.contains(id));
         let mut threads = subject.threads().filter(|id| self.threads.contains(id));
-        !self.restricts
-            || self.admits_provider(record)
-                && self.admits_rest(record, processes.next(), threads.next())
+        self.admits_provider(record) && self.admits_rest(record, processes.next(), threads.next())
     }
 
     fn admits_provider(&self, record: &Record<'_>) -> bool {

@@ -207,11 +207,11 @@ fn info_limits_counted_identities() {
     }
     let here = directory(&[("many.etl", &file)]);
     let said = etlkit(here.path(), &["info", "--format", "json", "many.etl"]);
-    let info: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(info["records"], 1 + KINDS);
-    assert_eq!(info["events"].as_array().unwrap().len(), 1 << 16);
-    let uncounted = format!("{}", 1 + KINDS - (1 << 16));
-    let problems = info["problems"].to_string();
+    // The whole document is megabytes: only its end is read.
+    let records = format!("\n  \"records\": {},\n", 1 + KINDS);
+    assert!(said.out.contains(&records), "{}", &said.out[..2_000]);
+    assert_eq!(said.out.matches("\n      \"keyword_hex\": ").count(), 1 << 16);
+    let (_, problems) = said.out.rsplit_once("\n  \"problems\": ").unwrap();
+    let uncounted = format!("{} records of further identities", 1 + KINDS - (1 << 16));
     assert!(problems.contains(&uncounted), "{problems}");
-    assert!(etlkit(here.path(), &["info", "many.etl"]).out.contains(&uncounted));
 }

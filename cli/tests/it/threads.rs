@@ -128,8 +128,7 @@ fn output_for_real_trace_does_not_depend_on_threads() {
     ] {
         let alone = output(here.path(), command, "1");
         assert!(alone.0 == 0 && alone.1.len() + alone.3.len() > 1000);
-        for threads in ["2", "5"] {
-            assert!(output(here.path(), command, threads) == alone, "{command:?}");
-        }
+        // The small traces of the other test are read with two threads as well.
+        assert!(output(here.path(), command, "5") == alone, "{command:?}");
     }
 }

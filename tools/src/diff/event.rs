@@ -1,7 +1,7 @@
 //! An event for comparison: its identity, and everything else as named parts.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,11 +9,13 @@ use etl_format::clock::iso_utc;
 use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
+use etl_schema::providers;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
 use super::change::Change;
+use super::identity::{EventIdentity, ProviderIdentity};
 use super::ignore::Ignore;
 
 /// The identity that two versions of an event share.
@@ -43,6 +45,11 @@ impl Key {
             opcode: identity.opcode,
             name: schema.map(|s| s.name.clone()),
         }
+    }
+
+    /// The identity for reports.
+    pub fn identity(&self, name: Option<String>) -> EventIdentity {
+        EventIdentity { name, hook: self.hook, id: self.id, opcode: self.opcode }
     }
 }
 
@@ -87,8 +94,8 @@ pub struct Part {
 #[derive(Clone, Debug)]
 pub struct Event {
     key: Key,
-    provider_name: Option<String>,
-    name: Option<String>,
+    provider: ProviderIdentity,
+    identity: EventIdentity,
     /// 100 ns since 1601, UTC.
     filetime: i64,
     /// The time in the unit of the comparison.
@@ -131,8 +138,11 @@ impl Event {
         let bytes = record.payload().to_vec();
         let key = Key::of(record, store);
         let mut event = Event {
-            provider_name: store.provider_name(key.provider).map(str::to_owned),
-            name: event_name(record, store),
+            provider: ProviderIdentity {
+                guid: key.provider,
+                name: provider_name(key.provider, store),
+            },
+            identity: key.identity(event_name(record, store)),
             key,
             filetime,
             compared_time: if ignore.time { 0 } else { compared_time },
@@ -148,40 +158,16 @@ impl Event {
         event
     }
 
-    /// The provider, the class, or the GUID of the kernel group.
+    /// The provider.
     #[must_use]
-    pub fn provider(&self) -> Guid {
-        self.key.provider
+    pub fn provider(&self) -> &ProviderIdentity {
+        &self.provider
     }
 
-    /// The provider's name, where the trace or a table defines it.
+    /// The event of the provider.
     #[must_use]
-    pub fn provider_name(&self) -> Option<&str> {
-        self.provider_name.as_deref()
-    }
-
-    /// The event's name, where the trace or a table defines it.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// Event id, or number of a WPP message.
-    #[must_use]
-    pub fn id(&self) -> u16 {
-        self.key.id
-    }
-
-    /// Opcode, or type of a classic event.
-    #[must_use]
-    pub fn opcode(&self) -> u8 {
-        self.key.opcode
-    }
-
-    /// Group and type of a kernel event.
-    #[must_use]
-    pub fn hook(&self) -> Option<u16> {
-        self.key.hook
+    pub fn identity(&self) -> &EventIdentity {
+        &self.identity
     }
 
     /// The time in units of 100 ns since 1601, UTC.
@@ -240,27 +226,24 @@ impl Event {
     /// The parts that differ; where none does, the payload as bytes.
     pub(super) fn changes(&self, after: &Event) -> Vec<Change> {
         // Parts of one name (items of a kind, fields that share a name) are compared in order.
-        let numbered = |event: &Event| {
-            let mut seen = std::collections::BTreeMap::<String, usize>::new();
-            let number = |part: &Part| {
-                let n = seen.entry(part.name.to_string()).or_insert(0);
-                *n += 1;
-                ((part.name.to_string(), *n), part.value.clone())
-            };
-            event.parts.iter().map(number).collect::<Vec<_>>()
-        };
-        let (old, new) = (numbered(self), numbered(after));
-        let find = |list: &[((String, usize), String)], key: &(String, usize)| {
-            list.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone())
-        };
-        let mut done = BTreeSet::new();
-        let mut changes = Vec::new();
-        for (key, _) in old.iter().chain(&new) {
-            if done.insert(key.clone()) {
-                let (before, after) = (find(&old, key), find(&new, key));
-                if before != after {
-                    changes.push(Change { name: key.0.clone(), before, after });
+        let mut values = BTreeMap::<_, [VecDeque<&str>; 2]>::new();
+        let mut names = Vec::new();
+        for (side, event) in [self, after].into_iter().enumerate() {
+            for part in &event.parts {
+                if let Some(of_side) = values.entry(&part.name).or_default().get_mut(side) {
+                    of_side.push_back(&part.value);
                 }
+                names.push(&part.name);
+            }
+        }
+        let mut changes = Vec::new();
+        for name in names {
+            let Some([old, new]) = values.get_mut(name) else { continue };
+            let (before, after) = (old.pop_front(), new.pop_front());
+            if before != after {
+                let owned = |value: Option<&str>| value.map(str::to_owned);
+                let (before, after) = (owned(before), owned(after));
+                changes.push(Change { name: name.to_string(), before, after });
             }
         }
         if changes.is_empty() {
@@ -283,6 +266,11 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(out, "{byte:02x}");
         out
     })
+}
+
+/// The name of a provider, from the trace or from the tables.
+pub(super) fn provider_name(provider: Guid, store: &SchemaStore) -> Option<String> {
+    store.provider_name(provider).or_else(|| providers::name(provider)).map(str::to_owned)
 }
 
 /// The event's name in its schema.

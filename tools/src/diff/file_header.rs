@@ -5,73 +5,54 @@ use etl_format::read::FileHeader;
 
 use super::change::Change;
 
-/// Names of the compared fields, in the order of the report.
-pub(super) const NAMES: [&str; 23] = [
-    "os",
-    "log_version",
-    "pointer_size",
-    "processors",
-    "cpu_mhz",
-    "timer_resolution",
-    "mode",
-    "buffer_size",
-    "maximum_file_size",
-    "buffers_written",
-    "start_buffers",
-    "events_lost",
-    "buffers_lost",
-    "clock",
-    "perf_freq",
-    "start_timestamp",
-    "start_time",
-    "end_time",
-    "boot_time",
-    "time_zone_bias",
-    "time_zone_name",
-    "logger_name",
-    "log_file_name",
+/// The text of a field; empty where the header does not have it.
+type Value = fn(&FileHeader) -> String;
+
+/// The compared fields, in the order of the report.
+const FIELDS: [(&str, Value); 23] = [
+    ("os", |h| format!("{}.{}.{}", h.os_major, h.os_minor, h.build)),
+    ("log_version", |h| format!("{}.{}", h.log_major, h.log_minor)),
+    ("pointer_size", |h| h.pointer_size.bytes().to_string()),
+    ("processors", |h| h.processors.to_string()),
+    ("cpu_mhz", |h| h.cpu_mhz.to_string()),
+    ("timer_resolution", |h| h.timer_resolution.to_string()),
+    ("mode", |h| h.mode.to_string()),
+    ("buffer_size", |h| h.buffer_size.to_string()),
+    ("maximum_file_size", |h| h.maximum_file_size.to_string()),
+    ("buffers_written", |h| h.buffers_written.to_string()),
+    ("start_buffers", |h| h.start_buffers.to_string()),
+    ("events_lost", |h| h.events_lost.to_string()),
+    ("buffers_lost", |h| h.buffers_lost.to_string()),
+    ("clock", |h| h.clock_type.to_string()),
+    ("perf_freq", |h| h.perf_freq.to_string()),
+    ("start_timestamp", |h| h.timestamp.to_string()),
+    ("start_time", |h| time(h.start_time)),
+    ("end_time", |h| time(h.end_time)),
+    ("boot_time", |h| time(h.boot_time)),
+    ("time_zone_bias", |h| h.time_zone.bias.to_string()),
+    ("time_zone_name", |h| h.time_zone.standard_name()),
+    ("logger_name", |h| String::from_utf16_lossy(&h.logger_name)),
+    ("log_file_name", |h| String::from_utf16_lossy(&h.log_file_name)),
 ];
 
-fn value(h: &FileHeader, name: &str) -> String {
-    let time = |time: i64| if time == 0 { String::new() } else { iso_utc(time) };
-    match name {
-        "os" => format!("{}.{}.{}", h.os_major, h.os_minor, h.build),
-        "log_version" => format!("{}.{}", h.log_major, h.log_minor),
-        "pointer_size" => h.pointer_size.bytes().to_string(),
-        "processors" => h.processors.to_string(),
-        "cpu_mhz" => h.cpu_mhz.to_string(),
-        "timer_resolution" => h.timer_resolution.to_string(),
-        "mode" => h.mode.to_string(),
-        "buffer_size" => h.buffer_size.to_string(),
-        "maximum_file_size" => h.maximum_file_size.to_string(),
-        "buffers_written" => h.buffers_written.to_string(),
-        "start_buffers" => h.start_buffers.to_string(),
-        "events_lost" => h.events_lost.to_string(),
-        "buffers_lost" => h.buffers_lost.to_string(),
-        "clock" => h.clock_type.to_string(),
-        "perf_freq" => h.perf_freq.to_string(),
-        "start_timestamp" => h.timestamp.to_string(),
-        "start_time" => time(h.start_time),
-        "end_time" => time(h.end_time),
-        "boot_time" => time(h.boot_time),
-        "time_zone_bias" => h.time_zone.bias.to_string(),
-        "time_zone_name" => h.time_zone.standard_name(),
-        "logger_name" => String::from_utf16_lossy(&h.logger_name),
-        "log_file_name" => String::from_utf16_lossy(&h.log_file_name),
-        _ => String::new(),
-    }
+fn time(time: i64) -> String {
+    if time == 0 { String::new() } else { iso_utc(time) }
+}
+
+/// Whether a field of this name is compared.
+pub(super) fn is_field(name: &str) -> bool {
+    FIELDS.iter().any(|(field, _)| *field == name)
 }
 
 /// The fields that differ; empty values are `None`.
 pub(super) fn changes(a: &FileHeader, b: &FileHeader) -> Vec<Change> {
-    NAMES
-        .iter()
-        .map(|name| (name, value(a, name), value(b, name)))
-        .filter(|(_, before, after)| before != after)
-        .map(|(name, before, after)| Change {
+    let change = |(name, value): &(&str, Value)| {
+        let (before, after) = (value(a), value(b));
+        (before != after).then(|| Change {
             name: (*name).to_owned(),
             before: Some(before).filter(|v| !v.is_empty()),
             after: Some(after).filter(|v| !v.is_empty()),
         })
-        .collect()
+    };
+    FIELDS.iter().filter_map(change).collect()
 }

@@ -41,7 +41,7 @@ impl Ignore {
     /// For any other text, and for a header field that does not exist.
     pub fn add(&mut self, what: &str) -> Result<(), UnknownIgnore> {
         match what.split_once(':') {
-            Some(("header", name)) if super::file_header::NAMES.contains(&name) => {
+            Some(("header", name)) if super::file_header::is_field(name) => {
                 self.header_fields.insert(name.to_owned());
             }
             Some(("field", name)) if !name.is_empty() => {

@@ -38,12 +38,14 @@ mod align;
 mod change;
 mod event;
 mod file_header;
+mod identity;
 mod ignore;
 mod reader;
 mod report;
 
 pub use change::Change;
 pub use event::{Event, Part};
+pub use identity::{EventIdentity, ProviderIdentity};
 pub use ignore::{Ignore, UnknownIgnore};
 pub use reader::MAX_IDENTITIES;
 pub use report::{CountDifference, Difference, Summary};
@@ -275,33 +277,20 @@ fn count_differences<A: Source, B: Source>(
     for (key, tally) in &b.counts {
         events.entry(key).or_default().1 = tally.count;
     }
-    let provider_name = |guid| a.provider_name(guid).or_else(|| b.provider_name(guid));
     let mut providers: BTreeMap<Guid, (u64, u64)> = BTreeMap::new();
     for (key, n) in &events {
         let sum = providers.entry(key.provider).or_default();
         *sum = (sum.0 + n.0, sum.1 + n.1);
     }
-    let of_provider = |(provider, (before, after)): (Guid, (u64, u64))| CountDifference {
-        provider,
-        provider_name: provider_name(provider),
-        name: None,
-        hook: None,
-        id: 0,
-        opcode: 0,
-        before,
-        after,
+    let difference = |guid, event, (before, after)| {
+        let name = a.provider_name(guid).or_else(|| b.provider_name(guid));
+        let provider = ProviderIdentity { guid, name };
+        (before != after).then_some(CountDifference { provider, event, before, after })
     };
-    let of_event = |(key, (before, after)): (&Key, (u64, u64))| CountDifference {
-        provider: key.provider,
-        provider_name: provider_name(key.provider),
-        name: a.name(key).or_else(|| b.name(key)),
-        hook: key.hook,
-        id: key.id,
-        opcode: key.opcode,
-        before,
-        after,
-    };
-    let providers = providers.into_iter().filter(|(_, (a, b))| a != b).map(of_provider).collect();
-    let events = events.into_iter().filter(|(_, (a, b))| a != b).map(of_event).collect();
-    (providers, events)
+    let name = |key| a.name(key).or_else(|| b.name(key));
+    let providers = providers.into_iter().filter_map(|(guid, n)| difference(guid, None, n));
+    let events = events
+        .into_iter()
+        .filter_map(|(key, n)| difference(key.provider, Some(key.identity(name(key))), n));
+    (providers.collect(), events.collect())
 }

@@ -7,7 +7,7 @@ use etl_format::read::{Damage, Record, Records, Source};
 use etl_format::{Clock, Guid, Result};
 use etl_schema::store::SchemaStore;
 
-use super::event::{Current, Event, Key, event_name};
+use super::event::{Current, Event, Key, event_name, provider_name};
 use super::ignore::Ignore;
 use crate::OnRecord;
 
@@ -103,7 +103,7 @@ impl<'t, S: Source> TraceReader<'t, S> {
     }
 
     pub fn provider_name(&self, provider: Guid) -> Option<String> {
-        self.store.provider_name(provider).map(str::to_owned)
+        provider_name(provider, &self.store)
     }
 
     pub fn name(&self, key: &Key) -> Option<String> {

@@ -1,10 +1,11 @@
 //! The results of a comparison: differences, changes, counts.
 
-use etl_format::Guid;
 use etl_format::read::Damage;
+use serde::Serialize;
 
 use super::change::Change;
 use super::event::Event;
+use super::identity::{EventIdentity, ProviderIdentity};
 
 /// One difference between the events of two traces.
 #[derive(Clone, Copy, Debug)]
@@ -26,29 +27,23 @@ pub enum Difference<'a> {
 }
 
 /// How often an event, or any event of a provider, occurs in each trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CountDifference {
     /// The provider.
-    pub provider: Guid,
-    /// Name of the provider, where a trace or a table defines it.
-    pub provider_name: Option<String>,
-    /// Name of the event, likewise; `None` in counts of providers.
-    pub name: Option<String>,
-    /// Group and type of a kernel event.
-    pub hook: Option<u16>,
-    /// Event id.
-    pub id: u16,
-    /// Opcode, or type.
-    pub opcode: u8,
+    #[serde(flatten)]
+    pub provider: ProviderIdentity,
+    /// The event; `None` in counts of providers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<EventIdentity>,
     /// In the first trace.
     pub before: u64,
     /// In the second.
     pub after: u64,
 }
 
-/// The result of a comparison.
-#[derive(Clone, Debug, Default)]
+/// The result of a comparison. `docs/json-diff.md` describes its JSON.
+#[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
     /// Events that are the same.
@@ -66,6 +61,7 @@ pub struct Summary {
     /// Events whose number differs, in the order of their identities.
     pub counts: Vec<CountDifference>,
     /// Parts of the first and the second trace that could not be read.
+    #[serde(skip)]
     pub damage: [Vec<Damage>; 2],
 }
 

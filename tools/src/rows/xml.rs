@@ -105,15 +105,24 @@ fn text(out: &mut Vec<u8>, text: &str) {
     escaper.flush();
 }
 
+/// Writes an element; `write` writes what is in it.
+fn enclosed(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'<');
+    out.extend(name.as_bytes());
+    out.push(b'>');
+    write(out);
+    out.extend(b"</");
+    out.extend(name.as_bytes());
+    out.push(b'>');
+}
+
 /// Writes an element with text in it, or an empty one.
 fn element(out: &mut Vec<u8>, name: &str, content: &str) {
     if content.is_empty() {
         out.extend(format!("<{name}/>").as_bytes());
-        return;
+    } else {
+        enclosed(out, name, |out| text(out, content));
     }
-    out.extend(format!("<{name}>").as_bytes());
-    text(out, content);
-    out.extend(format!("</{name}>").as_bytes());
 }
 
 /// Writes an element, if it has content.
@@ -124,7 +133,7 @@ fn named(out: &mut Vec<u8>, name: &str, content: &str) {
 }
 
 fn number(out: &mut Vec<u8>, name: &str, value: u64) {
-    out.extend(format!("<{name}>{value}</{name}>").as_bytes());
+    enclosed(out, name, |out| decimal(out, value));
 }
 
 fn attribute(out: &mut Vec<u8>, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
@@ -159,11 +168,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         None if !payload_bytes && row.record.is_event() => {
             processing_error(out, TEMPLATE_NOT_FOUND, "", payload);
         }
-        _ => {
-            out.extend(b"<BinaryEventData>");
-            hex(out, payload);
-            out.extend(b"</BinaryEventData>");
-        }
+        _ => enclosed(out, "BinaryEventData", |out| hex(out, payload)),
     }
     rendering_info(out, row, scratch);
     extended_info(out, row);
@@ -189,9 +194,8 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     number(out, "Level", header.level.unwrap_or(0).into());
     number(out, "Task", header.task.unwrap_or(0).into());
     number(out, "Opcode", header.opcode.unwrap_or(0).into());
-    out.extend(b"<Keywords>");
-    hexadecimal(out, header.keyword.unwrap_or(0));
-    out.extend(b"</Keywords><TimeCreated");
+    enclosed(out, "Keywords", |out| hexadecimal(out, header.keyword.unwrap_or(0)));
+    out.extend(b"<TimeCreated");
     attribute(out, "SystemTime", |out| out.extend(row.time));
     // The schema has unsigned timestamps.
     attribute(out, "RawTime", |out| decimal(out, record.timestamp() as u64));
@@ -302,9 +306,9 @@ fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
     }
     let keywords = schema.map_or(&[][..], |schema| &schema.keyword_names);
     if !keywords.is_empty() {
-        out.extend(b"<Keywords>");
-        keywords.iter().for_each(|keyword| element(out, "Keyword", keyword));
-        out.extend(b"</Keywords>");
+        enclosed(out, "Keywords", |out| {
+            keywords.iter().for_each(|keyword| element(out, "Keyword", keyword));
+        });
     }
     let group = header.hook.and_then(|hook| group_name((hook >> 8) as u8));
     if let Some(class) = group.or_else(|| class.and_then(|_| row.provider_name())) {
@@ -339,9 +343,7 @@ fn extended_info(out: &mut Vec<u8>, row: &Row<'_>) {
     out.extend(format!("<ExtendedTracingInfo xmlns=\"{TRACE}\">").as_bytes());
     let empty = out.len();
     if let Some(class) = row.class() {
-        out.extend(b"<EventGuid>");
-        guid(out, class);
-        out.extend(b"</EventGuid>");
+        enclosed(out, "EventGuid", |out| guid(out, class));
     }
     if let Header::Instance(header) = record.header() {
         number(out, "InstanceID", header.instance_id.into());
@@ -364,9 +366,7 @@ fn extended_info(out: &mut Vec<u8>, row: &Row<'_>) {
         out.push(b'>');
         if let ExtendedItem::Stack(stack) = item {
             for address in stack.addresses() {
-                out.extend(b"<Address>");
-                hexadecimal(out, address);
-                out.extend(b"</Address>");
+                enclosed(out, "Address", |out| hexadecimal(out, address));
             }
         }
         out.extend(b"</Stack>");
@@ -417,20 +417,17 @@ fn event_data(out: &mut Vec<u8>, fields: &Fields<'_>, payload: &[u8], scratch: &
         return processing_error(out, INVALID_EVENT_DATA, name, payload);
     }
     if !note.trailing.is_empty() {
-        out.extend(b"<Binary>");
-        hex(out, note.trailing);
-        out.extend(b"</Binary>");
+        enclosed(out, "Binary", |out| hex(out, note.trailing));
     }
     out.extend(b"</EventData>");
 }
 
 fn processing_error(out: &mut Vec<u8>, code: u64, item: &str, payload: &[u8]) {
-    out.extend(b"<ProcessingErrorData>");
-    number(out, "ErrorCode", code);
-    element(out, "DataItemName", item);
-    out.extend(b"<EventPayload>");
-    hex(out, payload);
-    out.extend(b"</EventPayload></ProcessingErrorData>");
+    enclosed(out, "ProcessingErrorData", |out| {
+        number(out, "ErrorCode", code);
+        element(out, "DataItemName", item);
+        enclosed(out, "EventPayload", |out| hex(out, payload));
+    });
 }
 
 /// A field: `Data` for each value, `ComplexData` for each struct.
@@ -465,33 +462,19 @@ fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8
     out.push(b'>');
 }
 
-/// The names of the levels that every provider has.
+/// The name of a level that every provider has.
 fn level_name(level: u8) -> &'static str {
-    match level {
-        1 => "Critical",
-        2 => "Error",
-        3 => "Warning",
-        4 => "Information",
-        5 => "Verbose",
-        _ => "",
-    }
+    const NAMES: [&str; 6] = ["", "Critical", "Error", "Warning", "Information", "Verbose"];
+    NAMES.get(usize::from(level)).copied().unwrap_or_default()
 }
 
-/// The names of the opcodes that every provider has.
+/// The name of an opcode that every provider has.
 fn opcode_name(opcode: u8) -> &'static str {
+    const FIRST: [&str; 5] = ["Info", "Start", "Stop", "DCStart", "DCStop"];
+    const OTHERS: [&str; 5] = ["Extension", "Reply", "Resume", "Suspend", "Send"];
     match opcode {
-        0 => "Info",
-        1 => "Start",
-        2 => "Stop",
-        3 => "DCStart",
-        4 => "DCStop",
-        5 => "Extension",
-        6 => "Reply",
-        7 => "Resume",
-        8 => "Suspend",
-        9 => "Send",
         0xf0 => "Receive",
-        _ => "",
+        _ => FIRST.iter().chain(&OTHERS).nth(opcode.into()).copied().unwrap_or_default(),
     }
 }
 

@@ -9,7 +9,16 @@ const LETTERS: [u8; 36] = *b"abcdefghijklmnopqrstuvwxyz0123456789";
 #[derive(Clone)]
 pub struct Mask {
     key: [u8; 32],
+    /// How far the addresses of each zone move.
+    distances: [u64; ZONES.len()],
 }
+
+/// First address and size of each zone of addresses.
+const ZONES: [(u64, u64); 3] = [
+    (0x1_0000, (1 << 32) - 0x1_0000),
+    (1 << 32, (1 << 47) - (1 << 32)),
+    (0xffff_8000_0000_0000, 1 << 47),
+];
 
 impl std::fmt::Debug for Mask {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -22,9 +31,10 @@ impl Mask {
     /// The replacements of a salt.
     #[must_use]
     pub fn new(salt: &[u8]) -> Self {
-        Mask {
-            key: Sha256::new().chain_update(b"etlkit scrub\0").chain_update(salt).finalize().into(),
-        }
+        let key = Sha256::new().chain_update(b"etlkit scrub\0").chain_update(salt).finalize();
+        let mut mask = Mask { key: key.into(), distances: [0; ZONES.len()] };
+        mask.distances = ZONES.map(|(low, size)| mask.number("zone", low, size >> 16) << 16);
+        mask
     }
 
     /// Endless bytes that depend on a value.
@@ -87,15 +97,10 @@ impl Mask {
     /// Zones are 32-bit addresses, those of 64-bit user space, and those of the kernel. Addresses
     /// in the lowest 64 KB, which are never mapped, stay.
     pub(super) fn address(&self, value: u64) -> u64 {
-        const ZONES: [(u64, u64); 3] = [
-            (0x1_0000, (1 << 32) - 0x1_0000),
-            (1 << 32, (1 << 47) - (1 << 32)),
-            (0xffff_8000_0000_0000, 1 << 47),
-        ];
-        for (low, size) in ZONES {
-            let Some(at) = value.checked_sub(low).filter(|at| *at < size) else { continue };
-            let distance = self.number("zone", low, size >> 16) << 16;
-            return low + (at + distance) % size;
+        for ((low, size), distance) in ZONES.into_iter().zip(self.distances) {
+            if let Some(at) = value.checked_sub(low).filter(|at| *at < size) {
+                return low + (at + distance) % size;
+            }
         }
         value
     }

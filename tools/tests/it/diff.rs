@@ -24,11 +24,11 @@ fn compare(a: &[u8], b: &[u8], options: &Options) -> (Vec<String>, Summary) {
     let summary = differ
         .run(&mut open(a), &mut open(b), |difference| {
             found.push(match difference {
-                Difference::Missing(event) => format!("missing {}", event.id()),
-                Difference::Extra(event) => format!("extra {}", event.id()),
+                Difference::Missing(event) => format!("missing {}", event.identity().id),
+                Difference::Extra(event) => format!("extra {}", event.identity().id),
                 Difference::Changed { before, changes, .. } => {
                     let names: Vec<_> = changes.iter().map(|c| c.name.as_str()).collect();
-                    format!("changed {} {}", before.id(), names.join(","))
+                    format!("changed {} {}", before.identity().id, names.join(","))
                 }
                 _ => "?".to_owned(),
             });
@@ -68,11 +68,14 @@ fn summary_counts_events_and_providers() {
     let a = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 2, b"x")]);
     let b = trace(&[Made::new(2_000, 1, b"x"), Made::new(2_001, 1, b"x"), other.clone()]);
     let (_, summary) = compare(&a, &b, &Options::default());
-    let counts: Vec<_> =
-        summary.counts.iter().map(|c| (c.provider, c.id, c.before, c.after)).collect();
+    let counts: Vec<_> = summary
+        .counts
+        .iter()
+        .map(|c| (c.provider.guid, c.event.as_ref().unwrap().id, c.before, c.after))
+        .collect();
     assert_eq!(counts, [(other.provider, 9, 0, 1), (PROVIDER, 1, 1, 2), (PROVIDER, 2, 1, 0)]);
     let providers: Vec<_> =
-        summary.providers.iter().map(|c| (c.provider, c.before, c.after)).collect();
+        summary.providers.iter().map(|c| (c.provider.guid, c.before, c.after)).collect();
     assert_eq!(providers, [(other.provider, 0, 1)]);
     let left_out = format!("provider:{}", other.provider);
     assert!(compare(&a, &b, &ignoring(&[&left_out])).1.providers.is_empty());

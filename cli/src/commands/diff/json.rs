@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use etl_format::clock::iso_utc;
-use etl_tools::diff::{self, CountDifference, Difference, Event, Summary};
+use etl_tools::diff::{Change, Difference, Event, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 
 use crate::output;
-use etl_schema::providers;
 
 /// Incremented when a field changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
@@ -23,50 +22,19 @@ struct Report<'a> {
     first: &'a str,
     second: &'a str,
     differs: bool,
-    same: u64,
-    changed: u64,
-    missing: u64,
-    extra: u64,
-    header: Vec<Change>,
-    providers: Vec<Count>,
-    counts: Vec<Count>,
+    #[serde(flatten)]
+    summary: &'a Summary,
     differences: &'a [EventDifference],
     differences_left_out: u64,
     damaged: [bool; 2],
 }
 
 #[derive(Debug, Serialize)]
-struct Change {
-    name: String,
-    before: Option<String>,
-    after: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Count {
-    provider_guid: String,
-    provider: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event: Option<EventIdentity>,
-    before: u64,
-    after: u64,
-}
-
-/// An event of a provider.
-#[derive(Debug, Serialize)]
-struct EventIdentity {
-    name: Option<String>,
-    hook: Option<u16>,
-    id: u16,
-    opcode: u8,
-}
-
-#[derive(Debug, Serialize)]
 struct EventDifference {
     kind: &'static str,
     time: String,
-    provider_guid: String,
-    provider: Option<String>,
+    #[serde(flatten)]
+    provider: ProviderIdentity,
     event: EventIdentity,
     /// For a changed event: what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,23 +44,28 @@ struct EventDifference {
     parts: Option<BTreeMap<String, String>>,
 }
 
+impl EventDifference {
+    fn new(kind: &'static str, event: &Event, changes: Option<Vec<Change>>) -> Self {
+        let parts = event.parts().iter().map(|p| (p.name.to_string(), p.value.clone()));
+        EventDifference {
+            kind,
+            time: iso_utc(event.filetime()),
+            provider: event.provider().clone(),
+            event: event.identity().clone(),
+            parts: changes.is_none().then(|| parts.collect()),
+            changes,
+        }
+    }
+}
+
 impl Json {
     pub fn difference(&mut self, difference: &Difference<'_>) {
-        let parts = |event: &Event| {
-            let parts = event.parts().iter();
-            Some(parts.map(|p| (p.name.to_string(), p.value.clone())).collect())
-        };
         self.differences.push(match difference {
-            Difference::Missing(event) => {
-                EventDifference { parts: parts(event), ..event_difference("missing", event) }
+            Difference::Missing(event) => EventDifference::new("missing", event, None),
+            Difference::Extra(event) => EventDifference::new("extra", event, None),
+            Difference::Changed { before, changes, .. } => {
+                EventDifference::new("changed", before, Some(changes.to_vec()))
             }
-            Difference::Extra(event) => {
-                EventDifference { parts: parts(event), ..event_difference("extra", event) }
-            }
-            Difference::Changed { before, changes: all, .. } => EventDifference {
-                changes: Some(changes(all)),
-                ..event_difference("changed", before)
-            },
             _ => return,
         });
     }
@@ -105,58 +78,10 @@ impl Json {
             first,
             second,
             differs: summary.differs(),
-            same: summary.same,
-            changed: summary.changed,
-            missing: summary.missing,
-            extra: summary.extra,
-            header: changes(&summary.header),
-            providers: summary.providers.iter().map(|c| count(c, false)).collect(),
-            counts: summary.counts.iter().map(|c| count(c, true)).collect(),
+            summary,
             differences: &self.differences,
             differences_left_out: all.saturating_sub(self.differences.len() as u64),
             damaged: summary.damage.each_ref().map(|d| !d.is_empty()),
         })
-    }
-}
-
-fn event_difference(kind: &'static str, event: &Event) -> EventDifference {
-    EventDifference {
-        kind,
-        time: iso_utc(event.filetime()),
-        provider_guid: event.provider().to_string(),
-        provider: super::provider_name(event).map(str::to_owned),
-        event: EventIdentity {
-            name: event.name().map(str::to_owned),
-            hook: event.hook(),
-            id: event.id(),
-            opcode: event.opcode(),
-        },
-        changes: None,
-        parts: None,
-    }
-}
-
-fn changes(all: &[diff::Change]) -> Vec<Change> {
-    let change = |c: &diff::Change| Change {
-        name: c.name.clone(),
-        before: c.before.clone(),
-        after: c.after.clone(),
-    };
-    all.iter().map(change).collect()
-}
-
-fn count(c: &CountDifference, with_event: bool) -> Count {
-    let known = || providers::name(c.provider).map(str::to_owned);
-    Count {
-        provider_guid: c.provider.to_string(),
-        provider: c.provider_name.clone().or_else(known),
-        event: with_event.then(|| EventIdentity {
-            name: c.name.clone(),
-            hook: c.hook,
-            id: c.id,
-            opcode: c.opcode,
-        }),
-        before: c.before,
-        after: c.after,
     }
 }

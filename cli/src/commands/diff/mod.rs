@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use etl_format::read::Options;
 use etl_tools::Side;
-use etl_tools::diff::{Differ, Difference, Event, Ignore, Summary};
+use etl_tools::diff::{Differ, Difference, Ignore, Summary};
 
 use crate::Outcome;
 use crate::diagnostics;
@@ -149,9 +149,4 @@ impl Renderer {
             Renderer::Json(json) => json.finish(names, summary),
         }
     }
-}
-
-/// The name of the provider, from the trace or from the tables.
-fn provider_name(event: &Event) -> Option<&str> {
-    event.provider_name().or_else(|| providers::name(event.provider()))
 }

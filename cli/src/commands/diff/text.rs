@@ -3,11 +3,12 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
-use etl_tools::diff::{Change, CountDifference, Difference, Event, Summary};
+use etl_tools::diff::{
+    Change, CountDifference, Difference, Event, EventIdentity, ProviderIdentity, Summary,
+};
 use similar::{ChangeTag, TextDiff};
 
 use crate::escape::one_line;
-use etl_schema::providers;
 
 const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
@@ -92,14 +93,9 @@ impl Text {
     fn head(&self, event: &Event) -> String {
         let seconds = (i128::from(event.filetime()) - i128::from(self.start)) as f64 / 1e7;
         let mut out = format!("{seconds:.7}  ");
-        match super::provider_name(event) {
-            Some(name) => out.push_str(&shown(name)),
-            None => {
-                let _ = write!(out, "{}", event.provider());
-            }
-        }
-        out.push('/');
-        out.push_str(&event_name(event.name(), event.hook(), event.id(), event.opcode()));
+        let (provider, event_name) =
+            (provider_name(event.provider()), event_name(event.identity()));
+        let _ = write!(out, "{provider}/{event_name}");
         for (name, short) in [("process", "pid"), ("thread", "tid")] {
             if let Some(value) = event.property(name) {
                 let _ = write!(out, "  {short} {value}");
@@ -141,13 +137,17 @@ impl Text {
     }
 }
 
+fn provider_name(provider: &ProviderIdentity) -> String {
+    provider.name.as_deref().map_or_else(|| provider.guid.to_string(), shown)
+}
+
 /// The name of an event, or its numbers.
-fn event_name(name: Option<&str>, hook: Option<u16>, id: u16, opcode: u8) -> String {
-    match (name, hook) {
+fn event_name(event: &EventIdentity) -> String {
+    match (&event.name, event.hook) {
         (Some(name), _) => shown(name),
         (None, Some(hook)) => format!("hook {hook:#06x}"),
-        (None, None) if id != 0 => format!("id {id}"),
-        (None, None) => format!("opcode {opcode}"),
+        (None, None) if event.id != 0 => format!("id {}", event.id),
+        (None, None) => format!("opcode {}", event.opcode),
     }
 }
 
@@ -157,11 +157,10 @@ fn counts(out: &mut String, title: &str, counts: &[CountDifference]) {
     }
     let _ = writeln!(out, "\n{title:<60} {:>10} {:>10}", "-", "+");
     for c in counts {
-        let known = c.provider_name.as_deref().or_else(|| providers::name(c.provider));
-        let mut name = known.map_or_else(|| c.provider.to_string(), shown);
-        if title == "counts" {
+        let mut name = provider_name(&c.provider);
+        if let Some(event) = &c.event {
             name.push('/');
-            name.push_str(&event_name(c.name.as_deref(), c.hook, c.id, c.opcode));
+            name.push_str(&event_name(event));
         }
         let _ = writeln!(out, "{name:<60} {:>10} {:>10}", c.before, c.after);
     }

@@ -1,16 +1,14 @@
 //! The JSON of `etlkit spec line`.
 
 use etl_control::Error;
-use etl_control::controller::{
-    Action, ClockType, CommandLine, FileMode, ProviderRef, ProviderSpec, Session, Tool,
-};
+use etl_control::controller::{Action, CommandLine, ProviderRef, ProviderSpec, Session, Tool};
 use etl_control::enable::IdFilter;
 use etl_control::mask;
 use etl_schema::tables::{Registry, TableSet};
 use serde_json::{Value, json};
 
 use super::super::{list as events, mask as masks};
-use super::{known, provider_text, raised};
+use super::{clock, file_mode, known, provider_text, raised};
 
 pub(super) fn line_json(line: &CommandLine) -> Value {
     json!({
@@ -54,24 +52,6 @@ fn action_json(action: &Action) -> Value {
     }
 }
 
-const fn file_mode_code(mode: FileMode) -> &'static str {
-    match mode {
-        FileMode::Sequential => "sequential",
-        FileMode::Circular => "circular",
-        FileMode::Append => "append",
-        FileMode::NewFile => "new_file",
-        FileMode::Buffering => "buffering",
-    }
-}
-
-const fn clock_code(clock: ClockType) -> &'static str {
-    match clock {
-        ClockType::PerfCounter => "qpc",
-        ClockType::SystemTime => "system_time",
-        ClockType::Cycle => "cpu_cycles",
-    }
-}
-
 fn session_json(action: &str, s: &Session) -> Value {
     json!({
         "action": action,
@@ -81,11 +61,11 @@ fn session_json(action: &str, s: &Session) -> Value {
         "buffer_kb": s.buffer_kb,
         "min_buffers": s.min_buffers,
         "max_buffers": s.max_buffers,
-        "file_mode": s.file_mode.map(file_mode_code),
+        "file_mode": s.file_mode.map(|mode| file_mode(mode).0),
         "max_file": s.max_file,
         "log_file_mode": s.log_file_mode().0,
         "flush_seconds": s.flush_seconds,
-        "clock": s.clock.map(clock_code),
+        "clock": s.clock.map(|kind| clock(kind).0),
         "kernel": s.kernel,
         "stack_walk": s.stack_walk,
         "processes": s.processes,

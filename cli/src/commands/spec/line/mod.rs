@@ -5,7 +5,7 @@ mod text;
 
 use std::io::Read;
 
-use etl_control::controller::{CommandLine, LineError, ProviderRef};
+use etl_control::controller::{ClockType, CommandLine, FileMode, LineError, ProviderRef};
 use etl_control::enable::{Enablement, EventKey};
 use etl_control::mask;
 use etl_schema::tables::{Provider, Registry, TableEvent};
@@ -125,4 +125,24 @@ fn raised<'a>(explained: &mask::Explanation<'a>, enabled: &Enablement) -> Vec<&'
         enabled.admits(&key)
     };
     explained.raised.iter().map(|r| r.event).filter(admitted).collect()
+}
+
+/// A file mode in JSON and in text.
+const fn file_mode(mode: FileMode) -> (&'static str, &'static str) {
+    match mode {
+        FileMode::Sequential => ("sequential", "sequential"),
+        FileMode::Circular => ("circular", "circular"),
+        FileMode::Append => ("append", "append"),
+        FileMode::NewFile => ("new_file", "new files"),
+        FileMode::Buffering => ("buffering", "in memory"),
+    }
+}
+
+/// A clock in JSON and in text.
+const fn clock(clock: ClockType) -> (&'static str, &'static str) {
+    match clock {
+        ClockType::PerfCounter => ("qpc", "performance counter"),
+        ClockType::SystemTime => ("system_time", "system time"),
+        ClockType::Cycle => ("cpu_cycles", "processor cycles"),
+    }
 }

@@ -4,15 +4,14 @@ use std::fmt::{self, Write};
 
 use etl_control::Error;
 use etl_control::controller::{
-    Action, ClockType, CommandLine, FileMode, Keywords, ProviderSpec, Session, Tool,
-    expand_kernel_flags,
+    Action, CommandLine, Keywords, ProviderSpec, Session, Tool, expand_kernel_flags,
 };
 use etl_control::enable::{Enablement, IdFilter};
 use etl_control::mask;
 use etl_schema::tables::{Registry, TableSet};
 
 use super::super::{list as events, mask as masks};
-use super::{known, provider_text, raised};
+use super::{clock, file_mode, known, provider_text, raised};
 use crate::escape::one_line;
 
 pub(super) fn describe(out: &mut String, line: &CommandLine, events: bool) -> fmt::Result {
@@ -90,7 +89,7 @@ fn session(out: &mut String, what: &str, s: &Session, events: bool) -> fmt::Resu
     row(out, "file", s.file.as_deref())?;
     row(out, "buffers", buffers(s).as_deref())?;
     row(out, "mode", mode(s).as_deref())?;
-    row(out, "clock", s.clock.map(clock))?;
+    row(out, "clock", s.clock.map(|kind| clock(kind).1))?;
     row(out, "flush", s.flush_seconds.map(|n| format!("every {n} s")).as_deref())?;
     kernel_flags(out, &s.kernel)?;
     if !s.stack_walk.is_empty() {
@@ -132,7 +131,7 @@ fn buffers(s: &Session) -> Option<String> {
 
 fn mode(s: &Session) -> Option<String> {
     let mut parts = Vec::new();
-    parts.extend(s.file_mode.map(|mode| file_mode(mode).to_owned()));
+    parts.extend(s.file_mode.map(|mode| file_mode(mode).1.to_owned()));
     if let Some(size) = s.max_file {
         let kilobytes = etl_format::constants::LogFileMode::USE_KBYTES_FOR_SIZE.0;
         let unit = if s.modes.0 & kilobytes != 0 { "KB" } else { "MB" };
@@ -145,24 +144,6 @@ fn mode(s: &Session) -> Option<String> {
         parts.push(format!("without {}", s.modes_off));
     }
     if parts.is_empty() { None } else { Some(parts.join(", ")) }
-}
-
-const fn file_mode(mode: FileMode) -> &'static str {
-    match mode {
-        FileMode::Sequential => "sequential",
-        FileMode::Circular => "circular",
-        FileMode::Append => "append",
-        FileMode::NewFile => "new files",
-        FileMode::Buffering => "in memory",
-    }
-}
-
-const fn clock(clock: ClockType) -> &'static str {
-    match clock {
-        ClockType::PerfCounter => "performance counter",
-        ClockType::SystemTime => "system time",
-        ClockType::Cycle => "processor cycles",
-    }
 }
 
 fn numbers(numbers: &[impl fmt::Display]) -> String {
