@@ -26,7 +26,7 @@ pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
         let name = escape(&event.name);
         events.push_str(&format!(
             "   <event value=\"{id}\" version=\"{version}\" level=\"{}\" symbol=\"{name}\" keywords=\"{}\"{}/>\n",
-            level(event.level.value),
+            level(event.level.value).0,
             bits.join(" "),
             if event.fields.is_empty() { String::new() } else { format!(" template=\"T{id}v{version}\"") },
         ));
@@ -54,15 +54,18 @@ pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
     )
 }
 
-fn level(level: u8) -> &'static str {
-    match level {
-        1 => "win:Critical",
-        2 => "win:Error",
-        3 => "win:Warning",
-        4 => "win:Informational",
-        5 => "win:Verbose",
-        _ => "win:LogAlways",
-    }
+/// Names of the levels in manifests and in TMF files.
+const LEVELS: [(&str, &str); 6] = [
+    ("win:LogAlways", "NONE"),
+    ("win:Critical", "FATAL"),
+    ("win:Error", "ERROR"),
+    ("win:Warning", "WARNING"),
+    ("win:Informational", "INFORMATION"),
+    ("win:Verbose", "VERBOSE"),
+];
+
+fn level(level: u8) -> (&'static str, &'static str) {
+    LEVELS.get(usize::from(level)).copied().unwrap_or(("win:LogAlways", "NONE"))
 }
 
 /// The TMF file of a WPP provider, as tools extract it from a PDB.
@@ -73,7 +76,7 @@ pub(crate) fn tmf(plan: &ProviderPlan) -> String {
     text.push_str(&format!("{guid} {name} // SRC={name}.c MJ= MN=\n"));
     for (line, event) in plan.events.iter().enumerate() {
         let Identity::Message { number } = event.identity else { continue };
-        let level = level_word(event.level.value);
+        let (_, level) = level(event.level.value);
         let message = event.message.as_deref().unwrap_or_default();
         let flags = format!("0x{:X}", event.keywords);
         text.push_str(&format!(
@@ -88,17 +91,6 @@ pub(crate) fn tmf(plan: &ProviderPlan) -> String {
         text.push_str("}\n");
     }
     text
-}
-
-fn level_word(level: u8) -> &'static str {
-    match level {
-        1 => "FATAL",
-        2 => "ERROR",
-        3 => "WARNING",
-        4 => "INFORMATION",
-        5 => "VERBOSE",
-        _ => "NONE",
-    }
 }
 
 /// The name of a type in a TMF file; `None` for types that cannot be fields of messages.

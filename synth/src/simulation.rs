@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::file_system::{FileSystem, MemoryFileSystem};
 use crate::model::Scenario;
 use crate::run;
-use crate::truth::{NullObserver, Observer};
+use crate::truth::Observer;
 
 /// A simulation of a scenario.
 ///
@@ -62,7 +62,7 @@ impl<'a> Simulation<'a> {
     pub fn run(self, files: &mut dyn FileSystem) -> Result<()> {
         match self.observer {
             Some(observer) => run::run(self.scenario, files, observer),
-            None => run::run(self.scenario, files, &mut NullObserver),
+            None => run::run(self.scenario, files, &mut ()),
         }
     }
 

@@ -1,17 +1,15 @@
-//! A scenario that asks for far more than its machine can do: what waits is bounded by the
-//! session's buffers and by what a thread takes on, however long it lasts. In a binary of its own,
-//! for it looks at the memory of the process.
+//! An overloaded scenario: pending events are bounded by the buffers of the session, and pending
+//! work by the queue of each thread, however long it lasts. It has its own binary because it
+//! measures the memory of the process.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use etl_synth::truth::{
-    BufferOutcome, BufferReport, EventOutcome, Observer, RaisedEvent, Timeline,
-};
+use etl_synth::truth::{BufferOutcome, EventOutcome, Fact, Observer, Timeline};
 use etl_synth::{FileSystem, Result, Script, Simulation};
 
-/// Threads that are asked for thousands of times what they can do, and a disk that takes a
-/// hundredth of that.
+/// Threads with thousands of times the work that they can do, and a disk that writes a hundredth of
+/// it.
 fn script(seconds: u32) -> String {
     format!(
         r#"
@@ -27,7 +25,7 @@ end "{seconds}s"
     )
 }
 
-/// Counts what is recorded and not yet written.
+/// Counts events that are recorded and not yet written.
 #[derive(Default)]
 struct InFlight {
     now: u64,
@@ -38,24 +36,23 @@ struct InFlight {
 }
 
 impl Observer for InFlight {
-    fn event_raised(&mut self, event: &RaisedEvent<'_>) -> Result<()> {
-        for (_, outcome) in event.outcomes {
-            match outcome {
-                EventOutcome::Recorded => {
-                    self.now += 1;
-                    self.recorded += 1;
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<()> {
+        match fact {
+            Fact::Event(event) => {
+                for (_, outcome) in event.outcomes {
+                    self.now += u64::from(*outcome == EventOutcome::Recorded);
+                    self.recorded += u64::from(*outcome == EventOutcome::Recorded);
+                    self.lost += u64::from(*outcome == EventOutcome::Lost);
                 }
-                EventOutcome::Lost => self.lost += 1,
-                _ => {}
+                self.most = self.most.max(self.now);
             }
-        }
-        self.most = self.most.max(self.now);
-        Ok(())
-    }
-
-    fn buffer_changed(&mut self, _: usize, buffer: &BufferReport) -> Result<()> {
-        if buffer.outcome == BufferOutcome::Written && self.written.insert(buffer.sequence) {
-            self.now -= buffer.events;
+            Fact::Buffer(_, buffer) => {
+                let written = buffer.outcome == BufferOutcome::Written;
+                if written && self.written.insert(buffer.sequence) {
+                    self.now -= buffer.events;
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -103,14 +100,14 @@ fn run(seconds: u32) -> InFlight {
     seen
 }
 
-/// Most memory that this process has had so far, in KiB; Linux says so.
+/// Peak memory of this process in KiB, on Linux.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Held by each test: the memory that one measures is the whole process's.
+/// Held by each test, because one measures the memory of the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]

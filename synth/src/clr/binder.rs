@@ -1,6 +1,6 @@
 //! How an assembly is found, and whether it may be loaded.
 
-use super::raise::OpContext;
+use super::raise::Context;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -27,11 +27,7 @@ impl Clr {
     }
 
     /// The events of the search for an assembly (since .NET 5).
-    pub(super) fn emit_binding(
-        &mut self,
-        assembly: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<()> {
+    pub fn emit_binding(&mut self, assembly: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
         }
@@ -47,11 +43,7 @@ impl Clr {
     }
 
     /// The event that an assembly was found and loaded (since .NET 5).
-    pub(super) fn emit_bound(
-        &mut self,
-        assembly: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<()> {
+    pub fn emit_bound(&mut self, assembly: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
         }
@@ -63,11 +55,7 @@ impl Clr {
     }
 
     /// The verification of strong names and publishers by .NET Framework.
-    pub(super) fn emit_verification(
-        &mut self,
-        assembly: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<()> {
+    pub fn emit_verification(&mut self, assembly: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         let Some(found) = self.assemblies.get(assembly).filter(|_| self.is_desktop(0, 0)) else {
             return Ok(());
         };

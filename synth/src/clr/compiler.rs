@@ -4,7 +4,7 @@
 use etl_schema::encode::OwnedValue;
 
 use super::op::OpEffect;
-use super::raise::OpContext;
+use super::raise::Context;
 use super::state::{Clr, CodeBody, Method};
 use crate::error::Result;
 use crate::etw::values;
@@ -23,17 +23,13 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-fn names(method: &Method) -> [OwnedValue; 3] {
-    values![method.namespace.as_str(), method.name.as_str(), method.signature.as_str()]
-}
-
 impl Clr {
     fn id_of_type(&self, name: &str) -> u64 {
         self.domains.first().map_or(0, |d| d.id) + 0x80_0000 + (hash(name) % 0x10_0000) * 8
     }
 
     /// A type is loaded before its first method runs (reported since .NET 5).
-    pub(super) fn load_type(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub fn load_type(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !self.is_core(5) {
             return Ok(());
         }
@@ -53,7 +49,7 @@ impl Clr {
     }
 
     /// The type of a method, and its type arguments.
-    pub(super) fn emit_details(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub fn emit_details(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !self.is_core(5) || !self.asked(ctx).raises(4, keyword::METHOD_DIAGNOSTIC) {
             return Ok(());
         }
@@ -72,11 +68,11 @@ impl Clr {
     }
 
     /// Memory for compiled code (reported since .NET 5).
-    pub(super) fn emit_memory(
+    pub fn emit_memory(
         &mut self,
         index: usize,
         body: &CodeBody,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index).filter(|_| self.is_core(5)) else {
             return Ok(());
@@ -89,11 +85,11 @@ impl Clr {
     }
 
     /// The entry point of precompiled code is looked up (reported since .NET Core 3).
-    pub(super) fn emit_entry(
+    pub fn emit_entry(
         &mut self,
         index: usize,
         body: &CodeBody,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         if !self.is_core(3) || !self.asked(ctx).raises(4, keyword::COMPILATION_DIAGNOSTIC) {
             return Ok(());
@@ -102,14 +98,14 @@ impl Clr {
         if self.is_core(5) {
             self.raise(160, 0, &values![method.id, self.instance], ctx)?;
         }
-        let [namespace, name, signature] = names(method);
+        let [namespace, name, signature] = method.names();
         let values = values![method.id, namespace, name, signature, body.start, self.instance];
         self.raise(159, 0, &values, ctx)
     }
 
     /// Inlining and tail calls: the next method of the module is inlined if it is small enough, and
     /// some calls at the end of a method become jumps.
-    pub(super) fn emit_calls(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub fn emit_calls(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !self.asked(ctx).raises(5, keyword::JIT_TRACING) {
             return Ok(());
         }
@@ -125,8 +121,8 @@ impl Clr {
             false => OwnedValue::Ansi(text.as_bytes().to_vec()),
         };
         let who: Vec<OwnedValue> =
-            [names(method), names(method), names(callee)].into_iter().flatten().collect();
-        let emit = |id: u16, more: Vec<OwnedValue>, ctx: &mut OpContext<'_, '_>| {
+            [method.names(), method.names(), callee.names()].into_iter().flatten().collect();
+        let emit = |id: u16, more: Vec<OwnedValue>, ctx: &mut Context<'_, '_>| {
             let instance = OwnedValue::from(self.instance);
             let values: Vec<_> = who.iter().cloned().chain(more).chain([instance]).collect();
             self.raise(id, 0, &values, ctx)
@@ -148,18 +144,14 @@ impl Clr {
     }
 
     /// A method was compiled without optimization: tier 1 waits until there are no more of these.
-    pub(super) fn note_quick(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub fn note_quick(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         let reported = self.tiering_waits.is_some();
         self.tiering_waits = Some(self.tiering_waits.unwrap_or(0).saturating_add(1));
         if reported { Ok(()) } else { self.raise(281, 0, &values![self.instance], ctx) }
     }
 
     /// Background compilation starts.
-    pub(super) fn tier_begin(
-        &mut self,
-        count: u32,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn tier_begin(&mut self, count: u32, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         if let Some(new) = self.tiering_waits.take() {
             self.raise(282, 0, &values![self.instance, new], ctx)?;
         }
@@ -168,7 +160,7 @@ impl Clr {
     }
 
     /// Background compilation ends.
-    pub(super) fn tier_end(&mut self, count: u32, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn tier_end(&mut self, count: u32, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let left = self.quick.len() as u32;
         self.raise(284, 0, &values![self.instance, left, count], ctx)?;
         Ok(OpEffect::after(MICROSECOND))

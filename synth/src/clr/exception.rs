@@ -2,8 +2,8 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::op::OpEffect;
-use super::raise::OpContext;
+use super::op::{NO_EFFECT, OpEffect};
+use super::raise::Context;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -44,22 +44,18 @@ enum Block {
 
 impl Clr {
     /// An exception is thrown and caught.
-    pub(super) fn throw(
-        &mut self,
-        plan: &ThrowPlan,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn throw(&mut self, plan: &ThrowPlan, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let at = ctx.rng.pick(EXCEPTIONS.len());
         let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         // Only a method with code can throw.
         let Some((_, body)) = self.runner(ctx.origin.at, ctx.rng) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         let address = body.start + ctx.rng.below(body.size.into());
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
-        let thrown = |again: u16, ctx: &mut OpContext<'_, '_>| {
+        let thrown = |again: u16, ctx: &mut Context<'_, '_>| {
             let flags = flag::CLS_COMPLIANT | inner | again;
             let address = OwnedValue::Pointer(address);
             let values = values![kind, message, address, result, flags, self.instance];
@@ -95,7 +91,7 @@ impl Clr {
         Ok(OpEffect::after(25 * MICROSECOND))
     }
 
-    fn enter(&self, block: Block, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn enter(&self, block: Block, ctx: &mut Context<'_, '_>) -> Result<()> {
         let Some((method, body)) = self.runner(ctx.origin.at, ctx.rng) else { return Ok(()) };
         let entry = body.start + ctx.rng.below(body.size.into());
         let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
@@ -105,7 +101,7 @@ impl Clr {
         Ok(())
     }
 
-    fn exit(&self, block: Block, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn exit(&self, block: Block, ctx: &mut Context<'_, '_>) -> Result<()> {
         self.raise(block as u16 + 1, 0, &[], ctx)
     }
 }

@@ -1,9 +1,9 @@
 //! What is loaded in a CLR, for the observer.
 
-use super::raise::OpContext;
-use super::state::{Clr, CodeBody};
+use super::raise::Context;
+use super::state::{Clr, CodeBody, Method};
 use crate::error::Result;
-use crate::truth::InventoryItem;
+use crate::truth::{Fact, InventoryItem};
 
 impl Clr {
     /// Reports code of a method that was loaded or unloaded.
@@ -12,24 +12,33 @@ impl Clr {
         index: usize,
         body: &CodeBody,
         loaded: bool,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
-        let (pid, at) = (ctx.process.pid, ctx.origin.at);
-        for (start, size) in std::iter::once((body.start, body.size)).chain(body.cold) {
-            let code = InventoryItem::Code {
-                pid,
-                clr_instance: self.instance,
-                method_id: method.id,
-                module_id: self.module_id(method),
-                start,
-                size,
-                namespace: &method.namespace,
-                name: &method.name,
-            };
-            ctx.etw.observer.code_changed(at, loaded, &code)?;
-        }
-        Ok(())
+        let at = ctx.origin.at;
+        let mut items = self.code_items(ctx.process.pid, method, body);
+        items.try_for_each(|code| ctx.etw.observer.observe(&Fact::Code { at, loaded, code: &code }))
+    }
+
+    /// The hot part and the cold part of code.
+    fn code_items<'c>(
+        &self,
+        pid: u32,
+        method: &'c Method,
+        body: &CodeBody,
+    ) -> impl Iterator<Item = InventoryItem<'c>> + use<'c> {
+        let (clr_instance, module_id) = (self.instance, self.module_id(method));
+        let parts = std::iter::once((body.start, body.size)).chain(body.cold);
+        parts.map(move |(start, size)| InventoryItem::Code {
+            pid,
+            clr_instance,
+            method_id: method.id,
+            module_id,
+            start,
+            size,
+            namespace: &method.namespace,
+            name: &method.name,
+        })
     }
 
     /// Reports everything that is loaded, and all code.
@@ -67,21 +76,8 @@ impl Clr {
             })?;
         }
         for method in &self.methods {
-            let module_id = self.module_id(method);
             for body in &method.bodies {
-                let parts = std::iter::once((body.start, body.size)).chain(body.cold);
-                for (start, size) in parts {
-                    note(&InventoryItem::Code {
-                        pid,
-                        clr_instance,
-                        method_id: method.id,
-                        module_id,
-                        start,
-                        size,
-                        namespace: &method.namespace,
-                        name: &method.name,
-                    })?;
-                }
+                self.code_items(pid, method, body).try_for_each(|code| note(&code))?;
             }
         }
         Ok(())

@@ -2,8 +2,8 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::op::{ClrOp, OpEffect};
-use super::raise::OpContext;
+use super::op::{ClrOp, NO_EFFECT, OpEffect};
+use super::raise::Context;
 use super::state::{AppDomain, Assembly, CODE_OFFSET, Clr, Method, Module};
 use crate::error::Result;
 use crate::etw::values;
@@ -16,13 +16,9 @@ use etl_schema::clr::keyword;
 const COLD_RANGE: u8 = 4;
 
 impl Clr {
-    pub(super) fn load_domain(
-        &mut self,
-        domain: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn load_domain(&mut self, domain: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let Some(found) = self.domains.get_mut(domain).filter(|d| !d.loaded) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         found.loaded = true;
         let then = found.assemblies.clone();
@@ -33,13 +29,13 @@ impl Clr {
         Ok(OpEffect { cost: 200 * MICROSECOND, then, ..OpEffect::default() })
     }
 
-    pub(super) fn load_assembly(
+    pub fn load_assembly(
         &mut self,
         assembly: usize,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         let Some(found) = self.assemblies.get_mut(assembly).filter(|a| !a.loaded) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         found.loaded = true;
         let then = found.modules.iter().copied().map(ClrOp::LoadModule).collect();
@@ -51,14 +47,10 @@ impl Clr {
         Ok(OpEffect { cost: 300 * MICROSECOND, then, ..OpEffect::default() })
     }
 
-    pub(super) fn load_module(
-        &mut self,
-        module: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn load_module(&mut self, module: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         self.map_image(module, ctx);
         let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         found.loaded = true;
         let methods = found.methods.clone();
@@ -85,7 +77,7 @@ impl Clr {
     }
 
     /// Maps the image of a module with precompiled code into the address space.
-    fn map_image(&mut self, module: usize, ctx: &mut OpContext<'_, '_>) {
+    fn map_image(&mut self, module: usize, ctx: &mut Context<'_, '_>) {
         let Some(found) = self.modules.get_mut(module).filter(|m| !m.loaded && m.image == 0) else {
             return;
         };
@@ -115,7 +107,7 @@ impl Clr {
     }
 
     /// Unloads a module and the code of its methods.
-    fn unload_module(&mut self, module: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn unload_module(&mut self, module: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         let Some(found) = self.modules.get(module).filter(|m| m.loaded) else {
             return Ok(());
         };
@@ -138,13 +130,13 @@ impl Clr {
         Ok(())
     }
 
-    pub(super) fn unload_assembly(
+    pub fn unload_assembly(
         &mut self,
         assembly: usize,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         let Some(found) = self.assemblies.get(assembly).filter(|a| a.loaded) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         for module in found.modules.clone() {
             self.unload_module(module, ctx)?;
@@ -157,13 +149,9 @@ impl Clr {
         Ok(OpEffect::after(50 * MICROSECOND))
     }
 
-    pub(super) fn unload_domain(
-        &mut self,
-        domain: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn unload_domain(&mut self, domain: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         for assembly in found.assemblies.clone() {
             self.unload_assembly(assembly, ctx)?;
@@ -177,7 +165,7 @@ impl Clr {
     }
 
     /// Fields of app domain events.
-    pub(super) fn domain_values(&self, domain: usize) -> Vec<OwnedValue> {
+    pub fn domain_values(&self, domain: usize) -> Vec<OwnedValue> {
         let Some(AppDomain { id, flags, name, index, .. }) = self.domains.get(domain) else {
             return Vec::new();
         };
@@ -185,7 +173,7 @@ impl Clr {
     }
 
     /// Fields of assembly events.
-    pub(super) fn assembly_values(&self, assembly: usize) -> Vec<OwnedValue> {
+    pub fn assembly_values(&self, assembly: usize) -> Vec<OwnedValue> {
         let Some(Assembly { id, binding, domain, flags, name, .. }) = self.assemblies.get(assembly)
         else {
             return Vec::new();
@@ -196,12 +184,12 @@ impl Clr {
 
     /// The version of module events: since .NET 10 they contain the build id of the image. Events
     /// of unloads and of the start rundown keep version 2.
-    pub(super) fn module_version(&self) -> u8 {
+    pub fn module_version(&self) -> u8 {
         if self.is_core(10) { 3 } else { 2 }
     }
 
     /// The code ranges of a native image: hot code first, then cold code.
-    pub(super) fn range_values(&self, module: usize) -> Vec<[OwnedValue; 5]> {
+    pub fn range_values(&self, module: usize) -> Vec<[OwnedValue; 5]> {
         let Some(found) = self.modules.get(module).filter(|m| m.kind == ModuleKind::NGen) else {
             return Vec::new();
         };
@@ -222,24 +210,17 @@ impl Clr {
     }
 
     /// Fields of module events; `newest`: in the newest version.
-    pub(super) fn module_values(&self, module: usize, newest: bool) -> Vec<OwnedValue> {
+    pub fn module_values(&self, module: usize, newest: bool) -> Vec<OwnedValue> {
         let Some(found) = self.modules.get(module) else { return Vec::new() };
         let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;
         let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
+        let (il, ni, instance) = (path.as_str(), native_path.as_str(), self.instance);
+        let (pdb_path, ni_path) = (pdb.path.as_str(), native_pdb.path.as_str());
+        let (guid, age) = (pdb.signature, pdb.age);
+        let (ni_guid, ni_age) = (native_pdb.signature, native_pdb.age);
         let mut values: Vec<OwnedValue> = values![
-            *id,
-            assembly,
-            *flags,
-            0u32,
-            path.as_str(),
-            native_path.as_str(),
-            self.instance,
-            pdb.signature,
-            pdb.age,
-            pdb.path.as_str(),
-            native_pdb.signature,
-            native_pdb.age,
-            native_pdb.path.as_str(),
+            *id, assembly, *flags, 0u32, il, ni, instance, guid, age, pdb_path, ni_guid, ni_age,
+            ni_path,
         ]
         .into();
         if newest && self.module_version() >= 3 {
@@ -251,23 +232,12 @@ impl Clr {
 
     /// Fields of a module's events in its domain; none for the shared domain, which has no such
     /// events.
-    pub(super) fn domain_module_values(&self, module: usize) -> Option<Vec<OwnedValue>> {
+    pub fn domain_module_values(&self, module: usize) -> Option<Vec<OwnedValue>> {
         let domain = self.domain_of(module).filter(|d| !d.shared)?;
         let found = self.modules.get(module)?;
         let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
         let Module { id, flags, path, native_path, .. } = found;
-        Some(
-            values![
-                *id,
-                assembly,
-                domain.id,
-                *flags,
-                0u32,
-                path.as_str(),
-                native_path.as_str(),
-                self.instance,
-            ]
-            .into(),
-        )
+        let (il, ni, instance) = (path.as_str(), native_path.as_str(), self.instance);
+        Some(values![*id, assembly, domain.id, *flags, 0u32, il, ni, instance].into())
     }
 }

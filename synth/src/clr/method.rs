@@ -3,8 +3,8 @@
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
-use super::op::OpEffect;
-use super::raise::OpContext;
+use super::op::{NO_EFFECT, OpEffect};
+use super::raise::Context;
 use super::state::{CODE_OFFSET, Clr, CodeBody, Method};
 use crate::error::Result;
 use crate::etw::values;
@@ -29,15 +29,10 @@ const QUICK: u32 = 3;
 const OPTIMISED: u32 = 4;
 const READY_TO_RUN: u32 = 5;
 
-/// Ids of the plain and of the verbose event of a method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MethodEventIds {
-    pub plain: u16,
-    pub verbose: u16,
-}
-
-pub(super) const LOAD: MethodEventIds = MethodEventIds { plain: 141, verbose: 143 };
-const UNLOAD: MethodEventIds = MethodEventIds { plain: 142, verbose: 144 };
+/// Ids of the plain events of loaded and unloaded methods, and of the start and the end rundown.
+/// The verbose events have the second next id.
+pub(super) const LOAD: u16 = 141;
+pub(super) const UNLOAD: u16 = 142;
 
 /// Whether precompiled methods are reported (rule E3); `beside` is needed besides the NGen keyword.
 pub(super) fn includes_precompiled(asked: &CombinedEnablement, beside: u64) -> bool {
@@ -53,20 +48,16 @@ pub(super) fn is_verbose(asked: &CombinedEnablement) -> bool {
 
 impl Clr {
     /// A method runs for the first time: it is compiled, or its precompiled code is prepared.
-    pub(super) fn prepare(
-        &mut self,
-        index: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn prepare(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let Some(method) = self.methods.get(index).filter(|m| m.bodies.is_empty()) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         if !self.modules.get(method.module).is_some_and(|m| m.loaded) {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         }
         let precompiled = method.is_precompiled();
         self.load_type(index, ctx)?;
-        let Some(method) = self.methods.get(index) else { return Ok(OpEffect::default()) };
+        let Some(method) = self.methods.get(index) else { return NO_EFFECT };
         let cost = if precompiled {
             let body = self.precompiled(index, ctx.origin.at.saturating_add(1));
             self.gain(index, body);
@@ -95,9 +86,9 @@ impl Clr {
     }
 
     /// A method is compiled again with optimization; its old code stays.
-    pub(super) fn tier(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn tier(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         }
         // The program is the same: only a profiler's changes have ids of their own.
         let cost = self.compile(index, OPTIMISED, 0, ctx)?;
@@ -106,11 +97,11 @@ impl Clr {
 
     /// A profiler requests a method to be compiled again; its old code stays. Runtimes before .NET
     /// Framework 4.5 cannot do this.
-    pub(super) fn rejit(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn rejit(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let [major, minor, ..] = self.version;
         let able = self.sku == crate::model::Sku::Core || (major, minor) >= (4, 5);
         if !able || self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         }
         let rejit = self.next_rejit;
         self.next_rejit += 1;
@@ -124,22 +115,17 @@ impl Clr {
         index: usize,
         tier: u32,
         rejit: u64,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<Nanos> {
         let Some(method) = self.methods.get(index) else { return Ok(0) };
         let (size, has_cold, kind) = (method.size, method.has_cold, method.kind);
         let asked = self.asked(ctx);
         if method.kind != CodeKind::Helper && asked.raises(5, keyword::JIT) && is_verbose(&asked) {
-            let values = values![
-                method.id,
-                self.module_id(method),
-                method.token,
-                method.il_size,
-                method.namespace.as_str(),
-                method.name.as_str(),
-                method.signature.as_str(),
-                self.instance,
-            ];
+            let module = self.module_id(method);
+            let Method { id, token, il_size, namespace, name, signature, .. } = method;
+            let [namespace, name, signature] = [namespace, name, signature].map(String::as_str);
+            let values =
+                values![*id, module, *token, *il_size, namespace, name, signature, self.instance,];
             self.raise(145, 1, &values, ctx)?;
         }
         let time = 50 * MICROSECOND + Nanos::from(size) * 20;
@@ -191,7 +177,7 @@ impl Clr {
     }
 
     /// An address for a helper in the image of the runtime.
-    fn place_helper(&mut self, size: u32, ctx: &mut OpContext<'_, '_>) -> u64 {
+    fn place_helper(&mut self, size: u32, ctx: &mut Context<'_, '_>) -> u64 {
         let image = ctx.process.images.iter().find(|i| i.path == self.dll);
         let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
             return self.code.allocate(size, ctx.origin.at, &mut ctx.process.space);
@@ -222,9 +208,9 @@ impl Clr {
     }
 
     /// A dynamic method is collected: its code is free.
-    pub(super) fn forget(&mut self, index: usize, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn forget(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         }
         self.unload_method(index, true, ctx)?;
         self.live.retain(|m| *m != index);
@@ -234,11 +220,11 @@ impl Clr {
     }
 
     /// A method loses its code: it is `destroyed` by itself, or goes with its module.
-    pub(super) fn unload_method(
+    pub fn unload_method(
         &mut self,
         index: usize,
         destroyed: bool,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get_mut(index) else { return Ok(()) };
         let bodies = std::mem::take(&mut method.bodies);
@@ -275,49 +261,36 @@ impl Clr {
 
     /// Raises the events of a method's code: plain or verbose, one for its cold part (rules E4,
     /// E5).
-    pub(super) fn emit_method(
+    pub fn emit_method(
         &self,
         index: usize,
         body: &CodeBody,
-        ids: MethodEventIds,
+        plain_id: u16,
         rundown: bool,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
         let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
         let verbose = is_verbose(&asked) || method.always_verbose();
         // Only code that a profiler changed has a rejit id.
         let version = if self.counts_rejits() && body.rejit != 0 { 2 } else { 1 };
-        let id = if verbose { ids.verbose } else { ids.plain };
+        let id = if verbose { plain_id + 2 } else { plain_id };
         let flags = self.flags(method, body);
         let hot = (body.start, body.size, flags);
         let cold = body.cold.map(|(start, size)| (start, size, flags | flag::COLD));
         for (start, size, flags) in [Some(hot), cold].into_iter().flatten() {
             let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
-            values.extend(values![
-                method.id,
-                self.module_id(method),
-                start,
-                size,
-                method.token,
-                flags,
-            ]);
+            let (id_of, token) = (method.id, method.token);
+            let module = self.module_id(method);
+            values.extend(values![id_of, module, start, size, token, flags]);
             if verbose {
-                values.extend(values![
-                    method.namespace.as_str(),
-                    method.name.as_str(),
-                    method.signature.as_str(),
-                ]);
+                values.extend(method.names());
             }
             values.push(self.instance.into());
             if version == 2 {
                 values.push(body.rejit.into());
             }
-            if rundown {
-                self.raise_rundown(id, version, &values, ctx)?;
-            } else {
-                self.raise(id, version, &values, ctx)?;
-            }
+            self.raise_from(rundown, id, version, &values, ctx)?;
         }
         Ok(())
     }
@@ -339,7 +312,7 @@ impl Clr {
     }
 
     /// Fields of a map from IL to native code.
-    pub(super) fn map_values(&self, index: usize, body: &CodeBody) -> Vec<OwnedValue> {
+    pub fn map_values(&self, index: usize, body: &CodeBody) -> Vec<OwnedValue> {
         let Some(method) = self.methods.get(index) else { return Vec::new() };
         let count = u32::from(body.map_entries).max(2);
         let scale = |size: u32| {
@@ -363,7 +336,7 @@ impl Clr {
     }
 
     /// Maps name the version of the IL since .NET 8.
-    pub(super) fn map_version(&self) -> u8 {
+    pub fn map_version(&self) -> u8 {
         u8::from(self.is_core(8))
     }
 }

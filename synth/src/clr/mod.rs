@@ -22,15 +22,15 @@ mod state;
 mod sync;
 
 pub(crate) use op::{ClrOp, Item, OpEffect, TargetThread};
-pub(crate) use raise::OpContext;
-pub(crate) use stack::native_stack;
+pub(crate) use raise::Context;
+pub(crate) use stack::thread_stack;
 pub(crate) use state::Clr;
 
 use crate::error::Result;
 
 impl Clr {
     /// Performs an operation of a thread.
-    pub fn perform(&mut self, op: &ClrOp, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn perform(&mut self, op: &ClrOp, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         match op {
             ClrOp::Start => self.start(ctx),
             ClrOp::LoadDomain(domain) => self.load_domain(*domain, ctx),
@@ -71,7 +71,6 @@ impl Clr {
             ClrOp::Stub => self.make_stub(ctx),
             ClrOp::Stop => self.stop(ctx),
             ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item, ctx),
-            ClrOp::Capture(item) => self.emit_state(item, ctx),
         }
     }
 }

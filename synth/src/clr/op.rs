@@ -1,5 +1,6 @@
 //! Operations of threads inside a CLR.
 
+use crate::error::Result;
 use crate::model::{GcPlan, HandleKind, ThrowPlan};
 use crate::time::Nanos;
 
@@ -76,8 +77,6 @@ pub(crate) enum ClrOp {
     Stop,
     /// An enumeration reports its next item.
     Rundown(Enumeration, Item),
-    /// An item is reported because a session requested the state.
-    Capture(Item),
 }
 
 impl ClrOp {
@@ -97,6 +96,10 @@ pub(crate) struct OpEffect {
     /// Operations of other threads, after those that they have.
     pub other_threads: Vec<(TargetThread, ClrOp)>,
 }
+
+/// The result of an operation that does nothing.
+pub(crate) const NO_EFFECT: Result<OpEffect> =
+    Ok(OpEffect { cost: 0, then: Vec::new(), other_threads: Vec::new() });
 
 /// Which thread of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +125,8 @@ pub(crate) enum Enumeration {
     Start,
     /// The end rundown: DCEnd.
     End,
+    /// The state that a session requests, under the runtime provider.
+    State,
 }
 
 /// The items of an enumeration.

@@ -3,7 +3,7 @@
 use etl_schema::encode::OwnedValue;
 
 use super::op::{ClrOp, OpEffect, TargetThread};
-use super::raise::OpContext;
+use super::raise::Context;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -14,20 +14,20 @@ const MAX_STEPS: u32 = 10_000;
 
 impl Clr {
     /// The limits of the pool, reported once (since .NET 8).
-    fn begin_pool(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn begin_pool(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         if std::mem::replace(&mut self.pool.begun, true) || !self.is_core(8) {
             return Ok(());
         }
         self.raise(59, 0, &values![4u16, 32_767u16, 1u16, 1_000u16, self.instance], ctx)
     }
 
-    fn started_worker(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn started_worker(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         self.pool.workers = self.pool.workers.saturating_add(1);
         self.raise(50, 0, &values![self.pool.workers, 0u32, self.instance], ctx)
     }
 
     /// The pool gets more threads, or fewer.
-    pub(super) fn resize_pool(&mut self, by: i32, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn resize_pool(&mut self, by: i32, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         self.begin_pool(ctx)?;
         let throughput = |workers: u32| OwnedValue::Double(f64::from(workers) * 125.5);
         let before = self.pool.workers;
@@ -50,31 +50,17 @@ impl Clr {
     }
 
     /// The measurements of the pool when it adds threads.
-    fn emit_climb(&mut self, before: u32, after: u32, ctx: &mut OpContext<'_, '_>) -> Result<()> {
-        let of = |n: f64| OwnedValue::Double(n);
+    fn emit_climb(&mut self, before: u32, after: u32, ctx: &mut Context<'_, '_>) -> Result<()> {
         let (b, a) = (f64::from(before), f64::from(after));
-        let values = values![
-            of(0.5),
-            of(b * 125.5),
-            of(1.0),
-            of((a - b) * 125.5),
-            of(0.0),
-            of(0.0),
-            of(if before == 0 { 0.0 } else { (a - b) / b }),
-            of(1.0),
-            of(a),
-            1u16,
-            self.instance,
-        ];
+        let growth = if before == 0 { 0.0 } else { (a - b) / b };
+        let numbers = [0.5, b * 125.5, 1.0, (a - b) * 125.5, 0.0, 0.0, growth, 1.0, a];
+        let mut values: Vec<OwnedValue> = numbers.map(OwnedValue::Double).into();
+        values.extend(values![1u16, self.instance]);
         self.raise(56, 0, &values, ctx)
     }
 
     /// The pool gets more threads that wait for input and output, or fewer.
-    pub(super) fn resize_io_pool(
-        &mut self,
-        by: i32,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn resize_io_pool(&mut self, by: i32, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
             if by < 0 && self.pool.io == 0 {
                 break;
@@ -93,7 +79,7 @@ impl Clr {
     }
 
     /// The program queues a work item, which another thread runs.
-    pub(super) fn enqueue(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn enqueue(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         self.begin_pool(ctx)?;
         let work = self.heap.object(0, 64);
         if self.emits_work() {
@@ -109,11 +95,11 @@ impl Clr {
     }
 
     /// A thread of the pool runs a work item.
-    pub(super) fn dequeue(
+    pub fn dequeue(
         &mut self,
         work: u64,
         since: Nanos,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         ctx.until(since + MICROSECOND);
         if self.emits_work() {
@@ -134,7 +120,7 @@ impl Clr {
     }
 
     /// The program starts input or output; a thread of the pool handles its end.
-    pub(super) fn enqueue_io(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn enqueue_io(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let native = ctx.process.space.heap(0x80);
         let object = self.heap.object(0, 128);
         if self.emits_work() {
@@ -152,12 +138,12 @@ impl Clr {
     }
 
     /// Input or output ends.
-    pub(super) fn dequeue_io(
+    pub fn dequeue_io(
         &mut self,
         native: u64,
         object: u64,
         since: Nanos,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         ctx.until(since + 100 * MICROSECOND);
         if self.emits_work() {

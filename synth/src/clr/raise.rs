@@ -17,7 +17,7 @@ use etl_schema::clr::keyword;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// The context of an operation: the thread, its process, and ETW.
-pub(crate) struct OpContext<'a, 's> {
+pub(crate) struct Context<'a, 's> {
     pub etw: &'a mut Etw<'s>,
     pub process: &'a mut Process,
     pub origin: Origin,
@@ -26,7 +26,7 @@ pub(crate) struct OpContext<'a, 's> {
     pub threads: &'a [(usize, u32)],
 }
 
-impl OpContext<'_, '_> {
+impl Context<'_, '_> {
     /// Waits until a time: the operation follows from what another thread did then.
     pub fn until(&mut self, time: Nanos) {
         self.origin.at = self.origin.at.max(time);
@@ -51,12 +51,12 @@ pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static Tab
 
 impl Clr {
     /// The combined enablement of the runtime provider.
-    pub fn asked(&self, ctx: &OpContext<'_, '_>) -> CombinedEnablement {
+    pub fn asked(&self, ctx: &Context<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.runtime, ctx.process.pid)
     }
 
     /// The combined enablement of the rundown provider.
-    pub fn asked_rundown(&self, ctx: &OpContext<'_, '_>) -> CombinedEnablement {
+    pub fn asked_rundown(&self, ctx: &Context<'_, '_>) -> CombinedEnablement {
         ctx.etw.seen(self.rundown, ctx.process.pid)
     }
 
@@ -66,29 +66,19 @@ impl Clr {
         id: u16,
         version: u8,
         values: &[OwnedValue],
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         self.raise_from(false, id, version, values, ctx)
     }
 
-    /// Raises an event of the rundown provider, if a session enables it.
-    pub fn raise_rundown(
-        &self,
-        id: u16,
-        version: u8,
-        values: &[OwnedValue],
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<()> {
-        self.raise_from(true, id, version, values, ctx)
-    }
-
-    fn raise_from(
+    /// Raises an event of one of the two providers, if a session enables it.
+    pub fn raise_from(
         &self,
         rundown: bool,
         id: u16,
         version: u8,
         values: &[OwnedValue],
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let (guid, provider) =
             if rundown { (CLR_RUNDOWN, self.rundown) } else { (CLR_RUNTIME, self.runtime) };
@@ -123,7 +113,7 @@ impl Clr {
     }
 
     /// Raises the stack event right after its event.
-    fn raise_stack(&self, rundown: bool, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn raise_stack(&self, rundown: bool, ctx: &mut Context<'_, '_>) -> Result<()> {
         let runtime = ctx.rng.between(1, 4);
         let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.rng);
         let (guid, id, provider) =

@@ -4,9 +4,9 @@
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
-use super::method::{LOAD, MethodEventIds, includes_precompiled};
+use super::method::{LOAD, UNLOAD, includes_precompiled};
 use super::op::{ClrOp, Enumeration, Item, OpEffect};
-use super::raise::OpContext;
+use super::raise::Context;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -15,9 +15,6 @@ use etl_schema::clr::keyword;
 
 /// Bytes from which an object is large.
 const LARGE_OBJECT: u64 = 85_000;
-
-const DC_START: MethodEventIds = MethodEventIds { plain: 141, verbose: 143 };
-const DC_END: MethodEventIds = MethodEventIds { plain: 142, verbose: 144 };
 
 /// Whether a mask makes the rundown provider enumerate anything at all.
 fn enumerates(asked: &CombinedEnablement) -> bool {
@@ -68,8 +65,8 @@ impl Clr {
             return Vec::new();
         }
         let mut items = vec![Item::Runtime];
-        items.extend(self.everything(Enumeration::Start));
-        items.into_iter().map(ClrOp::Capture).collect()
+        items.extend(self.everything(Enumeration::State));
+        items.into_iter().map(|item| ClrOp::Rundown(Enumeration::State, item)).collect()
     }
 
     /// Everything that is loaded, in the order of an enumeration (rule R3).
@@ -102,7 +99,7 @@ impl Clr {
                     }
                     jitted.extend(compiled);
                     match enumeration {
-                        Enumeration::Start => {
+                        Enumeration::Start | Enumeration::State => {
                             inside.push(Item::Module(*module));
                             inside.extend(precompiled);
                         }
@@ -113,7 +110,7 @@ impl Clr {
                     }
                 }
                 match enumeration {
-                    Enumeration::Start => {
+                    Enumeration::Start | Enumeration::State => {
                         rest.push(Item::Assembly(assembly));
                         rest.extend(domain_modules);
                         rest.extend(inside);
@@ -126,7 +123,7 @@ impl Clr {
                 }
             }
             match enumeration {
-                Enumeration::Start => {
+                Enumeration::Start | Enumeration::State => {
                     items.push(Item::Domain(domain));
                     items.extend(rest);
                     items.extend(jitted);
@@ -141,49 +138,55 @@ impl Clr {
         items
     }
 
-    /// Reports an item under the rundown provider, if it is still loaded.
-    pub(super) fn emit_item(
+    /// Reports an item of an enumeration, if it is still loaded.
+    pub fn emit_item(
         &self,
         enumeration: Enumeration,
         item: &Item,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
+        let rundown = enumeration != Enumeration::State;
         let end = enumeration == Enumeration::End;
-        let either = |start: u16, of_end: u16| if end { of_end } else { start };
+        let mut raise = |start: u16, state: u16, version: u8, values: &[OwnedValue]| {
+            let id = match enumeration {
+                Enumeration::Start => start,
+                Enumeration::End => start + 1,
+                Enumeration::State => state,
+            };
+            self.raise_from(rundown, id, version, values, ctx)
+        };
+        let instance = OwnedValue::from(self.instance);
         match *item {
             Item::Runtime => {
                 let values = self.information(ctx);
-                self.raise_rundown(187, 0, &values, ctx)?;
+                self.raise_from(rundown, 187, 0, &values, ctx)?;
             }
-            Item::Tiering => self.raise_rundown(280, 0, &values![self.instance, 3u32], ctx)?,
-            Item::Init => self.raise_rundown(either(147, 148), 1, &values![self.instance], ctx)?,
-            Item::Complete => {
-                self.raise_rundown(either(145, 146), 1, &values![self.instance], ctx)?;
+            Item::Tiering => {
+                self.raise_from(rundown, 280, 0, &values![self.instance, 3u32], ctx)?;
             }
+            Item::Init => raise(147, 0, 1, &[instance])?,
+            Item::Complete => raise(145, 0, 1, &[instance])?,
             Item::Domain(domain) => {
                 if self.domains.get(domain).is_some_and(|d| d.loaded) {
-                    let values = self.domain_values(domain);
-                    self.raise_rundown(either(157, 158), 1, &values, ctx)?;
+                    raise(157, 156, 1, &self.domain_values(domain))?;
                 }
             }
             Item::Assembly(assembly) => {
                 if self.assemblies.get(assembly).is_some_and(|a| a.loaded) {
-                    let values = self.assembly_values(assembly);
-                    self.raise_rundown(either(155, 156), 1, &values, ctx)?;
+                    raise(155, 154, 1, &self.assembly_values(assembly))?;
                 }
             }
             Item::Module(module) => {
                 if self.modules.get(module).is_some_and(|m| m.loaded) {
-                    // Only the end has the newest version.
-                    let version = if end { self.module_version() } else { 2 };
-                    let values = self.module_values(module, end);
-                    self.raise_rundown(either(153, 154), version, &values, ctx)?;
-                    for [instance, id, begin, size, kind] in self.range_values(module) {
-                        // One range in each event, though there might be more.
-                        let (begin, size) =
-                            (OwnedValue::Array(vec![begin]), OwnedValue::Array(vec![size]));
-                        let values = [instance, id, begin, size, kind];
-                        self.raise_rundown(either(160, 161), 0, &values, ctx)?;
+                    // The start rundown has an older version.
+                    let newest = enumeration != Enumeration::Start;
+                    let version = if newest { self.module_version() } else { 2 };
+                    raise(153, 152, version, &self.module_values(module, newest))?;
+                    let ranges = if rundown { self.range_values(module) } else { Vec::new() };
+                    for [instance, id, start, size, kind] in ranges {
+                        // Each event has one range, although it could have more.
+                        let [start, size] = [start, size].map(|v| OwnedValue::Array(vec![v]));
+                        raise(160, 0, 0, &[instance, id, start, size, kind])?;
                     }
                 }
             }
@@ -191,12 +194,10 @@ impl Clr {
                 if self.modules.get(module).is_some_and(|m| m.loaded)
                     && let Some(values) = self.domain_module_values(module)
                 {
-                    self.raise_rundown(either(151, 152), 1, &values, ctx)?;
+                    raise(151, 151, 1, &values)?;
                 }
             }
-            Item::Method(method) => {
-                self.emit_enumerated(method, if end { DC_END } else { DC_START }, end, ctx)?;
-            }
+            Item::Method(method) => self.emit_enumerated(method, rundown, end, ctx)?,
             Item::Threads => self.emit_threads(ctx)?,
             Item::Collector => self.emit_collector(ctx)?,
         }
@@ -207,16 +208,16 @@ impl Clr {
     fn emit_enumerated(
         &self,
         index: usize,
-        ids: MethodEventIds,
+        rundown: bool,
         end: bool,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let Some(method) = self.methods.get(index) else { return Ok(()) };
-        // No enumeration lists the helpers of the runtime.
-        if method.kind == CodeKind::Helper {
+        // No rundown lists the helpers of the runtime.
+        if rundown && method.kind == CodeKind::Helper {
             return Ok(());
         }
-        let asked = self.asked_rundown(ctx);
+        let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
         let here = ctx.origin.at;
         for body in method.bodies.iter().filter(|body| body.since <= here) {
             let precompiled = method.precompiled.is_some_and(|p| p.start == body.start);
@@ -225,22 +226,24 @@ impl Clr {
             } else {
                 asked.raises(4, keyword::JIT)
             };
-            let mapped = !precompiled && asked.raises(5, keyword::IL_MAP);
+            let mapped = rundown && !precompiled && asked.raises(5, keyword::IL_MAP);
             // The map comes after the method at the start, and before it at the end.
             if mapped && end {
-                self.raise_rundown(150, self.map_version(), &self.map_values(index, body), ctx)?;
+                let values = self.map_values(index, body);
+                self.raise_from(true, 150, self.map_version(), &values, ctx)?;
             }
             if reported {
-                self.emit_method(index, body, ids, true, ctx)?;
+                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, rundown, ctx)?;
             }
             if mapped && !end {
-                self.raise_rundown(149, self.map_version(), &self.map_values(index, body), ctx)?;
+                let values = self.map_values(index, body);
+                self.raise_from(true, 149, self.map_version(), &values, ctx)?;
             }
         }
         Ok(())
     }
 
-    fn emit_threads(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_threads(&self, ctx: &mut Context<'_, '_>) -> Result<()> {
         // The event also has the keyword of app domain resources, which enables no enumeration.
         if !self.asked_rundown(ctx).raises(4, keyword::THREADING) {
             return Ok(());
@@ -249,21 +252,15 @@ impl Clr {
         let threads: Vec<(usize, u32)> = ctx.threads.to_vec();
         for (number, thread) in self.threads.iter().enumerate() {
             let Some((_, tid)) = threads.iter().find(|(t, _)| t == thread) else { continue };
-            let values = values![
-                self.thread_object(*thread),
-                domain,
-                0u32,
-                number as u32 + 1,
-                *tid,
-                self.instance,
-            ];
-            self.raise_rundown(159, 0, &values, ctx)?;
+            let (object, index) = (self.thread_object(*thread), number as u32 + 1);
+            let values = values![object, domain, 0u32, index, *tid, self.instance];
+            self.raise_from(true, 159, 0, &values, ctx)?;
         }
         Ok(())
     }
 
     /// The settings of the collector (since .NET 8, under the GC keyword).
-    fn emit_collector(&self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_collector(&self, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !self.is_core(8) || !self.asked_rundown(ctx).raises(4, keyword::GC) {
             return Ok(());
         }
@@ -271,56 +268,11 @@ impl Clr {
         // processor.
         let settings = 1u32 | 4 | if self.heap.heaps > 1 { 0 } else { 16 };
         let values = values![0u64, LARGE_OBJECT, 0u64, 0u64, 0u64, 0u32, settings, self.instance];
-        self.raise_rundown(10, 0, &values, ctx)
+        self.raise_from(true, 10, 0, &values, ctx)
     }
 
     /// The runtime's object for a thread.
-    pub(super) fn thread_object(&self, thread: usize) -> u64 {
+    pub fn thread_object(&self, thread: usize) -> u64 {
         self.domains.first().map_or(0x1_0000, |d| d.id) + 0x10_0000 + thread as u64 * 0x200
-    }
-
-    /// Reports an item under the runtime provider, as if it had just been loaded.
-    pub(super) fn emit_state(&self, item: &Item, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
-        match *item {
-            Item::Runtime => {
-                let values = self.information(ctx);
-                self.raise(187, 0, &values, ctx)?;
-            }
-            Item::Domain(domain) => {
-                let values = self.domain_values(domain);
-                self.raise(156, 1, &values, ctx)?;
-            }
-            Item::Assembly(assembly) => {
-                let values = self.assembly_values(assembly);
-                self.raise(154, 1, &values, ctx)?;
-            }
-            Item::Module(module) => {
-                let values = self.module_values(module, true);
-                self.raise(152, self.module_version(), &values, ctx)?;
-            }
-            Item::DomainModule(module) => {
-                if let Some(values) = self.domain_module_values(module) {
-                    self.raise(151, 1, &values, ctx)?;
-                }
-            }
-            Item::Method(method) => {
-                let asked = self.asked(ctx);
-                let Some(found) = self.methods.get(method) else { return Ok(OpEffect::default()) };
-                let here = ctx.origin.at;
-                for body in found.bodies.iter().filter(|body| body.since <= here) {
-                    let precompiled = found.precompiled.is_some_and(|p| p.start == body.start);
-                    let reported = if precompiled {
-                        includes_precompiled(&asked, keyword::NGEN)
-                    } else {
-                        asked.raises(4, keyword::JIT)
-                    };
-                    if reported {
-                        self.emit_method(method, body, LOAD, false, ctx)?;
-                    }
-                }
-            }
-            Item::Tiering | Item::Init | Item::Threads | Item::Collector | Item::Complete => {}
-        }
-        Ok(OpEffect::after(self.enumeration_cost))
     }
 }

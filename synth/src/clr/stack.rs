@@ -11,7 +11,7 @@ const TRIES: usize = 16;
 
 impl Clr {
     /// A method that may run at a time, with its code.
-    pub(super) fn runner(&self, at: Nanos, rng: &mut Rng) -> Option<(&Method, &CodeBody)> {
+    pub fn runner(&self, at: Nanos, rng: &mut Rng) -> Option<(&Method, &CodeBody)> {
         (0..TRIES).find_map(|_| {
             let method = self.methods.get(*self.live.get(rng.pick(self.live.len()))?)?;
             method.body_at(at).map(|body| (method, body))
@@ -51,8 +51,16 @@ fn native(name: &str, many: u64, process: &Process, rng: &mut Rng, frames: &mut 
     }
 }
 
-/// A stack of a thread of a process without managed code.
-pub(crate) fn native_stack(process: &Process, rng: &mut Rng) -> Vec<u64> {
+/// A stack of a thread of a process, with or without managed code.
+pub(crate) fn thread_stack(clrs: &[Clr], process: &Process, at: Nanos, rng: &mut Rng) -> Vec<u64> {
+    let mut runtimes = process.clrs.iter().filter_map(|c| clrs.get(*c));
+    match runtimes.find(|c| c.started) {
+        Some(runtime) => runtime.call_stack(0, at, process, rng),
+        None => native_stack(process, rng),
+    }
+}
+
+fn native_stack(process: &Process, rng: &mut Rng) -> Vec<u64> {
     let mut frames = Vec::new();
     let exe = process.images.first().map(|i| i.path.clone()).unwrap_or_default();
     let depth = rng.between(1, 6);

@@ -3,7 +3,7 @@
 use etl_format::Guid;
 
 use super::op::{ClrOp, OpEffect};
-use super::raise::OpContext;
+use super::raise::Context;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -18,7 +18,7 @@ const SERVER: u32 = 0x1000;
 
 impl Clr {
     /// The providers register, the runtime reports itself, and the first domains are created.
-    pub(super) fn start(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn start(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let pid = ctx.process.pid;
         let (runtime, _) = ctx.etw.register(CLR_RUNTIME, false, pid);
         let (rundown, notice) = ctx.etw.register(CLR_RUNDOWN, false, pid);
@@ -44,37 +44,21 @@ impl Clr {
     }
 
     /// The fields of the runtime information event.
-    pub(super) fn information(
-        &self,
-        ctx: &OpContext<'_, '_>,
-    ) -> [etl_schema::encode::OwnedValue; 15] {
+    pub fn information(&self, ctx: &Context<'_, '_>) -> [etl_schema::encode::OwnedValue; 15] {
         let [major, minor, build, revision] = self.version;
         let (sku, flags) = match self.sku {
             Sku::Desktop => (1u16, CONCURRENT),
             Sku::Core => (2u16, CONCURRENT),
         };
         let flags = flags | if self.heap.heaps > 1 { SERVER } else { 0 };
-        values![
-            self.instance,
-            sku,
-            major,
-            minor,
-            build,
-            revision,
-            major,
-            minor,
-            build,
-            revision,
-            flags,
-            1u8,
-            ctx.process.command_line.clone(),
-            Guid::ZERO,
-            self.dll.clone(),
-        ]
+        let (id, dll) = (self.instance, self.dll.clone());
+        let line = ctx.process.command_line.clone();
+        let (a, b, c, d) = (major, minor, build, revision);
+        values![id, sku, a, b, c, d, a, b, c, d, flags, 1u8, line, Guid::ZERO, dll]
     }
 
     /// The process ends: what is still loaded is reported as unloaded.
-    pub(super) fn stop(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn stop(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let mut then = Vec::new();
         for (index, domain) in self.domains.iter().enumerate() {
             if domain.loaded {

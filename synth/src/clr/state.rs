@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use etl_format::Guid;
+use etl_schema::encode::OwnedValue;
 
 use super::names;
 use crate::distribution::Distribution;
@@ -60,7 +61,7 @@ pub(crate) struct Pdb {
 }
 
 /// A module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Module {
     pub id: u64,
     pub assembly: usize,
@@ -119,6 +120,11 @@ pub(crate) struct Method {
 }
 
 impl Method {
+    /// Namespace, name and signature as fields of events.
+    pub fn names(&self) -> [OwnedValue; 3] {
+        [&self.namespace, &self.name, &self.signature].map(|text| text.as_str().into())
+    }
+
     /// Whether its events contain names at every level (rule E4).
     pub fn always_verbose(&self) -> bool {
         self.generic || matches!(self.kind, CodeKind::Dynamic | CodeKind::Helper)
@@ -155,7 +161,7 @@ pub(crate) struct Pool {
 }
 
 /// A CLR.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Clr {
     pub sku: Sku,
     pub version: [u16; 4],
@@ -217,29 +223,9 @@ impl Clr {
             enumeration_cost: plan.enumeration_cost,
             stack_depth: plan.stack_depth,
             process,
-            runtime: ProviderIndex(usize::MAX),
-            rundown: ProviderIndex(usize::MAX),
-            started: false,
-            domains: Vec::new(),
-            assemblies: Vec::new(),
-            modules: Vec::new(),
-            methods: Vec::new(),
-            waiting: VecDeque::new(),
-            quick: VecDeque::new(),
-            live: Vec::new(),
-            code: CodeHeap::default(),
-            helpers_used: 0,
-            dll: String::new(),
             next_rejit: 1,
             heap: super::heap::Heap::new(plan.heaps, false),
-            pool: Pool::default(),
-            threads: Vec::new(),
-            thread_ids: BTreeMap::new(),
-            stubs: BTreeMap::new(),
-            locks: Vec::new(),
-            handle_table: 0,
-            types: BTreeSet::new(),
-            tiering_waits: None,
+            ..Clr::default()
         };
         clr.heap.pinned_heap = clr.is_core(5);
         clr.dll = match plan.sku {
@@ -371,13 +357,8 @@ impl Clr {
             native_path,
             pdb: pdb.unwrap_or_default(),
             native_pdb,
-            loaded: false,
-            methods: Vec::new(),
-            image: 0,
             image_used: CODE_OFFSET,
-            image_size: 0,
-            hot_size: 0,
-            cold_used: 0,
+            ..Module::default()
         });
     }
 

@@ -2,8 +2,8 @@
 
 use etl_schema::encode::OwnedValue;
 
-use super::op::{ClrOp, OpEffect, TargetThread};
-use super::raise::OpContext;
+use super::op::{ClrOp, NO_EFFECT, OpEffect, TargetThread};
+use super::raise::Context;
 use super::state::{Clr, Lock};
 use crate::error::Result;
 use crate::etw::values;
@@ -14,7 +14,7 @@ const LOCKS: usize = 8;
 
 impl Clr {
     /// A thread waits for a lock that another one has.
-    pub(super) fn contend(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn contend(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         if self.is_core(8) {
             self.emit_lock(ctx)?;
         } else {
@@ -32,7 +32,7 @@ impl Clr {
     }
 
     /// Newer runtimes report the lock, and its creation when the first thread waits for it.
-    fn emit_lock(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_lock(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         let pointer = OwnedValue::Pointer;
         let at = ctx.rng.pick(LOCKS);
         let lock = match self.locks.get(at) {
@@ -54,7 +54,7 @@ impl Clr {
     }
 
     /// A thread waits for this time (reported since .NET 9).
-    pub(super) fn wait(&mut self, time: Nanos, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn wait(&mut self, time: Nanos, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let reported = self.is_core(9);
         if reported {
             let object = OwnedValue::Pointer(self.heap.object(0, 24));
@@ -68,10 +68,10 @@ impl Clr {
     }
 
     /// The program is about to create a thread.
-    pub(super) fn thread_creating(
+    pub fn thread_creating(
         &mut self,
         thread: usize,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         if self.is_core(0) || self.is_desktop(4, 5) {
             let object = OwnedValue::Pointer(self.thread_object(thread));
@@ -82,12 +82,12 @@ impl Clr {
 
     /// The runtime knows a thread of the process from now on; one that the `program` created
     /// reports that it runs.
-    pub(super) fn thread_created(
+    pub fn thread_created(
         &mut self,
         thread: usize,
         tid: u32,
         program: bool,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         if !self.threads.contains(&thread) {
             self.threads.push(thread);
@@ -107,11 +107,11 @@ impl Clr {
     }
 
     /// A thread that the program created runs.
-    pub(super) fn thread_running(
+    pub fn thread_running(
         &mut self,
         thread: usize,
         since: Nanos,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         ctx.until(since + 20 * MICROSECOND);
         let object = OwnedValue::Pointer(self.thread_object(thread));
@@ -120,10 +120,10 @@ impl Clr {
     }
 
     /// A thread of the process has ended.
-    pub(super) fn thread_terminated(
+    pub fn thread_terminated(
         &mut self,
         thread: usize,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         self.threads.retain(|t| *t != thread);
         self.thread_ids.remove(&thread);
@@ -133,13 +133,9 @@ impl Clr {
     }
 
     /// A thread enters another app domain.
-    pub(super) fn enter_domain(
-        &mut self,
-        domain: usize,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn enter_domain(&mut self, domain: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         let (id, here) = (found.id, ctx.origin.tid);
         let thread = self.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
@@ -149,14 +145,13 @@ impl Clr {
     }
 
     /// Managed code calls native code through a stub, which is generated once for each method.
-    pub(super) fn make_stub(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn make_stub(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let Some((method, _)) = self.runner(ctx.origin.at, ctx.rng) else {
-            return Ok(OpEffect::default());
+            return NO_EFFECT;
         };
         let (module, token) = (self.module_id(method), method.token);
         let key = method.id;
-        let names = [&method.namespace, &method.name, &method.signature].map(String::clone);
-        let [namespace, name, signature] = names;
+        let [namespace, name, signature] = method.names();
         if let Some(&stub) = self.stubs.get(&key) {
             let values = values![self.instance, module, stub, token, namespace, name, signature];
             self.raise(89, 0, &values, ctx)?;
@@ -164,18 +159,10 @@ impl Clr {
         }
         let stub = ctx.process.space.heap(0x80);
         self.stubs.insert(key, stub);
+        let (id, native) = (self.instance, "unmanaged stdcall int32(native int)");
+        let (managed, code) = ("int32(native int)", "ldarg.0\nret");
         let values = values![
-            self.instance,
-            module,
-            stub,
-            0u32,
-            token,
-            namespace,
-            name,
-            signature,
-            "unmanaged stdcall int32(native int)",
-            "int32(native int)",
-            "ldarg.0\nret",
+            id, module, stub, 0u32, token, namespace, name, signature, native, managed, code
         ];
         self.raise(88, 0, &values, ctx)?;
         Ok(OpEffect::after(30 * MICROSECOND))

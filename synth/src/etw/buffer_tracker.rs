@@ -58,7 +58,7 @@ struct CurrentBuffer {
 }
 
 /// The buffers of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BufferTracker {
     written: WrittenBuffers,
     current: Vec<CurrentBuffer>,
@@ -75,16 +75,7 @@ pub(super) struct BufferTracker {
 impl BufferTracker {
     /// `can_change`: whether written buffers of the session can be overwritten or damaged.
     pub fn new(can_change: bool) -> Self {
-        BufferTracker {
-            written: WrittenBuffers::default(),
-            current: Vec::new(),
-            sequence: 1,
-            sealed: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            in_files: BTreeMap::new(),
-            can_change,
-            reports: Vec::new(),
-        }
+        BufferTracker { sequence: 1, can_change, ..BufferTracker::default() }
     }
 
     /// Sets the sequence number of the next buffer.

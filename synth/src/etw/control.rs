@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::file_faults;
 use crate::model::{EnablePlan, Fault, KernelChange, SessionPlan, number_range, numbered_file};
 use crate::time::Nanos;
-use crate::truth::{Refusal, RefusalCode};
+use crate::truth::{Fact, Refusal, RefusalCode};
 
 /// Placeholder in a file name for month, day, hour and minute of the start.
 const START_TIME: &str = "{mmddhhmm}";
@@ -58,7 +58,8 @@ impl Etw<'_> {
         at: Nanos,
     ) -> Result<()> {
         let session = session.to_owned();
-        self.observer.request_refused(&Refusal { at, session, request, code, message })
+        let refusal = Refusal { at, session, request, code, message };
+        self.observer.observe(&Fact::Refused(&refusal))
     }
 
     /// Starts a session, a private one in a process; `None` if it is refused.
@@ -85,8 +86,9 @@ impl Etw<'_> {
         }
         let index = self.sessions.len();
         let id = self.free_id();
-        let mut session =
-            Session::start(&plan, id, at, controller, &self.machine, &self.clock, self.files)?;
+        let started =
+            Session::start(&plan, id, at, controller, &self.machine, &self.clock, self.files);
+        let mut session = started.map_err(session::failed(&plan))?;
         session.process = process;
         if plan.flush_timer > 0 {
             self.tasks
@@ -94,9 +96,11 @@ impl Etw<'_> {
         }
         self.sessions.push(session);
         self.update_kernel_summary();
-        self.observer.session_started(index, &plan.name, plan.file.as_deref())?;
+        let (name, file) = (plan.name.as_str(), plan.file.as_deref());
+        self.observer.observe(&Fact::SessionStarted { session: index, name, file })?;
         if !plan.kernel.is_empty() {
-            self.observer.kernel_flags_set(index, &plan.kernel, at)?;
+            let flags = &plan.kernel;
+            self.observer.observe(&Fact::KernelFlags { session: index, flags, at })?;
         }
         let mut callbacks = Vec::new();
         for enable in &plan.providers {
@@ -147,30 +151,25 @@ impl Etw<'_> {
         }
         let has = |bit| mode.has(bit);
         let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
-        let wrong = if has(LogFileMode::NEWFILE)
-            && plan.file.as_deref().and_then(number_range).is_none()
-        {
-            Some((
-                RefusalCode::InvalidName,
-                "the file of mode NEWFILE needs %d in its name".to_owned(),
-            ))
-        } else if filling.into_iter().filter(|bit| has(*bit)).count() > 1 {
-            Some(invalid(
-                "a file is circular, appended to, or followed by the next one, only one of them",
-            ))
-        } else if has(LogFileMode::BUFFERING) && has(LogFileMode::REAL_TIME) {
-            Some(invalid("a session is in memory or in real time"))
-        } else if has(LogFileMode::APPEND)
-            && (has(LogFileMode::REAL_TIME) || has(LogFileMode::PREALLOCATE))
-        {
-            Some(invalid("nothing is appended to in real time, or with a size of its own"))
-        } else if process.is_some() && (for_kernel || has(LogFileMode::REAL_TIME)) {
-            Some(invalid("a private session has neither the kernel's events nor real time"))
-        } else {
-            None
-        };
-        if wrong.is_some() {
-            return Ok(wrong);
+        let fills = filling.into_iter().filter(|bit| has(*bit)).count();
+        let numbered = plan.file.as_deref().and_then(number_range).is_some();
+        let (real_time, append) = (has(LogFileMode::REAL_TIME), has(LogFileMode::APPEND));
+        if has(LogFileMode::NEWFILE) && !numbered {
+            let why = "the file of mode NEWFILE needs %d in its name".to_owned();
+            return Ok(Some((RefusalCode::InvalidName, why)));
+        }
+        let conflicts = [
+            (fills > 1, "the modes circular, append and newfile exclude each other"),
+            (has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
+            (append && real_time, "a real-time session cannot append to a file"),
+            (append && has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
+            (
+                process.is_some() && (for_kernel || real_time),
+                "a private session has neither kernel events nor real time",
+            ),
+        ];
+        if let Some((_, why)) = conflicts.into_iter().find(|(applies, _)| *applies) {
+            return Ok(Some(invalid(why)));
         }
         let Some(file) = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING)) else {
             return Ok(None);
@@ -270,7 +269,8 @@ impl Etw<'_> {
         provider.enables.push((session, plan.clone()));
         provider.update_union();
         let callbacks = provider.callbacks(&self.names);
-        self.observer.provider_enabled(session, &plan, at, self.clock.filetime(at))?;
+        let filetime = self.clock.filetime(at);
+        self.observer.observe(&Fact::ProviderEnabled { session, plan: &plan, at, filetime })?;
         Ok(callbacks)
     }
 
@@ -344,21 +344,28 @@ impl Etw<'_> {
             return Ok(());
         };
         let abandon = abandon || session.plan.faults.contains(&Fault::NotClosed);
-        session.close(at, abandon, &self.clock, self.files)?;
+        let closed = session.close(at, abandon, &self.clock, self.files);
+        closed.map_err(session::failed(&session.plan))?;
         let report = session.report(index);
         for file in &report.all_files {
             for fault in report.plan.faults.iter().filter(|f| f.is_of_the_file()) {
                 let hit = file_faults::apply(fault, file, &report.plan, &mut self.rng, self.files)?;
                 for bytes in hit {
-                    self.observer.fault_applied(index, fault, file, &bytes)?;
+                    let bytes = &bytes;
+                    self.observer.observe(&Fact::Fault {
+                        session: index,
+                        fault: *fault,
+                        file,
+                        bytes,
+                    })?;
                     let removed = matches!(fault, Fault::Truncated(_));
-                    session.damaged(file, &bytes, removed);
+                    session.damaged(file, bytes, removed);
                 }
             }
         }
         self.update_kernel_summary();
         self.report_buffers(index)?;
-        self.observer.session_ended(&report)
+        self.observer.observe(&Fact::SessionEnded(&report))
     }
 
     /// Flushes a session; the buffers of a session in memory are written to a file.
@@ -366,8 +373,9 @@ impl Etw<'_> {
         let filetime = self.clock.filetime(at);
         for index in self.request(name, "flush", at)? {
             let timestamp = self.timestamp(index, at);
-            let Some(session) = self.sessions.get_mut(index) else { continue };
-            if !session.flush_now(timestamp, filetime, file, self.files)? {
+            let flushed =
+                self.in_session(index, |s, files| s.flush_now(timestamp, filetime, file, files))?;
+            if flushed == Some(false) {
                 let why = "what is in memory needs a file to be written to".to_owned();
                 self.refuse(name, "flush", RefusalCode::InvalidParameter, why, at)?;
             }
@@ -408,7 +416,8 @@ impl Etw<'_> {
     ) -> Result<(GroupMasks, GroupMasks)> {
         let Some(session) = self.sessions.get_mut(index) else { return Ok(Default::default()) };
         let groups = session.change_kernel(change);
-        self.observer.kernel_flags_set(index, &session.kernel, at)?;
+        let flags = &session.kernel;
+        self.observer.observe(&Fact::KernelFlags { session: index, flags, at })?;
         self.update_kernel_summary();
         Ok(groups)
     }
@@ -438,8 +447,8 @@ impl Etw<'_> {
     /// A consumer starts to read a session in real time.
     pub fn consume(&mut self, name: &str, speed: u64, file: Option<&str>, at: Nanos) -> Result<()> {
         for index in self.request(name, "consume", at)? {
-            let Some(session) = self.sessions.get_mut(index) else { continue };
-            if !session.consume(speed, file, self.files)? {
+            let consumes = self.in_session(index, |s, files| s.consume(speed, file, files))?;
+            if consumes == Some(false) {
                 let why = "it is not in real time, or has a consumer already".to_owned();
                 self.refuse(name, "consume", RefusalCode::InvalidParameter, why, at)?;
             }
@@ -452,9 +461,7 @@ impl Etw<'_> {
     pub fn leave(&mut self, name: &str, at: Nanos) -> Result<()> {
         let filetime = self.clock.filetime(at);
         for index in self.request(name, "leave", at)? {
-            if let Some(session) = self.sessions.get_mut(index) {
-                session.leave(filetime)?;
-            }
+            self.in_session(index, |session, _| session.leave(filetime))?;
             self.report_buffers(index)?;
         }
         Ok(())

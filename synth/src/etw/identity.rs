@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::Guid;
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, hook};
 use etl_format::read::Record;
 use etl_format::rewrite::merge::Insertions;
 use etl_format::write::record::Full;
@@ -20,7 +20,8 @@ use crate::model::FileVersion;
 use crate::truth::{ImageIdentity, PdbIdentity};
 
 /// Hooks of the events of images: load, unload, and both rundowns.
-const IMAGES: [u16; 4] = [0x030a, 0x1402, 0x1403, 0x1404];
+const IMAGES: [u16; 4] =
+    [hook::IMAGE_LOAD, hook::IMAGE_UNLOAD, hook::IMAGE_DC_START, hook::IMAGE_DC_END];
 /// The thread id in records that a merge adds.
 const NO_THREAD: u32 = u32::MAX;
 
@@ -160,21 +161,13 @@ impl<'f> ImageIdentifier<'f> {
 
 /// The version information of a file, as the fields of its record.
 fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedValue; 12] {
-    values![
-        u32::try_from(size).unwrap_or(u32::MAX),
-        timestamp,
-        file,
-        v.description.as_str(),
-        v.version.as_str(),
-        v.numbers(),
-        v.language.to_string(),
-        v.product.as_str(),
-        v.company.as_str(),
-        v.numbers(),
-        // Ids of the program in the inventory of Windows: empty here.
-        "",
-        ""
-    ]
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    let (numbers, language) = (v.numbers(), v.language.to_string());
+    let [about, text, product, company] =
+        [&v.description, &v.version, &v.product, &v.company].map(String::as_str);
+    let fixed = numbers.clone();
+    // The last two identify the program in the inventory of Windows.
+    values![size, timestamp, file, about, text, fixed, language, product, company, numbers, "", ""]
 }
 
 /// The name of the PDB of an image: the name of the image with another extension.

@@ -12,6 +12,7 @@ use super::identity::{ImageFiles, ImageIdentifier};
 use crate::error::{Error, Result};
 use crate::model::Fault;
 use crate::time::Nanos;
+use crate::truth::Fact;
 
 impl Etw<'_> {
     /// Merges files into a new one, and adds the identities of images whose files are known.
@@ -61,8 +62,9 @@ impl Etw<'_> {
             })
             .run(files, FileSequence::new(created))
             .map_err(|e| failed(&e))?;
-        self.observer.files_merged(output, &inputs)?;
+        self.observer.observe(&Fact::Merged { output, inputs: &inputs })?;
         let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
-        images.iter().try_for_each(|image| self.observer.image_identified(output, image))
+        let mut images = images.iter();
+        images.try_for_each(|image| self.observer.observe(&Fact::Identity(output, image)))
     }
 }

@@ -31,10 +31,10 @@ use crate::machine::Clock;
 use crate::model::{EnablePlan, Fault, KernelEvent, MachinePlan};
 use crate::rng::Rng;
 use crate::time::Nanos;
-use crate::truth::{EventOutcome, Observer};
+use crate::truth::{EventOutcome, Fact, Observer};
 
 /// The index of a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ProviderIndex(pub usize);
 
 /// A provider: the processes that registered it and the sessions that enable it.
@@ -241,16 +241,12 @@ impl<'s> Etw<'s> {
             }
             EtwTask::Written(index) => {
                 let timestamp = self.timestamp(index, at);
-                if let Some(session) = self.sessions.get_mut(index) {
-                    session.written(timestamp, self.files)?;
-                }
+                self.in_session(index, |session, files| session.written(timestamp, files))?;
                 self.keep_writing(index, at);
             }
             EtwTask::Delivered(index) => {
                 let timestamp = self.timestamp(index, at);
-                if let Some(session) = self.sessions.get_mut(index) {
-                    session.delivered(timestamp)?;
-                }
+                self.in_session(index, |session, _| session.delivered(timestamp))?;
                 self.report_buffers(index)?;
                 self.keep_writing(index, at);
             }
@@ -260,11 +256,28 @@ impl<'s> Etw<'s> {
         self.report_buffers(index)
     }
 
+    /// Calls a function of a session with the file system. Its error gets the name of the session.
+    fn in_session<T>(
+        &mut self,
+        index: usize,
+        call: impl FnOnce(&mut Session, &mut dyn FileSystem) -> etl_format::Result<T>,
+    ) -> Result<Option<T>> {
+        let Some(session) = self.sessions.get_mut(index) else { return Ok(None) };
+        let called = call(session, self.files);
+        Ok(Some(called.map_err(session::failed(&session.plan))?))
+    }
+
+    /// Reports something that is not an event, in words.
+    pub fn report_action(&mut self, at: Nanos, description: &str) -> Result<()> {
+        self.observer.observe(&Fact::Action(at, description))
+    }
+
     /// Reports the buffers of a session whose outcome is new.
     fn report_buffers(&mut self, index: usize) -> Result<()> {
         let session = self.sessions.get_mut(index);
         let reports = session.map(Session::take_buffer_reports).unwrap_or_default();
-        reports.iter().try_for_each(|buffer| self.observer.buffer_changed(index, buffer))
+        let mut reports = reports.iter();
+        reports.try_for_each(|buffer| self.observer.observe(&Fact::Buffer(index, buffer)))
     }
 
     /// Starts to write, and to deliver, the next sealed buffer of a session.

@@ -42,6 +42,7 @@ pub(super) struct Consumer {
 }
 
 /// Buffers in memory.
+#[derive(Default)]
 pub(super) struct BufferPool {
     lanes: Vec<MemoryBuffer>,
     sealed: VecDeque<MemoryBuffer>,
@@ -59,20 +60,23 @@ pub(super) struct BufferPool {
 }
 
 impl BufferPool {
-    pub fn new(config: &SessionConfig, most: u32, one: bool, wraps: bool, remembers: bool) -> Self {
+    pub fn new(
+        config: &SessionConfig,
+        most: u32,
+        one: bool,
+        wraps: bool,
+        can_change: bool,
+    ) -> Self {
         let mut lanes = Vec::new();
         lanes.resize_with(config.header.processors as usize, MemoryBuffer::default);
         BufferPool {
             lanes,
-            sealed: VecDeque::new(),
             size: config.header.buffer_size as usize,
             most: most as usize,
             one,
             wraps,
-            consumer: None,
-            delivered: 0,
-            kept: 0,
-            tracker: BufferTracker::new(remembers),
+            tracker: BufferTracker::new(can_change),
+            ..BufferPool::default()
         }
     }
 

@@ -12,10 +12,11 @@ use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
 
 use super::origin::Origin;
+use super::session::failed;
 use super::{Etw, ProviderIndex, Session};
 use crate::error::{Error, Result};
 use crate::model::{EnablePlan, Fault, KernelEvent};
-use crate::truth::{EventOutcome, RaisedEvent, RecordFormat};
+use crate::truth::{EventOutcome, Fact, RaisedEvent, RecordFormat};
 use etl_schema::providers::CLR_RUNDOWN;
 
 /// Ids of DCStartComplete and DCEndComplete.
@@ -165,7 +166,7 @@ impl Etw<'_> {
             origin,
             event,
             provider,
-            items: ExtendedItems::new(event, &narrow),
+            items: extended_items(event, &narrow),
             stack_sessions: &stack_sessions,
         };
         self.claim_buffers(&delivery);
@@ -216,27 +217,29 @@ impl Etw<'_> {
     /// Writes the record of an event into each session that records it and counts it in those that
     /// lose it. Returns the sessions in which a buffer was sealed.
     fn write_records(&mut self, delivery: &Delivery<'_>) -> Result<Vec<usize>> {
-        let (origin, event) = (delivery.origin, delivery.event);
+        let origin = delivery.origin;
         let mut sealed = Vec::new();
         for &(session, outcome) in &self.outcomes {
             let Some(target) = self.sessions.get_mut(session) else { continue };
             match outcome {
                 EventOutcome::Recorded => {
                     let record = SessionRecord {
-                        origin,
-                        event,
-                        provider: delivery.provider,
+                        delivery,
                         private: target.process.is_some(),
                         timestamp: target.timestamp(&self.clock, origin.at),
                         items: delivery.items(session),
                         payload: &self.payload,
                     };
                     let len = delivery.record_len(session, self.payload.len());
-                    if target.write(origin.processor, self.raised, &record, len)? {
+                    let written = target.write(origin.processor, self.raised, &record, len);
+                    if written.map_err(|source| failed(&target.plan)(source))? {
                         sealed.push(session);
                     }
                 }
-                EventOutcome::Lost => target.drop_event(origin.processor)?,
+                EventOutcome::Lost => {
+                    let dropped = target.drop_event(origin.processor);
+                    dropped.map_err(|source| failed(&target.plan)(source))?;
+                }
                 _ => {}
             }
         }
@@ -251,7 +254,7 @@ impl Etw<'_> {
         event: &Event<'_>,
         stack_sessions: &[usize],
     ) -> Result<()> {
-        self.observer.event_raised(&RaisedEvent {
+        let event = RaisedEvent {
             number: self.raised,
             at: origin.at,
             timestamp: self.clock.timestamp(ClockType::QPC, origin.at),
@@ -269,46 +272,28 @@ impl Etw<'_> {
             stack: event.stack,
             stack_sessions,
             outcomes: &self.outcomes,
-        })?;
+        };
+        self.observer.observe(&Fact::Event(&event))?;
         self.raised += 1;
         Ok(())
     }
 }
 
-/// The extended data items of an event; the stack comes last.
-struct ExtendedItems<'a> {
-    items: [Extended<'a>; 4],
-    len: usize,
-    has_stack: bool,
-}
-
-impl<'a> ExtendedItems<'a> {
-    /// `narrow` is the stack with 32-bit addresses, empty in a 64-bit process.
-    fn new(event: &Event<'a>, narrow: &'a [u32]) -> Self {
-        let stack = match (event.stack, narrow) {
-            ([], _) => None,
-            (addresses, []) => Some(Extended::Stack64 { match_id: 0, addresses }),
-            (_, addresses) => Some(Extended::Stack32 { match_id: 0, addresses }),
-        };
-        let all = [
-            event.related.map(Extended::RelatedActivity),
-            (!event.traits.is_empty()).then_some(Extended::ProviderTraits(event.traits)),
-            (!event.metadata.is_empty()).then_some(Extended::Schema(event.metadata)),
-            stack,
-        ];
-        let mut items = [Extended::Schema(&[]); 4];
-        let mut len = 0;
-        for (slot, item) in items.iter_mut().zip(all.into_iter().flatten()) {
-            *slot = item;
-            len += 1;
-        }
-        ExtendedItems { items, len, has_stack: stack.is_some() }
-    }
-
-    fn get(&self, with_stack: bool) -> &[Extended<'a>] {
-        let len = self.len - usize::from(self.has_stack && !with_stack);
-        self.items.get(..len).unwrap_or_default()
-    }
+/// The extended data items of an event; the stack comes last. `narrow` is the stack with 32-bit
+/// addresses, empty in a 64-bit process.
+fn extended_items<'a>(event: &Event<'a>, narrow: &'a [u32]) -> Vec<Extended<'a>> {
+    let stack = match (event.stack, narrow) {
+        ([], _) => None,
+        (addresses, []) => Some(Extended::Stack64 { match_id: 0, addresses }),
+        (_, addresses) => Some(Extended::Stack32 { match_id: 0, addresses }),
+    };
+    let items = [
+        event.related.map(Extended::RelatedActivity),
+        (!event.traits.is_empty()).then_some(Extended::ProviderTraits(event.traits)),
+        (!event.metadata.is_empty()).then_some(Extended::Schema(event.metadata)),
+        stack,
+    ];
+    items.into_iter().flatten().collect()
 }
 
 /// An event on its way to the sessions.
@@ -316,14 +301,15 @@ struct Delivery<'a> {
     origin: &'a Origin,
     event: &'a Event<'a>,
     provider: Guid,
-    items: ExtendedItems<'a>,
+    items: Vec<Extended<'a>>,
     stack_sessions: &'a [usize],
 }
 
 impl<'a> Delivery<'a> {
     /// The extended data items in the record of a session.
     fn items(&self, session: usize) -> &[Extended<'a>] {
-        self.items.get(self.stack_sessions.contains(&session))
+        let no_stack = !self.event.stack.is_empty() && !self.stack_sessions.contains(&session);
+        self.items.get(..self.items.len() - usize::from(no_stack)).unwrap_or_default()
     }
 
     /// Bytes of the record of a session in a buffer.
@@ -373,9 +359,7 @@ fn record_len(format: RecordFormat, items: &[Extended<'_>], payload: usize) -> u
 
 /// The record of an event in one session.
 struct SessionRecord<'a> {
-    origin: &'a Origin,
-    event: &'a Event<'a>,
-    provider: Guid,
+    delivery: &'a Delivery<'a>,
     private: bool,
     timestamp: i64,
     items: &'a [Extended<'a>],
@@ -384,7 +368,7 @@ struct SessionRecord<'a> {
 
 impl Record for SessionRecord<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
-        let (origin, event) = (self.origin, self.event);
+        let Delivery { origin, event, provider, .. } = *self.delivery;
         let (pointer_size, timestamp) = (origin.pointer_size, self.timestamp);
         let (process_id, thread_id) = (origin.pid, origin.tid);
         let d = event.descriptor;
@@ -397,7 +381,7 @@ impl Record for SessionRecord<'_> {
                 thread_id,
                 process_id,
                 timestamp,
-                provider: self.provider,
+                provider,
                 descriptor: d,
                 kernel_time: 0,
                 user_time: origin.user_time,
@@ -414,7 +398,7 @@ impl Record for SessionRecord<'_> {
                 thread_id,
                 process_id,
                 timestamp,
-                class: self.provider,
+                class: provider,
                 kernel_time: 0,
                 user_time: origin.user_time,
                 payload,
@@ -437,7 +421,7 @@ impl Record for SessionRecord<'_> {
                 flags: MESSAGE_FIELDS,
                 sequence: 0,
                 component_id: 0,
-                guid: self.provider,
+                guid: provider,
                 timestamp,
                 thread_id,
                 process_id,

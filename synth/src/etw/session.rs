@@ -3,7 +3,8 @@
 use core::fmt;
 
 use etl_control::controller::GroupMasks;
-use etl_format::constants::{LogFileMode, hook};
+use etl_format::Result;
+use etl_format::constants::LogFileMode;
 use etl_format::write::record::Record;
 use etl_format::write::{
     FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
@@ -13,7 +14,7 @@ use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
 use super::logfile::LogFile;
 use super::pool::{BufferPool, Consumer};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::file_system::FileSystem;
 use crate::machine::Clock;
 use crate::model::{Fault, KernelChange, KernelFlags, MachinePlan, SessionPlan};
@@ -22,6 +23,12 @@ use crate::truth::{BufferReport, SessionReport};
 
 /// Bytes of a buffer that hold no record.
 pub(super) const BUFFER_HEADER: usize = 0x48;
+
+/// An error of the trace of a session.
+pub(super) fn failed(plan: &SessionPlan) -> impl FnOnce(etl_format::Error) -> Error + use<> {
+    let session = plan.name.clone();
+    move |source| Error::Trace { session, source }
+}
 
 /// A session, running or stopped.
 pub(crate) struct Session {
@@ -81,15 +88,13 @@ impl Session {
         clock: &Clock,
         store: &mut dyn FileSystem,
     ) -> Result<Self> {
-        let config = config(plan, id, at, controller, machine, clock)
-            .map_err(|source| failed(plan, source))?;
+        let config = config(plan, id, at, controller, machine, clock)?;
         let (buffering, real_time) =
             (plan.mode.has(LogFileMode::BUFFERING), plan.mode.has(LogFileMode::REAL_TIME));
         let file = match &plan.file {
             // The file of a session in memory is where a flush goes.
             Some(file) if !buffering => {
-                let made = LogFile::create(file, config.clone(), may_change(plan), store);
-                Some(made.map_err(|source| failed(plan, source))?)
+                Some(LogFile::create(file, config.clone(), may_change(plan), store)?)
             }
             _ => None,
         };
@@ -190,32 +195,28 @@ impl Session {
         len: usize,
     ) -> Result<bool> {
         let Session { plan, sealed, file, pool, .. } = self;
-        let mut run = || {
-            let mut any = false;
-            if let Some(file) = file {
-                any |= file.write(processor, number, record, len, || {
-                    *sealed += 1;
-                    plan.faults.iter().any(|fault| match fault {
-                        Fault::LostBuffers(n) => sealed.is_multiple_of(u64::from((*n).max(1))),
-                        _ => false,
-                    })
-                })?;
-            }
-            if let Some(pool) = pool {
-                any |= pool.write(processor, number, record, len)?;
-            }
-            Ok(any)
-        };
-        let sealed = run().map_err(|source| failed(plan, source))?;
+        let mut any = false;
+        if let Some(file) = file {
+            any |= file.write(processor, number, record, len, || {
+                *sealed += 1;
+                plan.faults.iter().any(|fault| match fault {
+                    Fault::LostBuffers(n) => sealed.is_multiple_of(u64::from((*n).max(1))),
+                    _ => false,
+                })
+            })?;
+        }
+        if let Some(pool) = pool {
+            any |= pool.write(processor, number, record, len)?;
+        }
         self.recorded += 1;
-        Ok(sealed)
+        Ok(any)
     }
 
     /// Counts an event that was lost.
     pub fn drop_event(&mut self, processor: u16) -> Result<()> {
         self.lost += 1;
         if let Some(file) = &mut self.file {
-            file.drop_event(processor).map_err(|source| failed(&self.plan, source))?;
+            file.drop_event(processor)?;
         }
         Ok(())
     }
@@ -257,7 +258,7 @@ impl Session {
     pub fn written(&mut self, timestamp: i64, store: &mut dyn FileSystem) -> Result<()> {
         self.disk_busy = false;
         let Some(file) = &mut self.file else { return Ok(()) };
-        file.flush_one(timestamp, store).map_err(|source| failed(&self.plan, source))?;
+        file.flush_one(timestamp, store)?;
         Ok(())
     }
 
@@ -265,7 +266,7 @@ impl Session {
     pub fn delivered(&mut self, timestamp: i64) -> Result<()> {
         self.consumer_busy = false;
         let Some(pool) = &mut self.pool else { return Ok(()) };
-        pool.deliver(timestamp).map_err(|source| failed(&self.plan, source))
+        pool.deliver(timestamp)
     }
 
     /// A consumer starts to read the session, and keeps a file of it if one is named.
@@ -283,9 +284,8 @@ impl Session {
         }
         let copy = match file {
             Some(file) => {
-                let made = copy(&self.config, file, self.lost, &pool.tracker, store);
                 self.files.push(file.to_owned());
-                Some(made.map_err(|source| failed(&self.plan, source))?)
+                Some(copy(&self.config, file, self.lost, &pool.tracker, store)?)
             }
             None => None,
         };
@@ -296,7 +296,7 @@ impl Session {
     /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> Result<()> {
         let Some(pool) = &mut self.pool else { return Ok(()) };
-        pool.leave(filetime).map_err(|source| failed(&self.plan, source))
+        pool.leave(filetime)
     }
 
     /// Writes all buffers; a session in memory writes them to the file of this name. Returns
@@ -309,7 +309,7 @@ impl Session {
         store: &mut dyn FileSystem,
     ) -> Result<bool> {
         if let Some(file) = &mut self.file {
-            file.flush(timestamp, store).map_err(|source| failed(&self.plan, source))?;
+            file.flush(timestamp, store)?;
             self.seal_all();
             return Ok(true);
         }
@@ -321,17 +321,13 @@ impl Session {
             return Ok(false);
         };
         let Some(pool) = &mut self.pool else { return Ok(false) };
-        let mut run = || {
-            pool.seal_all();
-            let mut copy = copy(&self.config, &name, self.lost, &pool.tracker, store)?;
-            self.flushed += pool.write_all(&mut copy, timestamp)?;
-            let (_, summary) = copy.close(Some(filetime))?;
-            pool.tracker.note_written();
-            self.summary.buffers_written += summary.buffers_written;
-            self.summary.files += 1;
-            Ok(())
-        };
-        run().map_err(|source| failed(&self.plan, source))?;
+        pool.seal_all();
+        let mut copy = copy(&self.config, &name, self.lost, &pool.tracker, store)?;
+        self.flushed += pool.write_all(&mut copy, timestamp)?;
+        let (_, summary) = copy.close(Some(filetime))?;
+        pool.tracker.note_written();
+        self.summary.buffers_written += summary.buffers_written;
+        self.summary.files += 1;
         self.files.push(name);
         Ok(true)
     }
@@ -366,22 +362,18 @@ impl Session {
             return Ok(());
         }
         let (timestamp, filetime) = (self.timestamp(clock, at), clock.filetime(at));
-        let mut run = || {
-            if let Some(pool) = &mut self.pool {
-                pool.end(timestamp, filetime)?;
-                (self.delivered, self.kept) = (pool.delivered, pool.kept);
-            }
-            if let Some(file) = self.file.take() {
-                let end = (!abandon).then_some((timestamp, filetime));
-                let (summary, files, tracker) = file.close(end, store)?;
-                self.summary = summary;
-                let copies = std::mem::replace(&mut self.files, files);
-                self.files.extend(copies);
-                self.closed = Some(tracker);
-            }
-            Ok(())
-        };
-        run().map_err(|source| failed(&self.plan, source))?;
+        if let Some(pool) = &mut self.pool {
+            pool.end(timestamp, filetime)?;
+            (self.delivered, self.kept) = (pool.delivered, pool.kept);
+        }
+        if let Some(file) = self.file.take() {
+            let end = (!abandon).then_some((timestamp, filetime));
+            let (summary, files, tracker) = file.close(end, store)?;
+            self.summary = summary;
+            let copies = std::mem::replace(&mut self.files, files);
+            self.files.extend(copies);
+            self.closed = Some(tracker);
+        }
         self.stopped = (!abandon).then_some(at);
         Ok(())
     }
@@ -420,7 +412,7 @@ fn copy(
     lost: u64,
     tracker: &BufferTracker,
     store: &mut dyn FileSystem,
-) -> etl_format::Result<Writer<FileSequence>> {
+) -> Result<Writer<FileSequence>> {
     let mut config = config.clone();
     let header = &mut config.header;
     header.maximum_file_size = 0;
@@ -450,10 +442,6 @@ fn may_change(plan: &SessionPlan) -> bool {
     plan.mode.has(LogFileMode::CIRCULAR) || plan.faults.iter().any(Fault::is_of_the_file)
 }
 
-fn failed(plan: &SessionPlan, source: etl_format::Error) -> Error {
-    Error::Trace { session: plan.name.clone(), source }
-}
-
 /// The content of buffer 0.
 pub(super) fn config(
     plan: &SessionPlan,
@@ -462,7 +450,7 @@ pub(super) fn config(
     (pid, tid): (u32, u32),
     machine: &MachinePlan,
     clock: &Clock,
-) -> etl_format::Result<SessionConfig> {
+) -> Result<SessionConfig> {
     let (os_major, os_minor, build) = machine.os;
     let large = plan.buffer_size > 1 << 20;
     let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };

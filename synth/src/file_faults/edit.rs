@@ -9,8 +9,9 @@ use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::EventSchema;
 use etl_schema::store::SchemaStore;
 
+use super::patch;
+use super::problem::Problem;
 use super::record::{EditableRecord, Schemas};
-use super::{Problem, patch};
 use crate::file_system::FileSystem;
 use crate::model::{Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, Side};
 
@@ -23,39 +24,38 @@ pub(crate) fn edit(
     let failed = |e: io::Error| format!("{} cannot be edited: {e}", plan.file);
     let mut bytes = Vec::new();
     files.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
+    edit_bytes(&mut bytes, &plan.edits, schemas)
+        .map_err(|problem| format!("edit of {}: {problem}", plan.file))?;
+    files.truncate(&plan.file, 0).map_err(failed)?;
+    Ok(files.overwrite(&plan.file, 0, &bytes).map_err(failed)?)
+}
+
+fn edit_bytes(bytes: &mut Vec<u8>, edits: &[Edit], schemas: &[EventSchema]) -> Result<(), Problem> {
     let mut records: Option<Records> = None;
-    for edit in &plan.edits {
-        let wrong = |what: Problem| format!("edit of {}: {what}", plan.file);
+    for edit in edits {
+        if !matches!(edit, Edit::Records(_))
+            && let Some(done) = records.take()
+        {
+            // The edits of records are written first.
+            *bytes = done.write(bytes)?;
+        }
         match edit {
             Edit::Records(edit) => {
-                if records.is_none() {
-                    records = Some(Records::read(&bytes, schemas).map_err(wrong)?);
-                }
-                if let Some(records) = &mut records {
-                    records.edit(edit).map_err(wrong)?;
-                }
-                continue;
+                let all = match records.take() {
+                    Some(all) => all,
+                    None => Records::read(bytes, schemas)?,
+                };
+                records.insert(all).edit(edit)?;
             }
-            _ => {
-                // The edits of records are written first.
-                if let Some(done) = records.take() {
-                    bytes = done.write(&bytes).map_err(wrong)?;
-                }
-            }
+            Edit::Header(field, amount) => patch::header(bytes, *field, *amount)?,
+            Edit::Buffer(nth, field, amount) => patch::buffer(bytes, *nth, *field, *amount)?,
+            Edit::Damage(nth) => patch::damage(bytes, *nth)?,
         }
-        match *edit {
-            Edit::Header(field, amount) => patch::header(&mut bytes, field, amount),
-            Edit::Buffer(nth, field, amount) => patch::buffer(&mut bytes, nth, field, amount),
-            Edit::Damage(nth) => patch::damage(&mut bytes, nth),
-            Edit::Records(_) => Ok(()),
-        }
-        .map_err(wrong)?;
     }
     if let Some(done) = records {
-        bytes = done.write(&bytes).map_err(|e| format!("edit of {}: {e}", plan.file))?;
+        *bytes = done.write(bytes)?;
     }
-    files.truncate(&plan.file, 0).map_err(failed)?;
-    files.overwrite(&plan.file, 0, &bytes).map_err(failed)
+    Ok(())
 }
 
 /// The records of a file after buffer 0, in time order.
@@ -65,13 +65,12 @@ struct Records {
 
 impl Records {
     fn read(bytes: &[u8], schemas: &[EventSchema]) -> Result<Self, Problem> {
-        let text = |e: etl_format::Error| e.to_string();
-        let mut trace = Trace::open(bytes, &Options::default()).map_err(text)?;
+        let mut trace = Trace::open(bytes, &Options::default())?;
         let mut store = SchemaStore::default();
         store.add_schemas(schemas.iter().cloned());
         let (mut all, mut shared) = (Vec::new(), Schemas::new());
-        let mut records = trace.records(Order::Time).map_err(text)?;
-        while let Some(record) = records.next_record().map_err(text)? {
+        let mut records = trace.records(Order::Time)?;
+        while let Some(record) = records.next_record()? {
             // Buffer 0 is written again with the header.
             if record.location().buffer_offset == 0 {
                 continue;
@@ -83,17 +82,16 @@ impl Records {
     }
 
     fn write(self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
-        let text = |e: etl_format::Error| e.to_string();
-        let trace = Trace::open(bytes, &Options::default()).map_err(text)?;
-        let header = trace.header().clone();
+        let trace = Trace::open(bytes, &Options::default())?;
+        let header = LogFileHeader::from(trace.header());
         let end = header.end_time;
         let medium = File::new(Cursor::new(Vec::new()));
-        let mut session = Session::create(medium, SessionConfig::new(header)).map_err(text)?;
+        let mut session = Session::create(medium, SessionConfig::new(header))?;
         for record in &self.all {
             let raw = Raw { bytes: record.bytes(), timestamp: Some(record.timestamp()) };
-            session.write(record.processor, &raw).map_err(text)?;
+            session.write(record.processor, &raw)?;
         }
-        let (file, _) = session.close((end != 0).then_some(end)).map_err(text)?;
+        let (file, _) = session.close((end != 0).then_some(end))?;
         Ok(file.into_inner().into_inner())
     }
 
@@ -125,25 +123,22 @@ impl Records {
             let mut names: Vec<&str> = self.all.iter().map(EditableRecord::name).collect();
             names.sort_unstable();
             names.dedup();
-            return Err(format!(
-                "there is no such {}; there are {}",
-                select.event,
-                names.join(", ")
-            ));
+            let names = names.join(", ");
+            return Err(format!("there is no such {}; there are {names}", select.event).into());
         }
         Ok(found)
     }
 
     fn first(&self, select: &RecordSelector) -> Result<usize, Problem> {
         let places = self.places(select)?;
-        places.first().copied().ok_or_else(|| format!("there is no {}", select.event))
+        Ok(places.first().copied().ok_or_else(|| format!("there is no {}", select.event))?)
     }
 
     /// A number, or the value of a field of another record.
     fn number(&self, given: &FieldValue) -> Result<u64, Problem> {
         match given {
             FieldValue::Number(n) => Ok(*n),
-            FieldValue::Text(text) => Err(format!("{text:?} is not a number")),
+            FieldValue::Text(text) => Err(format!("{text:?} is not a number").into()),
             FieldValue::Of(select, field, plus) => {
                 let record = self.all.get(self.first(select)?);
                 let value = record.and_then(|r| r.field(field));
@@ -186,7 +181,7 @@ impl Records {
         at: usize,
         changes: &crate::model::Changes,
     ) -> Result<EditableRecord, Problem> {
-        let Some(record) = self.all.get(at) else { return Err("no such record".to_owned()) };
+        let record = self.all.get(at).ok_or("no such record")?;
         let mut fields = Vec::new();
         for (field, given) in &changes.fields {
             let value = match given {
@@ -206,7 +201,7 @@ impl Records {
         };
         let model = to.and_then(|to| self.all.get(*to)).cloned();
         let (Some(&to), Some(model)) = (to, model) else {
-            return Err(format!("there is no {}", target.event));
+            return Err(format!("there is no {}", target.event).into());
         };
         let mut moved = self.all.remove(at);
         moved.take_time_of(&model);
@@ -222,7 +217,7 @@ impl Records {
         let later = self.all.iter().enumerate().skip(at.saturating_add(1));
         let other = later.filter(|(_, r)| r.is_event() && r.tid() == one.tid()).map(|(i, _)| i);
         let Some(next) = other.into_iter().next() else {
-            return Err(format!("{} is the last of its thread", one.name()));
+            return Err(format!("{} is the last of its thread", one.name()).into());
         };
         let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
         let (mut early, mut late) = (other.clone(), one.clone());
@@ -245,7 +240,7 @@ impl Records {
             .take(at)
             .rposition(|r| r.processor == one.processor && r.timestamp() < one.timestamp());
         let Some(earlier) = earlier else {
-            return Err(format!("nothing stands before {} on its processor", one.name()));
+            return Err(format!("no record before {} on its processor", one.name()).into());
         };
         let moved = self.all.remove(at);
         self.all.insert(earlier, moved);

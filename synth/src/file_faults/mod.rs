@@ -3,10 +3,8 @@
 mod bytes;
 mod edit;
 mod patch;
+mod problem;
 mod record;
 
 pub(crate) use bytes::apply;
 pub(crate) use edit::edit;
-
-/// Why a file cannot be edited, for the error message.
-type Problem = String;

@@ -3,7 +3,7 @@
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Options, Order, Trace};
 
-use super::Problem;
+use super::problem::Problem;
 use crate::model::{Amount, BufferField, HeaderField};
 
 /// Bytes of the header event's own header.
@@ -59,8 +59,8 @@ pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
     let mut last = None;
     {
         let mut trace = open(bytes)?;
-        let mut records = trace.records(Order::File).map_err(|e| e.to_string())?;
-        while let Some(record) = records.next_record().map_err(|e| e.to_string())? {
+        let mut records = trace.records(Order::File)?;
+        while let Some(record) = records.next_record()? {
             let place = record.location();
             if usize::try_from(place.buffer_offset) == Ok(start) {
                 let offset = place.buffer_offset.saturating_add(place.in_buffer.into());
@@ -68,13 +68,13 @@ pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
             }
         }
     }
-    let Some((offset, kernel)) = last else { return Err("the buffer is empty".to_owned()) };
+    let (offset, kernel) = last.ok_or("the buffer is empty")?;
     let at = usize::try_from(offset).map_err(|_| "too far")?;
     change(bytes, at.saturating_add(if kernel { 4 } else { 0 }), 2, Amount::Set(0xfff0))
 }
 
 fn open(bytes: &[u8]) -> Result<Trace<&[u8]>, Problem> {
-    Trace::open(bytes, &Options::default()).map_err(|e| e.to_string())
+    Ok(Trace::open(bytes, &Options::default())?)
 }
 
 /// The offset of a buffer; `nth` counts from 1, or from -1 backwards.
@@ -85,12 +85,12 @@ fn nth_buffer(bytes: &[u8], nth: i64) -> Result<usize, Problem> {
     let at = if nth > 0 { n.checked_sub(1) } else { buffers.len().checked_sub(n) };
     let found = at.and_then(|at| buffers.get(at));
     let found = found.ok_or_else(|| format!("the file has {} buffers", buffers.len()))?;
-    usize::try_from(found.offset).map_err(|_| "too far".to_owned())
+    Ok(usize::try_from(found.offset).map_err(|_| "too far")?)
 }
 
 fn change(bytes: &mut [u8], at: usize, width: usize, amount: Amount) -> Result<(), Problem> {
     let Some(place) = bytes.get_mut(at..at.saturating_add(width)) else {
-        return Err(format!("the file ends before {at:#x}"));
+        return Err(format!("the file ends before {at:#x}").into());
     };
     let mut old = [0; 8];
     for (to, from) in old.iter_mut().zip(place.iter()) {

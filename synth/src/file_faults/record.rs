@@ -11,7 +11,7 @@ use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
-use super::Problem;
+use super::problem::Problem;
 use crate::model::{Changes, FieldValue};
 
 /// The header of a record, as far as the layout matters here.
@@ -21,6 +21,17 @@ enum HeaderKind {
     System,
     PerfInfo,
     Other,
+}
+
+impl HeaderKind {
+    fn is_kernel(self) -> bool {
+        matches!(self, HeaderKind::System | HeaderKind::PerfInfo)
+    }
+
+    /// Offset of the size of the record.
+    fn size_at(self) -> usize {
+        if self.is_kernel() { place::KERNEL_SIZE } else { 0 }
+    }
 }
 
 /// Offsets in the header of an event; other kinds have some fields at the same offsets.
@@ -67,12 +78,7 @@ impl EditableRecord {
             Header::PerfInfo(_) => HeaderKind::PerfInfo,
             _ => HeaderKind::Other,
         };
-        let size_at = if matches!(form, HeaderKind::System | HeaderKind::PerfInfo) {
-            place::KERNEL_SIZE
-        } else {
-            0
-        };
-        let size = record.bytes().u16_at(size_at).map_or(record.bytes().len(), usize::from);
+        let size = record.bytes().u16_at(form.size_at()).map_or(record.bytes().len(), usize::from);
         let bytes = record.bytes().get(..size).unwrap_or(record.bytes()).to_vec();
         let (schema, values) = match store.fields(record) {
             Some((schema, fields)) => {
@@ -140,6 +146,10 @@ impl EditableRecord {
         }
     }
 
+    fn put_some<const N: usize>(&mut self, at: usize, bytes: Option<[u8; N]>) {
+        bytes.iter().for_each(|bytes| self.put(at, bytes));
+    }
+
     /// Takes the time and the processor of another record.
     pub fn take_time_of(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
@@ -169,42 +179,25 @@ impl EditableRecord {
             || changes.level.is_some()
             || changes.keyword.is_some();
         if event_only && self.form != HeaderKind::Event {
-            return Err(format!(
-                "{} is no event of a manifest: it has no such header",
-                self.name()
-            ));
+            return Err(format!("{} is not a manifest event", self.name()).into());
         }
         let owner = changes.pid.is_some() || changes.tid.is_some();
         if owner && self.form == HeaderKind::PerfInfo {
-            return Err(format!("{} has neither process nor thread", self.name()));
+            return Err(format!("{} has neither process nor thread", self.name()).into());
         }
-        if let Some(pid) = changes.pid {
-            new.put(place::PROCESS, &pid.to_le_bytes());
-            new.pid = Some(pid);
-        }
-        if let Some(tid) = changes.tid {
-            new.put(place::THREAD, &tid.to_le_bytes());
-            new.tid = Some(tid);
-        }
-        if let Some(provider) = changes.provider {
-            new.put(place::PROVIDER, &provider.to_bytes());
-            new.provider = Some(provider);
-        }
-        if let Some(id) = changes.id {
-            new.put(place::ID, &id.to_le_bytes());
-        }
-        if let Some(version) = changes.version {
-            new.put(place::VERSION, &[version]);
-        }
-        if let Some(level) = changes.level {
-            new.put(place::LEVEL, &[level]);
-        }
-        if let Some(keyword) = changes.keyword {
-            new.put(place::KEYWORD, &keyword.to_le_bytes());
-        }
+        new.pid = changes.pid.or(self.pid);
+        new.tid = changes.tid.or(self.tid);
+        new.provider = changes.provider.or(self.provider);
+        new.put_some(place::PROCESS, changes.pid.map(u32::to_le_bytes));
+        new.put_some(place::THREAD, changes.tid.map(u32::to_le_bytes));
+        new.put_some(place::PROVIDER, changes.provider.map(Guid::to_bytes));
+        new.put_some(place::ID, changes.id.map(u16::to_le_bytes));
+        new.put_some(place::VERSION, changes.version.map(u8::to_le_bytes));
+        new.put_some(place::LEVEL, changes.level.map(u8::to_le_bytes));
+        new.put_some(place::KEYWORD, changes.keyword.map(u64::to_le_bytes));
         if let Some(hook) = changes.hook {
-            if !matches!(self.form, HeaderKind::System | HeaderKind::PerfInfo) {
-                return Err(format!("{} is no record of the kernel: it has no hook", self.name()));
+            if !self.form.is_kernel() {
+                return Err(format!("{} has no hook", self.name()).into());
             }
             new.put(place::HOOK, &hook.to_le_bytes());
         }
@@ -225,13 +218,14 @@ impl EditableRecord {
 
     fn encoded(&mut self, fields: &[(&str, FieldValue)]) -> Result<Vec<u8>, Problem> {
         let Some(schema) = self.schema.clone() else {
-            return Err("the fields of this record are not known".to_owned());
+            return Err("the fields of this record are not known".into());
         };
         for (name, given) in fields {
             let at = schema.fields.iter().position(|f| *f.name == **name);
             let Some(slot) = at.and_then(|at| self.values.get_mut(at)) else {
                 let names: Vec<_> = schema.fields.iter().map(|f| &*f.name).collect();
-                return Err(format!("{} has no {name}, but {}", schema.name, names.join(", ")));
+                let names = names.join(", ");
+                return Err(format!("{} has no {name}, but {names}", schema.name).into());
             };
             let value = match given {
                 FieldValue::Number(n) => OwnedValue::UInt(*n),
@@ -239,25 +233,25 @@ impl EditableRecord {
                     Ok(guid) => OwnedValue::Guid(guid),
                     Err(_) => OwnedValue::Text(text.clone()),
                 },
-                FieldValue::Of(..) => return Err(format!("{name} was not looked up")),
+                FieldValue::Of(..) => return Err(format!("{name} was not looked up").into()),
             };
             match slot {
                 OwnedValue::Array(elements) => match elements.first_mut() {
                     Some(first) => *first = value,
-                    None => return Err(format!("{name} of this {} is empty", schema.name)),
+                    None => return Err(format!("{name} of this {} is empty", schema.name).into()),
                 },
                 slot => *slot = value,
             }
         }
-        encode(&schema, &self.values, self.pointers).map_err(|e| format!("{}: {e}", schema.name))
+        let encoded = encode(&schema, &self.values, self.pointers);
+        Ok(encoded.map_err(|e| format!("{}: {e}", schema.name))?)
     }
 
     fn set_payload(&mut self, payload: &[u8]) -> Result<(), Problem> {
         self.bytes.truncate(self.payload_at);
         self.bytes.extend_from_slice(payload);
         let size = u16::try_from(self.bytes.len()).map_err(|_| "the record grows too large")?;
-        let kernel = matches!(self.form, HeaderKind::System | HeaderKind::PerfInfo);
-        self.put(if kernel { place::KERNEL_SIZE } else { 0 }, &size.to_le_bytes());
+        self.put(self.form.size_at(), &size.to_le_bytes());
         Ok(())
     }
 }

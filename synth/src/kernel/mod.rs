@@ -6,8 +6,8 @@ mod system;
 
 use etl_control::controller::GroupMasks;
 use etl_format::Guid;
-use etl_format::constants::PointerSize;
-use etl_format::write::record::EventDescriptor;
+use etl_format::constants::{PointerSize, hook};
+use etl_format::write::record::Descriptor;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};
@@ -24,15 +24,15 @@ pub(crate) use schedule::{
 };
 pub(crate) use system::{Masks, configuration, masks, rundown_complete};
 
-/// What happens to a process, thread or image.
+/// What happens to a process, thread or image. A rundown is logged in its session only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lifecycle {
     Start,
     End,
     /// It existed when the session started.
-    AtStart,
+    AtStart(usize),
     /// It exists when the session ends.
-    AtEnd,
+    AtEnd(usize),
 }
 
 impl Lifecycle {
@@ -41,8 +41,8 @@ impl Lifecycle {
         match self {
             Lifecycle::Start => 1,
             Lifecycle::End => 2,
-            Lifecycle::AtStart => 3,
-            Lifecycle::AtEnd => 4,
+            Lifecycle::AtStart(_) => 3,
+            Lifecycle::AtEnd(_) => 4,
         }
     }
 
@@ -50,7 +50,9 @@ impl Lifecycle {
     /// do so only for the images of the kernel, as in a real trace of Windows 8.
     const fn format(self, hook: u16, of_kernel: bool) -> RecordFormat {
         match self {
-            Lifecycle::AtStart | Lifecycle::AtEnd if !of_kernel => RecordFormat::PerfInfo(hook),
+            Lifecycle::AtStart(_) | Lifecycle::AtEnd(_) if !of_kernel => {
+                RecordFormat::PerfInfo(hook)
+            }
             _ => RecordFormat::System(hook),
         }
     }
@@ -59,13 +61,6 @@ impl Lifecycle {
 /// First address of the kernel, for 64 and 32 bits.
 const KERNEL_SPACE: u64 = 0x8000_0000_0000_0000;
 const KERNEL_SPACE_32: u64 = 0x8000_0000;
-
-/// Sessions that an event is logged for: all that enable it, or the one whose rundown it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Recipients {
-    All,
-    Session(usize),
-}
 
 /// The layout of a classic event.
 fn layout(class: Guid, opcode: u8, version: u16) -> Result<&'static TableEvent> {
@@ -86,19 +81,22 @@ fn classic<'a>(
     Event { descriptor, format, ..Event::new(&table.schema, values) }
 }
 
+/// Logs an event of this kind in the sessions that enable it, or in the session of a rundown.
 fn emit(
     etw: &mut Etw<'_>,
-    to: Recipients,
+    change: Lifecycle,
     origin: &Origin,
     event: &Event<'_>,
     kind: KernelEvent,
 ) -> Result<()> {
-    match to {
-        Recipients::All => {
+    match change {
+        Lifecycle::Start | Lifecycle::End => {
             let own = own(etw, origin);
             etw.log(&own, event, kind)
         }
-        Recipients::Session(session) => log_to_session(etw, session, origin, event),
+        Lifecycle::AtStart(session) | Lifecycle::AtEnd(session) => {
+            log_to_session(etw, session, origin, event)
+        }
     }
 }
 
@@ -128,7 +126,6 @@ pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
 /// Logs an event of a process.
 pub(crate) fn process(
     etw: &mut Etw<'_>,
-    to: Recipients,
     change: Lifecycle,
     process: &Process,
     origin: &Origin,
@@ -163,8 +160,15 @@ pub(crate) fn process(
         "".into(),
         "".into(),
     ];
-    let format = change.format(0x0300 | u16::from(opcode), false);
-    emit(etw, to, origin, &classic(table, format, opcode, 4, &values), KernelEvent::ProcessStart)
+    let hook = hook::PROCESS_START - 1 + u16::from(opcode);
+    let format = change.format(hook, false);
+    emit(
+        etw,
+        change,
+        origin,
+        &classic(table, format, opcode, 4, &values),
+        KernelEvent::ProcessStart,
+    )
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
@@ -179,7 +183,6 @@ fn user_sid() -> Vec<u8> {
 /// Logs an event of a thread.
 pub(crate) fn thread(
     etw: &mut Etw<'_>,
-    to: Recipients,
     change: Lifecycle,
     pid: u32,
     thread: &Thread,
@@ -188,72 +191,51 @@ pub(crate) fn thread(
     let opcode = change.opcode();
     let table = layout(THREAD, opcode, 3)?;
     let kernel_stack = address(etw.pointer_size(), thread.kernel_stack);
-    let values = [
-        pid.into(),
-        thread.tid.into(),
-        OwnedValue::Pointer(kernel_stack),
-        OwnedValue::Pointer(kernel_stack.saturating_sub(0x6000)),
-        OwnedValue::Pointer(thread.stack),
-        OwnedValue::Pointer(thread.stack.saturating_sub(0x10_0000)),
-        OwnedValue::Pointer(0xff),
-        OwnedValue::Pointer(thread.start_address),
-        OwnedValue::Pointer(thread.teb),
-        0u32.into(),
-        8u8.into(),
-        5u8.into(),
-        2u8.into(),
-        0u8.into(),
-        OwnedValue::Utf16(vec![0]),
+    let p = OwnedValue::Pointer;
+    let (tid, top, user) = (thread.tid, p(kernel_stack), p(thread.stack));
+    let limit = p(kernel_stack.saturating_sub(0x6000));
+    let bottom = p(thread.stack.saturating_sub(0x10_0000));
+    let (start, teb, name) = (p(thread.start_address), p(thread.teb), OwnedValue::Utf16(vec![0]));
+    let affinity = p(0xff);
+    let values = values![
+        pid, tid, top, limit, user, bottom, affinity, start, teb, 0u32, 8u8, 5u8, 2u8, 0u8, name
     ];
-    let format = RecordFormat::System(0x0500 | u16::from(opcode));
-    emit(etw, to, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
+    let format = RecordFormat::System(hook::THREAD_START - 1 + u16::from(opcode));
+    emit(etw, change, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
 }
 
 /// Logs an event of an image.
 pub(crate) fn image(
     etw: &mut Etw<'_>,
-    to: Recipients,
     change: Lifecycle,
     pid: u32,
     image: &Image,
     origin: &Origin,
 ) -> Result<()> {
-    // Loads have a hook of the process group.
     let (hook, opcode) = match change {
-        Lifecycle::Start => (0x030a, 10),
-        Lifecycle::End => (0x1402, 2),
-        Lifecycle::AtStart => (0x1403, 3),
-        Lifecycle::AtEnd => (0x1404, 4),
+        Lifecycle::Start => (hook::IMAGE_LOAD, 10),
+        Lifecycle::End => (hook::IMAGE_UNLOAD, 2),
+        Lifecycle::AtStart(_) => (hook::IMAGE_DC_START, 3),
+        Lifecycle::AtEnd(_) => (hook::IMAGE_DC_END, 4),
     };
     let table = layout(IMAGE, opcode, 3)?;
+    let (base, size) = (OwnedValue::Pointer(image.base), OwnedValue::Pointer(image.size));
+    let (default, path) = (base.clone(), image.kernel_path());
+    let (check, time) = (image.checksum, image.timestamp);
     let values = values![
-        OwnedValue::Pointer(image.base),
-        OwnedValue::Pointer(image.size),
-        pid,
-        image.checksum,
-        image.timestamp,
-        0u8,
-        1u8,
-        0u16,
-        OwnedValue::Pointer(image.base),
-        0u32,
-        0u32,
-        0u32,
-        0u32,
-        image.kernel_path(),
+        base, size, pid, check, time, 0u8, 1u8, 0u16, default, 0u32, 0u32, 0u32, 0u32, path
     ];
     let of_kernel = match etw.pointer_size() {
         PointerSize::P8 => image.base >= KERNEL_SPACE,
         PointerSize::P4 => image.base >= KERNEL_SPACE_32,
     };
     let event = classic(table, change.format(hook, of_kernel), opcode, 3, &values);
-    emit(etw, to, origin, &event, KernelEvent::ImageLoad)
+    emit(etw, change, origin, &event, KernelEvent::ImageLoad)
 }
 
 /// Logs what exists of some groups, for a session that starts or ends to log them.
 pub(crate) fn rundown(
     etw: &mut Etw<'_>,
-    session: usize,
     change: Lifecycle,
     groups: GroupMasks,
     machine: &Machine,
@@ -264,20 +246,19 @@ pub(crate) fn rundown(
         groups.has(KernelEvent::ThreadStart.group()),
         groups.has(KernelEvent::ImageLoad.group()),
     );
-    let to = Recipients::Session(session);
     for p in machine.processes.iter().filter(|p| p.is_alive()) {
         if processes {
-            process(etw, to, change, p, origin)?;
+            process(etw, change, p, origin)?;
         }
         if threads {
             let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
             for t in threads.filter(|t| t.started && !t.ended) {
-                thread(etw, to, change, p.pid, t, origin)?;
+                thread(etw, change, p.pid, t, origin)?;
             }
         }
         if images {
             for i in &p.images {
-                image(etw, to, change, p.pid, i, origin)?;
+                image(etw, change, p.pid, i, origin)?;
             }
         }
     }

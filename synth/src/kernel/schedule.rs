@@ -1,10 +1,11 @@
 //! Events of processors: context switches, ready threads, samples, and the stacks after them.
 
+use etl_format::constants::hook;
 use etl_schema::encode::OwnedValue;
 
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
-use super::{Recipients, classic, emit, layout, log_to_session};
+use super::{Lifecycle, classic, emit, layout, log_to_session};
 use crate::error::Result;
 use crate::etw::{Etw, Origin, values};
 use crate::machine::LeaveReason;
@@ -57,23 +58,15 @@ pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &ContextSwitch, origin: &Orig
     let table = layout(THREAD, 36, 2)?;
     let (reason, mode, state) = left(s.why);
     let priority = |p: SwitchThread| i8::try_from(p.priority).unwrap_or(i8::MAX);
-    let values = values![
-        s.new.tid,
-        s.old.tid,
-        priority(s.new),
-        priority(s.old),
-        0u8,
-        0i8,
-        reason,
-        mode,
-        state,
-        u8::try_from(s.old.ideal).unwrap_or(u8::MAX),
-        s.waited,
-        0i32
-    ];
+    let (new, old) = (s.new.tid, s.old.tid);
+    let (new_prio, old_prio) = (priority(s.new), priority(s.old));
+    let ideal = u8::try_from(s.old.ideal).unwrap_or(u8::MAX);
+    let waited = s.waited;
+    let values =
+        values![new, old, new_prio, old_prio, 0u8, 0i8, reason, mode, state, ideal, waited, 0i32];
     let event = KernelEvent::ContextSwitch;
     let format = RecordFormat::PerfInfo(event.hook());
-    emit(etw, Recipients::All, origin, &classic(table, format, 36, version, &values), event)
+    emit(etw, Lifecycle::Start, origin, &classic(table, format, 36, version, &values), event)
 }
 
 /// Logs that a waiting thread is ready because a timer expired.
@@ -83,7 +76,7 @@ pub(crate) fn ready_thread(etw: &mut Etw<'_>, tid: u32, origin: &Origin) -> Resu
     let values = values![tid, 1u8, 0i8, 1u8, 0u8];
     let event = KernelEvent::ReadyThread;
     let format = RecordFormat::PerfInfo(event.hook());
-    emit(etw, Recipients::All, origin, &classic(table, format, 50, 2, &values), event)
+    emit(etw, Lifecycle::Start, origin, &classic(table, format, 50, 2, &values), event)
 }
 
 /// Logs the stack of the last event in each session that takes one.
@@ -114,7 +107,7 @@ fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) 
     let timestamp = etw.timestamp(session, origin.at);
     let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
     let values = values![timestamp.cast_unsigned(), origin.pid, origin.tid, addresses];
-    let event = classic(table, RecordFormat::PerfInfo(0x1820), 32, 2, &values);
+    let event = classic(table, RecordFormat::PerfInfo(hook::STACK), 32, 2, &values);
     log_to_session(etw, session, origin, &event)
 }
 
@@ -148,6 +141,6 @@ pub(crate) fn interval(
     let table = layout(PERF_INFO, opcode, 3)?;
     let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
     let values = values![0u32, units, units, "Timer"];
-    let format = RecordFormat::PerfInfo(0x0f00 | u16::from(opcode));
+    let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
     log_to_session(etw, session, origin, &classic(table, format, opcode, 3, &values))
 }

@@ -6,7 +6,7 @@
 //! rundown, masks of zeros, and the end of the rundown.
 
 use etl_control::controller::GroupMasks;
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, hook};
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
@@ -21,9 +21,9 @@ use crate::truth::RecordFormat;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Masks {
     /// The masks from here on.
-    Extension = 5,
+    Extension = hook::EXTENSION as isize,
     /// The masks up to here.
-    EndExtension = 32,
+    EndExtension = hook::GROUP_MASKS_END as isize,
 }
 
 /// Logs the group masks of a session.
@@ -112,56 +112,42 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
         PointerSize::P8 if plan.os < (6, 3, 0) => 0x7ff_fffe_ffff,
         PointerSize::P8 => 0x7fff_fffe_ffff,
     };
+    let MachinePlan { cpu_mhz: mhz, memory_mb: memory, computer: name, domain, .. } = plan;
+    let (none, highest) = (OwnedValue::Pointer(0), OwnedValue::Pointer(highest));
+    let (count, name, domain) = (u32::from(plan.processors), name.as_str(), domain.as_str());
     values![
-        plan.cpu_mhz,
-        u32::from(plan.processors),
-        plan.memory_mb,
+        *mhz,
+        count,
+        *memory,
         4096u32,
         0x1_0000u32,
-        plan.computer.as_str(),
-        plan.domain.as_str(),
-        OwnedValue::Pointer(0),
-        OwnedValue::Pointer(highest),
+        name,
+        domain,
+        none,
+        highest,
         9u16,
         6u16,
         0x9e0au16,
         1u8,
         1u8,
-        0u32
+        0u32,
     ]
     .to_vec()
 }
 
 fn video(display: &DisplayPlan) -> [OwnedValue; 11] {
-    values![
-        display.memory,
-        display.size.0,
-        display.size.1,
-        display.bits,
-        display.refresh,
-        "",
-        "",
-        display.name.as_str(),
-        "",
-        "",
-        // Attached to the desktop, and the primary one.
-        5u32
-    ]
+    let DisplayPlan { name, memory, size: (width, height), bits, refresh, .. } = display;
+    let name = name.as_str();
+    // 5: attached to the desktop, and the primary one.
+    values![*memory, *width, *height, *bits, *refresh, "", "", name, "", "", 5u32]
 }
 
 fn network_card(number: u32, card: &NetworkCardPlan) -> [OwnedValue; 7] {
     let mut address = card.address.clone();
     let length = u32::try_from(address.len()).unwrap_or(8);
     address.resize(8, 0);
-    values![
-        address,
-        length,
-        number,
-        number,
-        card.name.as_str(),
-        card.ip.as_str(),
-        card.dns.as_str()
-    ]
+    let [name, ip, dns] = [&card.name, &card.ip, &card.dns].map(String::as_str);
+    values![address, length, number, number, name, ip, dns]
 }
 
 /// A service runs where its process does.
@@ -172,16 +158,10 @@ fn service_of(number: u32, service: &ServicePlan, machine: &Machine) -> [OwnedVa
     };
     let process = machine.processes.iter().find(|p| p.is_alive() && in_it(&p.name));
     let (pid, state) = process.map_or((0, 1u32), |p| (p.pid, 4));
-    values![
-        pid,
-        state,
-        number,
-        service.name.as_str(),
-        service.display.as_str(),
-        process.map_or(String::new(), |p| file(&p.name)),
-        "",
-        service.group.as_str()
-    ]
+    let executable = process.map_or(String::new(), |p| file(&p.name));
+    let [name, display, group] =
+        [&service.name, &service.display, &service.group].map(String::as_str);
+    values![pid, state, number, name, display, executable, "", group]
 }
 
 fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
@@ -189,45 +169,25 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
     let cylinder = u64::from(sector) * u64::from(sectors) * u64::from(tracks);
     let volumes = u32::try_from(disk.volumes.len()).unwrap_or(u32::MAX);
     let boots = disk.volumes.iter().find(|v| v.letter.eq_ignore_ascii_case("C:"));
+    let boots = boots.map_or("", |_| "C");
+    let (name, cylinders) = (disk.name.as_str(), disk.bytes / cylinder);
+    let partitions = volumes.saturating_add(1);
     values![
-        number,
-        sector,
-        sectors,
-        tracks,
-        disk.bytes / cylinder,
-        0u32,
-        0u32,
-        0u32,
-        0u32,
-        disk.name.as_str(),
-        volumes.saturating_add(1),
-        1u8,
-        0u8,
-        boots.map_or("", |_| "C"),
-        ""
+        number, sector, sectors, tracks, cylinders, 0u32, 0u32, 0u32, 0u32, name, partitions, 1u8,
+        0u8, boots, "",
     ]
 }
 
 fn logical_disk(disk: u32, partition: u32, start: u64, volume: &VolumePlan) -> [OwnedValue; 16] {
     let cluster = u64::from(GEOMETRY.0) * u64::from(SECTORS_PER_CLUSTER);
     let clusters = |bytes: u64| i64::try_from(bytes / cluster).unwrap_or(i64::MAX);
+    let (free, all) = (clusters(volume.free), clusters(volume.bytes));
+    let (letter, system) = (volume.letter.as_str(), volume.file_system.as_str());
+    // The size of the record.
+    let (record, size) = (112u32, volume.bytes);
+    let (sectors, sector) = (SECTORS_PER_CLUSTER, GEOMETRY.0);
     values![
-        start,
-        volume.bytes,
-        disk,
-        // Bytes of the record.
-        112u32,
-        1u32,
-        volume.letter.as_str(),
-        0u32,
-        partition,
-        SECTORS_PER_CLUSTER,
-        GEOMETRY.0,
-        0u32,
-        clusters(volume.free),
-        clusters(volume.bytes),
-        volume.file_system.as_str(),
-        0u32,
-        0u32
+        start, size, disk, record, 1u32, letter, 0u32, partition, sectors, sector, 0u32, free, all,
+        system, 0u32, 0u32,
     ]
 }

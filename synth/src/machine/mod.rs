@@ -17,6 +17,7 @@ pub(crate) use space::{CodeHeap, Space};
 pub(crate) use thread::Thread;
 
 use crate::model::MachinePlan;
+use crate::time::Nanos;
 
 /// The computer without the content of its processes.
 #[derive(Debug)]
@@ -48,6 +49,18 @@ impl Machine {
             next_id: 1000,
             ids: BTreeSet::new(),
             next_processor: 0,
+        }
+    }
+
+    /// The time up to which a processor was simulated.
+    pub fn horizon(&self, processor: usize) -> Nanos {
+        self.processors.get(processor).map_or(0, |p| p.horizon)
+    }
+
+    /// A processor was simulated up to a time.
+    pub fn advance(&mut self, processor: usize, at: Nanos) {
+        if let Some(processor) = self.processors.get_mut(processor) {
+            processor.horizon = processor.horizon.max(at);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::time::Nanos;
 
 /// A thread: operations one after the other, each with its duration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Thread {
     pub tid: u32,
     pub process: usize,
@@ -34,13 +34,7 @@ impl Thread {
             stack,
             kernel_stack: 0xffff_f800_0100_0000 + u64::from(tid) * 0x8000,
             teb,
-            start_address: 0,
-            busy: false,
-            started: false,
-            ended: false,
-            used: 0,
-            left: 0,
-            activities: Vec::new(),
+            ..Thread::default()
         }
     }
 

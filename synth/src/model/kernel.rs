@@ -1,6 +1,7 @@
 //! Flags of the kernel's events.
 
 use etl_control::controller::GroupMasks;
+use etl_format::constants::hook;
 
 use crate::time::Nanos;
 
@@ -27,64 +28,51 @@ pub enum KernelEvent {
     Sample,
 }
 
+/// Each kind with its name in `xperf -stackwalk`, its hook and its group.
+const EVENTS: [(KernelEvent, &str, u16, u32); 9] = [
+    (KernelEvent::ProcessStart, "ProcessCreate", hook::PROCESS_START, group::PROCESS),
+    (KernelEvent::ProcessEnd, "ProcessDelete", hook::PROCESS_END, group::PROCESS),
+    (KernelEvent::ThreadStart, "ThreadCreate", hook::THREAD_START, group::THREAD),
+    (KernelEvent::ThreadEnd, "ThreadDelete", hook::THREAD_END, group::THREAD),
+    (KernelEvent::ImageLoad, "ImageLoad", hook::IMAGE_LOAD, group::IMAGE),
+    (KernelEvent::ImageUnload, "ImageUnload", hook::IMAGE_UNLOAD, group::IMAGE),
+    (KernelEvent::ContextSwitch, "CSwitch", hook::CSWITCH, group::CONTEXT_SWITCH),
+    (KernelEvent::ReadyThread, "ReadyThread", hook::READY_THREAD, group::DISPATCHER),
+    (KernelEvent::Sample, "Profile", hook::SAMPLE, group::PROFILE),
+];
+
 impl KernelEvent {
     /// All of them.
-    pub const ALL: [KernelEvent; 9] = [
-        KernelEvent::ProcessStart,
-        KernelEvent::ProcessEnd,
-        KernelEvent::ThreadStart,
-        KernelEvent::ThreadEnd,
-        KernelEvent::ImageLoad,
-        KernelEvent::ImageUnload,
-        KernelEvent::ContextSwitch,
-        KernelEvent::ReadyThread,
-        KernelEvent::Sample,
-    ];
+    pub const ALL: [KernelEvent; 9] = {
+        let mut all = [KernelEvent::Sample; 9];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = EVENTS[index].0;
+            index += 1;
+        }
+        all
+    };
+
+    const fn entry(self) -> (KernelEvent, &'static str, u16, u32) {
+        EVENTS[self as usize]
+    }
 
     /// Its name in `xperf -stackwalk`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            KernelEvent::ProcessStart => "ProcessCreate",
-            KernelEvent::ProcessEnd => "ProcessDelete",
-            KernelEvent::ThreadStart => "ThreadCreate",
-            KernelEvent::ThreadEnd => "ThreadDelete",
-            KernelEvent::ImageLoad => "ImageLoad",
-            KernelEvent::ImageUnload => "ImageUnload",
-            KernelEvent::ContextSwitch => "CSwitch",
-            KernelEvent::ReadyThread => "ReadyThread",
-            KernelEvent::Sample => "Profile",
-        }
+        self.entry().1
     }
 
     /// The hook of its record.
     #[must_use]
     pub const fn hook(self) -> u16 {
-        match self {
-            KernelEvent::ProcessStart => 0x0301,
-            KernelEvent::ProcessEnd => 0x0302,
-            KernelEvent::ThreadStart => 0x0501,
-            KernelEvent::ThreadEnd => 0x0502,
-            // Loads have a hook of the process group.
-            KernelEvent::ImageLoad => 0x030a,
-            KernelEvent::ImageUnload => 0x1402,
-            KernelEvent::ContextSwitch => 0x0524,
-            KernelEvent::ReadyThread => 0x0532,
-            KernelEvent::Sample => 0x0f2e,
-        }
+        self.entry().2
     }
 
     /// The group that enables it.
     #[must_use]
     pub const fn group(self) -> u32 {
-        match self {
-            KernelEvent::ProcessStart | KernelEvent::ProcessEnd => group::PROCESS,
-            KernelEvent::ThreadStart | KernelEvent::ThreadEnd => group::THREAD,
-            KernelEvent::ImageLoad | KernelEvent::ImageUnload => group::IMAGE,
-            KernelEvent::ContextSwitch => group::CONTEXT_SWITCH,
-            KernelEvent::ReadyThread => group::DISPATCHER,
-            KernelEvent::Sample => group::PROFILE,
-        }
+        self.entry().3
     }
 
     pub(crate) const fn bit(self) -> u16 {

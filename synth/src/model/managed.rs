@@ -5,11 +5,12 @@ use etl_format::Guid;
 use crate::distribution::Distribution;
 
 /// The product of a CLR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sku {
     /// .NET Framework.
     Desktop,
     /// .NET Core and .NET 5 and later.
+    #[default]
     Core,
 }
 
@@ -85,7 +86,7 @@ impl AppDomainPlan {
 }
 
 /// An assembly.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AssemblyPlan {
     /// Its simple name.
     pub name: String,
@@ -107,15 +108,7 @@ impl AssemblyPlan {
     /// An assembly without modules.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        AssemblyPlan {
-            name: name.into(),
-            version: [1, 0, 0, 0],
-            late: false,
-            collectible: false,
-            signed: false,
-            authenticode: false,
-            modules: Vec::new(),
-        }
+        AssemblyPlan { name: name.into(), version: [1, 0, 0, 0], ..AssemblyPlan::default() }
     }
 
     /// Adds a module.

@@ -9,7 +9,7 @@ use super::ClrPlan;
 use crate::time::Nanos;
 
 /// A process: its lifetime and its content.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessPlan {
     /// File name of its executable.
     pub name: String,
@@ -43,15 +43,8 @@ impl ProcessPlan {
         ProcessPlan {
             command_line: format!("\"{name}\""),
             name,
-            user: Vec::new(),
-            pid: 0,
-            parent: 0,
-            pointer_size: None,
-            start: 0,
-            exit: None,
             threads: 2,
-            images: Vec::new(),
-            clrs: Vec::new(),
+            ..ProcessPlan::default()
         }
     }
 
@@ -64,7 +57,7 @@ impl ProcessPlan {
 }
 
 /// A native image.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImagePlan {
     /// Path with a drive letter: `C:\Windows\System32\ntdll.dll`.
     pub path: String,
@@ -170,12 +163,6 @@ impl ImagePlan {
     /// An image of a path, half a MiB long.
     #[must_use]
     pub fn new(path: impl Into<String>) -> Self {
-        ImagePlan {
-            path: path.into(),
-            size: 0x8_0000,
-            pdb: None,
-            no_pdb: false,
-            about: VersionInfo::default(),
-        }
+        ImagePlan { path: path.into(), size: 0x8_0000, ..ImagePlan::default() }
     }
 }

@@ -37,9 +37,7 @@ impl EnablePlan {
             stack_ids: IdFilter::Any,
         }
     }
-}
 
-impl EnablePlan {
     /// Whether the filter by executable includes this one.
     #[must_use]
     pub fn is_of(&self, name: &str) -> bool {
@@ -78,6 +76,22 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// All of them, with the default numbers of scripts.
+    pub(crate) const ALL: [Fault; 12] = [
+        Fault::Truncated(50),
+        Fault::Flipped(1),
+        Fault::Torn,
+        Fault::NotClosed,
+        Fault::LostBuffers(2),
+        Fault::Skew(10_000),
+        Fault::LostEvents(10),
+        Fault::CutRundown(50),
+        Fault::CompleteMissing,
+        Fault::WrongKeyword,
+        Fault::Unmerged,
+        Fault::CircularWrap(256),
+    ];
+
     /// Whether it changes written bytes.
     #[must_use]
     pub const fn is_of_the_file(&self) -> bool {

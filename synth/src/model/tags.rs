@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use etl_control::enable::IdFilter;
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
+use etl_schema::clr::keyword;
 
 use super::{Action, EnablePlan, KernelEvent, ProviderKind, Scenario, SessionPlan, Sku};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -99,24 +100,16 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
         ClockType::CPU_CYCLE => say("clock: cycles"),
         _ => {}
     }
-    if !plan.kernel.is_empty() {
-        say("kernel events");
-    }
-    if plan.kernel.logs(KernelEvent::Sample) {
-        say("samples");
-    }
-    if plan.kernel.stacks().next().is_some() {
-        say("kernel stacks");
-    }
-    if plan.kernel.logs(KernelEvent::ContextSwitch) {
-        say("context switches");
-    }
-    if plan.kernel.logs(KernelEvent::ReadyThread) {
-        say("ready threads");
-    }
-    if plan.kernel.names().any(|(_, simulated)| !simulated) {
-        say("kernel flags without events");
-    }
+    let kernel = &plan.kernel;
+    let tags = [
+        (!kernel.is_empty(), "kernel events"),
+        (kernel.logs(KernelEvent::Sample), "samples"),
+        (kernel.stacks().next().is_some(), "kernel stacks"),
+        (kernel.logs(KernelEvent::ContextSwitch), "context switches"),
+        (kernel.logs(KernelEvent::ReadyThread), "ready threads"),
+        (kernel.names().any(|(_, simulated)| !simulated), "kernel flags without events"),
+    ];
+    tags.into_iter().filter(|(applies, _)| *applies).for_each(|(_, tag)| say(tag));
     for plan in &plan.providers {
         enable(plan, say);
     }
@@ -127,33 +120,19 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
 
 fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
     let mask = if plan.rule.any == 0 { u64::MAX } else { plan.rule.any };
-    if plan.provider == CLR_RUNTIME {
-        say("runtime provider");
-        if mask & 0x4000_0000 != 0 {
-            say("CLR stacks");
-        }
-    }
-    if plan.provider == CLR_RUNDOWN {
-        if mask & 0x40 != 0 {
-            say("start rundown");
-        }
-        if mask & 0x100 != 0 {
-            say("end rundown");
-        }
-        if mask & 0x140 == 0 {
-            say("rundown provider without a rundown");
-        }
-    }
-    if plan.rule.ids != IdFilter::Any {
-        say("filter by id");
-    }
-    if !plan.processes.is_empty() {
-        say("filter by process");
-    }
-    if plan.rule.all != 0 {
-        say("match-all keywords");
-    }
-    if plan.stacks {
-        say("stacks as extended data");
-    }
+    let (runtime, rundown) = (plan.provider == CLR_RUNTIME, plan.provider == CLR_RUNDOWN);
+    let has = |keywords: u64| mask & keywords != 0;
+    let any_rundown = keyword::START_RUNDOWN | keyword::END_RUNDOWN;
+    let tags = [
+        (runtime, "runtime provider"),
+        (runtime && has(keyword::STACK), "CLR stacks"),
+        (rundown && has(keyword::START_RUNDOWN), "start rundown"),
+        (rundown && has(keyword::END_RUNDOWN), "end rundown"),
+        (rundown && !has(any_rundown), "rundown provider without a rundown"),
+        (plan.rule.ids != IdFilter::Any, "filter by id"),
+        (!plan.processes.is_empty(), "filter by process"),
+        (plan.rule.all != 0, "match-all keywords"),
+        (plan.stacks, "stacks as extended data"),
+    ];
+    tags.into_iter().filter(|(applies, _)| *applies).for_each(|(_, tag)| say(tag));
 }

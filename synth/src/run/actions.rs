@@ -29,7 +29,7 @@ impl Simulator<'_> {
         }
         let now = self.now;
         if let Some(what) = describe(&step.action) {
-            self.etw.observer.action(now, &what)?;
+            self.etw.report_action(now, &what)?;
         }
         match &step.action {
             Action::Start(plan) => self.start(plan),
@@ -206,9 +206,8 @@ impl Simulator<'_> {
     /// The controller's thread, on the first processor.
     pub(super) fn controller_origin(&self) -> Origin {
         let (pid, tid) = self.controller();
-        let horizon = self.machine.processors.first().map_or(0, |p| p.horizon);
         Origin {
-            at: self.now.max(horizon),
+            at: self.now.max(self.machine.horizon(0)),
             processor: 0,
             pid,
             tid,
@@ -219,14 +218,13 @@ impl Simulator<'_> {
     }
 
     pub(super) fn passed(&mut self, origin: &Origin) {
-        if let Some(processor) = self.machine.processors.first_mut() {
-            processor.horizon = processor.horizon.max(origin.at);
-        }
+        self.machine.advance(0, origin.at);
     }
 }
 
 /// A request of a controller as text for the timeline; events show the work of processes.
 fn describe(action: &Action) -> Option<String> {
+    let of = |session: &str, what: String| format!("session \"{session}\" {what}");
     Some(match action {
         Action::Start(plan) => {
             let file = plan.file.as_deref().map_or("memory".to_owned(), |f| format!("\"{f}\""));
@@ -242,31 +240,27 @@ fn describe(action: &Action) -> Option<String> {
                 providers.join(", ")
             )
         }
-        Action::Stop { session } => format!("session \"{session}\" is stopped"),
-        Action::Enable { session, plan } => {
-            format!("session \"{session}\" enables {}", asked(plan))
-        }
-        Action::Disable { session, provider } => {
-            format!("session \"{session}\" disables {provider}")
-        }
+        Action::Stop { session } => of(session, "is stopped".to_owned()),
+        Action::Enable { session, plan } => of(session, format!("enables {}", asked(plan))),
+        Action::Disable { session, provider } => of(session, format!("disables {provider}")),
         Action::CaptureState { session, provider } => {
-            format!("session \"{session}\" asks {provider} for its state")
+            of(session, format!("asks {provider} for its state"))
         }
-        Action::Flush { session, file: Some(file) } => {
-            format!("session \"{session}\" is flushed into \"{file}\"")
+        Action::Flush { session, file } => {
+            let into = file.as_ref().map_or(String::new(), |f| format!(" into \"{f}\""));
+            of(session, format!("is flushed{into}"))
         }
-        Action::Flush { session, file: None } => format!("session \"{session}\" is flushed"),
         Action::Consume { session, file, .. } => {
             let kept = file.as_ref().map_or(String::new(), |f| format!(", and kept in \"{f}\""));
-            format!("session \"{session}\" is read in real time{kept}")
+            of(session, format!("is read in real time{kept}"))
         }
-        Action::Leave { session } => format!("session \"{session}\" is read no more"),
+        Action::Leave { session } => of(session, "is read no more".to_owned()),
+        Action::Update { session, .. } => of(session, "gets other settings".to_owned()),
         Action::Merge { inputs, output, identities, .. } => {
             let without = if *identities { "" } else { ", without identities of images" };
             format!("{} become {output}{without}", inputs.join(", "))
         }
         Action::KernelRundown { session } => format!("the kernel logs a rundown for \"{session}\""),
-        Action::Update { session, .. } => format!("session \"{session}\" gets other settings"),
         // The result of a change is reported when it is known.
         Action::Kernel { .. } => return None,
         Action::StopAfter { .. } | Action::Roll { .. } | Action::Work { .. } => return None,

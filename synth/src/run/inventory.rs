@@ -1,7 +1,7 @@
 //! What exists at the end of the simulation.
 
 use crate::error::Result;
-use crate::truth::InventoryItem;
+use crate::truth::{Fact, InventoryItem};
 
 use super::Simulator;
 
@@ -13,7 +13,8 @@ impl Simulator<'_> {
                 continue;
             }
             let pid = process.pid;
-            let mut note = |item: &InventoryItem<'_>| self.etw.observer.inventory_item(item);
+            let observer = &mut *self.etw.observer;
+            let mut note = |item: &InventoryItem<'_>| observer.observe(&Fact::Inventory(item));
             note(&InventoryItem::Process { pid, name: &process.name, exited: process.exited })?;
             if process.exited.is_some() {
                 continue;

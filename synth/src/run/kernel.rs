@@ -38,7 +38,7 @@ impl Simulator<'_> {
             let logged = logged.filter(|words| !words.is_empty());
             let logged = logged.unwrap_or_else(|| "nothing".to_owned());
             let what = format!("session \"{name}\" logs of the kernel from now on {logged}");
-            self.etw.observer.action(origin.at, &what)?;
+            self.etw.report_action(origin.at, &what)?;
             self.turn(index, old, new, &origin)?;
             self.passed(&origin);
             self.watch(index);
@@ -71,7 +71,7 @@ impl Simulator<'_> {
         self.controller_enters()?;
         let origin = self.controller_origin();
         let (etw, machine) = (&mut self.etw, &self.machine);
-        kernel::rundown(etw, index, Lifecycle::AtStart, groups, machine, &origin)?;
+        kernel::rundown(etw, Lifecycle::AtStart(index), groups, machine, &origin)?;
         kernel::rundown_complete(etw, index, &origin)?;
         self.passed(&origin);
         self.controller_leaves()
@@ -96,9 +96,9 @@ impl Simulator<'_> {
             kernel::interval(etw, index, SAMPLES.1, origin)?;
         }
         kernel::masks(etw, index, Masks::EndExtension, old, origin)?;
-        kernel::rundown(etw, index, Lifecycle::AtEnd, gone, machine, origin)?;
+        kernel::rundown(etw, Lifecycle::AtEnd(index), gone, machine, origin)?;
         kernel::masks(etw, index, Masks::Extension, new, origin)?;
-        kernel::rundown(etw, index, Lifecycle::AtStart, come, machine, origin)?;
+        kernel::rundown(etw, Lifecycle::AtStart(index), come, machine, origin)?;
         if come.has(KernelEvent::Sample.group()) {
             kernel::interval(etw, index, SAMPLES.0, origin)?;
         }

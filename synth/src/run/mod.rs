@@ -16,7 +16,7 @@ mod work;
 
 use etl_format::Guid;
 
-use crate::clr::{Clr, ClrOp, Item, OpContext, TargetThread};
+use crate::clr::{Clr, ClrOp, Context, Item, TargetThread};
 use crate::error::{Error, Result};
 use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin};
 use crate::file_faults;
@@ -26,7 +26,7 @@ use crate::model::{ProviderKind, Scenario, SessionPlan};
 use crate::provider_text::tmf;
 use crate::rng::Rng;
 use crate::time::Nanos;
-use crate::truth::Observer;
+use crate::truth::{Fact, Observer};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use op_queue::{Op, OpQueue};
@@ -93,7 +93,7 @@ pub(crate) fn run(
     files: &mut dyn FileSystem,
     observer: &mut dyn Observer,
 ) -> Result<()> {
-    observer.scenario_started(scenario)?;
+    observer.observe(&Fact::Scenario(scenario))?;
     for plan in scenario.providers.iter().filter(|p| p.kind == ProviderKind::Wpp) {
         let mut file = files.create(&format!("{}.tmf", plan.name))?;
         file.write_at(0, tmf(plan).as_bytes()).map_err(std::io::Error::other)?;
@@ -170,8 +170,9 @@ impl<'s> Simulator<'s> {
         let schemas: Vec<_> =
             self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
         for plan in &self.scenario.edits {
-            file_faults::edit(plan, &schemas, self.etw.files).map_err(|message| {
-                Error::impossible(self.now, message).with_location(plan.location.as_ref())
+            file_faults::edit(plan, &schemas, self.etw.files).map_err(|problem| {
+                Error::impossible(self.now, problem.to_string())
+                    .with_location(plan.location.as_ref())
             })?;
         }
         Ok(())
@@ -240,7 +241,7 @@ impl<'s> Simulator<'s> {
                 "process {} \"{}\" has more work than its threads can do; it rejects work from now on",
                 process.pid, process.name
             );
-            self.etw.observer.action(self.now, &description)?;
+            self.etw.report_action(self.now, &description)?;
         }
         Ok(true)
     }
@@ -256,8 +257,7 @@ impl<'s> Simulator<'s> {
         };
         let started = thread.started;
         // Another thread may have used the processor until later than now.
-        let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
-        let from = now.max(horizon);
+        let from = now.max(self.machine.horizon(processor));
         // The start of a thread is logged before it takes the processor.
         if started {
             self.enter(processor, index, from)?;
@@ -273,9 +273,7 @@ impl<'s> Simulator<'s> {
         queue.push_front(then);
         let busy = !queue.is_empty();
         thread.busy = busy;
-        if let Some(processor) = self.machine.processors.get_mut(processor) {
-            processor.horizon = processor.horizon.max(until);
-        }
+        self.machine.advance(processor, until);
         self.compute(processor, index, used);
         if busy {
             self.plan(until.saturating_add(cost), Task::RunThread(index));
@@ -323,13 +321,8 @@ impl<'s> Simulator<'s> {
         };
         let changes_images = op.changes_images();
         let images_before = if changes_images { process.images.clone() } else { Vec::new() };
-        let mut ctx = OpContext {
-            etw: &mut self.etw,
-            process,
-            origin,
-            rng: &mut self.rng,
-            threads: &threads,
-        };
+        let mut ctx =
+            Context { etw: &mut self.etw, process, origin, rng: &mut self.rng, threads: &threads };
         let effect = runtime.perform(op, &mut ctx)?;
         let until = ctx.origin.at;
         let pid = ctx.process.pid;

@@ -5,7 +5,7 @@ use etl_format::constants::PointerSize;
 use crate::clr::{Clr, ClrOp};
 use crate::error::{Error, Result};
 use crate::etw::Origin;
-use crate::kernel::{self, Lifecycle, Recipients};
+use crate::kernel::{self, Lifecycle};
 use crate::machine::{Image, Process};
 use crate::model::{ImagePlan, KernelEvent, ProcessPlan, Sku, VersionInfo};
 use crate::rng::Rng;
@@ -134,7 +134,7 @@ impl Simulator<'_> {
         let Some(process) = self.machine.processes.get(index) else { return Ok(()) };
         let threads = process.threads.clone();
         let description = format!("process {} \"{}\" starts", process.pid, process.name);
-        self.etw.observer.action(self.now, &description)?;
+        self.etw.report_action(self.now, &description)?;
         self.etw.names.insert(process.pid, process.name.clone());
         let mut ops = vec![Op::StartProcess];
         let exe = ImagePlan {
@@ -206,13 +206,7 @@ impl Simulator<'_> {
             Op::StartProcess => {
                 if let Some(process) = self.machine.processes.get_mut(index) {
                     process.started = true;
-                    kernel::process(
-                        &mut self.etw,
-                        Recipients::All,
-                        Lifecycle::Start,
-                        process,
-                        origin,
-                    )?;
+                    kernel::process(&mut self.etw, Lifecycle::Start, process, origin)?;
                 }
                 self.start_thread(thread, thread, origin)?;
                 self.register_providers(index, origin)?;
@@ -279,7 +273,7 @@ impl Simulator<'_> {
         origin: &Origin,
     ) -> Result<()> {
         self.image_files.add(image);
-        kernel::image(&mut self.etw, Recipients::All, Lifecycle::Start, pid, image, origin)?;
+        kernel::image(&mut self.etw, Lifecycle::Start, pid, image, origin)?;
         self.take_stack(KernelEvent::ImageLoad, Some(thread), origin)
     }
 
@@ -291,7 +285,7 @@ impl Simulator<'_> {
         image: &Image,
         origin: &Origin,
     ) -> Result<()> {
-        kernel::image(&mut self.etw, Recipients::All, Lifecycle::End, pid, image, origin)?;
+        kernel::image(&mut self.etw, Lifecycle::End, pid, image, origin)?;
         self.take_stack(KernelEvent::ImageUnload, Some(thread), origin)
     }
 
@@ -307,14 +301,7 @@ impl Simulator<'_> {
         };
         found.start_address = ntdll.map_or(executable, |i| i.base + 0x5_0000);
         found.started = true;
-        kernel::thread(
-            &mut self.etw,
-            Recipients::All,
-            Lifecycle::Start,
-            origin.pid,
-            found,
-            origin,
-        )?;
+        kernel::thread(&mut self.etw, Lifecycle::Start, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadStart, Some(by), origin)
     }
 
@@ -326,7 +313,7 @@ impl Simulator<'_> {
         }
         found.ended = true;
         self.ops.get_mut(thread).map(OpQueue::clear);
-        kernel::thread(&mut self.etw, Recipients::All, Lifecycle::End, origin.pid, found, origin)?;
+        kernel::thread(&mut self.etw, Lifecycle::End, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadEnd, Some(by), origin)?;
         // A thread that ends itself keeps the processor until the operation is done.
         if by == thread { Ok(()) } else { self.remove_from_processor(thread, origin.at) }
@@ -336,19 +323,12 @@ impl Simulator<'_> {
         let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
         let threads = process.threads.clone();
         for image in std::mem::take(&mut process.images) {
-            kernel::image(
-                &mut self.etw,
-                Recipients::All,
-                Lifecycle::End,
-                origin.pid,
-                &image,
-                origin,
-            )?;
+            kernel::image(&mut self.etw, Lifecycle::End, origin.pid, &image, origin)?;
         }
         process.exited = Some(origin.at);
         let description = format!("process {} \"{}\" exits", process.pid, process.name);
-        self.etw.observer.action(origin.at, &description)?;
-        kernel::process(&mut self.etw, Recipients::All, Lifecycle::End, process, origin)?;
+        self.etw.report_action(origin.at, &description)?;
+        kernel::process(&mut self.etw, Lifecycle::End, process, origin)?;
         for thread in threads {
             self.end_thread(by, thread, origin)?;
         }

@@ -1,6 +1,6 @@
 //! The profiler: it samples every busy processor at each interval.
 
-use crate::clr::native_stack;
+use crate::clr::thread_stack;
 use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel;
@@ -17,9 +17,8 @@ impl Simulator<'_> {
         let next = self.now.saturating_add(found.sample_interval);
         found.next_sample = Some(next);
         for processor in 0..self.machine.processors.len() {
-            let horizon = self.machine.processors.get(processor).map_or(0, |p| p.horizon);
             // An operation is not interrupted: the sample waits for its end.
-            let at = self.now.max(horizon);
+            let at = self.now.max(self.machine.horizon(processor));
             self.settle(processor, at)?;
             let running = self.machine.processors.get(processor).and_then(|p| p.running(at));
             let Some(thread) = running else { continue };
@@ -29,17 +28,11 @@ impl Simulator<'_> {
             let Some(process) = self.machine.processes.get(process).filter(|p| p.is_alive()) else {
                 continue;
             };
-            let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
-            let frames = match runtime {
-                Some(runtime) => runtime.call_stack(0, at, process, &mut self.rng),
-                None => native_stack(process, &mut self.rng),
-            };
+            let frames = thread_stack(&self.clrs, process, at, &mut self.rng);
             let origin = self.origin(thread, at);
             let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
             kernel::sample(&mut self.etw, session, &frames, &origin)?;
-            if let Some(state) = self.machine.processors.get_mut(processor) {
-                state.horizon = at;
-            }
+            self.machine.advance(processor, at);
         }
         self.plan(next, Task::Sample(session));
         Ok(())

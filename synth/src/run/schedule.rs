@@ -1,6 +1,6 @@
 //! Context switches: which thread runs on a processor, and the events about it.
 
-use crate::clr::native_stack;
+use crate::clr::thread_stack;
 use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel::{self, ContextSwitch, SwitchThread};
@@ -105,9 +105,7 @@ impl Simulator<'_> {
         let origin = self.origin_on(processor, switch.new, at);
         kernel::context_switch(&mut self.etw, &switched, &origin)?;
         self.take_stack(KernelEvent::ContextSwitch, switch.new, &origin)?;
-        if let Some(state) = self.machine.processors.get_mut(processor) {
-            state.horizon = state.horizon.max(at);
-        }
+        self.machine.advance(processor, at);
         self.plan_switch(processor);
         Ok(())
     }
@@ -126,9 +124,7 @@ impl Simulator<'_> {
         let origin = self.origin_on(processor, current, at);
         kernel::ready_thread(&mut self.etw, tid, &origin)?;
         self.take_stack(KernelEvent::ReadyThread, current, &origin)?;
-        if let Some(state) = self.machine.processors.get_mut(processor) {
-            state.horizon = at;
-        }
+        self.machine.advance(processor, at);
         Ok(())
     }
 
@@ -143,11 +139,7 @@ impl Simulator<'_> {
         let found = self.machine.threads.get(thread).map(|t| t.process);
         let process = found.and_then(|process| self.machine.processes.get(process));
         let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
-        let runtime = process.clrs.iter().filter_map(|c| self.clrs.get(*c)).find(|c| c.started);
-        let frames = match runtime {
-            Some(runtime) => runtime.call_stack(0, origin.at, process, &mut self.stack_rng),
-            None => native_stack(process, &mut self.stack_rng),
-        };
+        let frames = thread_stack(&self.clrs, process, origin.at, &mut self.stack_rng);
         kernel::stack(&mut self.etw, event, &frames, origin)
     }
 

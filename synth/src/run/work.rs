@@ -36,7 +36,7 @@ impl Simulator<'_> {
             "process {} \"{}\" {what} yet: it does not do what it is asked for now",
             process.pid, process.name
         );
-        self.etw.observer.action(self.now, &what)
+        self.etw.report_action(self.now, &what)
     }
 
     /// A process performs work: on the next of its threads in turn, in each of its CLRs.
@@ -125,6 +125,15 @@ impl Simulator<'_> {
         let named = |what: &str, name: &str| {
             Error::impossible(now, format!("there is no {what} \"{name}\""))
         };
+        let (domains, assemblies) = (&runtime.domains, &runtime.assemblies);
+        let domain = |name: &str| {
+            let found = domains.iter().position(|d| d.name == name);
+            found.ok_or_else(|| named("app domain", name))
+        };
+        let assembly = |name: &str| {
+            let found = assemblies.iter().position(|a| a.simple_name == name);
+            found.ok_or_else(|| named("assembly", name))
+        };
         let once = |ops: Vec<ClrOp>| ops.into_iter().map(|op| (op, 1)).collect();
         let ops: Vec<(ClrOp, u32)> = match work {
             Work::Jit(count) => {
@@ -154,10 +163,7 @@ impl Simulator<'_> {
             Work::QueueIo(count) => times(ClrOp::IoEnqueue, *count),
             Work::IoPool(by) => times(ClrOp::IoPool(*by), 1),
             Work::Wait(time) => times(ClrOp::Wait(*time), 1),
-            Work::EnterDomain(name) => {
-                let found = runtime.domains.iter().position(|d| d.name == *name);
-                times(ClrOp::EnterDomain(found.ok_or_else(|| named("app domain", name))?), 1)
-            }
+            Work::EnterDomain(name) => times(ClrOp::EnterDomain(domain(name)?), 1),
             Work::Contend(count) => times(ClrOp::Contend, *count),
             Work::Stub(count) => times(ClrOp::Stub, *count),
             Work::Pool(by) => times(ClrOp::Pool(*by), 1),
@@ -168,28 +174,18 @@ impl Simulator<'_> {
                 });
                 once(dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)).collect())
             }
-            Work::LoadAssembly(name) => {
-                let found = runtime.assemblies.iter().position(|a| a.simple_name == *name);
-                times(ClrOp::LoadAssembly(found.ok_or_else(|| named("assembly", name))?), 1)
-            }
+            Work::LoadAssembly(name) => times(ClrOp::LoadAssembly(assembly(name)?), 1),
             Work::UnloadAssembly(name) => {
-                let found = runtime.assemblies.iter().position(|a| a.simple_name == *name);
-                let found = found.ok_or_else(|| named("assembly", name))?;
-                if runtime.assemblies.get(found).is_some_and(|a| !a.collectible) {
+                let found = assembly(name)?;
+                if assemblies.get(found).is_some_and(|a| !a.collectible) {
                     let what =
                         format!("assembly \"{name}\" is not collectible: its domain unloads it");
                     return Err(Error::impossible(now, what));
                 }
                 times(ClrOp::UnloadAssembly(found), 1)
             }
-            Work::LoadDomain(name) => {
-                let found = runtime.domains.iter().position(|d| d.name == *name);
-                times(ClrOp::LoadDomain(found.ok_or_else(|| named("app domain", name))?), 1)
-            }
-            Work::UnloadDomain(name) => {
-                let found = runtime.domains.iter().position(|d| d.name == *name);
-                times(ClrOp::UnloadDomain(found.ok_or_else(|| named("app domain", name))?), 1)
-            }
+            Work::LoadDomain(name) => times(ClrOp::LoadDomain(domain(name)?), 1),
+            Work::UnloadDomain(name) => times(ClrOp::UnloadDomain(domain(name)?), 1),
             _ => Vec::new(),
         };
         Ok(ops.into_iter().map(|(op, times)| (Op::Clr(clr, op), times)).collect())

@@ -1,5 +1,7 @@
-//! The arguments and properties of a node by what is expected of them, with a mistake for whatever
-//! is missing, of another kind, or taken by nobody.
+//! The arguments and properties of a node, read by type, with an error for each that is missing, of
+//! another type, or unknown.
+
+use core::ops::RangeInclusive;
 
 use etl_format::Guid;
 use etl_schema::tables::Registry;
@@ -8,361 +10,396 @@ use miette::SourceSpan;
 
 use super::reader::Reader;
 use crate::distribution::Distribution;
-use crate::model::FieldValue;
+use crate::model::{FieldValue, ScriptLocation};
 use crate::time::{Nanos, parse_duration};
 
-/// The arguments and properties of a node, as they are taken.
-pub(super) struct Args<'k> {
-    pub node: &'k KdlNode,
+/// A node whose arguments and properties are read one after the other.
+pub(super) struct Args<'r, 's> {
+    pub reader: &'r mut Reader<'s>,
+    pub node: &'r KdlNode,
     taken: Vec<bool>,
     names: Vec<&'static str>,
-    has_children: bool,
 }
 
-impl<'k> Args<'k> {
-    pub fn new(node: &'k KdlNode) -> Self {
-        Args {
-            node,
-            taken: vec![false; node.entries().len()],
-            names: Vec::new(),
-            has_children: true,
+/// A value that an argument or a property can have.
+pub(super) trait FromEntry: Sized {
+    /// Reads the value or reports an error. `what` names the argument or property.
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self>;
+}
+
+impl FromEntry for String {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, _: &str) -> Option<Self> {
+        Some(as_text(reader, entry))
+    }
+}
+
+impl FromEntry for u64 {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        let value = match entry.value() {
+            KdlValue::Integer(n) => u64::try_from(*n).ok(),
+            KdlValue::String(text) => parse_number(&reader.filled(text, entry.span())),
+            _ => None,
+        };
+        if value.is_none() {
+            let help = Some("a whole number from 0 on, decimal or 0x");
+            reader.error(entry.span(), format!("{what}: not a number"), "here", help);
         }
+        value
+    }
+}
+
+impl FromEntry for i64 {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        match entry.value() {
+            KdlValue::Integer(n) if i64::try_from(*n).is_ok() => i64::try_from(*n).ok(),
+            _ => i64::try_from(u64::from_entry(reader, entry, what)?).ok(),
+        }
+    }
+}
+
+macro_rules! small_numbers {
+    ($($type:ty),*) => { $(impl FromEntry for $type {
+        fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+            let value = u64::from_entry(reader, entry, what)?;
+            let small = <$type>::try_from(value).ok();
+            if small.is_none() {
+                let help = format!("at most {}", <$type>::MAX);
+                let message = format!("{what} is too large");
+                reader.error(entry.span(), message, value.to_string(), Some(&help));
+            }
+            small
+        }
+    })* };
+}
+small_numbers!(u8, u16, u32, usize);
+
+impl FromEntry for bool {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        // The value of a parameter is text.
+        let value = match entry.value() {
+            KdlValue::String(_) => as_text(reader, entry).parse().ok(),
+            other => other.as_bool(),
+        };
+        if value.is_none() {
+            let help = Some("#true or #false");
+            reader.error(entry.span(), format!("{what} is yes or no"), "neither", help);
+        }
+        value
+    }
+}
+
+/// A number, or text.
+impl FromEntry for FieldValue {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        match entry.value() {
+            KdlValue::Integer(_) => u64::from_entry(reader, entry, what).map(FieldValue::Number),
+            _ => Some(FieldValue::Text(as_text(reader, entry))),
+        }
+    }
+}
+
+/// A provider: its GUID, its name, or a word of its name.
+impl FromEntry for Guid {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, _: &str) -> Option<Self> {
+        let text = as_text(reader, entry);
+        let guid = reader
+            .declared(&text)
+            .or_else(|| text.parse().ok())
+            .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
+        if guid.is_none() {
+            let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
+            let message = format!("no provider is called \"{text}\"");
+            reader.error(entry.span(), message, "unknown", Some(help));
+        }
+        guid
+    }
+}
+
+/// A duration, or a time since the start.
+pub(super) struct Time(pub Nanos);
+
+impl FromEntry for Time {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, _: &str) -> Option<Self> {
+        let time = parse_duration(&as_text(reader, entry));
+        if time.is_none() {
+            let help = "a number with ns, us, ms, s, min or h: \"20ms\"; seconds without a unit";
+            reader.error(entry.span(), "not a time", "here", Some(help));
+        }
+        time.map(Time)
+    }
+}
+
+impl<'r, 's> Args<'r, 's> {
+    pub fn new(reader: &'r mut Reader<'s>, node: &'r KdlNode) -> Self {
+        Args { reader, node, taken: vec![false; node.entries().len()], names: Vec::new() }
     }
 
     pub fn span(&self) -> SourceSpan {
         self.node.name().span()
     }
 
-    pub fn name(&self) -> &'k str {
+    pub fn name(&self) -> &'r str {
         self.node.name().value()
     }
 
-    fn next(&mut self) -> Option<&'k KdlEntry> {
-        let at = self
-            .node
-            .entries()
-            .iter()
-            .zip(&self.taken)
-            .position(|(entry, taken)| entry.name().is_none() && !taken)?;
-        self.take(at)
+    pub fn location(&self) -> ScriptLocation {
+        self.reader.location(self.span())
     }
 
-    fn property(&mut self, name: &'static str) -> Option<&'k KdlEntry> {
-        self.names.push(name);
-        let named = |e: &KdlEntry| e.name().is_some_and(|n| n.value() == name);
-        // Of two the last one counts, as KDL has it.
-        let mut found = None;
-        for (at, entry) in self.node.entries().iter().enumerate() {
-            if named(entry) {
-                found = self.take(at);
-            }
-        }
-        found
+    /// Reports an error at the name of the node.
+    pub fn error(
+        &mut self,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: Option<&str>,
+    ) {
+        self.reader.error(self.span(), message, label, help);
     }
 
-    fn take(&mut self, at: usize) -> Option<&'k KdlEntry> {
+    /// Reports that `place` cannot contain this node.
+    pub fn unknown(&mut self, place: &str, known: &str) {
+        let message = format!("{place} has no {}", self.name());
+        self.error(message, "unknown", Some(&format!("what it can have: {known}")));
+    }
+
+    fn take(&mut self, at: usize) -> Option<&'r KdlEntry> {
         if let Some(taken) = self.taken.get_mut(at) {
             *taken = true;
         }
         self.node.entries().get(at)
     }
 
-    fn missing(&self, reader: &mut Reader<'_>, what: &str) {
-        let name = self.name();
-        reader.error(
-            self.span(),
-            format!("{name} needs {what}"),
-            format!("{what} is missing"),
-            None,
-        );
+    fn entry(&mut self, name: &'static str) -> Option<&'r KdlEntry> {
+        self.names.push(name);
+        // The last of several properties is valid, as in KDL.
+        let mut found = None;
+        for (at, entry) in self.node.entries().iter().enumerate() {
+            if entry.name().is_some_and(|n| n.value() == name) {
+                found = self.take(at);
+            }
+        }
+        found
     }
 
-    /// The next argument as text.
-    pub fn text(&mut self, reader: &mut Reader<'_>, what: &str) -> Option<String> {
-        match self.next() {
-            Some(entry) => Some(as_text(entry, reader)),
-            None => {
-                self.missing(reader, what);
-                None
-            }
+    fn maybe_entry(&mut self) -> Option<&'r KdlEntry> {
+        let mut entries = self.node.entries().iter().zip(&self.taken);
+        let at = entries.position(|(entry, taken)| entry.name().is_none() && !taken)?;
+        self.take(at)
+    }
+
+    fn next_entry(&mut self, what: &str) -> Option<&'r KdlEntry> {
+        let entry = self.maybe_entry();
+        if entry.is_none() {
+            let message = format!("{} needs {what}", self.name());
+            self.error(message, format!("{what} is missing"), None);
+        }
+        entry
+    }
+
+    /// The next argument, if there is one.
+    pub fn maybe<T: FromEntry>(&mut self, what: &str) -> Option<T> {
+        self.maybe_entry().and_then(|entry| T::from_entry(self.reader, entry, what))
+    }
+
+    /// The next argument.
+    pub fn next<T: FromEntry>(&mut self, what: &str) -> Option<T> {
+        self.next_entry(what).and_then(|entry| T::from_entry(self.reader, entry, what))
+    }
+
+    /// A property.
+    pub fn get<T: FromEntry>(&mut self, name: &'static str) -> Option<T> {
+        let entry = self.entry(name)?;
+        T::from_entry(self.reader, entry, name)
+    }
+
+    /// Sets a value if the property exists.
+    pub fn set<T: FromEntry>(&mut self, name: &'static str, value: &mut T) {
+        if let Some(given) = self.get(name) {
+            *value = given;
         }
     }
 
-    /// The next argument as a number.
-    pub fn number(&mut self, reader: &mut Reader<'_>, what: &str) -> Option<u64> {
-        match self.next() {
-            Some(entry) => as_number(entry, reader, what),
-            None => {
-                self.missing(reader, what);
-                None
-            }
-        }
+    /// A property that is yes or no; no without it.
+    pub fn flag(&mut self, name: &'static str) -> bool {
+        self.get(name).unwrap_or(false)
     }
 
-    /// The next argument as a number, if there is one.
-    pub fn maybe_number(&mut self, reader: &mut Reader<'_>, what: &str) -> Option<u64> {
-        self.next().and_then(|entry| as_number(entry, reader, what))
+    /// A property that is a time.
+    pub fn time(&mut self, name: &'static str) -> Option<Nanos> {
+        self.get(name).map(|Time(time)| time)
     }
 
-    /// The next argument as a time.
-    pub fn time(&mut self, reader: &mut Reader<'_>, what: &str) -> Option<Nanos> {
-        match self.next() {
-            Some(entry) => as_time(entry, reader),
-            None => {
-                self.missing(reader, what);
-                None
-            }
-        }
-    }
-
-    pub fn opt_text(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<String> {
-        self.property(name).map(|entry| as_text(entry, reader))
-    }
-
-    pub fn opt_number(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<u64> {
-        self.property(name).and_then(|entry| as_number(entry, reader, name))
-    }
-
-    /// A property that is a number no larger than its field.
-    pub fn opt_small<T: TryFrom<u64>>(
+    /// A property that is a number in a range. `message` states the range.
+    pub fn within<T: FromEntry + PartialOrd + ToString>(
         &mut self,
-        reader: &mut Reader<'_>,
         name: &'static str,
+        range: RangeInclusive<T>,
+        message: &str,
     ) -> Option<T> {
-        let entry = self.property(name)?;
-        let value = as_number(entry, reader, name)?;
-        let small = T::try_from(value).ok();
-        if small.is_none() {
-            // All these fields are unsigned, but for one as wide as any number here.
-            let bits = 8 * size_of::<T>() as u32;
-            let most = u64::MAX.checked_shr(64_u32.saturating_sub(bits)).unwrap_or(u64::MAX);
-            let help = Some(format!("at most {most}"));
-            reader.error(entry.span(), format!("{name} is too large"), value.to_string(), help);
+        let entry = self.entry(name)?;
+        let value = T::from_entry(self.reader, entry, name)?;
+        if range.contains(&value) {
+            return Some(value);
         }
-        small
+        self.reader.error(entry.span(), message, value.to_string(), None);
+        None
     }
 
-    /// The next argument as a number that may be negative.
-    pub fn signed(&mut self, reader: &mut Reader<'_>, what: &str) -> Option<i64> {
-        match self.next() {
-            Some(entry) => as_signed(entry, reader, what),
-            None => {
-                self.missing(reader, what);
-                None
-            }
-        }
-    }
-
-    /// A property that is a number and may be negative.
-    pub fn opt_signed(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<i64> {
-        self.property(name).and_then(|entry| as_signed(entry, reader, name))
-    }
-
-    /// The next argument as a value for a field: a number, or a text.
-    pub fn given(&mut self, reader: &mut Reader<'_>) -> Option<FieldValue> {
-        let Some(entry) = self.next() else {
-            self.missing(reader, "a value");
-            return None;
-        };
-        if let KdlValue::Integer(_) = entry.value() {
-            return as_number(entry, reader, "a value").map(FieldValue::Number);
-        }
-        Some(FieldValue::Text(as_text(entry, reader)))
-    }
-
-    /// A property that is a provider, as [`Args::provider`].
-    pub fn opt_provider(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<Guid> {
-        self.property(name).and_then(|entry| as_provider(entry, reader))
-    }
-
-    pub fn opt_time(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<Nanos> {
-        self.property(name).and_then(|entry| as_time(entry, reader))
-    }
-
-    pub fn opt_bool(&mut self, reader: &mut Reader<'_>, name: &'static str) -> Option<bool> {
-        let entry = self.property(name)?;
-        // A text may come of a parameter.
-        let value = match entry.value() {
-            KdlValue::String(_) => as_text(entry, reader).parse().ok(),
-            other => other.as_bool(),
-        };
+    /// A property that `parse` reads from its text. `message` states what it is not.
+    pub fn parsed<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+        message: &str,
+        help: Option<&str>,
+    ) -> Option<T> {
+        let entry = self.entry(name)?;
+        let text = as_text(self.reader, entry);
+        let value = parse(&text);
         if value.is_none() {
-            let help = Some("#true or #false".to_owned());
-            reader.error(entry.span(), format!("{name} is yes or no"), "neither", help);
+            self.reader.error(entry.span(), message, text, help);
         }
         value
     }
 
+    /// A property that is a list of numbers.
+    pub fn list<T: std::str::FromStr>(&mut self, name: &'static str, max: usize) -> Option<Vec<T>> {
+        let numbers = |text: &str| -> Option<Vec<T>> {
+            let words = text.split([' ', ',']).filter(|w| !w.is_empty());
+            words.map(|w| w.parse().ok()).collect::<Option<Vec<T>>>().filter(|n| n.len() <= max)
+        };
+        let bits = 8 * size_of::<T>();
+        let message = format!("{name}: up to {max} numbers of {bits} bits");
+        self.parsed(name, numbers, &message, None)
+    }
+
+    /// A property that is text of a limited length.
+    pub fn text(&mut self, name: &'static str, max: usize) -> Option<String> {
+        let message = format!("{name} has at most {max} characters");
+        self.parsed(name, |text| short(text, max), &message, None)
+    }
+
+    /// The next argument, which is text of a limited length.
+    pub fn next_text(&mut self, what: &str, max: usize) -> Option<String> {
+        let entry = self.next_entry(what)?;
+        let text = as_text(self.reader, entry);
+        let fits = short(&text, max);
+        if fits.is_none() {
+            let message = format!("{what} has at most {max} characters");
+            self.reader.error(entry.span(), message, text, None);
+        }
+        Some(fits.unwrap_or_default())
+    }
+
     /// A property that is one of some words.
-    pub fn opt_choice<T: Copy>(
-        &mut self,
-        reader: &mut Reader<'_>,
-        name: &'static str,
-        choices: &[(&str, T)],
-    ) -> Option<T> {
-        let entry = self.property(name)?;
-        let text = as_text(entry, reader);
-        choose(&text, entry.span(), reader, name, choices)
+    pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let entry = self.entry(name)?;
+        let text = as_text(self.reader, entry);
+        choose(&text, entry.span(), self.reader, name, choices)
     }
 
-    /// The next argument as one of some words.
-    pub fn choice<T: Copy>(
-        &mut self,
-        reader: &mut Reader<'_>,
-        what: &str,
-        choices: &[(&str, T)],
-    ) -> Option<T> {
-        let Some(entry) = self.next() else {
-            self.missing(reader, what);
-            return None;
+    /// The next argument, which is one of some words.
+    pub fn next_choice<T: Copy>(&mut self, what: &str, choices: &[(&str, T)]) -> Option<T> {
+        let entry = self.next_entry(what)?;
+        let text = as_text(self.reader, entry);
+        choose(&text, entry.span(), self.reader, what, choices)
+    }
+
+    /// A property that is a version: up to `N` numbers between dots.
+    pub fn version<const N: usize>(&mut self, name: &'static str) -> Option<[u32; N]> {
+        let parse = |text: &str| {
+            let mut version = [0; N];
+            let parts: Option<Vec<u32>> = text.split('.').map(|p| p.parse().ok()).collect();
+            let parts = parts.filter(|parts| parts.len() <= N)?;
+            version.iter_mut().zip(parts).for_each(|(slot, part)| *slot = part);
+            Some(version)
         };
-        let text = as_text(entry, reader);
-        choose(&text, entry.span(), reader, what, choices)
+        let help = format!("up to {N} numbers with dots between them");
+        self.parsed(name, parse, &format!("{name}: not a version"), Some(&help))
     }
 
-    /// A property that is up to `N` numbers between dots: a version.
-    pub fn opt_version<const N: usize>(
-        &mut self,
-        reader: &mut Reader<'_>,
-        name: &'static str,
-    ) -> Option<[u32; N]> {
-        let entry = self.property(name)?;
-        let text = as_text(entry, reader);
-        let mut version = [0; N];
-        let parts: Vec<Option<u32>> = text.split('.').map(|p| p.parse().ok()).collect();
-        if parts.len() > N || parts.iter().any(Option::is_none) {
-            let help = Some(format!("up to {N} numbers with dots between them"));
-            reader.error(entry.span(), format!("{name} is no version"), "here", help);
-            return None;
-        }
-        for (slot, part) in version.iter_mut().zip(parts.into_iter().flatten()) {
-            *slot = part;
-        }
-        Some(version)
-    }
-
-    /// A property that is a range, and how numbers are spread in it: `uniform 32..2048`.
-    pub fn opt_range(
-        &mut self,
-        reader: &mut Reader<'_>,
-        name: &'static str,
-    ) -> Option<(Distribution, (u32, u32))> {
-        let entry = self.property(name)?;
-        let text = as_text(entry, reader);
-        let (spread, range) = match text.trim().split_once(' ') {
-            Some((word, range)) => {
-                let spread =
-                    choose(word, entry.span(), reader, "the spread", &Distribution::WORDS)?;
-                (spread, range.trim().to_owned())
+    /// A property that is a range and a distribution: `uniform 32..2048`.
+    pub fn range(&mut self, name: &'static str) -> Option<(Distribution, (u32, u32))> {
+        let entry = self.entry(name)?;
+        let text = as_text(self.reader, entry);
+        let (word, range) = text.trim().split_once(' ').unwrap_or(("", &text));
+        let spread = match word {
+            "" => Distribution::default(),
+            word => {
+                let words = &Distribution::WORDS;
+                choose(word, entry.span(), self.reader, "the spread", words)?
             }
-            None => (Distribution::default(), text),
         };
-        let parsed = match range.split_once("..") {
-            Some((low, high)) => low.trim().parse().ok().zip(high.trim().parse().ok()),
-            None => range.parse().ok().map(|n: u32| (n, n)),
-        };
-        let fine = parsed.filter(|(low, high)| low <= high);
-        if fine.is_none() {
-            let help = "a number, or the least and the largest: \"32..2048\", \"uniform 32..2048\"";
-            reader.error(entry.span(), format!("{name} is no range"), "here", Some(help.into()));
+        let (low, high) = range.split_once("..").unwrap_or((range, range));
+        let bounds: Option<(u32, u32)> = low.trim().parse().ok().zip(high.trim().parse().ok());
+        let bounds = bounds.filter(|(low, high)| low <= high);
+        if bounds.is_none() {
+            let help = "a number, or minimum and maximum: \"32..2048\", \"uniform 32..2048\"";
+            self.reader.error(entry.span(), format!("{name}: not a range"), "here", Some(help));
         }
-        fine.map(|range| (spread, range))
-    }
-
-    /// A provider, by GUID, by name, or by a word of its name.
-    pub fn provider(&mut self, reader: &mut Reader<'_>) -> Option<Guid> {
-        let Some(entry) = self.next() else {
-            self.missing(reader, "a provider");
-            return None;
-        };
-        as_provider(entry, reader)
+        bounds.map(|bounds| (spread, bounds))
     }
 
     /// A property that is a mask: a number, or names of a provider's keywords.
-    pub fn opt_keywords(
-        &mut self,
-        reader: &mut Reader<'_>,
-        name: &'static str,
-        provider: Guid,
-    ) -> Option<u64> {
-        let entry = self.property(name)?;
+    pub fn keywords(&mut self, name: &'static str, provider: Guid) -> Option<u64> {
+        let entry = self.entry(name)?;
         if let KdlValue::Integer(_) = entry.value() {
-            return as_number(entry, reader, name);
+            return u64::from_entry(self.reader, entry, name);
         }
-        let text = as_text(entry, reader);
+        let text = as_text(self.reader, entry);
         if let Some(number) = parse_number(&text) {
             return Some(number);
         }
         let table = Registry::builtin().provider(provider);
         let mut mask = 0;
         for word in text.split(['|', ' ', ',']).filter(|w| !w.is_empty()) {
-            let forms = ["", "Keyword", "RundownKeyword"];
-            let bit = table.and_then(|t| {
-                forms.iter().find_map(|ending| t.keyword(&format!("{word}{ending}")))
-            });
-            match bit {
-                Some(bit) => mask |= bit,
-                None => {
-                    let names = table.map(|t| {
-                        t.keywords.iter().map(|(_, n)| n.as_str()).collect::<Vec<_>>().join(", ")
-                    });
-                    let message = format!("the provider has no keyword \"{word}\"");
-                    reader.error(entry.span(), message, "unknown", names);
-                }
+            let mut forms = ["", "Keyword", "RundownKeyword"].iter();
+            let bit = forms.find_map(|ending| table?.keyword(&format!("{word}{ending}")));
+            if bit.is_none() {
+                let names = table.map(|t| t.keywords.iter().map(|(_, n)| n.as_str()));
+                let names = names.map(|names| names.collect::<Vec<_>>().join(", "));
+                let message = format!("the provider has no keyword \"{word}\"");
+                self.reader.error(entry.span(), message, "unknown", names.as_deref());
             }
+            mask |= bit.unwrap_or(0);
         }
         Some(mask)
     }
 
-    /// The node has nothing in braces.
-    pub fn leaf(&mut self) {
-        self.has_children = false;
-    }
-
-    /// What nobody took is a mistake.
-    pub fn finish(self, reader: &mut Reader<'_>) {
-        for (entry, taken) in self.node.entries().iter().zip(&self.taken) {
-            if *taken {
-                continue;
-            }
+    /// Reports the arguments and properties that were not read.
+    pub(super) fn finish_entries(&mut self) {
+        let name = self.name();
+        for (entry, _) in self.node.entries().iter().zip(&self.taken).filter(|(_, taken)| !**taken)
+        {
             match entry.name() {
-                Some(name) => {
+                Some(property) => {
                     let help = match &*self.names {
-                        [] => format!("{} has no properties", self.name()),
-                        names => format!("{} has {}", self.name(), names.join(", ")),
+                        [] => format!("{name} has no properties"),
+                        names => format!("{name} has {}", names.join(", ")),
                     };
-                    let message = format!("{} has no property {}", self.name(), name.value());
-                    reader.error(entry.span(), message, "unknown", Some(help));
+                    let message = format!("{name} has no property {}", property.value());
+                    self.reader.error(entry.span(), message, "unknown", Some(&help));
                 }
                 None => {
-                    let message = format!("too many arguments for {}", self.name());
-                    reader.error(entry.span(), message, "one too many", None);
+                    let message = format!("too many arguments for {name}");
+                    self.reader.error(entry.span(), message, "one too many", None);
                 }
             }
         }
-        if !self.has_children
-            && let Some(children) = self.node.children()
-            && let Some(first) = children.nodes().first()
-        {
-            let message = format!("{} holds nothing", self.name());
-            reader.error(first.name().span(), message, "not expected here", None);
+    }
+
+    /// Reports what was not read, and nodes in braces, which this node cannot have.
+    pub fn finish(mut self) {
+        self.finish_entries();
+        if let Some(first) = self.node.children().and_then(|c| c.nodes().first()) {
+            let message = format!("{} contains no nodes", self.name());
+            self.reader.error(first.name().span(), message, "not expected here", None);
         }
     }
 }
 
-/// A node that is not known here.
-pub(super) fn unknown(reader: &mut Reader<'_>, node: &KdlNode, place: &str, known: &str) {
-    let name = node.name().value();
-    let message = format!("{place} has no {name}");
-    reader.error(
-        node.name().span(),
-        message,
-        "unknown",
-        Some(format!("what it can have: {known}")),
-    );
-}
-
-fn as_text(entry: &KdlEntry, reader: &mut Reader<'_>) -> String {
+/// The value of an entry as text, with its variables filled in.
+pub(super) fn as_text(reader: &mut Reader<'_>, entry: &KdlEntry) -> String {
     match entry.value() {
         KdlValue::String(text) => reader.filled(text, entry.span()),
         KdlValue::Integer(n) => n.to_string(),
@@ -379,53 +416,8 @@ fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-fn as_number(entry: &KdlEntry, reader: &mut Reader<'_>, what: &str) -> Option<u64> {
-    let value = match entry.value() {
-        KdlValue::Integer(n) => u64::try_from(*n).ok(),
-        KdlValue::String(text) => {
-            let text = reader.filled(text, entry.span());
-            parse_number(&text)
-        }
-        _ => None,
-    };
-    if value.is_none() {
-        let help = Some("a whole number from 0 on, decimal or 0x".to_owned());
-        reader.error(entry.span(), format!("{what}: not a number"), "here", help);
-    }
-    value
-}
-
-fn as_provider(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Guid> {
-    let text = as_text(entry, reader);
-    let guid = reader
-        .declared(&text)
-        .or_else(|| text.parse().ok())
-        .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
-    if guid.is_none() {
-        let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
-        let message = format!("no provider is called \"{text}\"");
-        reader.error(entry.span(), message, "unknown", Some(help.to_owned()));
-    }
-    guid
-}
-
-fn as_signed(entry: &KdlEntry, reader: &mut Reader<'_>, what: &str) -> Option<i64> {
-    if let KdlValue::Integer(n) = entry.value()
-        && let Ok(n) = i64::try_from(*n)
-    {
-        return Some(n);
-    }
-    as_number(entry, reader, what).and_then(|n| i64::try_from(n).ok())
-}
-
-fn as_time(entry: &KdlEntry, reader: &mut Reader<'_>) -> Option<Nanos> {
-    let text = as_text(entry, reader);
-    let time = parse_duration(&text);
-    if time.is_none() {
-        let help = "a number with ns, us, ms, s, min or h: \"20ms\"; seconds without a unit";
-        reader.error(entry.span(), "not a time", "here", Some(help.to_owned()));
-    }
-    time
+fn short(text: &str, max: usize) -> Option<String> {
+    (text.encode_utf16().count() <= max).then(|| text.to_owned())
 }
 
 fn choose<T: Copy>(
@@ -438,8 +430,8 @@ fn choose<T: Copy>(
     let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, t)| *t);
     if found.is_none() {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let help = Some(format!("one of {}", words.join(", ")));
-        reader.error(at, format!("{what} cannot be \"{text}\""), "unknown", help);
+        let help = format!("one of {}", words.join(", "));
+        reader.error(at, format!("{what} cannot be \"{text}\""), "unknown", Some(&help));
     }
     found
 }

@@ -1,8 +1,8 @@
-//! Command lines of `xperf`, `logman` and `tracelog`, as documents write them: what they do to the
-//! simulated sessions.
+//! `run`: command lines of `xperf`, `logman` and `tracelog`, and their effect on the simulated
+//! sessions.
 
 use etl_control::controller::{
-    Action as Asked, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
+    Action as Command, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
     Session, Tool, kernel_groups, parse_provider_file, tracelog_changes, tracelog_groups,
 };
 use etl_format::constants::{ClockType, LogFileMode};
@@ -10,70 +10,55 @@ use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::tables::Registry;
 
 use super::args::Args;
-use super::reader::Reader;
+use super::reader::{Controllers, Reader, SavedSession};
 use crate::model::{Action, EnablePlan, KernelChange, KernelFlags, SessionPlan, numbered_file};
 use crate::time::{Nanos, SECOND};
 
-/// What the lines of a script leave behind for later ones.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Controllers {
-    /// Settings saved by `logman create` without `-ets`.
-    saved: Vec<Saved>,
-    /// Files of the sessions started so far, by name of the session.
-    files: Vec<(String, String)>,
-}
-
-/// Settings under a name, and how often they ran.
-#[derive(Clone, Debug)]
-struct Saved {
-    settings: Session,
-    runs: u32,
-}
-
 /// `run "xperf -start clr -on ... -f clr1.etl"`
-pub(super) fn run(reader: &mut Reader<'_>, mut args: Args<'_>, steps: &mut Vec<Action>) {
-    args.leaf();
-    let at = args.span();
-    let line = args.text(reader, "a command line");
-    args.finish(reader);
-    let Some(line) = line else { return };
-    let parsed: Result<CommandLine, LineError> = line.parse();
-    let mut command = match parsed {
-        Ok(command) => command,
-        Err(error) => {
-            let message = format!("the command line cannot be read: {error}");
-            reader.error(at, message, line, error.hint.clone());
-            return;
-        }
-    };
-    if let Err(why) = resolve(reader, &mut command) {
-        reader.error(at, why, line, None);
-        return;
+pub(super) fn run(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
+    if let Some(line) = args.next::<String>("a command line")
+        && let Err((message, hint)) = run_line(args.reader, &line, add)
+    {
+        args.error(message, line, hint.as_deref());
     }
-    let mut state = std::mem::take(&mut reader.controllers);
+    args.finish();
+}
+
+/// Adds the actions of a command line, or returns a message and a hint.
+fn run_line(
+    reader: &mut Reader<'_>,
+    line: &str,
+    add: &mut dyn FnMut(Action),
+) -> Result<(), (String, Option<String>)> {
+    let parsed: Result<CommandLine, LineError> = line.parse();
+    let mut command = parsed.map_err(|error| {
+        (format!("the command line cannot be read: {error}"), error.hint.clone())
+    })?;
+    resolve(reader, &mut command).map_err(|message| (message, None))?;
     let mut stopped = Vec::new();
     for action in &command.actions {
-        if let Err(why) = state.translate(command.tool, action, &mut stopped, steps) {
-            reader.error(at, why, line.clone(), None);
-        }
+        let state = &mut reader.controllers;
+        state
+            .translate(command.tool, action, &mut stopped, add)
+            .map_err(|message| (message, None))?;
     }
-    reader.controllers = state;
+    Ok(())
 }
 
-/// Puts what files list in the place of their names, and the GUIDs of providers that the script
-/// declares in that of theirs.
+/// Replaces names of files by the providers that they list, and names of declared providers by
+/// their GUIDs.
 fn resolve(reader: &Reader<'_>, command: &mut CommandLine) -> Result<(), String> {
     let tool = command.tool;
     for action in &mut command.actions {
         match action {
-            Asked::Create(session) | Asked::Start(session) | Asked::Update(session) => {
+            Command::Create(session) | Command::Start(session) | Command::Update(session) => {
                 let kernel = resolve_all(reader, tool, &mut session.providers)?;
                 session.kernel.extend(kernel);
                 resolve_all(reader, tool, &mut session.removed)?;
             }
-            Asked::Enable { providers, .. }
-            | Asked::Disable { providers, .. }
-            | Asked::CaptureState { providers, .. } => {
+            Command::Enable { providers, .. }
+            | Command::Disable { providers, .. }
+            | Command::CaptureState { providers, .. } => {
                 resolve_all(reader, tool, providers)?;
             }
             _ => {}
@@ -82,7 +67,7 @@ fn resolve(reader: &Reader<'_>, command: &mut CommandLine) -> Result<(), String>
     Ok(())
 }
 
-/// The same of some providers: flags of the kernel that are listed with them.
+/// The same for some providers. Returns the kernel flags in the files.
 fn resolve_all(
     reader: &Reader<'_>,
     tool: Tool,
@@ -96,9 +81,9 @@ fn resolve_all(
             continue;
         };
         let name = file_name(file);
-        let text = reader.beside(name).map_err(|error| format!("{name}: {error}"))?;
-        let listed =
-            parse_provider_file(tool, &spec, &text).map_err(|error| format!("{name}, {error}"))?;
+        let text = (reader.script.include)(name).map_err(|error| format!("{name}: {error}"))?;
+        let listed = parse_provider_file(tool, &spec, &text)
+            .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
         kernel.extend(listed.kernel);
         out.extend(listed.providers);
     }
@@ -117,49 +102,49 @@ impl Controllers {
     fn translate(
         &mut self,
         tool: Tool,
-        action: &Asked,
+        action: &Command,
         stopped: &mut Vec<String>,
-        steps: &mut Vec<Action>,
+        add: &mut dyn FnMut(Action),
     ) -> Result<(), String> {
         match action {
-            Asked::Create(session) => {
+            Command::Create(session) => {
                 self.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(&session.name));
-                self.saved.push(Saved { settings: (**session).clone(), runs: 0 });
+                self.saved.push(SavedSession { settings: (**session).clone(), runs: 0 });
             }
-            Asked::Start(session) => self.start(tool, session, steps)?,
-            Asked::Update(session) => self.update(tool, session, steps)?,
-            Asked::Enable { session, providers, kernel } => {
+            Command::Start(session) => self.start(tool, session, add)?,
+            Command::Update(session) => self.update(tool, session, add)?,
+            Command::Enable { session, providers, kernel } => {
                 let (added, removed) = tracelog_changes(kernel);
-                change(session, KernelChange { added, removed, ..KernelChange::default() }, steps);
+                change(session, KernelChange { added, removed, ..KernelChange::default() }, add);
                 for provider in providers {
                     let plan = enable(provider)?;
-                    steps.push(Action::Enable { session: session.clone(), plan });
+                    add(Action::Enable { session: session.clone(), plan });
                 }
             }
-            Asked::Disable { session, providers, kernel } => {
+            Command::Disable { session, providers, kernel } => {
                 let (added, removed) = tracelog_changes(kernel);
                 let removed = added.with(removed);
-                change(session, KernelChange { removed, ..KernelChange::default() }, steps);
+                change(session, KernelChange { removed, ..KernelChange::default() }, add);
                 for provider in providers {
                     let provider = enable(provider)?.provider;
-                    steps.push(Action::Disable { session: session.clone(), provider });
+                    add(Action::Disable { session: session.clone(), provider });
                 }
             }
-            Asked::CaptureState { session, providers } => {
+            Command::CaptureState { session, providers } => {
                 for provider in providers {
                     let provider = enable(provider)?.provider;
-                    steps.push(Action::CaptureState { session: session.clone(), provider });
+                    add(Action::CaptureState { session: session.clone(), provider });
                 }
             }
-            Asked::Flush { session, file, .. } => {
+            Command::Flush { session, file, .. } => {
                 let (session, file) = (session.clone(), file.as_deref().map(base));
-                steps.push(Action::Flush { session, file });
+                add(Action::Flush { session, file });
             }
-            Asked::Stop { session, .. } => {
+            Command::Stop { session, .. } => {
                 stopped.push(session.clone());
-                steps.push(Action::Stop { session: session.clone() });
+                add(Action::Stop { session: session.clone() });
             }
-            Asked::Merge { inputs, output, options } => {
+            Command::Merge { inputs, output, options } => {
                 let of_stopped = |name: &String| {
                     let known = self.files.iter().rev();
                     let mut known = known.filter(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -173,13 +158,13 @@ impl Controllers {
                 let has = |option: &str| options.iter().any(|o| o == option);
                 let identities = !has("mergeonly");
                 let compress = has("compress");
-                steps.push(Action::Merge { inputs, output: base(output), identities, compress });
+                add(Action::Merge { inputs, output: base(output), identities, compress });
             }
-            Asked::SystemRundown { session } => {
-                steps.push(Action::KernelRundown { session: session.clone() });
+            Command::SystemRundown { session } => {
+                add(Action::KernelRundown { session: session.clone() });
             }
-            // Nothing of it is in any trace.
-            Asked::Query { .. } => {}
+            // A query leaves nothing in a trace.
+            Command::Query { .. } => {}
         }
         Ok(())
     }
@@ -188,12 +173,12 @@ impl Controllers {
         &mut self,
         tool: Tool,
         session: &Session,
-        steps: &mut Vec<Action>,
+        add: &mut dyn FnMut(Action),
     ) -> Result<(), String> {
-        let bare = session.providers.is_empty() && session.kernel.is_empty();
-        let bare = bare && session.file.is_none();
-        let named = |s: &&mut Saved| s.settings.name.eq_ignore_ascii_case(&session.name);
-        let saved = self.saved.iter_mut().find(named).filter(|_| bare);
+        let has_settings =
+            !session.providers.is_empty() || !session.kernel.is_empty() || session.file.is_some();
+        let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(&session.name);
+        let saved = self.saved.iter_mut().find(named).filter(|_| !has_settings);
         let (settings, runs) = match saved {
             Some(saved) => {
                 saved.runs += 1;
@@ -203,14 +188,13 @@ impl Controllers {
         };
         let mut plan = plan(tool, &settings)?;
         let option = |name: &str| settings.others.iter().find(|o| o.name == name);
-        let new_file = settings.others.iter().find(|o| o.name == "cnf");
-        let every = new_file.and_then(|o| o.values.first()).and_then(|v| seconds(v));
+        let value = |name: &str| option(name).and_then(|o| o.values.first()).map(String::as_str);
+        let every = value("cnf").and_then(seconds);
         let news = plan.mode.has(LogFileMode::NEWFILE) || every.is_some();
         if let Some(file) = &mut plan.file {
             let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "etl"));
-            // What was saved counts its runs, unless it says otherwise.
-            let version = option("v").and_then(|o| o.values.first()).map(String::as_str);
-            let version = version.or(runs.filter(|_| option("-v").is_none()).map(|_| "nnnnnn"));
+            // Saved settings number their files, unless -v is given.
+            let version = value("v").or(runs.filter(|_| option("-v").is_none()).map(|_| "nnnnnn"));
             if tool == Tool::Logman && news && !file.contains('%') {
                 *file = format!("{stem}_%06d.{ending}");
             } else {
@@ -227,15 +211,15 @@ impl Controllers {
         if let Some(every) = every {
             let pattern = plan.clone();
             plan.file = plan.file.as_deref().map(|file| numbered_file(file, 1));
-            steps.push(Action::Start(Box::new(plan)));
-            steps.push(Action::Roll { plan: Box::new(pattern), every, number: 1 });
+            add(Action::Start(Box::new(plan)));
+            add(Action::Roll { plan: Box::new(pattern), every, number: 1 });
         } else {
-            steps.push(Action::Start(Box::new(plan)));
+            add(Action::Start(Box::new(plan)));
         }
-        if let Some(after) = option("rf").and_then(|o| o.values.first()) {
+        if let Some(after) = value("rf") {
             let after =
                 seconds(after).ok_or_else(|| format!("-rf {after}: a time, [[hh:]mm:]ss"))?;
-            steps.push(Action::StopAfter { session: name, after });
+            add(Action::StopAfter { session: name, after });
         }
         Ok(())
     }
@@ -244,39 +228,39 @@ impl Controllers {
         &mut self,
         tool: Tool,
         session: &Session,
-        steps: &mut Vec<Action>,
+        add: &mut dyn FnMut(Action),
     ) -> Result<(), String> {
         let name = session.name.clone();
-        // What is saved is changed where nobody says that the session itself is meant.
-        let named = |s: &&mut Saved| s.settings.name.eq_ignore_ascii_case(&name);
+        // Saved settings change, unless -ets selects the running session.
+        let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(&name);
         if let Some(saved) = self.saved.iter_mut().find(named).filter(|_| !session.direct) {
             saved.change(session);
             return Ok(());
         }
-        change(&name, kernel_change(tool, session)?, steps);
+        change(&name, kernel_change(tool, session)?, add);
         for provider in session.providers.iter().filter(|p| !is_kernel(p)) {
             let plan = enable(provider)?;
-            steps.push(Action::Enable { session: name.clone(), plan });
+            add(Action::Enable { session: name.clone(), plan });
         }
         for provider in session.removed.iter().filter(|p| !is_kernel(p)) {
             let provider = enable(provider)?.provider;
-            steps.push(Action::Disable { session: name.clone(), provider });
+            add(Action::Disable { session: name.clone(), provider });
         }
         let buffers = session.max_buffers;
         let flush_timer = session.flush_seconds.map(|s| u64::from(s) * SECOND);
         if buffers.is_some() || flush_timer.is_some() {
-            steps.push(Action::Update { session: name.clone(), buffers, flush_timer });
+            add(Action::Update { session: name.clone(), buffers, flush_timer });
         }
         if session.others.iter().any(|o| o.name == "fd") {
             let file = session.file.as_deref().map(base);
-            steps.push(Action::Flush { session: name, file });
+            add(Action::Flush { session: name, file });
         }
         Ok(())
     }
 }
 
-impl Saved {
-    /// Takes what a line says anew.
+impl SavedSession {
+    /// Replaces the settings in a command line.
     fn change(&mut self, new: &Session) {
         let old = &mut self.settings;
         old.providers.retain(|p| {
@@ -300,7 +284,7 @@ impl Saved {
     }
 }
 
-/// The file's own name: files of a scenario have no directories.
+/// The name of a file without its directory: files of a scenario have no directories.
 fn base(path: &str) -> String {
     let name = file_name(path);
     if name.contains('.') { name.to_owned() } else { format!("{name}.etl") }
@@ -326,7 +310,7 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
     let mode = session.log_file_mode();
     let fileless = mode.has(LogFileMode::BUFFERING) || session.real_time();
     if plan.file.is_none() && !fileless {
-        // Where the tools write when nobody tells them.
+        // The default files of the tools.
         plan.file = Some(match tool {
             Tool::Logman => format!("{}.etl", session.name),
             _ if session.name == KERNEL_SESSION => "kernel.etl".to_owned(),
@@ -359,15 +343,14 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
     Ok(plan)
 }
 
-/// The step by which a session changes what it asks the kernel for, if it does.
-fn change(session: &str, change: KernelChange, steps: &mut Vec<Action>) {
+/// Adds a change of kernel flags, unless it is empty.
+fn change(session: &str, change: KernelChange, add: &mut dyn FnMut(Action)) {
     if change != KernelChange::default() {
-        steps.push(Action::Kernel { session: session.to_owned(), change });
+        add(Action::Kernel { session: session.to_owned(), change });
     }
 }
 
-/// What a line that updates a session changes of what it asks the kernel for. Flags that are given
-/// are all that is asked for from then on.
+/// The change of kernel flags by a command line. Given flags replace all others.
 fn kernel_change(tool: Tool, session: &Session) -> Result<KernelChange, String> {
     let given = session.providers.iter().any(is_kernel) || !session.kernel.is_empty();
     let mut change = KernelChange {
@@ -385,12 +368,12 @@ fn kernel_change(tool: Tool, session: &Session) -> Result<KernelChange, String> 
     Ok(change)
 }
 
-/// What a line asks of the kernel.
+/// The kernel flags of a command line.
 fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
     let mut groups = if tool != Tool::Tracelog {
         kernel_groups(&session.kernel).map_err(|error| error.to_string())?
     } else if session.is_kernel() {
-        // It asks for some things by itself, of the kernel's session.
+        // It adds some flags to those of the kernel's session.
         tracelog_groups(&session.kernel)
     } else {
         tracelog_changes(&session.kernel).0
@@ -411,7 +394,7 @@ fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
     Ok(flags)
 }
 
-/// Whether a provider is the kernel's own, by the name or the GUID of its session.
+/// Whether a provider is the kernel, by the name or the GUID of its session.
 fn is_kernel(spec: &ProviderSpec) -> bool {
     match &spec.provider {
         ProviderRef::Guid(guid) => *guid == KERNEL_TRACE,

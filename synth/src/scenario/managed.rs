@@ -1,9 +1,6 @@
-//! CLRs and what is in them.
+//! `clr`, `domain`, `assembly`, `module`, `pdb` and `method` nodes.
 
-use miette::SourceSpan;
-
-use super::args::{Args, unknown};
-use super::reader::Reader;
+use super::args::Args;
 use crate::model::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
@@ -31,69 +28,51 @@ const CODE: [(&str, CodeKind); 5] = [
     ("helper", CodeKind::Helper),
 ];
 
-/// A version of a product or an assembly: each of its numbers has 16 bits.
-fn version(reader: &mut Reader<'_>, at: SourceSpan, numbers: [u32; 4]) -> [u16; 4] {
+/// The version of a product or an assembly: four numbers of 16 bits.
+fn version(args: &mut Args<'_, '_>) -> Option<[u16; 4]> {
+    let numbers = args.version::<4>("version")?;
     if let Some(large) = numbers.iter().find(|n| **n > u32::from(u16::MAX)) {
-        let help = Some(format!("each of its numbers is at most {}", u16::MAX));
-        reader.error(at, "version is too large", large.to_string(), help);
+        let help = format!("each of its numbers is at most {}", u16::MAX);
+        args.error("version is too large", large.to_string(), Some(&help));
     }
-    numbers.map(|n| u16::try_from(n).unwrap_or(u16::MAX))
+    Some(numbers.map(|n| u16::try_from(n).unwrap_or(u16::MAX)))
 }
 
-/// Calls of a stack: the kernel takes no more with an event.
+/// Maximum number of frames of a stack in an event.
 const MAX_FRAMES: u32 = 190;
 
 /// `clr "core" version="6.0.100" { ... }`
-pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) -> Option<ClrPlan> {
-    let node = args.node;
-    let sku = args.choice(reader, "a product", &SKUS)?;
+pub(super) fn clr(mut args: Args<'_, '_>, process: &str) -> Option<ClrPlan> {
+    let sku = args.next_choice("a product", &SKUS)?;
     let default = if sku == Sku::Core { [6, 0, 100, 0] } else { [4, 0, 30319, 0] };
     let mut plan = ClrPlan::new(sku, default);
-    if let Some(numbers) = args.opt_version::<4>(reader, "version") {
-        plan.version = version(reader, args.span(), numbers);
-        let (there, help) = match sku {
+    if let Some(version) = version(&mut args) {
+        plan.version = version;
+        let (simulated, help) = match sku {
             Sku::Desktop => (4..=4, "a .NET Framework of version 4: \"4.8.4000\""),
             Sku::Core => (1..=u16::MAX, "a .NET of version 1 or later: \"8.0.0\""),
         };
-        if plan.version.first().is_some_and(|major| !there.contains(major)) {
-            let message = "no such version is simulated";
-            reader.error(args.span(), message, "version", Some(help.to_owned()));
+        if version.first().is_some_and(|major| !simulated.contains(major)) {
+            args.error("no such version is simulated", "version", Some(help));
         }
     }
-    if let Some(instance) = args.opt_small(reader, "instance") {
-        plan.instance = instance;
-    }
-    if let Some(cost) = args.opt_time(reader, "enumeration-cost") {
-        plan.enumeration_cost = cost;
-    }
-    if let Some((spread, (low, high))) = args.opt_range(reader, "stack-depth") {
-        if high <= MAX_FRAMES {
-            plan.stack_depth = (low, high, spread);
-        } else {
-            let message = format!("a stack holds at most {MAX_FRAMES} calls here");
-            reader.error(args.span(), message, "stack-depth", None);
+    args.set("instance", &mut plan.instance);
+    plan.enumeration_cost = args.time("enumeration-cost").unwrap_or(plan.enumeration_cost);
+    if let Some((spread, (low, high))) = args.range("stack-depth") {
+        plan.stack_depth = (low.min(MAX_FRAMES), high.min(MAX_FRAMES), spread);
+        if high > MAX_FRAMES {
+            let message = format!("a stack has at most {MAX_FRAMES} frames");
+            args.error(message, "stack-depth", None);
         }
     }
-    if let Some(heaps) = args.opt_small::<u32>(reader, "heaps") {
-        if (1..=64).contains(&heaps) {
-            plan.heaps = heaps;
-        } else {
-            let help = Some("1, or up to 64 with the collector of servers".to_owned());
-            reader.error(args.span(), "a clr has 1 to 64 heaps", heaps.to_string(), help);
-        }
-    }
-    args.finish(reader);
-    // Assemblies that stand outside a domain belong to the default one.
-    let name = if sku == Sku::Core { "clrhost" } else { process };
-    let mut default = AppDomainPlan::new(name);
+    plan.heaps = args.within("heaps", 1..=64, "a clr has 1 to 64 heaps").unwrap_or(plan.heaps);
+    // Assemblies outside of domains belong to the default domain.
+    let mut default = AppDomainPlan::new(if sku == Sku::Core { "clrhost" } else { process });
     let mut domains = Vec::new();
-    reader.below(node, &mut |reader, node| {
-        let args = Args::new(node);
-        match args.name() {
-            "domain" => domains.extend(domain(reader, args)),
-            "assembly" => default.assemblies.extend(assembly(reader, args)),
-            _ => unknown(reader, node, "a clr", "domain, assembly"),
-        }
+    args.children(&mut |mut args| match args.name() {
+        "domain" => domains.extend(domain(args)),
+        "assembly" => default.assemblies.extend(assembly(args)),
+        _ => args.unknown("a clr", "domain, assembly"),
     });
     if !default.assemblies.is_empty() || domains.is_empty() {
         plan.domains.push(default);
@@ -102,131 +81,99 @@ pub(super) fn clr(reader: &mut Reader<'_>, mut args: Args<'_>, process: &str) ->
     Some(plan)
 }
 
-fn domain(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<AppDomainPlan> {
-    let node = args.node;
-    let mut plan = AppDomainPlan::new(args.text(reader, "a name")?);
-    plan.shared = args.opt_bool(reader, "shared").unwrap_or(false);
-    plan.late = args.opt_bool(reader, "late").unwrap_or(false);
-    args.finish(reader);
-    reader.below(node, &mut |reader, node| {
-        let args = Args::new(node);
-        match args.name() {
-            "assembly" => plan.assemblies.extend(assembly(reader, args)),
-            _ => unknown(reader, node, "a domain", "assembly"),
-        }
+fn domain(mut args: Args<'_, '_>) -> Option<AppDomainPlan> {
+    let mut plan = AppDomainPlan::new(args.next::<String>("a name")?);
+    plan.shared = args.flag("shared");
+    plan.late = args.flag("late");
+    args.children(&mut |mut args| match args.name() {
+        "assembly" => plan.assemblies.extend(assembly(args)),
+        _ => args.unknown("a domain", "assembly"),
     });
     Some(plan)
 }
 
-fn assembly(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<AssemblyPlan> {
-    let node = args.node;
-    let mut plan = AssemblyPlan::new(args.text(reader, "a name")?);
-    if let Some(numbers) = args.opt_version::<4>(reader, "version") {
-        plan.version = version(reader, args.span(), numbers);
-    }
-    plan.late = args.opt_bool(reader, "late").unwrap_or(false);
-    plan.collectible = args.opt_bool(reader, "collectible").unwrap_or(false);
-    plan.signed = args.opt_bool(reader, "signed").unwrap_or(false);
-    plan.authenticode = args.opt_bool(reader, "authenticode").unwrap_or(false);
-    args.finish(reader);
-    reader.below(node, &mut |reader, node| {
-        let args = Args::new(node);
-        match args.name() {
-            "module" => plan.modules.extend(module(reader, args)),
-            _ => unknown(reader, node, "an assembly", "module"),
-        }
+fn assembly(mut args: Args<'_, '_>) -> Option<AssemblyPlan> {
+    let mut plan = AssemblyPlan::new(args.next::<String>("a name")?);
+    plan.version = version(&mut args).unwrap_or(plan.version);
+    plan.late = args.flag("late");
+    plan.collectible = args.flag("collectible");
+    plan.signed = args.flag("signed");
+    plan.authenticode = args.flag("authenticode");
+    args.children(&mut |mut args| match args.name() {
+        "module" => plan.modules.extend(module(args)),
+        _ => args.unknown("an assembly", "module"),
     });
     Some(plan)
 }
 
-fn module(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<ModulePlan> {
-    let node = args.node;
-    let path = args.text(reader, "the path of its file")?;
-    let kind = args.opt_choice(reader, "kind", &MODULES).unwrap_or_default();
+fn module(mut args: Args<'_, '_>) -> Option<ModulePlan> {
+    let path: String = args.next("the path of its file")?;
+    let kind = args.choice("kind", &MODULES).unwrap_or_default();
     let mut plan = ModulePlan::new(path, kind);
-    if args.opt_bool(reader, "pdb") == Some(false) {
+    if args.get("pdb") == Some(false) {
         plan.pdb = None;
     }
-    args.finish(reader);
-    reader.below(node, &mut |reader, node| {
-        let args = Args::new(node);
-        match args.name() {
-            "pdb" => plan.pdb = Some(pdb(reader, args)),
-            "method" | "methods" => plan.methods.extend(methods(reader, args, kind)),
-            _ => unknown(reader, node, "a module", "method, methods, pdb"),
-        }
+    args.children(&mut |mut args| match args.name() {
+        "pdb" => plan.pdb = Some(pdb(args)),
+        "method" | "methods" => plan.methods.extend(methods(args, kind)),
+        _ => args.unknown("a module", "method, methods, pdb"),
     });
     Some(plan)
 }
 
-fn pdb(reader: &mut Reader<'_>, mut args: Args<'_>) -> PdbPlan {
-    args.leaf();
-    let mut plan = PdbPlan { age: 1, ..PdbPlan::default() };
-    if let Some(text) = args.opt_text(reader, "signature") {
-        match text.parse() {
-            Ok(guid) => plan.signature = guid,
-            Err(_) => reader.error(args.span(), "signature: not a GUID", text, None),
-        }
-    }
-    if let Some(age) = args.opt_small(reader, "age") {
-        plan.age = age;
-    }
-    if let Some(path) = args.opt_text(reader, "path") {
-        plan.path = path;
-    }
-    args.finish(reader);
+fn pdb(mut args: Args<'_, '_>) -> PdbPlan {
+    let signature = args.parsed("signature", |t| t.parse().ok(), "signature: not a GUID", None);
+    let plan = PdbPlan {
+        signature: signature.unwrap_or_default(),
+        age: args.get("age").unwrap_or(1),
+        path: args.get("path").unwrap_or_default(),
+    };
+    args.finish();
     plan
 }
 
 /// `methods 400 kind="jitted" ready=100` or `method "Namespace.Type::Name"`.
-fn methods(reader: &mut Reader<'_>, mut args: Args<'_>, module: ModuleKind) -> Option<MethodPlan> {
-    args.leaf();
+fn methods(mut args: Args<'_, '_>, module: ModuleKind) -> Option<MethodPlan> {
     let natural = match module {
         ModuleKind::Il => CodeKind::Jitted,
         ModuleKind::NGen | ModuleKind::ReadyToRun => CodeKind::Precompiled,
         ModuleKind::Dynamic => CodeKind::Dynamic,
     };
-    let one = args.name() == "method";
-    let at = args.span();
-    let mut plan = if one {
-        MethodPlan::named(args.text(reader, "a name")?, natural)
+    let single = args.name() == "method";
+    let mut plan = if single {
+        MethodPlan::named(args.next::<String>("a name")?, natural)
     } else {
-        let count = args.number(reader, "how many")?;
+        let count: u64 = args.next("how many")?;
         MethodPlan::many(u32::try_from(count).unwrap_or(u32::MAX), natural)
     };
-    if one && !plan.name.contains("::") {
-        let help = Some("Namespace.Type::Name".to_owned());
-        reader.error(at, "a method needs its full name", plan.name.clone(), help);
+    if single && !plan.name.contains("::") {
+        let help = Some("Namespace.Type::Name");
+        args.error("a method needs its full name", plan.name.clone(), help);
     }
     if plan.count > 1_000_000 {
-        reader.error(at, "a module has at most 1000000 methods", plan.count.to_string(), None);
+        args.error("a module has at most 1000000 methods", plan.count.to_string(), None);
         plan.count = 0;
     }
-    if !reader.charge(at, plan.count) {
+    if !args.reader.charge(args.span(), plan.count) {
         plan.count = 0;
     }
-    if let Some(kind) = args.opt_choice(reader, "kind", &CODE) {
-        plan.kind = kind;
-    }
+    plan.kind = args.choice("kind", &CODE).unwrap_or(natural);
     let image = matches!(module, ModuleKind::NGen | ModuleKind::ReadyToRun);
     if plan.kind == CodeKind::Precompiled && !image {
-        let help = Some("a module of kind \"ngen\" or \"r2r\"".to_owned());
-        reader.error(at, "precompiled code is in native images only", "here", help);
+        let help = Some("a module of kind \"ngen\" or \"r2r\"");
+        args.error("precompiled code is in native images only", "here", help);
     }
-    plan.generic |=
-        args.opt_bool(reader, "generic").unwrap_or(false) || plan.kind == CodeKind::Generic;
-    if one {
-        plan.ready = u32::from(args.opt_bool(reader, "ready").unwrap_or(true));
+    plan.generic |= args.flag("generic") || plan.kind == CodeKind::Generic;
+    if single {
+        plan.ready = u32::from(args.get("ready").unwrap_or(true));
     } else {
-        plan.ready = args.opt_small(reader, "ready").unwrap_or(plan.count);
-        if let Some(namespace) = args.opt_text(reader, "namespace") {
-            plan.name = namespace;
-        }
+        plan.ready = args.get("ready").unwrap_or(plan.count);
+        args.set("namespace", &mut plan.name);
     }
-    if let Some((spread, size)) = args.opt_range(reader, "size") {
+    if let Some((spread, size)) = args.range("size") {
         (plan.spread, plan.size) = (spread, size);
     }
-    plan.cold = args.opt_bool(reader, "cold").unwrap_or(false);
-    args.finish(reader);
+    plan.cold = args.flag("cold");
+    args.finish();
     Some(plan)
 }

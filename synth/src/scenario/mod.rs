@@ -1,7 +1,8 @@
 //! Scenario scripts: from KDL text to a [`Scenario`], with the location of every error.
 //!
-//! `reader` goes through the nodes, `args` takes their arguments and reports those that are
-//! unknown; each other file reads one kind of node. `docs/scenario.md` describes the language.
+//! `walk` goes through the nodes, `args` reads their arguments, `reader` keeps errors and
+//! variables, and each other file reads some kinds of nodes. `docs/scenario.md` describes the
+//! language.
 
 mod args;
 mod check;
@@ -17,6 +18,7 @@ mod session;
 mod step;
 mod system;
 mod value;
+mod walk;
 
 use core::fmt;
 use std::io;
@@ -93,9 +95,8 @@ impl<'a> Script<'a> {
         if let Some(stem) = scenario.name.strip_suffix(".kdl") {
             scenario.name = stem.to_owned();
         }
-        reader.whole(self.text, &mut |reader, node| system::top(reader, node, &mut scenario));
+        walk::script(&mut reader, &mut |args| system::top(args, &mut scenario));
         scenario.seed = self.seed.unwrap_or(scenario.seed);
-        reader.unknown_settings();
         // A script with errors lacks items that it names.
         if reader.errors.is_empty() {
             check::check(&mut reader, &scenario);

@@ -1,14 +1,12 @@
-//! How deep a script nests, told before it is parsed: the parser of KDL calls itself for every
-//! brace and every comment in a comment, and the stack is no place to find out.
+//! The depth of a script, computed before it is parsed: the KDL parser calls itself for each brace
+//! and each comment in a comment, so deep scripts would overflow the stack.
 //!
-//! Whatever the script, what is told here is never less than what the parser sees, even where the
-//! script is broken and the parser looks for a place to go on. So a brace that closes counts only
-//! where it surely does, and one that opens counts wherever it stands, but for pairs in a text on
-//! one line, where they name variables.
+//! The result is never less than the depth that the parser sees, even in a broken script that the
+//! parser tries to recover from. So a closing brace counts only where it surely closes, and an
+//! opening one counts everywhere, except in pairs in text on one line, where they name variables.
 
-/// Where braces or comments stand in each other for more than `most` levels, in bytes of the
-/// script.
-pub(super) fn too_deep(text: &str, most: usize) -> Option<usize> {
+/// Byte offset at which braces and comments nest deeper than `max` levels.
+pub(super) fn too_deep(text: &str, max: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -40,13 +38,13 @@ pub(super) fn too_deep(text: &str, most: usize) -> Option<usize> {
                 depth += unpaired(rest, len);
                 len
             }
-            // These stand in each other as well; what ends one is taken for nothing.
+            // Comments nest as well; the end of an inner one is ignored.
             '/' if rest.starts_with("/*") => {
                 depth += 1;
                 let len = rest.find("*/").map_or(rest.len(), |end| end + 2);
                 let inner = rest.get(2..len).unwrap_or_default();
                 depth += inner.matches("/*").count() + opened(inner, inner.len());
-                if depth <= most && len < rest.len() && !inner.contains("/*") {
+                if depth <= max && len < rest.len() && !inner.contains("/*") {
                     depth -= 1;
                 }
                 len
@@ -61,7 +59,7 @@ pub(super) fn too_deep(text: &str, most: usize) -> Option<usize> {
             }
             c => c.len_utf8(),
         };
-        if depth > most {
+        if depth > max {
             return Some(at);
         }
         rest = rest.get(len..).unwrap_or_default();
@@ -69,12 +67,12 @@ pub(super) fn too_deep(text: &str, most: usize) -> Option<usize> {
     None
 }
 
-/// The length of a text between quotes on one line, quotes included.
+/// The length of quoted text on one line, including the quotes.
 fn quoted(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
         match byte {
-            // White space may be escaped too, line ends among it.
+            // White space, including line ends, can be escaped.
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' | b'\n' => return at + 1,
@@ -84,18 +82,18 @@ fn quoted(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a text up to what ends it, however many lines.
+/// The length of text up to and including its end mark, on any number of lines.
 fn long(text: &str, start: usize, end: &str) -> usize {
     let inner = text.get(start..).unwrap_or_default();
     inner.find(end).map_or(text.len(), |at| start + at + end.len())
 }
 
-/// Braces that open.
+/// Number of opening braces.
 fn opened(text: &str, len: usize) -> usize {
     text.bytes().take(len).filter(|b| *b == b'{').count()
 }
 
-/// Braces that open and are not closed within.
+/// Number of opening braces that are not closed in the text.
 fn unpaired(text: &str, len: usize) -> usize {
     text.bytes().take(len).fold(0usize, |open, byte| match byte {
         b'{' => open + 1,
@@ -109,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn braces_and_comments_count() {
+    fn too_deep_counts_braces_and_comments() {
         for (text, depth) in [
             ("", 0),
             ("a { b { c } }; d { e }", 2),
@@ -123,13 +121,13 @@ mod tests {
             ("\"\\\n}\" a { \"\\\n}\" b {", 2),
             ("// {n} }}}\na {", 1),
         ] {
-            let reported = (0..).find(|most| too_deep(text, *most).is_none());
+            let reported = (0..).find(|max| too_deep(text, *max).is_none());
             assert_eq!(reported, Some(depth), "{text}");
         }
     }
 
     #[test]
-    fn scenarios_nest_far_less() {
+    fn too_deep_accepts_usual_scenarios() {
         let shop = r#"
             repeat 2 as="n" {
                 process "Shop{n}.exe" {

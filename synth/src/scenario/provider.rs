@@ -1,4 +1,4 @@
-//! Providers of the script's own, and events that are raised of them.
+//! `provider` nodes, and `raise`, which raises an event of a declared provider.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,8 @@ use etl_format::constants::PointerSize;
 use etl_schema::encode::{OwnedValue, encode_into};
 use etl_schema::sources::provider_guid;
 use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
-use kdl::KdlNode;
 
-use super::args::{Args, unknown};
-use super::reader::Reader;
+use super::args::Args;
 use super::value::value;
 use crate::file_system::file_name_problem;
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
@@ -23,82 +21,77 @@ const KINDS: [(&str, ProviderKind); 5] = [
     ("wpp", ProviderKind::Wpp),
 ];
 
+const ACTIVITIES: [(&str, ActivityWork); 3] =
+    [("none", ActivityWork::None), ("start", ActivityWork::Start), ("stop", ActivityWork::Stop)];
+
 /// `provider "Contoso-Orders" kind="tracelogging" { event "Placed" level=4 { field "Id" "UInt32" }
 /// }`
-pub(super) fn provider(reader: &mut Reader<'_>, mut args: Args<'_>) -> Option<ProviderPlan> {
-    let node = args.node;
-    let name = args.text(reader, "a name")?;
-    let kind = args.opt_choice(reader, "kind", &KINDS).unwrap_or_default();
-    let mut guid = provider_guid(&name);
-    if let Some(text) = args.opt_text(reader, "guid") {
-        match text.parse() {
-            Ok(given) => guid = given,
-            Err(_) => reader.error(args.span(), "guid: not a GUID", text, None),
-        }
-    }
-    let at = args.span();
-    if !reader.taken.insert(name.to_lowercase()) {
-        reader.error(at, format!("two providers are called \"{name}\""), "the second", None);
-    } else if !reader.taken.insert(guid.to_string()) {
-        reader.error(at, "two providers have one GUID", guid.to_string(), None);
+pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
+    let name: String = args.next("a name")?;
+    let kind = args.choice("kind", &KINDS).unwrap_or_default();
+    let guid = args.parsed("guid", |text| text.parse().ok(), "guid: not a GUID", None);
+    let guid = guid.unwrap_or_else(|| provider_guid(&name));
+    let keys = &mut args.reader.declared.provider_keys;
+    if !keys.insert(name.to_lowercase()) {
+        args.error(format!("two providers are called \"{name}\""), "the second", None);
+    } else if !keys.insert(guid.to_string()) {
+        args.error("two providers have one GUID", guid.to_string(), None);
     }
     if kind == ProviderKind::Wpp
-        && let Some(why) = file_name_problem(&format!("{name}.tmf"))
+        && let Some(problem) = file_name_problem(&format!("{name}.tmf"))
     {
-        let help = Some("the texts of its messages are written into NAME.tmf".to_owned());
-        reader.error(at, format!("\"{name}.tmf\" cannot be a file here"), why, help);
+        let help = Some("the texts of its messages are written into NAME.tmf");
+        args.error(format!("\"{name}.tmf\" cannot be a file here"), problem, help);
     }
-    args.finish(reader);
-    reader.providers.push((name.clone(), guid));
+    args.reader.declared.providers.push((name.clone(), guid));
     let mut plan = ProviderPlan { name, guid, kind, events: Vec::new() };
-    let mut seen = BTreeSet::new();
-    reader.below(node, &mut |reader, node| {
-        let args = Args::new(node);
-        match args.name() {
-            "event" => {
-                let at = args.span();
-                if let Some(event) = event(reader, args, &plan) {
-                    let distinct = plan.kind == ProviderKind::TraceLogging
-                        || seen.insert(format!("{:?}", event.identity));
-                    if !seen.insert(format!("\"{}\"", event.name)) {
-                        let message = format!("two events are called \"{}\"", event.name);
-                        reader.error(at, message, "the second", None);
-                    } else if !distinct {
-                        let help = match plan.kind {
-                            ProviderKind::Classic => "opcode and version tell classic events apart",
-                            ProviderKind::Wpp => "id is the number of the message",
-                            _ => "id and version tell events apart",
-                        };
-                        let message = "nothing tells it from an event before it";
-                        reader.error(at, message, "the second", Some(help.to_owned()));
-                    }
-                    plan.events.push(event);
-                }
-            }
-            _ => unknown(reader, node, "a provider", "event"),
+    let (mut names, mut identities) = (BTreeSet::new(), BTreeSet::new());
+    args.children(&mut |mut args| {
+        if args.name() != "event" {
+            return args.unknown("a provider", "event");
         }
+        let at = args.location();
+        let Some((event, reader)) = event(args, &plan) else { return };
+        let distinct = kind == ProviderKind::TraceLogging
+            || identities.insert(format!("{:?}", event.identity));
+        if !names.insert(event.name.to_string()) {
+            let message = format!("two events are called \"{}\"", event.name);
+            reader.error_at(&at, message, "the second", None);
+        } else if !distinct {
+            let help = match kind {
+                ProviderKind::Classic => "opcode and version identify classic events",
+                ProviderKind::Wpp => "id is the number of the message",
+                _ => "id and version identify events",
+            };
+            let message = "an earlier event has the same identity";
+            reader.error_at(&at, message, "the second", Some(help));
+        }
+        plan.events.push(event);
     });
     Some(plan)
 }
 
-fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Option<EventSchema> {
-    let node = args.node;
-    let name = args.text(reader, "a name")?;
+fn event<'r, 's>(
+    mut args: Args<'r, 's>,
+    plan: &ProviderPlan,
+) -> Option<(EventSchema, &'r mut super::reader::Reader<'s>)> {
+    let name: String = args.next("a name")?;
     let next = u16::try_from(plan.events.len()).unwrap_or(u16::MAX).saturating_add(1);
-    let id = args.opt_small(reader, "id").unwrap_or(next);
-    let version: u8 = args.opt_small(reader, "version").unwrap_or(0);
-    let opcode = args.opt_small(reader, "opcode").unwrap_or(0);
+    let id = args.get("id").unwrap_or(next);
+    let version: u8 = args.get("version").unwrap_or(0);
+    let opcode = args.get("opcode").unwrap_or(0);
+    let modern = Identity::Modern { id, version };
     let (identity, source) = match plan.kind {
-        ProviderKind::Manifest => (Identity::Modern { id, version }, SchemaSource::Manifest),
-        ProviderKind::EventSource => (Identity::Modern { id, version }, SchemaSource::EventSource),
+        ProviderKind::Manifest => (modern, SchemaSource::Manifest),
+        ProviderKind::EventSource => (modern, SchemaSource::EventSource),
         ProviderKind::TraceLogging => (Identity::SelfDescribing, SchemaSource::TraceLogging),
         ProviderKind::Classic => {
             (Identity::Classic { opcode, version: version.into() }, SchemaSource::Manifest)
         }
-        // Numbers of messages begin at 10.
+        // Message numbers begin at 10.
         ProviderKind::Wpp => (Identity::Message { number: id.max(next + 9) }, SchemaSource::Tmf),
     };
-    // The messages of a source file have a GUID of their own beside that of their control.
+    // The messages of a source file have another GUID than their provider.
     let guid = match plan.kind {
         ProviderKind::Wpp => provider_guid(&format!("{} messages", plan.name)),
         _ => plan.guid,
@@ -107,107 +100,91 @@ fn event(reader: &mut Reader<'_>, mut args: Args<'_>, plan: &ProviderPlan) -> Op
     schema.provider_name = plan.name.clone().into();
     schema.name = name.into();
     schema.opcode.value = opcode;
-    schema.level.value = args.opt_small(reader, "level").unwrap_or(4);
-    schema.task.value = args.opt_small(reader, "task").unwrap_or(0);
-    schema.keywords = args.opt_number(reader, "keywords").unwrap_or(0);
-    schema.message = args.opt_text(reader, "message").map(Into::into);
+    schema.level.value = args.get("level").unwrap_or(4);
+    schema.task.value = args.get("task").unwrap_or(0);
+    schema.keywords = args.get("keywords").unwrap_or(0);
+    schema.message = args.get("message").map(String::into);
     if plan.kind == ProviderKind::Wpp && schema.message.is_none() {
-        let help = Some("message=\"read %10!d! bytes\": %10 is the first field".to_owned());
-        reader.error(args.span(), "a WPP event is a message", "message is missing", help);
+        let help = Some("message=\"read %10!d! bytes\": %10 is the first field");
+        args.error("a WPP event is a message", "message is missing", help);
     }
-    args.finish(reader);
-    reader.below(node, &mut |reader, node| {
-        let mut args = Args::new(node);
-        if args.name() != "field" {
-            unknown(reader, node, "an event", "field");
-            return;
-        }
-        args.leaf();
-        let at = args.span();
-        let (name, ty) = (args.text(reader, "a name"), args.text(reader, "a type"));
-        args.finish(reader);
-        let (Some(name), Some(ty)) = (name, ty) else { return };
-        match InType::from_name(&ty) {
-            Some(ty) if plan.kind == ProviderKind::Wpp && tmf_item(ty).is_none() => {
-                let help =
-                    Some("integers, Double, Pointer, GUID, AnsiString, UnicodeString".into());
-                reader.error(
-                    at,
-                    format!("a message has no field of type \"{}\"", ty.name()),
-                    "here",
-                    help,
-                );
-            }
-            Some(ty) => schema.fields.push(Field::new(name, ty)),
-            None => {
-                let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();
-                let help = Some(names.join(", "));
-                reader.error(at, format!("there is no type \"{ty}\""), "unknown", help);
-            }
-        }
+    let reader = args.children(&mut |mut args| match args.name() {
+        "field" => schema.fields.extend(field(args, plan.kind)),
+        _ => args.unknown("an event", "field"),
     });
-    Some(schema)
+    Some((schema, reader))
+}
+
+/// `field "Id" "UInt32"`
+fn field(mut args: Args<'_, '_>, kind: ProviderKind) -> Option<Field> {
+    let (name, ty) = (args.next::<String>("a name"), args.next::<String>("a type"));
+    let (name, ty) = (name?, ty?);
+    let Some(found) = InType::from_name(&ty) else {
+        let names: Vec<&str> = InType::ALL.iter().map(|t| t.name()).collect();
+        args.error(format!("there is no type \"{ty}\""), "unknown", Some(&names.join(", ")));
+        return None;
+    };
+    if kind == ProviderKind::Wpp && tmf_item(found).is_none() {
+        let help = Some("integers, Double, Pointer, GUID, AnsiString, UnicodeString");
+        args.error(format!("a message has no field of type \"{ty}\""), "here", help);
+        return None;
+    }
+    args.finish();
+    Some(Field::new(name, found))
+}
+
+/// The index of a named item, or an error with the known names.
+fn index_of<'n>(
+    args: &mut Args<'_, '_>,
+    names: impl Iterator<Item = &'n str> + Clone,
+    name: &str,
+    message: String,
+    what: &str,
+) -> Option<usize> {
+    let found = names.clone().position(|n| n == name);
+    if found.is_none() {
+        let help = format!("{what}: {}", names.collect::<Vec<_>>().join(", "));
+        args.error(message, "here", Some(&help));
+    }
+    found
 }
 
 /// `raise "Contoso-Orders" "Placed" activity="start" thread=0 { Id 7 }`
-pub(super) fn raise(
-    reader: &mut Reader<'_>,
-    node: &KdlNode,
-    providers: &[ProviderPlan],
-) -> Option<Work> {
-    let mut args = Args::new(node);
-    let at = args.span();
-    let provider_name = args.text(reader, "a provider")?;
-    let event_name = args.text(reader, "an event")?;
-    let kinds = [
-        ("none", ActivityWork::None),
-        ("start", ActivityWork::Start),
-        ("stop", ActivityWork::Stop),
-    ];
-    let activity = args.opt_choice(reader, "activity", &kinds).unwrap_or_default();
-    let thread = args.opt_small(reader, "thread").unwrap_or(0);
-    args.finish(reader);
-    let Some(provider) = providers.iter().position(|p| p.name == provider_name) else {
-        let names: Vec<&str> = providers.iter().map(|p| p.name.as_str()).collect();
-        let help = Some(format!("providers declared so far: {}", names.join(", ")));
-        reader.error(at, format!("no provider \"{provider_name}\" is declared"), "here", help);
-        return None;
-    };
+pub(super) fn raise(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
+    let (provider, event): (String, String) = (args.next("a provider")?, args.next("an event")?);
+    let activity = args.choice("activity", &ACTIVITIES).unwrap_or_default();
+    let thread = args.get("thread").unwrap_or(0);
+    let names = providers.iter().map(|p| p.name.as_str());
+    let message = format!("no provider \"{provider}\" is declared");
+    let provider = index_of(&mut args, names, &provider, message, "providers declared so far")?;
     let plan = providers.get(provider)?;
-    let Some(event) = plan.events.iter().position(|e| e.name == event_name) else {
-        let names: Vec<&str> = plan.events.iter().map(|e| &*e.name).collect();
-        let help = Some(format!("its events: {}", names.join(", ")));
-        reader.error(at, format!("the provider has no event \"{event_name}\""), "here", help);
+    let names = plan.events.iter().map(|e| &*e.name);
+    let message = format!("the provider has no event \"{event}\"");
+    let event = index_of(&mut args, names, &event, message, "its events")?;
+    let fields = &plan.events.get(event)?.fields;
+    let mut values = Vec::new();
+    args.children(&mut |args| values.extend(field_value(args, fields)));
+    Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
+}
+
+/// `Id 7`: a value that can be encoded as the type of its field.
+fn field_value(mut args: Args<'_, '_>, fields: &[Field]) -> Option<(String, OwnedValue)> {
+    let name = args.name();
+    let Some(field) = fields.iter().find(|f| f.name == name) else {
+        let names: Vec<&str> = fields.iter().map(|f| &*f.name).collect();
+        args.unknown("the event", &names.join(", "));
         return None;
     };
-    let fields = plan.events.get(event).map(|e| e.fields.clone()).unwrap_or_default();
-    let mut values = Vec::new();
-    reader.below(node, &mut |reader, node| {
-        let name = node.name().value();
-        let Some(field) = fields.iter().find(|f| f.name == name) else {
-            let names: Vec<&str> = fields.iter().map(|f| &*f.name).collect();
-            unknown(reader, node, "the event", &names.join(", "));
-            return;
-        };
-        let mut args = Args::new(node);
-        args.leaf();
-        let given = args.text(reader, "a value").unwrap_or_default();
-        args.finish(reader);
-        let given_value = node.entries().first().map(kdl::KdlEntry::value);
-        let value = given_value.map_or(OwnedValue::Auto, |v| value(field.in_type(), v, given));
-        let tried = encode_into(
-            std::slice::from_ref(field),
-            std::slice::from_ref(&value),
-            PointerSize::P8,
-            &mut Vec::new(),
-        );
-        if let Err(error) = tried {
-            let of = field.in_type().map_or("a structure", InType::name);
-            let help = Some(format!("{name} is of type {of}"));
-            let message = format!("{name} cannot have this value");
-            reader.error(node.name().span(), message, error.problem.to_string(), help);
-        }
-        values.push((name.to_owned(), value));
-    });
-    Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
+    let text = args.next("a value").unwrap_or_default();
+    let given = args.node.entries().first().map(kdl::KdlEntry::value);
+    let value = given.map_or(OwnedValue::Auto, |given| value(field.in_type(), given, text));
+    let (fields, values) = (std::slice::from_ref(field), std::slice::from_ref(&value));
+    if let Err(error) = encode_into(fields, values, PointerSize::P8, &mut Vec::new()) {
+        let of = field.in_type().map_or("a structure", InType::name);
+        let help = format!("{name} is of type {of}");
+        let message = format!("{name} cannot have this value");
+        args.error(message, error.problem.to_string(), Some(&help));
+    }
+    args.finish();
+    Some((name.to_owned(), value))
 }

@@ -1,14 +1,11 @@
-//! Moments, and what happens at them.
+//! `at` and `every` nodes: requests of controllers, and work of processes.
 
-use kdl::KdlNode;
-
-use super::args::{Args, unknown};
-use super::reader::Reader;
-use super::{process, session};
+use super::args::{Args, Time};
+use super::{controller, process, provider, session};
 use crate::distribution::Distribution;
 use crate::model::{
-    Action, GcPlan, HandleKind, KernelChange, ProcessPlan, ProviderPlan, Repeat, Scenario,
-    ScriptLocation, Step, ThrowPlan, Work,
+    Action, GcPlan, HandleKind, KernelChange, ProcessPlan, ProviderPlan, Repeat, Scenario, Step,
+    ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -19,269 +16,222 @@ const HANDLES: [(&str, HandleKind); 5] = [
     ("dependent", HandleKind::Dependent),
 ];
 
-/// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside a process what happens
-/// is what the process does.
-pub(super) fn timed_block(
-    reader: &mut Reader<'_>,
-    mut args: Args<'_>,
-    scenario: &mut Scenario,
-    place: Option<usize>,
-) {
-    let node = args.node;
-    let span = args.span();
+/// `at "2s" { ... }` or `every "10ms" from="1s" until="3s" { ... }`; inside of a process the nodes
+/// are work of the process.
+pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, process: Option<usize>) {
     let (at, repeat) = if args.name() == "at" {
-        (args.time(reader, "a time").unwrap_or(0), None)
+        (args.next("a time").map_or(0, |Time(time)| time), None)
     } else {
-        let period = args.time(reader, "a period").unwrap_or(0);
-        let from = args.opt_time(reader, "from").unwrap_or(period);
-        let until = args.opt_time(reader, "until");
-        if until.is_none() {
-            let help = Some("every \"10ms\" from=\"1s\" until=\"3s\" { ... }".to_owned());
-            reader.error(span, "every needs an end", "until is missing", help);
-        }
-        if until.is_some_and(|until| until < from) {
-            let help = Some("from, or else the period, is when it happens first".to_owned());
-            reader.error(span, "every ends before it begins", "until", help);
-        }
-        if period == 0 {
-            reader.error(span, "the period is at least a nanosecond", "0", None);
-        }
-        let spread = args.opt_choice(reader, "spread", &Distribution::WORDS);
-        let (period, until) = (period.max(1), until.unwrap_or(0));
-        (from, Some(Repeat { period, until, spread }))
+        every(&mut args)
     };
-    args.finish(reader);
     let mut steps = Vec::new();
-    let mut made = Vec::new();
-    reader.below(node, &mut |reader, node| {
-        match place {
-            Some(place) => {
-                if let Some(work) = work(reader, node, &scenario.providers) {
-                    steps.push(Action::Work { process: place, work });
+    args.children(&mut |args| {
+        let location = args.location();
+        let mut add = |action, location| {
+            steps.push(Step { at, repeat, action, location: Some(location) });
+        };
+        match process {
+            Some(process) => {
+                if let Some(work) = work(args, &scenario.providers) {
+                    add(Action::Work { process, work }, location);
                 }
             }
-            None if node.name().value() == "in" => {
-                let step = |(action, place)| Step { at, repeat, action, location: Some(place) };
-                made.extend(inside(reader, node, scenario).into_iter().map(step));
-            }
-            None => global(reader, node, &mut steps),
+            None if args.name() == "in" => inside(args, scenario, &mut add),
+            None => global(args, &mut |action| add(action, location.clone())),
         }
-        let place = reader.location(node.name().span());
-        let step = |action| Step { at, repeat, action, location: Some(place.clone()) };
-        made.extend(steps.drain(..).map(step));
     });
-    scenario.steps.extend(made);
+    scenario.steps.extend(steps);
 }
 
-/// What happens outside of processes.
-fn global(reader: &mut Reader<'_>, node: &KdlNode, steps: &mut Vec<Action>) {
-    let mut args = Args::new(node);
-    match args.name() {
+/// The first time and the repetition of `every "10ms" from="1s" until="3s"`.
+fn every(args: &mut Args<'_, '_>) -> (u64, Option<Repeat>) {
+    let period = args.next("a period").map_or(0, |Time(time)| time);
+    let from = args.time("from").unwrap_or(period);
+    let until = args.time("until");
+    if until.is_none() {
+        let help = Some("every \"10ms\" from=\"1s\" until=\"3s\" { ... }");
+        args.error("every needs an end", "until is missing", help);
+    }
+    if until.is_some_and(|until| until < from) {
+        let help = Some("it happens first at from, or else after one period");
+        args.error("every ends before it begins", "until", help);
+    }
+    if period == 0 {
+        args.error("the period is at least a nanosecond", "0", None);
+    }
+    let spread = args.choice("spread", &Distribution::WORDS);
+    (from, Some(Repeat { period: period.max(1), until: until.unwrap_or(0), spread }))
+}
+
+/// A request of a controller.
+fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
+    let name = args.name();
+    match name {
         "session" => {
-            steps.extend(session::session(reader, args).map(|p| Action::Start(Box::new(p))));
+            session::session(args).into_iter().for_each(|plan| add(Action::Start(Box::new(plan))));
         }
-        "stop" => {
-            args.leaf();
-            steps.extend(args.text(reader, "a session").map(|session| Action::Stop { session }));
-            args.finish(reader);
-        }
-        "flush" => {
-            args.leaf();
-            let file = args.opt_text(reader, "into");
-            let session = args.text(reader, "a session");
-            steps.extend(session.map(|session| Action::Flush { session, file }));
-            args.finish(reader);
-        }
-        "consume" => {
-            args.leaf();
-            let file = args.opt_text(reader, "into");
-            let speed = args.opt_number(reader, "bytes-per-second").unwrap_or(100_000_000);
-            let session = args.text(reader, "a session");
-            steps.extend(session.map(|session| Action::Consume { session, speed, file }));
-            args.finish(reader);
-        }
-        "leave" => {
-            args.leaf();
-            steps.extend(args.text(reader, "a session").map(|session| Action::Leave { session }));
-            args.finish(reader);
-        }
-        "run" => super::controller::run(reader, args, steps),
-        "merge" => {
-            args.leaf();
-            let inputs =
-                args.text(reader, "the files, with blanks between them").unwrap_or_default();
-            let inputs = inputs.split_whitespace().map(str::to_owned).collect();
-            let identities = args.opt_bool(reader, "identities").unwrap_or(true);
-            let compress = args.opt_bool(reader, "compress").unwrap_or(false);
-            if let Some(output) = args.opt_text(reader, "into") {
-                steps.push(Action::Merge { inputs, output, identities, compress });
-            } else {
-                reader.error(args.span(), "merge needs a file to make", "into is missing", None);
-            }
-            args.finish(reader);
-        }
-        "enable" => {
-            // Named as in a session, and the session besides.
-            let session = args.opt_text(reader, "in");
-            match session {
-                Some(session) => {
-                    let plan = session::enable(reader, args);
-                    steps.extend(plan.map(|plan| Action::Enable { session, plan }));
-                }
-                None => {
-                    let help =
-                        Some("enable \"runtime\" in=\"clr\" keywords=0x8 level=4".to_owned());
-                    reader.error(args.span(), "enable needs a session", "in is missing", help);
-                }
-            }
-        }
-        "kernel" => {
-            let Some(session) = args.opt_text(reader, "in") else {
-                let help = Some("kernel \"processes images\" in=\"kernel\"".to_owned());
-                reader.error(args.span(), "kernel needs a session", "in is missing", help);
-                return;
-            };
-            let (flags, interval) = session::kernel(reader, args);
-            let change = KernelChange { interval, ..KernelChange::to(flags) };
-            steps.push(Action::Kernel { session, change });
-        }
-        "disable" | "capture-state" => {
-            let capture = args.name() == "capture-state";
-            args.leaf();
-            let provider = args.provider(reader);
-            let session = args.opt_text(reader, "in");
-            if session.is_none() {
-                reader.error(args.span(), "needs a session", "in is missing", None);
-            }
-            if let (Some(provider), Some(session)) = (provider, session) {
-                steps.push(if capture {
-                    Action::CaptureState { session, provider }
-                } else {
-                    Action::Disable { session, provider }
+        "run" => controller::run(args, add),
+        "stop" | "leave" | "flush" | "consume" => {
+            let file = if matches!(name, "flush" | "consume") { args.get("into") } else { None };
+            let speed = if name == "consume" { args.get("bytes-per-second") } else { None };
+            if let Some(session) = args.next("a session") {
+                add(match name {
+                    "stop" => Action::Stop { session },
+                    "leave" => Action::Leave { session },
+                    "flush" => Action::Flush { session, file },
+                    _ => Action::Consume { session, speed: speed.unwrap_or(100_000_000), file },
                 });
             }
-            args.finish(reader);
+            args.finish();
+        }
+        "merge" => {
+            let inputs: String = args.next("the files, separated by spaces").unwrap_or_default();
+            let inputs = inputs.split_whitespace().map(str::to_owned).collect();
+            let identities = args.get("identities").unwrap_or(true);
+            let compress = args.flag("compress");
+            match args.get("into") {
+                Some(output) => add(Action::Merge { inputs, output, identities, compress }),
+                None => args.error("merge needs an output file", "into is missing", None),
+            }
+            args.finish();
+        }
+        "enable" | "kernel" | "disable" | "capture-state" => {
+            let Some(session) = args.get::<String>("in") else {
+                let help = match name {
+                    "kernel" => "kernel \"processes images\" in=\"kernel\"".to_owned(),
+                    _ => format!("{name} \"runtime\" in=\"clr\""),
+                };
+                return args.error(format!("{name} needs a session"), "in is missing", Some(&help));
+            };
+            match name {
+                "enable" => {
+                    let plan = session::enable(args);
+                    plan.into_iter()
+                        .for_each(|plan| add(Action::Enable { session: session.clone(), plan }));
+                }
+                "kernel" => {
+                    let (flags, interval) = session::kernel(args);
+                    let change = KernelChange { interval, ..KernelChange::to(flags) };
+                    add(Action::Kernel { session, change });
+                }
+                _ => {
+                    let Some(provider) = args.next("a provider") else { return };
+                    args.finish();
+                    add(match name {
+                        "disable" => Action::Disable { session, provider },
+                        _ => Action::CaptureState { session, provider },
+                    });
+                }
+            }
         }
         _ => {
-            let known = "run, session, stop, merge, enable, kernel, disable, capture-state, flush, consume, leave, in";
-            unknown(reader, node, "a moment", known);
+            let known = "run, session, stop, merge, enable, kernel, disable, capture-state, \
+                         flush, consume, leave, in";
+            args.unknown("at", known);
         }
     }
 }
 
-/// What a process does, said from outside: `in "App.exe" { jit 1 }`, by its name or its id.
+/// `in "App.exe" { jit 1 }`: work of a process, given by its name or its id.
 fn inside(
-    reader: &mut Reader<'_>,
-    node: &KdlNode,
+    mut args: Args<'_, '_>,
     scenario: &Scenario,
-) -> Vec<(Action, ScriptLocation)> {
-    let mut args = Args::new(node);
-    let name = args.text(reader, "a process").unwrap_or_default();
+    add: &mut dyn FnMut(Action, crate::model::ScriptLocation),
+) {
+    let name: String = args.next("a process").unwrap_or_default();
     let plans = &scenario.processes;
     let by_id = |p: &ProcessPlan| p.pid != 0 && p.pid.to_string() == name;
     let found = plans.iter().position(|p| p.name == name);
     let found = found.or_else(|| plans.iter().position(by_id));
     if found.is_none() {
         let names: Vec<&str> = plans.iter().map(|p| p.name.as_str()).collect();
-        let help = Some(format!("processes so far: {}", names.join(", ")));
-        reader.error(args.span(), format!("there is no process \"{name}\""), "here", help);
+        let help = format!("processes so far: {}", names.join(", "));
+        args.error(format!("there is no process \"{name}\""), "here", Some(&help));
     }
-    args.finish(reader);
-    let mut made = Vec::new();
-    reader.below(node, &mut |reader, node| {
-        let work = work(reader, node, &scenario.providers);
-        if let (Some(work), Some(process)) = (work, found) {
-            made.push((Action::Work { process, work }, reader.location(node.name().span())));
+    args.children(&mut |args| {
+        let location = args.location();
+        if let (Some(work), Some(process)) = (work(args, &scenario.providers), found) {
+            add(Action::Work { process, work }, location);
         }
     });
-    made
 }
 
-/// What a process does.
-fn work(reader: &mut Reader<'_>, node: &KdlNode, providers: &[ProviderPlan]) -> Option<Work> {
-    if node.name().value() == "raise" {
-        return super::provider::raise(reader, node, providers);
-    }
-    let mut args = Args::new(node);
-    args.leaf();
-    let bytes = |args: &mut Args<'_>, reader: &mut Reader<'_>| {
-        let n = args.number(reader, "how many bytes")?;
-        Some(i64::try_from(n).unwrap_or(i64::MAX))
+/// Work of a process.
+fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
+    let count = |args: &mut Args<'_, '_>| {
+        u32::try_from(args.maybe::<u64>("how many").unwrap_or(1)).unwrap_or(u32::MAX)
     };
-    let count = |args: &mut Args<'_>, reader: &mut Reader<'_>| {
-        let n = args.maybe_number(reader, "how many").unwrap_or(1);
-        u32::try_from(n).unwrap_or(u32::MAX)
+    let bytes = |args: &mut Args<'_, '_>| {
+        let bytes: u64 = args.next("how many bytes")?;
+        Some(i64::try_from(bytes).unwrap_or(i64::MAX))
     };
     let work = match args.name() {
-        "jit" => Work::Jit(count(&mut args, reader)),
-        "tier" => Work::Tier(count(&mut args, reader)),
-        "rejit" => Work::Rejit(count(&mut args, reader)),
-        "forget" => Work::Forget(count(&mut args, reader)),
-        "allocate" => Work::Allocate(count(&mut args, reader)),
+        "raise" => return provider::raise(args, providers),
+        "load-image" => return process::image(args).map(Work::LoadImage),
+        "jit" => Work::Jit(count(&mut args)),
+        "tier" => Work::Tier(count(&mut args)),
+        "rejit" => Work::Rejit(count(&mut args)),
+        "forget" => Work::Forget(count(&mut args)),
+        "allocate" => Work::Allocate(count(&mut args)),
         "throw" => {
-            let many = count(&mut args, reader);
             let plan = ThrowPlan {
-                filters: args.opt_small(reader, "filters").unwrap_or(0),
-                finallys: args.opt_small(reader, "finallys").unwrap_or(0),
-                inner: args.opt_bool(reader, "inner").unwrap_or(false),
-                rethrow: args.opt_bool(reader, "rethrow").unwrap_or(false),
+                filters: args.get("filters").unwrap_or(0),
+                finallys: args.get("finallys").unwrap_or(0),
+                inner: args.flag("inner"),
+                rethrow: args.flag("rethrow"),
             };
-            Work::Throw(many, plan)
+            Work::Throw(count(&mut args), plan)
         }
         "handle" => {
-            let many = count(&mut args, reader);
-            let kind = args.opt_choice(reader, "kind", &HANDLES).unwrap_or(HandleKind::Strong);
-            Work::TakeHandles(many, kind)
+            let kind = args.choice("kind", &HANDLES).unwrap_or(HandleKind::Strong);
+            Work::TakeHandles(count(&mut args), kind)
         }
-        "free-handle" => Work::FreeHandles(count(&mut args, reader)),
-        "add-pressure" => Work::Press(bytes(&mut args, reader)?),
-        "remove-pressure" => Work::Press(-bytes(&mut args, reader)?),
-        "queue-work" => Work::Queue(count(&mut args, reader)),
-        "queue-io" => Work::QueueIo(count(&mut args, reader)),
-        "wait" => Work::Wait(args.time(reader, "how long")?),
-        "enter-domain" => Work::EnterDomain(args.text(reader, "an app domain")?),
-        "contend" => Work::Contend(count(&mut args, reader)),
+        "free-handle" => Work::FreeHandles(count(&mut args)),
+        "add-pressure" => Work::Press(bytes(&mut args)?),
+        "remove-pressure" => Work::Press(-bytes(&mut args)?),
+        "queue-work" => Work::Queue(count(&mut args)),
+        "queue-io" => Work::QueueIo(count(&mut args)),
+        "wait" => Work::Wait(args.next::<Time>("how long")?.0),
+        "enter-domain" => Work::EnterDomain(args.next("an app domain")?),
+        "contend" => Work::Contend(count(&mut args)),
         "gc" => {
-            let generation = args.maybe_number(reader, "a generation").unwrap_or(0);
+            let generation: u64 = args.maybe("a generation").unwrap_or(0);
             if generation > 2 {
-                let help = Some("0, 1 or 2".to_owned());
                 let label = generation.to_string();
-                reader.error(args.span(), "there is no such generation", label, help);
+                args.error("there is no such generation", label, Some("0, 1 or 2"));
             }
-            let generation = generation.min(2) as u8;
             Work::Gc(GcPlan {
-                generation,
-                induced: args.opt_bool(reader, "induced").unwrap_or(false),
-                background: args.opt_bool(reader, "background").unwrap_or(false),
-                compact: args.opt_bool(reader, "compact").unwrap_or(false),
+                generation: generation.min(2) as u8,
+                induced: args.flag("induced"),
+                background: args.flag("background"),
+                compact: args.flag("compact"),
             })
         }
         "grow-pool" | "shrink-pool" => {
-            let by = i32::try_from(count(&mut args, reader)).unwrap_or(i32::MAX);
+            let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
             let by = if args.name() == "grow-pool" { by } else { -by };
-            let io = args.opt_bool(reader, "io").unwrap_or(false);
-            if io { Work::IoPool(by) } else { Work::Pool(by) }
+            if args.flag("io") { Work::IoPool(by) } else { Work::Pool(by) }
         }
-        "load" => Work::LoadAssembly(args.text(reader, "an assembly")?),
-        "unload" => Work::UnloadAssembly(args.text(reader, "an assembly")?),
-        "load-domain" => Work::LoadDomain(args.text(reader, "an app domain")?),
-        "unload-domain" => Work::UnloadDomain(args.text(reader, "an app domain")?),
-        "load-image" => return process::image(reader, args).map(Work::LoadImage),
-        "unload-image" => Work::UnloadImage(args.text(reader, "a path")?),
-        "stub" => Work::Stub(count(&mut args, reader)),
-        "run" => Work::Run(args.time(reader, "how long")?),
+        "load" => Work::LoadAssembly(args.next("an assembly")?),
+        "unload" => Work::UnloadAssembly(args.next("an assembly")?),
+        "load-domain" => Work::LoadDomain(args.next("an app domain")?),
+        "unload-domain" => Work::UnloadDomain(args.next("an app domain")?),
+        "unload-image" => Work::UnloadImage(args.next("a path")?),
+        "stub" => Work::Stub(count(&mut args)),
+        "run" => Work::Run(args.next::<Time>("how long")?.0),
         "start-thread" => Work::StartThread,
         "end-thread" => Work::EndThread,
         "exit" => Work::Exit,
         _ => {
-            let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, add-pressure, \
-                         remove-pressure, throw, contend, wait, queue-work, queue-io, grow-pool, shrink-pool, \
-                         stub, run, raise, load, unload, load-domain, unload-domain, enter-domain, load-image, \
-                         unload-image, start-thread, end-thread, exit";
-            unknown(reader, node, "a process at a moment", known);
+            let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, \
+                         add-pressure, remove-pressure, throw, contend, wait, queue-work, \
+                         queue-io, grow-pool, shrink-pool, stub, run, raise, load, unload, \
+                         load-domain, unload-domain, enter-domain, load-image, unload-image, \
+                         start-thread, end-thread, exit";
+            args.unknown("the work of a process", known);
             return None;
         }
     };
-    args.finish(reader);
+    args.finish();
     Some(work)
 }

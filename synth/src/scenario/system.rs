@@ -1,160 +1,86 @@
-//! What stands at the top of a script, and the machine.
+//! The nodes at the top of a script, and `machine`.
 
 use etl_format::constants::PointerSize;
-use kdl::KdlNode;
 
-use super::args::{Args, unknown};
-use super::reader::Reader;
-use super::{process, session, step};
-use crate::model::{MachinePlan, Scenario, Step};
+use super::args::{Args, Time};
+use super::process::BITS;
+use super::{computer, edit, process, provider, session, step, value};
+use crate::model::{Action, MachinePlan, Scenario, Step};
 
-/// 100 ns units from 1601 to 1970.
-const UNIX_EPOCH: i64 = etl_format::constants::FILETIME_UNIX_EPOCH;
-
-/// The first build of Windows 11, which there is for 64 bits only.
+/// The first build of Windows 11, which has 64 bits only.
 const FIRST_WITHOUT_32_BITS: u32 = 22_000;
 
-/// A node at the top.
-pub(super) fn top(reader: &mut Reader<'_>, node: &KdlNode, scenario: &mut Scenario) {
-    let mut args = Args::new(node);
+/// A node at the top of a script.
+pub(super) fn top(mut args: Args<'_, '_>, scenario: &mut Scenario) {
     match args.name() {
         "scenario" => {
-            args.leaf();
-            if let Some(name) = args.text(reader, "a name") {
+            if let Some(name) = args.next("a name") {
                 scenario.name = name;
             }
-            if let Some(seed) = args.opt_number(reader, "seed") {
-                scenario.seed = seed;
-            }
-            if let Some(about) = args.opt_text(reader, "about") {
-                scenario.about = about;
-            }
-            args.finish(reader);
+            args.set("seed", &mut scenario.seed);
+            args.set("about", &mut scenario.about);
+            args.finish();
         }
-        "machine" => machine(reader, args, &mut scenario.machine),
-        "provider" => scenario.providers.extend(super::provider::provider(reader, args)),
-        "process" => process::process(reader, args, scenario),
-        "at" | "every" => step::timed_block(reader, args, scenario, None),
+        "machine" => machine(args, &mut scenario.machine),
+        "provider" => scenario.providers.extend(provider::provider(args)),
+        "process" => process::process(args, scenario),
+        "at" | "every" => step::timed_block(args, scenario, None),
         "session" => {
-            // A session at the top runs from the beginning.
-            if let Some(plan) = session::session(reader, args) {
-                let action = crate::model::Action::Start(Box::new(plan));
-                let location = Some(reader.location(node.name().span()));
+            // A session at the top starts at the beginning.
+            let location = Some(args.location());
+            if let Some(plan) = session::session(args) {
+                let action = Action::Start(Box::new(plan));
                 scenario.steps.push(Step { at: 0, repeat: None, action, location });
             }
         }
-        "fault" => scenario.faults.extend(session::named_fault(reader, args)),
-        "edit" => scenario.edits.extend(super::edit::edit(reader, args)),
+        "fault" => scenario.faults.extend(session::named_fault(args)),
+        "edit" => scenario.edits.extend(edit::edit(args)),
         "end" => {
-            args.leaf();
-            scenario.end = args.time(reader, "a time");
-            args.finish(reader);
+            scenario.end = args.next("a time").map(|Time(time)| time);
+            args.finish();
         }
         _ => {
-            let known = "scenario, machine, provider, process, session, fault, at, every, edit, end; param, repeat, include";
-            unknown(reader, node, "a script", known);
+            let known = "scenario, machine, provider, process, session, fault, at, every, edit, \
+                         end; param, repeat, include";
+            args.unknown("a script", known);
         }
     }
 }
 
-fn machine(reader: &mut Reader<'_>, mut args: Args<'_>, machine: &mut MachinePlan) {
-    let node = args.node;
-    let at = args.span();
-    if let Some([major, minor, build]) = args.opt_version::<3>(reader, "os") {
+fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
+    let m = &mut *machine;
+    if let Some([major, minor, build]) = args.version::<3>("os") {
         match (u8::try_from(major), u8::try_from(minor)) {
-            (Ok(major), Ok(minor)) if build > 0 => machine.os = (major, minor, build),
+            (Ok(major), Ok(minor)) if build > 0 => m.os = (major, minor, build),
             _ => {
-                let help = Some("major, minor and build: \"10.0.19045\"".to_owned());
-                reader.error(at, "os is no version of Windows", "os", help);
+                let help = Some("major, minor and build: \"10.0.19045\"");
+                args.error("os: not a version of Windows", "os", help);
             }
         }
     }
-    let bits = [("64", PointerSize::P8), ("32", PointerSize::P4)];
-    if let Some(size) = args.opt_choice(reader, "bits", &bits) {
-        machine.pointer_size = size;
+    m.pointer_size = args.choice("bits", &BITS).unwrap_or(m.pointer_size);
+    if m.pointer_size == PointerSize::P4 && m.os.2 >= FIRST_WITHOUT_32_BITS {
+        let help = Some("Windows 10 and older have 32 bits: os=\"10.0.19045\"");
+        args.error("Windows 11 has no 32-bit version", "bits=32", help);
     }
-    if machine.pointer_size == PointerSize::P4 && machine.os.2 >= FIRST_WITHOUT_32_BITS {
-        let help = Some("Windows 10 and older were: os=\"10.0.19045\"".to_owned());
-        reader.error(at, "Windows 11 is never 32 bits wide", "bits=32", help);
-    }
-    if let Some(processors) = args.opt_small::<u16>(reader, "processors") {
-        if (1..=2048).contains(&processors) {
-            machine.processors = processors;
-        } else {
-            reader.error(at, "a machine has 1 to 2048 processors", processors.to_string(), None);
-        }
-    }
-    if let Some(mhz) = args.opt_small(reader, "mhz") {
-        machine.cpu_mhz = mhz;
-        if mhz == 0 {
-            reader.error(at, "a processor has at least 1 MHz", "mhz", None);
-        }
-    }
-    if let Some(frequency) = args.opt_number(reader, "frequency") {
-        if (1..=10_000_000_000).contains(&frequency) {
-            machine.frequency = frequency;
-        } else {
-            let message = "a clock ticks 1 to 10^10 times in a second";
-            reader.error(at, message, frequency.to_string(), None);
-        }
-    }
-    if let Some(text) = args.opt_text(reader, "start") {
-        match text.parse::<jiff::Timestamp>() {
-            Ok(time) => {
-                let units = time.as_nanosecond() / 100 + i128::from(UNIX_EPOCH);
-                machine.start = i64::try_from(units).unwrap_or(machine.start);
-                if units < 0 {
-                    let help = Some("a FILETIME counts from there".to_owned());
-                    reader.error(at, "start lies before 1601", "start", help);
-                }
-            }
-            Err(error) => {
-                let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"".to_owned());
-                reader.error(at, format!("start: {error}"), "here", help);
-            }
-        }
-    }
-    if let Some(uptime) = args.opt_time(reader, "uptime") {
-        machine.uptime = uptime;
-    }
-    if let Some(memory) = args.opt_small(reader, "memory-mb") {
-        machine.memory_mb = memory;
-        if memory == 0 {
-            reader.error(at, "a machine has at least 1 MB", "memory-mb", None);
-        }
-    }
-    if let Some(zone) = args.opt_text(reader, "time-zone") {
-        machine.zone = zone;
-    }
-    if let Some(bias) = args.opt_text(reader, "bias") {
-        match bias.parse() {
-            Ok(bias) => machine.bias = bias,
-            Err(_) => reader.error(at, "bias: minutes to add for UTC", bias, None),
-        }
-    }
-    if let Some(speed) = args.opt_number(reader, "disk-bytes-per-second") {
-        machine.disk_speed = speed.max(1);
-    }
-    if let Some(name) = args.opt_text(reader, "computer") {
-        machine.computer = fits(reader, args.span(), name, 255);
-    }
-    if let Some(name) = args.opt_text(reader, "domain") {
-        machine.domain = fits(reader, args.span(), name, 133);
-    }
-    args.finish(reader);
-    super::computer::parts(reader, node, machine);
-}
-
-/// A text of so many units at most, as a record has room for it.
-pub(super) fn fits(
-    reader: &mut Reader<'_>,
-    at: miette::SourceSpan,
-    text: String,
-    most: usize,
-) -> String {
-    if text.encode_utf16().count() > most {
-        reader.error(at, format!("at most {most} characters"), text, None);
-        return String::new();
-    }
-    text
+    let message = "a machine has 1 to 2048 processors";
+    m.processors = args.within("processors", 1..=2048, message).unwrap_or(m.processors);
+    let message = "a processor has at least 1 MHz";
+    m.cpu_mhz = args.within("mhz", 1..=u32::MAX, message).unwrap_or(m.cpu_mhz);
+    let message = "a clock ticks 1 to 10^10 times in a second";
+    m.frequency = args.within("frequency", 1..=10_000_000_000, message).unwrap_or(m.frequency);
+    let help = Some("a time in UTC: \"2026-01-05T08:30:00Z\"");
+    let start = args.parsed("start", value::utc_time, "start: not a time since 1601", help);
+    m.start = start.and_then(|start| i64::try_from(start).ok()).unwrap_or(m.start);
+    m.uptime = args.time("uptime").unwrap_or(m.uptime);
+    let message = "a machine has at least 1 MB";
+    m.memory_mb = args.within("memory-mb", 1..=u32::MAX, message).unwrap_or(m.memory_mb);
+    args.set("time-zone", &mut m.zone);
+    let bias = args.parsed("bias", |text| text.parse().ok(), "bias: minutes to add for UTC", None);
+    m.bias = bias.unwrap_or(m.bias);
+    args.set("disk-bytes-per-second", &mut m.disk_speed);
+    m.disk_speed = m.disk_speed.max(1);
+    m.computer = args.text("computer", 255).unwrap_or_else(|| m.computer.clone());
+    m.domain = args.text("domain", 133).unwrap_or_else(|| m.domain.clone());
+    computer::parts(args, machine);
 }

@@ -8,8 +8,8 @@ use etl_format::write::record::EventDescriptor;
 use etl_schema::encode::OwnedValue;
 
 use super::{
-    BufferReport, EventOutcome, ImageIdentity, InventoryItem, Observer, RaisedEvent, RecordFormat,
-    Refusal, SessionReport,
+    BufferReport, EventOutcome, Fact, ImageIdentity, InventoryItem, Observer, RaisedEvent,
+    RecordFormat, Refusal, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{Fault, KernelFlags};
@@ -55,6 +55,31 @@ pub struct KnownEvent {
     pub outcomes: Vec<(usize, EventOutcome)>,
 }
 
+impl KnownEvent {
+    fn new(e: &RaisedEvent<'_>) -> Self {
+        let names = e.schema.fields.iter().map(|f| f.name.to_string());
+        KnownEvent {
+            number: e.number,
+            at: e.at,
+            timestamp: e.timestamp,
+            processor: e.processor,
+            pid: e.pid,
+            tid: e.tid,
+            pointer_size: e.pointer_size,
+            activity: e.activity,
+            related_activity: e.related_activity,
+            format: e.format,
+            provider: e.provider,
+            descriptor: e.descriptor,
+            name: e.schema.name.to_string(),
+            fields: names.zip(e.values.iter().cloned()).collect(),
+            stack: e.stack.to_vec(),
+            stack_sessions: e.stack_sessions.to_vec(),
+            outcomes: e.outcomes.to_vec(),
+        }
+    }
+}
+
 /// Code of a method that was loaded or unloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,6 +104,37 @@ pub struct KnownCode {
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl KnownCode {
+    fn new(at: Nanos, loaded: bool, item: &InventoryItem<'_>) -> Option<Self> {
+        let &InventoryItem::Code {
+            pid,
+            clr_instance,
+            method_id,
+            module_id,
+            start,
+            size,
+            namespace,
+            name,
+        } = item
+        else {
+            return None;
+        };
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Some(KnownCode {
+            at,
+            loaded,
+            pid,
+            clr_instance,
+            method_id,
+            module_id,
+            start,
+            size,
+            namespace,
+            name,
+        })
+    }
 }
 
 /// Keeps everything that it observes. Sessions are identified by their index.
@@ -115,101 +171,26 @@ impl InMemoryTruth {
 }
 
 impl Observer for InMemoryTruth {
-    fn event_raised(&mut self, e: &RaisedEvent<'_>) -> Result<()> {
-        let names = e.schema.fields.iter().map(|f| f.name.to_string());
-        self.events.push(KnownEvent {
-            number: e.number,
-            at: e.at,
-            timestamp: e.timestamp,
-            processor: e.processor,
-            pid: e.pid,
-            tid: e.tid,
-            pointer_size: e.pointer_size,
-            activity: e.activity,
-            related_activity: e.related_activity,
-            format: e.format,
-            provider: e.provider,
-            descriptor: e.descriptor,
-            name: e.schema.name.to_string(),
-            fields: names.zip(e.values.iter().cloned()).collect(),
-            stack: e.stack.to_vec(),
-            stack_sessions: e.stack_sessions.to_vec(),
-            outcomes: e.outcomes.to_vec(),
-        });
-        Ok(())
-    }
-
-    fn session_ended(&mut self, report: &SessionReport) -> Result<()> {
-        self.sessions.push(report.clone());
-        Ok(())
-    }
-
-    fn buffer_changed(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
-        self.buffers.push((session, buffer.clone()));
-        Ok(())
-    }
-
-    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
-        self.refused.push(refusal.clone());
-        Ok(())
-    }
-
-    fn fault_applied(
-        &mut self,
-        session: usize,
-        fault: &Fault,
-        file: &str,
-        bytes: &Range<u64>,
-    ) -> Result<()> {
-        self.faults.push((session, *fault, file.to_owned(), bytes.clone()));
-        Ok(())
-    }
-
-    fn image_identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
-        self.identities.push((file.to_owned(), image.clone()));
-        Ok(())
-    }
-
-    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, _: Nanos) -> Result<()> {
-        self.kernel.push((session, flags.clone()));
-        Ok(())
-    }
-
-    fn files_merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
-        self.merges.push((output.to_owned(), inputs.to_vec()));
-        Ok(())
-    }
-
-    fn code_changed(&mut self, at: Nanos, loaded: bool, code: &InventoryItem<'_>) -> Result<()> {
-        if let InventoryItem::Code {
-            pid,
-            clr_instance,
-            method_id,
-            module_id,
-            start,
-            size,
-            namespace,
-            name,
-        } = *code
-        {
-            self.code.push(KnownCode {
-                at,
-                loaded,
-                pid,
-                clr_instance,
-                method_id,
-                module_id,
-                start,
-                size,
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            });
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<()> {
+        match *fact {
+            Fact::Event(event) => self.events.push(KnownEvent::new(event)),
+            Fact::SessionEnded(report) => self.sessions.push(report.clone()),
+            Fact::Buffer(session, buffer) => self.buffers.push((session, buffer.clone())),
+            Fact::Refused(refusal) => self.refused.push(refusal.clone()),
+            Fact::Fault { session, fault, file, bytes } => {
+                self.faults.push((session, fault, file.to_owned(), bytes.clone()));
+            }
+            Fact::Identity(file, image) => self.identities.push((file.to_owned(), image.clone())),
+            Fact::KernelFlags { session, flags, .. } => self.kernel.push((session, flags.clone())),
+            Fact::Merged { output, inputs } => {
+                self.merges.push((output.to_owned(), inputs.to_vec()));
+            }
+            Fact::Code { at, loaded, code } => self.code.extend(KnownCode::new(at, loaded, code)),
+            Fact::Inventory(item) => {
+                self.inventory.push(serde_json::to_string(item).map_err(std::io::Error::from)?);
+            }
+            _ => {}
         }
-        Ok(())
-    }
-
-    fn inventory_item(&mut self, item: &InventoryItem<'_>) -> Result<()> {
-        self.inventory.push(serde_json::to_string(item).map_err(std::io::Error::from)?);
         Ok(())
     }
 }

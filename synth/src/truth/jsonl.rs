@@ -1,7 +1,6 @@
 //! The truth as JSON lines, `truth.jsonl`. docs/truth.md describes every key.
 
 use std::io::Write;
-use std::ops::Range;
 
 use etl_control::enable::IdFilter;
 use etl_format::Guid;
@@ -11,11 +10,11 @@ use serde::{Serialize, Serializer};
 
 use super::report::as_text;
 use super::{
-    BufferReport, EventOutcome, FileRange, ImageIdentity, InventoryItem, Observer, RaisedEvent,
-    Refusal, SessionReport,
+    BufferReport, EventOutcome, Fact, FileRange, ImageIdentity, Observer, RaisedEvent, Refusal,
+    SessionReport,
 };
 use crate::error::Result;
-use crate::model::{EnablePlan, Fault, KernelEvent, KernelFlags, Scenario};
+use crate::model::{EnablePlan, KernelEvent, KernelFlags};
 use crate::time::Nanos;
 
 /// Version of the format that [`JsonlWriter`] writes. It is raised when a key changes its meaning
@@ -190,109 +189,89 @@ impl<W: Write> JsonlWriter<W> {
 }
 
 impl<W: Write> Observer for JsonlWriter<W> {
-    fn scenario_started(&mut self, scenario: &Scenario) -> Result<()> {
-        let (scenario, seed) = (scenario.name.as_str(), scenario.seed);
-        self.write(|_| Line::Truth { schema_version: SCHEMA_VERSION, scenario, seed })
-    }
-
-    fn event_raised(&mut self, event: &RaisedEvent<'_>) -> Result<()> {
-        self.write(|sessions| {
-            let stacks = event.stack_sessions.iter().map(|session| name(sessions, *session));
-            Line::Event {
-                event,
-                stack_sessions: (!event.stack.is_empty()).then(|| stacks.collect()),
-                fields: Fields(event.schema, event.values),
-                sessions: Outcomes(event.outcomes, sessions),
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<()> {
+        match *fact {
+            Fact::Scenario(scenario) => self.write(|_| Line::Truth {
+                schema_version: SCHEMA_VERSION,
+                scenario: &scenario.name,
+                seed: scenario.seed,
+            }),
+            Fact::Event(event) => self.write(|sessions| {
+                let stacks = event.stack_sessions.iter().map(|session| name(sessions, *session));
+                Line::Event {
+                    event,
+                    stack_sessions: (!event.stack.is_empty()).then(|| stacks.collect()),
+                    fields: Fields(event.schema, event.values),
+                    sessions: Outcomes(event.outcomes, sessions),
+                }
+            }),
+            Fact::SessionStarted { session, name, .. } => {
+                self.sessions.resize(self.sessions.len().max(session + 1), String::new());
+                // A name that was used before gets the index of the session.
+                let used = self.sessions.iter().any(|n| n == name);
+                if let Some(slot) = self.sessions.get_mut(session) {
+                    *slot = if used { format!("{name}#{session}") } else { name.to_owned() };
+                }
+                Ok(())
             }
-        })
-    }
-
-    fn session_started(&mut self, session: usize, name: &str, _: Option<&str>) -> Result<()> {
-        self.sessions.resize(self.sessions.len().max(session + 1), String::new());
-        // A name that was used before gets the index of the session.
-        let used = self.sessions.iter().any(|n| n == name);
-        if let Some(slot) = self.sessions.get_mut(session) {
-            *slot = if used { format!("{name}#{session}") } else { name.to_owned() };
+            Fact::Buffer(session, buffer) => {
+                self.write(|sessions| Line::Buffer { session: name(sessions, session), buffer })
+            }
+            Fact::Refused(refusal) => self.write(|_| Line::Refused(refusal)),
+            Fact::ProviderEnabled { session, plan, at, filetime } => {
+                self.write(|sessions| enable_line(name(sessions, session), plan, at, filetime))
+            }
+            Fact::KernelFlags { session, flags, at } => {
+                self.write(|sessions| kernel_line(name(sessions, session), flags, at))
+            }
+            Fact::Fault { session, fault, file, bytes } => self.write(|sessions| Line::Fault {
+                session: name(sessions, session),
+                fault: fault.name(),
+                location: FileRange { file: file.into(), start: bytes.start, end: bytes.end },
+            }),
+            Fact::SessionEnded(report) => self
+                .write(|sessions| Line::Session { session: name(sessions, report.index), report }),
+            Fact::Merged { output, inputs } => self.write(|_| Line::Merge { file: output, inputs }),
+            Fact::Identity(file, image) => self.write(|_| Line::Identity { file, image }),
+            Fact::Inventory(item) => self.write(|_| item),
+            Fact::Action(..) | Fact::Code { .. } => Ok(()),
         }
-        Ok(())
     }
+}
 
-    fn buffer_changed(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
-        self.write(|sessions| Line::Buffer { session: name(sessions, session), buffer })
+fn enable_line<'a>(session: &'a str, plan: &'a EnablePlan, at: Nanos, filetime: i64) -> Line<'a> {
+    let rule = &plan.rule;
+    let (ids, not_ids) = match &rule.ids {
+        IdFilter::Any => (None, None),
+        IdFilter::In(ids) => (Some(ids.as_slice()), None),
+        IdFilter::Out(ids) => (None, Some(ids.as_slice())),
+    };
+    Line::Enable {
+        session,
+        at_ns: at,
+        filetime,
+        provider_guid: plan.provider,
+        level: rule.level,
+        match_any_keyword: hex(rule.any),
+        match_all_keyword: hex(rule.all),
+        ignore_keyword_0: rule.ignore_keyword_0.then_some(true),
+        ids,
+        not_ids,
+        pids: &plan.processes,
+        executables: &plan.executables,
     }
+}
 
-    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
-        self.write(|_| Line::Refused(refusal))
-    }
-
-    fn provider_enabled(
-        &mut self,
-        session: usize,
-        plan: &EnablePlan,
-        at: Nanos,
-        filetime: i64,
-    ) -> Result<()> {
-        let rule = &plan.rule;
-        let (ids, not_ids) = match &rule.ids {
-            IdFilter::Any => (None, None),
-            IdFilter::In(ids) => (Some(ids.as_slice()), None),
-            IdFilter::Out(ids) => (None, Some(ids.as_slice())),
-        };
-        self.write(|sessions| Line::Enable {
-            session: name(sessions, session),
-            at_ns: at,
-            filetime,
-            provider_guid: plan.provider,
-            level: rule.level,
-            match_any_keyword: hex(rule.any),
-            match_all_keyword: hex(rule.all),
-            ignore_keyword_0: rule.ignore_keyword_0.then_some(true),
-            ids,
-            not_ids,
-            pids: &plan.processes,
-            executables: &plan.executables,
-        })
-    }
-
-    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
-        let named = |simulated: bool| flags.names().filter(move |n| n.1 == simulated).map(|n| n.0);
-        self.write(|sessions| Line::Kernel {
-            session: name(sessions, session),
-            at_ns: at,
-            group_masks: flags.groups.0.iter().map(|word| hex((*word).into())).collect(),
-            flags: named(true).collect(),
-            flags_not_simulated: named(false).collect(),
-            stack_events: flags.stacks().map(KernelEvent::name).collect(),
-            stack_events_not_simulated: &flags.other_stacks,
-        })
-    }
-
-    fn fault_applied(
-        &mut self,
-        session: usize,
-        fault: &Fault,
-        file: &str,
-        bytes: &Range<u64>,
-    ) -> Result<()> {
-        let location = FileRange { file: file.into(), start: bytes.start, end: bytes.end };
-        let fault = fault.name();
-        self.write(|sessions| Line::Fault { session: name(sessions, session), fault, location })
-    }
-
-    fn session_ended(&mut self, report: &SessionReport) -> Result<()> {
-        self.write(|sessions| Line::Session { session: name(sessions, report.index), report })
-    }
-
-    fn files_merged(&mut self, file: &str, inputs: &[String]) -> Result<()> {
-        self.write(|_| Line::Merge { file, inputs })
-    }
-
-    fn image_identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
-        self.write(|_| Line::Identity { file, image })
-    }
-
-    fn inventory_item(&mut self, item: &InventoryItem<'_>) -> Result<()> {
-        self.write(|_| item)
+fn kernel_line<'a>(session: &'a str, flags: &'a KernelFlags, at: Nanos) -> Line<'a> {
+    let named = |simulated: bool| flags.names().filter(move |n| n.1 == simulated).map(|n| n.0);
+    Line::Kernel {
+        session,
+        at_ns: at,
+        group_masks: flags.groups.0.iter().map(|word| hex((*word).into())).collect(),
+        flags: named(true).collect(),
+        flags_not_simulated: named(false).collect(),
+        stack_events: flags.stacks().map(KernelEvent::name).collect(),
+        stack_events_not_simulated: &flags.other_stacks,
     }
 }
 

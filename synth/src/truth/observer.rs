@@ -7,155 +7,104 @@ use crate::error::Result;
 use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
 use crate::time::Nanos;
 
-/// Observer of a simulation; every method defaults to a no-op.
-///
-/// Sessions are identified by their index, in the order in which they started. An error ends the
-/// simulation.
-pub trait Observer {
+/// Something that happens in a simulation. Sessions are identified by their index, in the order in
+/// which they started.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Fact<'a> {
     /// The simulation of a scenario starts.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn scenario_started(&mut self, scenario: &Scenario) -> Result<()> {
-        let _ = scenario;
-        Ok(())
-    }
-
+    Scenario(&'a Scenario),
     /// An event was raised. Its outcomes say which sessions recorded it.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn event_raised(&mut self, event: &RaisedEvent<'_>) -> Result<()> {
-        let _ = event;
-        Ok(())
-    }
-
+    Event(&'a RaisedEvent<'a>),
     /// A session has started.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn session_started(&mut self, session: usize, name: &str, file: Option<&str>) -> Result<()> {
-        let _ = (session, name, file);
-        Ok(())
-    }
-
-    /// A session enabled a provider, or enabled it with other settings. `filetime` is the
-    /// wall-clock time.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn provider_enabled(
-        &mut self,
+    #[non_exhaustive]
+    SessionStarted {
+        /// The session.
         session: usize,
-        plan: &EnablePlan,
+        /// Its name.
+        name: &'a str,
+        /// Its file.
+        file: Option<&'a str>,
+    },
+    /// A session enabled a provider, or enabled it with other settings.
+    #[non_exhaustive]
+    ProviderEnabled {
+        /// The session.
+        session: usize,
+        /// The provider and the settings.
+        plan: &'a EnablePlan,
+        /// Simulated time.
         at: Nanos,
+        /// Wall-clock time.
         filetime: i64,
-    ) -> Result<()> {
-        let _ = (session, plan, at, filetime);
-        Ok(())
-    }
-
+    },
     /// A session set the flags of the kernel's events.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
-        let _ = (session, flags, at);
-        Ok(())
-    }
-
-    /// A session has ended.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn session_ended(&mut self, report: &SessionReport) -> Result<()> {
-        let _ = report;
-        Ok(())
-    }
-
-    /// The outcome of a buffer is known, or has changed: a buffer in a file is reported again when
-    /// it is overwritten or damaged.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn buffer_changed(&mut self, session: usize, buffer: &BufferReport) -> Result<()> {
-        let _ = (session, buffer);
-        Ok(())
-    }
-
-    /// A fault changed bytes of a file. Bytes after the end of a truncated file no longer exist.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn fault_applied(
-        &mut self,
+    #[non_exhaustive]
+    KernelFlags {
+        /// The session.
         session: usize,
-        fault: &Fault,
-        file: &str,
-        bytes: &Range<u64>,
-    ) -> Result<()> {
-        let _ = (session, fault, file, bytes);
-        Ok(())
-    }
-
+        /// The flags.
+        flags: &'a KernelFlags,
+        /// Simulated time.
+        at: Nanos,
+    },
+    /// A session has ended.
+    SessionEnded(&'a SessionReport),
+    /// The outcome of a buffer of a session is known, or has changed: a buffer in a file is
+    /// reported again when it is overwritten or damaged.
+    Buffer(usize, &'a BufferReport),
+    /// A fault changed bytes of a file. Bytes after the end of a truncated file no longer exist.
+    #[non_exhaustive]
+    Fault {
+        /// The session.
+        session: usize,
+        /// The fault.
+        fault: Fault,
+        /// The file.
+        file: &'a str,
+        /// The changed bytes.
+        bytes: &'a Range<u64>,
+    },
     /// ETW refused the request of a controller.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
-        let _ = refusal;
-        Ok(())
-    }
-
+    Refused(&'a Refusal),
     /// A controller or the system did something that is not an event, described in words.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn action(&mut self, at: Nanos, description: &str) -> Result<()> {
-        let _ = (at, description);
-        Ok(())
-    }
-
+    Action(Nanos, &'a str),
     /// Files were merged.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn files_merged(&mut self, output: &str, inputs: &[String]) -> Result<()> {
-        let _ = (output, inputs);
-        Ok(())
-    }
-
-    /// A merge wrote the identity of an image into its output.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn image_identified(&mut self, file: &str, image: &ImageIdentity) -> Result<()> {
-        let _ = (file, image);
-        Ok(())
-    }
-
+    #[non_exhaustive]
+    Merged {
+        /// The merged file.
+        output: &'a str,
+        /// The files.
+        inputs: &'a [String],
+    },
+    /// A merge wrote the identity of an image into this file.
+    Identity(&'a str, &'a ImageIdentity),
     /// Code of a method was loaded or unloaded. The code that a process still has when it exits is
     /// not reported as unloaded.
-    ///
-    /// # Errors
-    /// The observer cannot record it.
-    fn code_changed(&mut self, at: Nanos, loaded: bool, code: &InventoryItem<'_>) -> Result<()> {
-        let _ = (at, loaded, code);
-        Ok(())
-    }
-
+    #[non_exhaustive]
+    Code {
+        /// Simulated time.
+        at: Nanos,
+        /// Whether it was loaded; `false` if it was unloaded.
+        loaded: bool,
+        /// The code.
+        code: &'a InventoryItem<'a>,
+    },
     /// An item that exists when the simulation ends.
+    Inventory(&'a InventoryItem<'a>),
+}
+
+/// Observer of a simulation. `()` ignores everything.
+pub trait Observer {
+    /// Observes a fact.
     ///
     /// # Errors
-    /// The observer cannot record it.
-    fn inventory_item(&mut self, item: &InventoryItem<'_>) -> Result<()> {
-        let _ = item;
+    /// The observer cannot record it; the simulation ends.
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<()>;
+}
+
+impl Observer for () {
+    fn observe(&mut self, _: &Fact<'_>) -> Result<()> {
         Ok(())
     }
 }
-
-/// Ignores everything.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NullObserver;
-
-impl Observer for NullObserver {}

@@ -155,28 +155,26 @@ pub enum RefusalCode {
 }
 
 impl RefusalCode {
+    const fn entry(self) -> (u32, &'static str) {
+        match self {
+            RefusalCode::InvalidParameter => (87, "ERROR_INVALID_PARAMETER"),
+            RefusalCode::InvalidName => (123, "ERROR_INVALID_NAME"),
+            RefusalCode::AlreadyExists => (183, "ERROR_ALREADY_EXISTS"),
+            RefusalCode::NoSystemResources => (1450, "ERROR_NO_SYSTEM_RESOURCES"),
+            RefusalCode::NotFound => (4201, "ERROR_WMI_INSTANCE_NOT_FOUND"),
+        }
+    }
+
     /// The number of the error.
     #[must_use]
     pub const fn number(self) -> u32 {
-        match self {
-            RefusalCode::InvalidParameter => 87,
-            RefusalCode::InvalidName => 123,
-            RefusalCode::AlreadyExists => 183,
-            RefusalCode::NoSystemResources => 1450,
-            RefusalCode::NotFound => 4201,
-        }
+        self.entry().0
     }
 
     /// The name of the error.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            RefusalCode::InvalidParameter => "ERROR_INVALID_PARAMETER",
-            RefusalCode::InvalidName => "ERROR_INVALID_NAME",
-            RefusalCode::AlreadyExists => "ERROR_ALREADY_EXISTS",
-            RefusalCode::NoSystemResources => "ERROR_NO_SYSTEM_RESOURCES",
-            RefusalCode::NotFound => "ERROR_WMI_INSTANCE_NOT_FOUND",
-        }
+        self.entry().1
     }
 }
 

@@ -1,13 +1,12 @@
 //! A simulation as a timeline for people.
 
 use std::io::Write;
-use std::ops::Range;
 
 use etl_schema::render::escape_line;
 
-use super::{EventOutcome, InventoryItem, Observer, RaisedEvent, Refusal, SessionReport};
+use super::{EventOutcome, Fact, Observer, RaisedEvent, SessionReport};
 use crate::error::Result;
-use crate::model::{Fault, KernelFlags};
+use crate::model::Fault;
 use crate::time::{Nanos, format_duration};
 
 /// Writes a line for each fact. Consecutive events of one name and process share a line.
@@ -70,8 +69,8 @@ impl<W: Write> Timeline<W> {
     }
 }
 
-impl<W: Write> Observer for Timeline<W> {
-    fn event_raised(&mut self, e: &RaisedEvent<'_>) -> Result<()> {
+impl<W: Write> Timeline<W> {
+    fn event(&mut self, e: &RaisedEvent<'_>) -> Result<()> {
         if let Some(run) = &mut self.run
             && run.pid == e.pid
             && run.name == e.schema.name
@@ -93,89 +92,78 @@ impl<W: Write> Observer for Timeline<W> {
         Ok(())
     }
 
-    fn fault_applied(
-        &mut self,
-        _: usize,
-        fault: &Fault,
-        file: &str,
-        bytes: &Range<u64>,
-    ) -> Result<()> {
-        self.end_run()?;
-        match fault {
-            Fault::Flipped(_) => self.flipped += 1,
-            _ => self.faults.push(format!(
-                "{file} is {}: bytes {} to {}",
-                fault.name(),
-                bytes.start,
-                bytes.end
-            )),
-        }
-        if self.flipped == 1 {
-            self.faults.push(format!("bits of {file} flip, the first in byte {}", bytes.start));
-        }
-        Ok(())
-    }
-
-    fn session_started(&mut self, session: usize, name: &str, _: Option<&str>) -> Result<()> {
-        self.names.resize(self.names.len().max(session + 1), String::new());
-        if let Some(slot) = self.names.get_mut(session) {
-            name.clone_into(slot);
-        }
-        Ok(())
-    }
-
-    fn kernel_flags_set(&mut self, session: usize, flags: &KernelFlags, at: Nanos) -> Result<()> {
-        let (_, unsimulated) = flags.in_words();
-        if unsimulated.is_empty() {
-            return Ok(());
-        }
-        self.end_run()?;
-        let name = self.names.get(session).map_or("", String::as_str);
-        let text =
-            format!("session \"{name}\": set in the group masks but not simulated: {unsimulated}");
-        self.line(&format_duration(at), &text)
-    }
-
     fn session_ended(&mut self, s: &SessionReport) -> Result<()> {
-        self.end_run()?;
         let end = s.stopped.map_or("never stopped".to_owned(), format_duration);
-        let line = format!(
-            "session \"{}\": {} events recorded, {} lost, {} lost in {} buffers{}{}",
-            s.name,
-            s.events_recorded,
-            s.events_lost,
-            s.events_in_lost_buffers,
-            s.buffers_lost,
-            if s.events_delivered > 0 {
-                format!(", {} delivered", s.events_delivered)
-            } else {
-                String::new()
-            },
-            if s.all_files.len() > 1 {
-                format!(", into {}", s.all_files.join(", "))
-            } else {
-                String::new()
-            },
+        let mut line = format!(
+            "session \"{}\": {} events recorded, {} lost, {} lost in {} buffers",
+            s.name, s.events_recorded, s.events_lost, s.events_in_lost_buffers, s.buffers_lost,
         );
+        if s.events_delivered > 0 {
+            line.push_str(&format!(", {} delivered", s.events_delivered));
+        }
+        if s.all_files.len() > 1 {
+            line.push_str(&format!(", into {}", s.all_files.join(", ")));
+        }
         self.line(&end, &line)?;
         self.flipped = 0;
-        for fault in std::mem::take(&mut self.faults) {
-            self.line(&end, &fault)?;
+        std::mem::take(&mut self.faults).iter().try_for_each(|fault| self.line(&end, fault))
+    }
+}
+
+impl<W: Write> Observer for Timeline<W> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<()> {
+        if let Fact::Event(event) = *fact {
+            return self.event(event);
         }
-        Ok(())
-    }
-
-    fn request_refused(&mut self, refusal: &Refusal) -> Result<()> {
-        self.end_run()?;
-        self.line(&format_duration(refusal.at), &refusal.to_string())
-    }
-
-    fn action(&mut self, at: Nanos, description: &str) -> Result<()> {
-        self.end_run()?;
-        self.line(&format_duration(at), description)
-    }
-
-    fn inventory_item(&mut self, _: &InventoryItem<'_>) -> Result<()> {
-        self.end_run()
+        match *fact {
+            Fact::SessionStarted { session, name, .. } => {
+                self.names.resize(self.names.len().max(session + 1), String::new());
+                if let Some(slot) = self.names.get_mut(session) {
+                    name.clone_into(slot);
+                }
+                Ok(())
+            }
+            Fact::Fault { fault, file, bytes, .. } => {
+                self.end_run()?;
+                let (start, end) = (bytes.start, bytes.end);
+                if let Fault::Flipped(_) = fault {
+                    self.flipped += 1;
+                    if self.flipped == 1 {
+                        let text = format!("bits of {file} flip, the first in byte {start}");
+                        self.faults.push(text);
+                    }
+                } else {
+                    let name = fault.name();
+                    self.faults.push(format!("{file} is {name}: bytes {start} to {end}"));
+                }
+                Ok(())
+            }
+            Fact::KernelFlags { session, flags, at } => {
+                let (_, unsimulated) = flags.in_words();
+                if unsimulated.is_empty() {
+                    return Ok(());
+                }
+                self.end_run()?;
+                let name = self.names.get(session).map_or("", String::as_str);
+                let text = format!(
+                    "session \"{name}\": set in the group masks but not simulated: {unsimulated}"
+                );
+                self.line(&format_duration(at), &text)
+            }
+            Fact::SessionEnded(report) => {
+                self.end_run()?;
+                self.session_ended(report)
+            }
+            Fact::Refused(refusal) => {
+                self.end_run()?;
+                self.line(&format_duration(refusal.at), &refusal.to_string())
+            }
+            Fact::Action(at, description) => {
+                self.end_run()?;
+                self.line(&format_duration(at), description)
+            }
+            Fact::Inventory(_) => self.end_run(),
+            _ => Ok(()),
+        }
     }
 }

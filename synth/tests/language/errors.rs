@@ -233,7 +233,7 @@ fn parse_limits_the_size_of_scripts() {
             "too much",
             "at most 1000000 nodes",
         ),
-        (parameters, "too many parameters", "at most 1024 hold at one place"),
+        (parameters, "too many parameters", "at most 1024 are valid at one place"),
         (
             format!("param \"p0\" \"0123456789\"\n{doubled}"),
             "too much",

@@ -1,5 +1,5 @@
-//! The scenario language: an example of each node and property of docs/scenario.md whose truth shows
-//! its effect, and the report of each kind of error.
+//! The scenario language: an example of each node and property of docs/scenario.md whose truth
+//! shows its effect, and the report of each kind of error.
 
 mod command_lines;
 mod errors;

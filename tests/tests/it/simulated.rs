@@ -8,11 +8,10 @@ use std::sync::{LazyLock, Mutex};
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 use etl_schema::encode::OwnedValue;
-use etl_synth::model::{EnablePlan, Fault, KernelFlags, Scenario};
+use etl_synth::model::{Fault, Scenario};
 use etl_synth::truth::{
-    BufferOutcome, BufferReport, EventOutcome, ImageIdentity, InMemoryTruth, InventoryItem,
-    JsonlWriter, KnownCode, KnownEvent, Observer, RaisedEvent, RecordFormat, Refusal,
-    SessionReport,
+    BufferOutcome, BufferReport, EventOutcome, Fact, InMemoryTruth, JsonlWriter, KnownCode,
+    KnownEvent, Observer, RecordFormat, SessionReport,
 };
 use etl_synth::{MemoryFileSystem, Result, Script, Simulation};
 use etl_test_support::root;
@@ -118,32 +117,11 @@ pub fn simulate(name: &str, script: String, scenario: Scenario) -> Simulated {
 /// Both forms of the truth.
 struct Both(InMemoryTruth, JsonlWriter<Vec<u8>>);
 
-macro_rules! observe_both {
-    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
-        impl Observer for Both {
-            $(fn $name(&mut self, $($argument: $type),*) -> Result<()> {
-                self.0.$name($($argument),*)?;
-                self.1.$name($($argument),*)
-            })*
-        }
-    };
-}
-
-observe_both! {
-    fn scenario_started(scenario: &Scenario);
-    fn event_raised(event: &RaisedEvent<'_>);
-    fn session_started(session: usize, name: &str, file: Option<&str>);
-    fn provider_enabled(session: usize, plan: &EnablePlan, at: u64, filetime: i64);
-    fn kernel_flags_set(session: usize, flags: &KernelFlags, at: u64);
-    fn session_ended(report: &SessionReport);
-    fn buffer_changed(session: usize, buffer: &BufferReport);
-    fn fault_applied(session: usize, fault: &Fault, file: &str, bytes: &Range<u64>);
-    fn request_refused(refusal: &Refusal);
-    fn action(at: u64, description: &str);
-    fn files_merged(output: &str, inputs: &[String]);
-    fn image_identified(file: &str, image: &ImageIdentity);
-    fn code_changed(at: u64, loaded: bool, code: &InventoryItem<'_>);
-    fn inventory_item(item: &InventoryItem<'_>);
+impl Observer for Both {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<()> {
+        self.0.observe(fact)?;
+        self.1.observe(fact)
+    }
 }
 
 impl Truth {

@@ -34,8 +34,8 @@ fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, InMemoryTruth) {
 }
 
 /// Timestamps of the events that the truth says are in a file, by processor, in order.
-fn told(truth: &InMemoryTruth, file: &str) -> BTreeMap<u16, Vec<i64>> {
-    // The last word on a buffer is what counts.
+fn expected(truth: &InMemoryTruth, file: &str) -> BTreeMap<u16, Vec<i64>> {
+    // The last report of a buffer is valid.
     let mut last: BTreeMap<(usize, i64), &BufferReport> = BTreeMap::new();
     for (session, buffer) in &truth.buffers {
         last.insert((*session, buffer.sequence), buffer);
@@ -58,8 +58,9 @@ fn told(truth: &InMemoryTruth, file: &str) -> BTreeMap<u16, Vec<i64>> {
     of
 }
 
-/// Timestamps of the records of a file, but for those that describe the file: SYSTEM records of the header's
-/// group. The kernel's masks and the end of its rundown come again as events of its session.
+/// Timestamps of the records of a file, but for those that describe the file: SYSTEM records of the
+/// header's group. The kernel's masks and the end of its rundown come again as events of its
+/// session.
 fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     let mut of: BTreeMap<u16, Vec<i64>> = BTreeMap::new();
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
@@ -75,7 +76,7 @@ fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
 }
 
 #[test]
-fn events_are_where_the_truth_says() {
+fn truth_locates_every_event_in_its_file() {
     let mut files = 0;
     for name in [
         "recipe",
@@ -104,7 +105,7 @@ fn events_are_where_the_truth_says() {
         for (file, bytes) in made.iter().filter(|(f, _)| !merged(f)) {
             let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
             assert_eq!(trace.header().clock_type, ClockType::QPC);
-            assert_eq!(found(bytes), told(&truth, file), "{name}: {file}");
+            assert_eq!(found(bytes), expected(&truth, file), "{name}: {file}");
             files += 1;
         }
     }
@@ -112,7 +113,7 @@ fn events_are_where_the_truth_says() {
 }
 
 #[test]
-fn a_new_file_begins_when_one_is_full() {
+fn newfile_session_starts_a_file_when_one_is_full() {
     let (files, truth) = run(&script("new-files"));
     let names: Vec<&str> = files.iter().map(|(n, _)| n.as_str()).collect();
     assert!(names.len() > 3, "{names:?}");
@@ -132,7 +133,7 @@ fn a_new_file_begins_when_one_is_full() {
 }
 
 #[test]
-fn a_ring_in_memory_keeps_the_newest() {
+fn buffering_session_keeps_the_newest_buffers() {
     let (files, truth) = run(&script("in-memory"));
     let overwritten =
         truth.buffers.iter().filter(|(_, b)| b.outcome == BufferOutcome::Discarded).count();
@@ -147,20 +148,20 @@ fn a_ring_in_memory_keeps_the_newest() {
 }
 
 #[test]
-fn without_a_consumer_events_are_lost() {
+fn real_time_session_loses_events_without_a_consumer() {
     let (_, truth) = run(&script("real-time-loss"));
-    let [nobody, slow] = &truth.sessions[..] else { panic!("{:?}", truth.sessions) };
-    assert_eq!(nobody.events_delivered, 0);
+    let [unread, slow] = &truth.sessions[..] else { panic!("{:?}", truth.sessions) };
+    assert_eq!(unread.events_delivered, 0);
     assert!(
-        nobody.events_lost > slow.events_lost && slow.events_lost > 0 && slow.events_delivered > 0,
-        "{nobody:?} {slow:?}"
+        unread.events_lost > slow.events_lost && slow.events_lost > 0 && slow.events_delivered > 0,
+        "{unread:?} {slow:?}"
     );
     let (_, truth) = run(&script("real-time"));
     assert!(truth.sessions[0].events_delivered > 1000);
 }
 
 #[test]
-fn limits_are_kept_and_refusals_have_codes() {
+fn etw_refuses_requests_above_its_limits() {
     let refused = |name: &str| {
         let (_, truth) = run(&script(name));
         let of = |r: &etl_synth::truth::Refusal| (r.session.clone(), r.request, r.code);
@@ -174,7 +175,7 @@ fn limits_are_kept_and_refusals_have_codes() {
     assert_eq!(said[2], row("late", "stop", RefusalCode::NotFound));
     let (said, truth) = refused("nine-sessions");
     assert_eq!(said, [row("s9", "enable", full), row("s9", "enable", full)]);
-    // When one of the eight is gone there is room.
+    // After one of the eight has ended, the next one can start.
     assert!(truth.recorded(8).count() > 0 && truth.recorded(8).all(|e| e.at > 2_600_000_000));
     let (said, truth) = refused("private-sessions");
     assert_eq!(said, [row("p5", "start", full), row("each", "start", full)]);
@@ -197,7 +198,7 @@ fn limits_are_kept_and_refusals_have_codes() {
 }
 
 #[test]
-fn the_examples_of_the_documentation_run() {
+fn scenarios_of_the_documentation_run() {
     let text = std::fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     let mut examples = 0;
     for example in text.split("```kdl\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
@@ -213,7 +214,7 @@ fn the_examples_of_the_documentation_run() {
 }
 
 #[test]
-fn messages_are_decoded_by_the_text_beside_the_trace() {
+fn tmf_file_decodes_wpp_messages() {
     let (files, truth) = run(&script("wpp"));
     let text = &files.iter().find(|(n, _)| n == "storage.tmf").unwrap().1;
     let tmf = etl_schema::sources::tmf::parse(std::str::from_utf8(text).unwrap()).unwrap();
@@ -245,7 +246,7 @@ fn messages_are_decoded_by_the_text_beside_the_trace() {
 }
 
 #[test]
-fn a_user_and_other_code_of_a_method_are_told() {
+fn events_contain_the_user_and_the_rejit_id() {
     let (_, truth) = run(&script("wpp"));
     let of = |e: &&KnownEvent| {
         e.fields.iter().any(|(n, v)| n == "ImageFileName" && format!("{v:?}").contains("svchost"))

@@ -16,11 +16,11 @@ use etl_tests::foreign;
 struct Decoded {
     cpu: u16,
     timestamp: i64,
-    /// Of kernel records; `None` of others.
+    /// Of kernel records; `None` for others.
     hook: Option<u16>,
     class: String,
     opcode: u8,
-    /// `None` of records that have no room for it, or do not know it.
+    /// `None` for records without it, and with an unknown one.
     tid: Option<u32>,
     in_buffer_0: bool,
     numbers: BTreeMap<String, u64>,
@@ -98,10 +98,10 @@ const SAMPLE: u16 = 0x0f2e;
 /// Ticks of the clock in a millisecond.
 const MS: i64 = 10_000;
 
-/// Work of 3 ms every 10 ms, 40 times, on four threads of two processors: nobody is in another's way, so
-/// that every number follows from the script.
+/// Work of 3 ms every 10 ms, 40 times, on four threads of two processors: no thread interrupts
+/// another, so every number follows from the script.
 #[test]
-fn each_run_is_one_switch_there_and_one_back_and_takes_as_long_as_the_script_says() {
+fn each_run_causes_two_switches_at_its_start_and_end() {
     let script = r#"
         machine processors=2
         process "Work.exe" pid=2000 threads=4 { every "10ms" from="2.1s" until="2.5s" { run "3ms" } }
@@ -122,7 +122,7 @@ fn each_run_is_one_switch_there_and_one_back_and_takes_as_long_as_the_script_say
     let goes = |e: &&&Decoded| work.contains(&e.number("OldThreadId"));
     assert_eq!(switches.iter().filter(comes).count(), 40);
     assert_eq!(switches.iter().filter(goes).count(), 40);
-    // Each of them at its moment, with its stack behind it; the thread is away 3 ms later.
+    // Each at its time, followed by its stack; the thread leaves 3 ms later.
     let mut starts: Vec<i64> = switches.iter().filter(comes).map(|e| e.timestamp - start).collect();
     starts.sort_unstable();
     assert_eq!(starts, (0..40).map(|n| (100 + 10 * n) * MS).collect::<Vec<_>>());
@@ -151,7 +151,7 @@ fn each_run_is_one_switch_there_and_one_back_and_takes_as_long_as_the_script_say
 }
 
 #[test]
-fn a_thread_that_is_interrupted_goes_on_when_the_other_one_is_through() {
+fn interrupted_thread_continues_after_the_other_one() {
     let script = r#"
         machine processors=1
         process "Long.exe" pid=2100 threads=1 { at "2.6s" { run "20ms" } }
@@ -185,16 +185,16 @@ fn a_thread_that_is_interrupted_goes_on_when_the_other_one_is_through() {
         (624 * MS, long, 0, 6, 5),
     ];
     assert_eq!(seen, expected);
-    // What is only interrupted is ready all the time: nobody wakes it.
+    // An interrupted thread stays ready and is not woken.
     let woken: Vec<u64> =
         all.iter().filter(|e| e.is(READY)).map(|e| e.number("TThreadId")).collect();
     assert_eq!(woken, [long, other]);
 }
 
-/// On each processor the old thread of a switch is the new one of the switch before, and whatever else a
-/// record says of its thread agrees.
+/// On each processor the old thread of a switch is the new one of the switch before, and whatever
+/// else a record says of its thread agrees.
 #[test]
-fn every_record_is_of_the_thread_that_has_the_processor() {
+fn records_have_the_thread_that_runs_on_the_processor() {
     for seed in [1, 3, 77] {
         let (files, _) = files(&corpus("kernel-session.kdl", Some(seed)));
         let (mut checked, mut samples) = (0, 0);
@@ -219,7 +219,7 @@ fn every_record_is_of_the_thread_that_has_the_processor() {
                 assert!(now != 0 && e.number("ThreadId") == now, "seed {seed}: {e:?}");
                 samples += 1;
             } else if let Some(tid) = e.tid.filter(|_| !born) {
-                // In the tick of a switch the merge cannot tell what was before it.
+                // In the tick of a switch the order of merged records is not known.
                 let fits = u64::from(tid) == now || e.timestamp == since && u64::from(tid) == old;
                 assert!(fits, "seed {seed}: {e:?}, while {now} runs");
                 checked += 1;
@@ -229,9 +229,10 @@ fn every_record_is_of_the_thread_that_has_the_processor() {
     }
 }
 
-/// The masks of each file, by hand from the command lines, and the order of what a session says of itself.
+/// The masks of each file, as the command lines state them, and the order of records about a
+/// session.
 #[test]
-fn group_masks_say_all_that_was_asked_for_and_the_timeline_says_what_is_not_simulated() {
+fn group_masks_contain_all_flags_and_timeline_lists_those_not_simulated() {
     let scenario = corpus("kernel-flags.kdl", None);
     let (files, truth) = files(&scenario);
     let expected: [(&str, [u64; 3]); 4] = [
@@ -262,9 +263,9 @@ fn group_masks_say_all_that_was_asked_for_and_the_timeline_says_what_is_not_simu
             (0x08, none),
         ];
         assert_eq!(own, order, "{name}");
-        let told = truth.kernel.iter().map(|(_, flags)| flags.groups.0);
-        assert!(told.into_iter().any(|m| m[..3].iter().map(|w| u64::from(*w)).eq(masks)));
-        // The machine is told of unless somebody wants that not to be.
+        let reported = truth.kernel.iter().map(|(_, flags)| flags.groups.0);
+        assert!(reported.into_iter().any(|m| m[..3].iter().map(|w| u64::from(*w)).eq(masks)));
+        // The system configuration is logged unless a flag disables it.
         let config = all.iter().filter(|e| e.hook.is_some_and(|h| h >> 8 == 0x0b)).count();
         assert_eq!(config, if name == "k4.etl" { 0 } else { 3 }, "{name}");
     }
@@ -285,24 +286,24 @@ fn group_masks_say_all_that_was_asked_for_and_the_timeline_says_what_is_not_simu
 }
 
 #[test]
-fn a_flag_that_nobody_knows_is_a_mistake() {
+fn unknown_kernel_flag_is_an_error() {
     for line in [
         r#"run "xperf -on PROC_THREAD+CSWICH -f k.etl""#,
         r#"run "logman start k -p \"Windows Kernel Trace\" (process,cswich) -o k.etl -ets""#,
         r#"session "k" file="k.etl" { kernel "processes cswich" }"#,
     ] {
-        let mistakes =
-            Script::new("wrong", &format!("at \"1s\" {{ {line} }}")).parse().unwrap_err();
-        let text = format!("{:?}", mistakes);
+        let errors = Script::new("wrong", &format!("at \"1s\" {{ {line} }}")).parse().unwrap_err();
+        let text = format!("{errors:?}");
         assert!(text.to_lowercase().contains("cswich"), "{line}: {text}");
     }
 }
 
-/// What happens in each second, by the command lines: in the first one flags as the sessions were started
-/// with, in the second and third as they were changed. Each file's kinds of records are compared with what is
-/// written down here by hand, the masks among them, and what is missing with the truth.
+/// What happens in each second, by the command lines: in the first one flags as the sessions were
+/// started with, in the second and third as they were changed. Each file's kinds of records are
+/// compared with what is listed here, the masks among them, and what is missing with
+/// the truth.
 #[test]
-fn flags_that_are_changed_hold_from_that_moment() {
+fn changed_kernel_flags_apply_from_their_change() {
     const IMAGE_START: u16 = 0x1403;
     const IMAGE_END: u16 = 0x1404;
     let (files, truth) = files(&corpus("kernel-flags-changed.kdl", None));
@@ -317,7 +318,7 @@ fn flags_that_are_changed_hold_from_that_moment() {
         let all = decoded(&files[file]);
         let begin = all[0].timestamp;
         let at = |second: i64| begin + second * 1000 * MS;
-        // A record in front of all others of a moment counts to that which begins there.
+        // A record at the start of a second belongs to that second.
         let second = |e: &Decoded| (e.timestamp - begin) / (1000 * MS);
         let own: Vec<(u16, [u64; 2])> = all
             .iter()
@@ -351,14 +352,13 @@ fn flags_that_are_changed_hold_from_that_moment() {
                 assert_eq!(found > 0, logged, "{file}, second {n}: {hook:#x} {found} times");
             }
         }
-        // What is there of a group is told when it comes in, and when it goes; of those that stay, nothing.
+        // A group has a rundown when it is added and when it is removed, and not when it stays.
         for (dc, word, bit) in [((0x0303, 0x0304), 0, 0x1), ((0x0503, 0x0504), 0, 0x2)] {
             for (n, turn) in (0i64..).zip(turns.windows(2)) {
-                let told =
-                    |hook| all.iter().any(|e| e.is(hook) && !e.in_buffer_0 && second(e) == n);
+                let has = |hook| all.iter().any(|e| e.is(hook) && !e.in_buffer_0 && second(e) == n);
                 let (was, is) = (turn[0][word] & bit != 0, turn[1][word] & bit != 0);
-                assert_eq!(told(dc.0), !was && is, "{file}, turn {n}: {:#x}", dc.0);
-                assert_eq!(told(dc.1), was && !is, "{file}, turn {n}: {:#x}", dc.1);
+                assert_eq!(has(dc.0), !was && is, "{file}, turn {n}: {:#x}", dc.0);
+                assert_eq!(has(dc.1), was && !is, "{file}, turn {n}: {:#x}", dc.1);
             }
         }
         let images = |hook| all.iter().filter(|e| e.is(hook)).count();
@@ -367,7 +367,7 @@ fn flags_that_are_changed_hold_from_that_moment() {
             // Stacks are of the events that they were asked for with at that time.
             for (n, e) in all.iter().enumerate().filter(|(_, e)| e.is(STACK)) {
                 let of = if second(e) == 1 { SAMPLE } else { CSWITCH };
-                assert!(all[n - 1].is(of), "{:?} behind {:?}", e, all[n - 1]);
+                assert!(all[n - 1].is(of), "{:?} after {:?}", e, all[n - 1]);
             }
         }
     }
@@ -381,7 +381,7 @@ fn flags_that_are_changed_hold_from_that_moment() {
     };
     let (each, every_other) = (samples("k1.etl"), samples("k3.etl"));
     assert!(each.len() > every_other.len() && every_other.iter().all(|at| at % (2 * MS) == 0));
-    // Nobody who runs without a flag that it had is left out of the truth.
+    // The truth contains events that a session no longer logs after a change of its flags.
     let outcome = |pid: u64, session: &str| {
         let index = truth.sessions.iter().find(|s| s.name == session).unwrap().index;
         let event = truth.events.iter().find(|e| {
@@ -400,7 +400,7 @@ fn flags_that_are_changed_hold_from_that_moment() {
 }
 
 #[test]
-fn a_session_that_is_none_of_the_kernels_gets_no_flags_of_it() {
+fn session_without_kernel_flags_cannot_change_them() {
     let script = r#"
         at "1s" { session "plain" file="plain.etl" { enable "runtime" keywords=0x8 level=4 } }
         at "2s" { kernel "processes" in="plain" }
@@ -413,7 +413,7 @@ fn a_session_that_is_none_of_the_kernels_gets_no_flags_of_it() {
 }
 
 #[test]
-fn the_machine_is_told_as_the_script_has_it() {
+fn system_configuration_matches_the_script() {
     let (files, _) = files(&corpus("kernel-session.kdl", None));
     let all = decoded(&files["kernel.etl"]);
     let of = |hook: u16| all.iter().filter(|e| e.is(hook)).collect::<Vec<_>>();
@@ -450,20 +450,28 @@ fn the_machine_is_told_as_the_script_has_it() {
         .map(|s| (s.number("ProcessId"), s.number("ServiceState"), &*s.texts["ServiceName"]))
         .collect();
     assert_eq!(services, [(2000, 4, "Work"), (0, 1, "Idle")]);
-    // All of it stands behind what happened, and ahead of the last masks.
+    // All of it comes after the other events, and before the last masks.
     let last = all.iter().rposition(|e| e.is(0x0b0c)).unwrap();
     assert!(all[last..].iter().any(|e| e.is(0x20)));
 }
 
-/// The version of the file of an image, as a merge tells it.
+/// The file name of the image without PDB and version information.
+fn without_pdb(scenario: &Scenario) -> String {
+    let mut images = scenario.processes.iter().flat_map(|process| &process.images);
+    let image = images.find(|image| image.no_pdb && image.about.nothing).unwrap();
+    image.path.rsplit('\\').next().unwrap().to_owned()
+}
+
+/// Opcode of the record with the version of the file of an image.
 const FILE_VERSION: u8 = 64;
 const IMAGE_ID: &str = "b3e675d7-2554-4f18-830b-2762732560de";
 
-/// Each event of an image has the image and its PDB in front of it, as in real merged traces: that the
-/// file was merged with its identities, and not without.
+/// Each event of an image has the image and its PDB in front of it, as in real merged traces: that
+/// the file was merged with its identities, and not without.
 #[test]
-fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
-    let (files, truth) = files(&corpus("kernel-session.kdl", None));
+fn merge_identifies_each_image_and_mergeonly_does_not() {
+    let scenario = corpus("kernel-session.kdl", None);
+    let (files, truth) = files(&scenario);
     let plain = decoded(&files["plain.etl"]);
     assert!(plain.iter().all(|e| e.class != IMAGE_ID));
     let merged = decoded(&files["merged.etl"]);
@@ -476,7 +484,7 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
         merged.iter().filter(|e| e.class == IMAGE_ID && e.opcode == FILE_VERSION).count();
     assert_eq!(added - versions, 2 * images(&plain), "two for each event of an image");
     assert_eq!(merged.len() - added, plain.len(), "and nothing else");
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     for (n, e) in merged.iter().enumerate().filter(|(_, e)| e.class == IMAGE_ID && e.opcode == 0) {
         let (id, event) = (&merged[n + 1], &merged[n + 2]);
         let place =
@@ -489,12 +497,13 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
             32 => None,
             other => panic!("{other}"),
         };
-        told.insert((e.number("ProcessId"), e.number("ImageBase")), (path.clone(), pdb));
+        reported.insert((e.number("ProcessId"), e.number("ImageBase")), (path.clone(), pdb));
     }
-    let named = |end: &str| told.values().find(|(path, _)| path.ends_with(end)).unwrap().1.clone();
+    let named =
+        |end: &str| reported.values().find(|(path, _)| path.ends_with(end)).unwrap().1.clone();
     let given = "11112222-3333-4444-5555-666677778888".to_owned();
     assert_eq!(named("\\native.dll"), Some((given, 3)));
-    assert_eq!(named("\\bare.dll"), None);
+    assert_eq!(named(&without_pdb(&scenario)), None);
     // The truth says the same, image by image, of the file that has them.
     let known: BTreeMap<_, _> = truth
         .identities
@@ -505,7 +514,7 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
             ((u64::from(i.pid), i.base), (i.path.clone(), pdb))
         })
         .collect();
-    assert_eq!(told, known);
+    assert_eq!(reported, known);
     // And so does the verifier, who asks for the identities of images that addresses lie in.
     let findings = |name: &str| {
         let report = etl_verify::Verifier::new().verify(files[name].as_slice(), name).unwrap();
@@ -516,13 +525,15 @@ fn a_merge_tells_what_each_image_is_and_mergeonly_does_not() {
     assert!(!sound.iter().any(|f| f.contains("image-id")), "{sound:?}");
 }
 
-/// Real merged traces have one record for each file, in front of the first image that is made of it: version 0
-/// of its class, with the moment, processor and process of the image.
+/// Real merged traces have one record for each file, in front of the first image that is made of
+/// it: version 0 of its class, with the time, processor and process of the image.
 #[test]
-fn a_merge_tells_the_version_of_each_file_once() {
-    let (files, truth) = files(&corpus("kernel-session.kdl", None));
+fn merge_reports_the_version_of_each_file_once() {
+    let scenario = corpus("kernel-session.kdl", None);
+    let plain_file = without_pdb(&scenario);
+    let (files, truth) = files(&scenario);
     let merged = decoded(&files["merged.etl"]);
-    let mut told = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     let mut seen = BTreeSet::new();
     for (n, e) in merged.iter().enumerate() {
         let of_image = e.class == IMAGE_ID && e.opcode == 0;
@@ -535,7 +546,7 @@ fn a_merge_tells_the_version_of_each_file_once() {
             );
             let first = seen.insert(file.clone());
             let has = before.class == IMAGE_ID && before.opcode == FILE_VERSION;
-            assert_eq!(has, first && file.0 != "bare.dll", "{before:?} {e:?}");
+            assert_eq!(has, first && file.0 != plain_file, "{before:?} {e:?}");
         }
         if e.class != IMAGE_ID || e.opcode != FILE_VERSION {
             continue;
@@ -550,12 +561,13 @@ fn a_merge_tells_the_version_of_each_file_once() {
         let file = text("OrigFileName");
         assert_eq!(file, next.texts["OriginalFileName"]);
         let says = ["FileVersion", "FileDescription", "CompanyName", "ProductName", "VerLanguage"];
-        told.insert((file, e.number("TimeDateStamp"), e.number("ImageSize")), says.map(text));
+        reported.insert((file, e.number("TimeDateStamp"), e.number("ImageSize")), says.map(text));
     }
-    let of = |name: &str| told.iter().find(|((file, ..), _)| file == name).map(|(_, says)| says);
+    let of =
+        |name: &str| reported.iter().find(|((file, ..), _)| file == name).map(|(_, says)| says);
     let native = ["2.1.0.7 (main)", "Counts", "Example", "Orders", "1031"].map(str::to_owned);
     assert_eq!(of("native.dll"), Some(&native));
-    assert_eq!(of("bare.dll"), None);
+    assert_eq!(of(&plain_file), None);
     assert_eq!(of("ntdll.dll").unwrap()[2], "Microsoft Corporation");
     // What an assembly is called is what its file says.
     assert_eq!(of("App.dll").unwrap()[0], "1.0.0.0");
@@ -569,7 +581,7 @@ fn a_merge_tells_the_version_of_each_file_once() {
             Some(((file, u64::from(i.link_time), i.size), says))
         })
         .collect();
-    assert_eq!(told, known);
+    assert_eq!(reported, known);
 }
 
 #[needs(python)]
@@ -632,7 +644,7 @@ at "2s" { stop "k" }"#;
         let found = kernel.iter().find(|r| {
             r.is(0x0303) && r.texts.get("ImageFileName").is_some_and(|image| image == name)
         });
-        found.unwrap_or_else(|| panic!("{name} is not told of")).number("Flags")
+        found.unwrap_or_else(|| panic!("{name} has no event")).number("Flags")
     };
     assert_eq!((flags("Narrow.exe"), flags("Wide.exe")), (2, 0));
     let trace = Trace::open(&files["k.etl"][..], &Options::default()).unwrap();

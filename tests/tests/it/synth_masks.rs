@@ -14,8 +14,8 @@ use etl_synth::truth::{InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, SECOND, Script};
 use proptest::prelude::*;
 
-/// A little of everything that a CLR does: a process that lives throughout, and one that begins and
-/// ends while it is watched. `{clr}` is the product and version, `{kind}` that of precompiled modules.
+/// All operations of a CLR: a process that runs throughout, and one that starts and exits during
+/// the session. `{clr}` is the product and version, `{kind}` that of precompiled modules.
 const LIFE: &str = r#"
 machine processors=1
 process "Long.exe" threads=2 {
@@ -65,7 +65,7 @@ impl Product {
     }
 }
 
-/// What an event tells of, as far as masks care.
+/// The subject of an event, as far as masks depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Code {
     /// No method.
@@ -126,8 +126,8 @@ const PLAIN_UNLOAD: u16 = 142;
 const LOAD: u16 = 143;
 const UNLOAD: u16 = 144;
 
-/// What a session must ask for to get an event: least level, keywords (any of them; 0: whatever the mask
-/// is), and whether a stack follows.
+/// What enables an event: minimum level, keywords (any of them; 0: every mask),
+/// and whether a stack follows.
 type Terms = (u8, u64, bool);
 
 /// Ids of the runtime provider that come by their level and keywords alone.
@@ -291,8 +291,8 @@ impl Asked {
         self.1 == 0 || self.1 >= least
     }
 
-    /// Which id a method's event has: the verbose one at level 5, and always where the method has
-    /// no metadata that could tell its name.
+    /// The id of a method's event: the verbose one at level 5, and always for methods without
+    /// metadata, whose names are not known otherwise.
     fn id(self, verbose: u16, code: Code) -> u16 {
         let named = !matches!(code, Code::Jitted | Code::Precompiled);
         if self.level(5) || named { verbose } else { verbose - 2 }
@@ -336,8 +336,8 @@ fn runtime(product: Product, asked: Asked, all: &Keys) -> Keys {
     expected
 }
 
-/// What makes the rundown provider enumerate: Loader, Jit, maps, ranges, threads, and NGen if nothing
-/// suppresses it.
+/// Whether the rundown provider enumerates: Loader, Jit, maps, ranges, threads, and NGen unless it
+/// is suppressed.
 fn enumerates(asked: Asked, precompiled: bool) -> bool {
     asked.any(0x2003_0018) || precompiled
 }
@@ -381,7 +381,7 @@ fn rundown(asked: Asked, all: &Keys) -> Keys {
             say(precompiled && all.contains(&(LOAD + end, code)), asked.id(LOAD + end, code), code);
         }
     }
-    // Every event of this provider has a stack, but ranges and the settings of tiering and collecting.
+    // Every event of this provider has a stack, except ranges and settings.
     let stacked = expected.iter().any(|(id, _)| ![10, 160, 161, 280].contains(id));
     if stacked && asked.any(0x4000_0000) {
         expected.insert((0, Code::None));
@@ -426,7 +426,7 @@ fn combinations(bits: &[u64]) -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn these_lives_have_everything_that_the_rules_speak_of() {
+fn scenarios_contain_every_event_of_the_rules() {
     let mut happened = BTreeSet::new();
     for (product, [runtime, rundown]) in PRODUCTS.into_iter().zip(&*ALL) {
         for &(id, code, _, _) in METHODS {
@@ -457,7 +457,7 @@ fn these_lives_have_everything_that_the_rules_speak_of() {
 }
 
 #[test]
-fn every_combination_of_the_runtime_keywords_that_act_together() {
+fn runtime_provider_follows_the_rules_for_combined_keywords() {
     // Loader, Jit, NGen, the two enumerations, suppression, stacks.
     for mask in combinations(&[0x8, 0x10, 0x20, 0x40, 0x80, 0x4_0000, 0x4000_0000]) {
         for level in [4, 5] {
@@ -467,7 +467,7 @@ fn every_combination_of_the_runtime_keywords_that_act_together() {
 }
 
 #[test]
-fn every_combination_of_the_rundown_keywords_that_act_together() {
+fn rundown_provider_follows_the_rules_for_combined_keywords() {
     // Loader, Jit, NGen, the two rundowns, suppression, maps, threads, stacks.
     for mask in combinations(&[0x8, 0x10, 0x20, 0x40, 0x100, 0x4_0000, 0x2_0000, 0x1_0000]) {
         // A mask of 0 is another thing, and tested below.
@@ -477,7 +477,7 @@ fn every_combination_of_the_rundown_keywords_that_act_together() {
 }
 
 #[test]
-fn masks_of_the_documents_at_every_level() {
+fn providers_follow_the_rules_for_documented_masks_at_every_level() {
     for level in (0..=7).chain([255]) {
         for mask in [0, u64::MAX, 0xffff_ffff, 0x1CCBD, 0x1FC1F, 0x9C, 0x98, 0x8, 0x10, 0x4000_0000]
         {
@@ -596,7 +596,7 @@ const TABLE_2: [(u64, [&str; 2]); 9] = [
     (NGEN | 0x100, [NOTHING, "DCEnd events"]),
 ];
 
-/// What a cell says of two kinds of events of which some were seen.
+/// A cell for two kinds of events: whether each was seen, and its name.
 fn cell(first: (bool, &str), second: (bool, &str)) -> String {
     match (first, second) {
         ((false, _), (false, _)) => NOTHING.to_owned(),
@@ -607,7 +607,7 @@ fn cell(first: (bool, &str), second: (bool, &str)) -> String {
 }
 
 #[test]
-fn table_1_of_the_documents_cell_by_cell() {
+fn runtime_events_match_table_1_of_the_documentation() {
     for (mask, printed) in TABLE_1 {
         let found = keys(&recorded(Core6, CLR_RUNTIME, mask, 5));
         let seen = |ids: &[u16], codes: &dyn Fn(Code) -> bool| {
@@ -617,7 +617,7 @@ fn table_1_of_the_documents_cell_by_cell() {
             cell((seen(ids.0, codes), "Load"), (seen(ids.1, codes), "Unload"))
         };
         let methods: (&[u16], &[u16]) = (&[PLAIN_LOAD, LOAD], &[PLAIN_UNLOAD, UNLOAD]);
-        // The runtime's own helpers are nobody's methods.
+        // Helpers of the runtime are not methods of the program.
         let ordinary = |code: Code| !matches!(code, Code::Dynamic | Code::Helper);
         let cells = [
             loads((&[151, 152, 154, 156], &[153, 155, 157]), &|_| true),

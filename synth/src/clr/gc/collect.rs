@@ -5,7 +5,7 @@ use etl_schema::encode::OwnedValue;
 use super::{COMMON, TYPES};
 use crate::clr::heap::{PINNED_SIZE, Range};
 use crate::clr::op::{ClrOp, OpEffect, TargetThread};
-use crate::clr::raise::OpContext;
+use crate::clr::raise::Context;
 use crate::clr::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -28,11 +28,7 @@ pub(super) struct Collection {
 }
 
 impl Clr {
-    pub(in crate::clr) fn collect(
-        &mut self,
-        plan: &GcPlan,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn collect(&mut self, plan: &GcPlan, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         self.heap.collections += 1;
         let (number, instance) = (self.heap.collections, self.instance);
         // 1: for a collection; 6: to prepare one in the background.
@@ -99,7 +95,7 @@ impl Clr {
     }
 
     /// The address ranges of the generations. The keyword differs between the products.
-    fn emit_ranges(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_ranges(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         if !(self.is_core(0) || self.is_desktop(4, 5)) {
             return Ok(());
         }
@@ -121,7 +117,7 @@ impl Clr {
 
     /// Marking: .NET Framework reports the kinds of roots, .NET Core the bytes that each keeps
     /// alive.
-    fn emit_marks(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_marks(&mut self, collection: &Collection, ctx: &mut Context<'_, '_>) -> Result<()> {
         let instance = self.instance;
         let alive: u64 = collection.promoted.iter().sum();
         let partial = collection.generation < 2;
@@ -153,19 +149,17 @@ impl Clr {
     }
 
     /// The threads of several heaps join.
-    fn emit_joins(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_joins(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         if self.heap.heaps < 2 || !self.is_core(3) {
             return Ok(());
         }
         let last = self.heap.heaps - 1;
-        for heap in 0..self.heap.heaps {
-            // The last thread does not wait.
-            let kind = u32::from(heap != last);
-            self.raise(203, 2, &values![heap, 0u32, kind, self.instance, 0u32], ctx)?;
-        }
-        for heap in 0..self.heap.heaps {
-            let kind = u32::from(heap != last);
-            self.raise(203, 2, &values![heap, 1u32, kind, self.instance, 0u32], ctx)?;
+        for step in 0..2u32 {
+            for heap in 0..self.heap.heaps {
+                // The last thread does not wait.
+                let kind = u32::from(heap != last);
+                self.raise(203, 2, &values![heap, step, kind, self.instance, 0u32], ctx)?;
+            }
         }
         Ok(())
     }
@@ -175,7 +169,7 @@ impl Clr {
         &mut self,
         collection: &Collection,
         old: &[Range],
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         if !self.asked(ctx).raises(4, keyword::GC_SURVIVAL) {
             return Ok(());
@@ -217,25 +211,15 @@ impl Clr {
         &mut self,
         promoted: &[u64; 4],
         found: u32,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let [gen0, gen1, gen2, large] = self.heap.sizes;
         let [p0, p1, p2, p3] = *promoted;
+        let (count, bytes) = (u64::from(found), u64::from(found) * 64);
+        let pinned = self.heap.pinned().count() as u32;
+        let (handles, id) = (self.heap.handles.len() as u32, self.instance);
         let mut values: Vec<OwnedValue> = values![
-            gen0,
-            p0,
-            gen1,
-            p1,
-            gen2,
-            p2,
-            large,
-            p3,
-            u64::from(found) * 64,
-            u64::from(found),
-            self.heap.pinned().count() as u32,
-            1u32,
-            self.heap.handles.len() as u32,
-            self.instance,
+            gen0, p0, gen1, p1, gen2, p2, large, p3, bytes, count, pinned, 1u32, handles, id
         ]
         .into();
         // The heap of pinned objects came with .NET 5.
@@ -247,7 +231,7 @@ impl Clr {
     }
 
     /// Bytes that survived in each domain of a full collection.
-    fn emit_domains(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_domains(&mut self, collection: &Collection, ctx: &mut Context<'_, '_>) -> Result<()> {
         if collection.generation < 2 || collection.background {
             return Ok(());
         }
@@ -262,11 +246,11 @@ impl Clr {
     }
 
     /// The finalizer runs for the objects that a collection found.
-    pub(in crate::clr) fn finalize(
+    pub fn finalize(
         &mut self,
         count: u32,
         since: Nanos,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<OpEffect> {
         ctx.until(since + 40 * MICROSECOND);
         self.raise(14, 1, &values![self.instance], ctx)?;

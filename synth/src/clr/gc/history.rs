@@ -4,7 +4,7 @@ use etl_schema::encode::OwnedValue;
 
 use super::BUDGET;
 use super::collect::Collection;
-use crate::clr::raise::OpContext;
+use crate::clr::raise::Context;
 use crate::clr::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -22,7 +22,7 @@ impl Clr {
     pub(super) fn emit_history(
         &mut self,
         collection: &Collection,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         if !self.is_core(0) {
             return Ok(());
@@ -40,7 +40,7 @@ impl Clr {
         &mut self,
         collection: &Collection,
         heap: u32,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let share = |size: &u64| self.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
@@ -68,24 +68,29 @@ impl Clr {
         let pointer = OwnedValue::Pointer;
         let compacts = u32::from(!collection.background) * (mechanism::SET | 1);
         let depth = u32::from(collection.generation);
+        let (id, count) = (self.instance, generations.len() as u32);
+        let [zero, young, middle, pinned] = [0, p0, p1, pinned].map(pointer);
+        let none = || zero.clone();
+        // The generation: first condemned, finally condemned, by the budget.
+        let depths = depth | depth << 2 | depth << 4;
+        let all = OwnedValue::Array(generations);
         let values = values![
-            self.instance,
-            pointer(0),
-            pointer(0),
-            pointer(p1),
-            pointer(p0),
-            pointer(pinned),
-            pointer(0),
+            id,
+            none(),
+            none(),
+            middle,
+            young,
+            pinned,
+            none(),
             0u32,
-            // The generation: first condemned, finally condemned, by the budget.
-            depth | depth << 2 | depth << 4,
+            depths,
             0u32,
             compacts,
             0u32,
             heap,
-            pointer(0),
-            generations.len() as u32,
-            OwnedValue::Array(generations),
+            none(),
+            count,
+            all,
         ];
         self.raise(204, 3, &values, ctx)
     }
@@ -93,26 +98,15 @@ impl Clr {
     /// A generation in the history: size before and after, collected bytes, pinned survivors,
     /// survivors, and the next allocation budget.
     fn generation(&self, numbers: [u64; 6]) -> OwnedValue {
-        let [before, after, entered, pinned, survived, budget] = numbers.map(OwnedValue::Pointer);
-        let none = || OwnedValue::Pointer(0);
-        OwnedValue::Struct(vec![
-            before,
-            none(),
-            none(),
-            after,
-            none(),
-            none(),
-            entered,
-            pinned,
-            survived,
-            budget,
-        ])
+        let [before, after, entered, pinned, survived, budget] = numbers;
+        let all = [before, 0, 0, after, 0, 0, entered, pinned, survived, budget];
+        OwnedValue::Struct(all.map(OwnedValue::Pointer).into())
     }
 
     fn emit_global_history(
         &mut self,
         collection: &Collection,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let depth = u32::from(collection.generation);
         let how = if collection.background {
@@ -122,24 +116,13 @@ impl Clr {
         };
         // Pause mode, and memory load in percent.
         let (pause, load) = (u32::from(collection.background), 40u32);
-        let mut values: Vec<OwnedValue> = values![
-            BUDGET,
-            self.heap.heaps,
-            depth,
-            0u32,
-            collection.reason,
-            how,
-            self.instance,
-            pause,
-            load,
-        ]
-        .into();
-        let version = if self.is_core(6) {
-            4
-        } else if self.is_core(5) {
-            3
-        } else {
-            2
+        let (heaps, reason, id) = (self.heap.heaps, collection.reason, self.instance);
+        let mut values: Vec<OwnedValue> =
+            values![BUDGET, heaps, depth, 0u32, reason, how, id, pause, load].into();
+        let version = match () {
+            () if self.is_core(6) => 4,
+            () if self.is_core(5) => 3,
+            () => 2,
         };
         if version >= 3 {
             values.extend(values![depth | depth << 2 | depth << 4, 0u32]);
@@ -156,7 +139,7 @@ impl Clr {
     }
 
     /// The large objects were compacted.
-    fn emit_large(&mut self, collection: &Collection, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_large(&mut self, collection: &Collection, ctx: &mut Context<'_, '_>) -> Result<()> {
         let [.., large] = collection.promoted;
         let heaps: Vec<OwnedValue> = (0..self.heap.heaps)
             .map(|heap| {

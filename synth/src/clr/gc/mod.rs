@@ -10,7 +10,7 @@ use etl_schema::encode::OwnedValue;
 
 use super::heap::{Kind, Segment, Sizes};
 use super::op::{ClrOp, OpEffect};
-use super::raise::OpContext;
+use super::raise::Context;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -44,27 +44,27 @@ const TYPES: [(&str, bool); 10] = [
 const COMMON: usize = 8;
 
 impl Clr {
-    pub(super) fn type_id(&self, kind: usize) -> u64 {
+    pub fn type_id(&self, kind: usize) -> u64 {
         self.domains.first().map_or(0, |d| d.id) + 0x40_0000 + kind as u64 * 0x40
     }
 
     /// The heap that a thread allocates on: one processor, one heap.
-    fn heap_of(&self, ctx: &OpContext<'_, '_>) -> u32 {
+    fn heap_of(&self, ctx: &Context<'_, '_>) -> u32 {
         u32::from(ctx.origin.processor) % self.heap.heaps.max(1)
     }
 
-    fn segment_sizes(&self, ctx: &OpContext<'_, '_>) -> Sizes {
+    fn segment_sizes(&self, ctx: &Context<'_, '_>) -> Sizes {
         Sizes::new(self.is_core(7), ctx.process.pointer_size)
     }
 
     /// Reserves the first segments.
-    pub(super) fn start_heap(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    pub fn start_heap(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         self.grow_heap(ctx)?;
         self.heap.settle();
         Ok(())
     }
 
-    fn grow_heap(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn grow_heap(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
         let sizes = self.segment_sizes(ctx);
         for segment in self.heap.grow(sizes, &mut ctx.process.space) {
             let Segment { address, size, kind, .. } = segment;
@@ -75,7 +75,7 @@ impl Clr {
 
     /// Allocates as much as lies between two allocation ticks, and collects when the budget is
     /// used up.
-    pub(super) fn allocate(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn allocate(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         ctx.pass(20 * MICROSECOND);
         let amount = TICK + ctx.rng.below(8192);
         let kind = ctx.rng.pick(COMMON);
@@ -127,19 +127,13 @@ impl Clr {
         address: u64,
         object: u64,
         heap: u32,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let name = TYPES.get(kind).map_or("", |(name, _)| name);
-        let mut values: Vec<OwnedValue> = values![
-            u32::try_from(amount).unwrap_or(u32::MAX),
-            u32::from(large),
-            self.instance,
-            amount,
-            OwnedValue::Pointer(self.type_id(kind)),
-            name,
-            heap,
-        ]
-        .into();
+        let bytes = u32::try_from(amount).unwrap_or(u32::MAX);
+        let (is_large, of_type) = (u32::from(large), OwnedValue::Pointer(self.type_id(kind)));
+        let mut values: Vec<OwnedValue> =
+            values![bytes, is_large, self.instance, amount, of_type, name, heap].into();
         let version = if self.is_core(8) {
             4
         } else if self.is_core(0) || self.is_desktop(4, 5) {
@@ -163,7 +157,7 @@ impl Clr {
         kind: usize,
         address: u64,
         object: u64,
-        ctx: &mut OpContext<'_, '_>,
+        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let asked = self.asked(ctx);
         let of_type = OwnedValue::Pointer(self.type_id(kind));
@@ -188,7 +182,7 @@ impl Clr {
     }
 
     /// Reports a type once.
-    fn emit_type(&mut self, kind: usize, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_type(&mut self, kind: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
         let bit = 1u64 << (kind % 64);
         if self.heap.emitted_types & bit != 0 || !self.asked(ctx).raises(4, keyword::TYPE) {
             return Ok(());
@@ -210,7 +204,7 @@ impl Clr {
     }
 
     /// Bytes allocated in the domain of the program.
-    fn emit_domain(&mut self, amount: u64, ctx: &mut OpContext<'_, '_>) -> Result<()> {
+    fn emit_domain(&mut self, amount: u64, ctx: &mut Context<'_, '_>) -> Result<()> {
         let (all, fresh) = self.heap.of_domain;
         let (all, fresh) = (all.saturating_add(amount), fresh.saturating_add(amount));
         self.heap.of_domain = (all, fresh % DOMAIN_TICK);
@@ -222,11 +216,7 @@ impl Clr {
     }
 
     /// The program takes a handle.
-    pub(super) fn take_handle(
-        &mut self,
-        kind: HandleKind,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn take_handle(&mut self, kind: HandleKind, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         if self.handle_table == 0 {
             self.handle_table = ctx.process.space.region(0x1_0000);
         }
@@ -238,7 +228,7 @@ impl Clr {
     }
 
     /// The program frees its latest handle.
-    pub(super) fn free_handle(&mut self, ctx: &mut OpContext<'_, '_>) -> Result<OpEffect> {
+    pub fn free_handle(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         if let Some(handle) = self.heap.handles.pop() {
             self.raise(31, 0, &values![OwnedValue::Pointer(handle.id), self.instance], ctx)?;
         }
@@ -246,12 +236,7 @@ impl Clr {
     }
 
     /// The program adds or removes memory pressure: native memory that objects own.
-    pub(super) fn press(
-        &mut self,
-        bytes: u64,
-        more: bool,
-        ctx: &mut OpContext<'_, '_>,
-    ) -> Result<OpEffect> {
+    pub fn press(&mut self, bytes: u64, more: bool, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
         let pressure = self.heap.pressure;
         self.heap.pressure =
             if more { pressure.saturating_add(bytes) } else { pressure.saturating_sub(bytes) };

@@ -13,8 +13,6 @@ use crate::source::{code, files, read};
 const ALLOWED: &[(&str, &str)] = &[
     ("schema::decode::value", "values contain fields and arrays of values"),
     ("analysis::machine", "to be opened"),
-    ("synth::file_faults::edit", "to be opened: `Problem` needs a file of its own"),
-    ("synth::scenario::reader", "to be opened"),
     ("synth::scenario::step", "steps contain blocks of steps"),
 ];
 
