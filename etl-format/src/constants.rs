@@ -507,6 +507,8 @@ pub mod hook {
     pub const VIRTUAL_FREE: u16 = 0x0263;
     /// A process started.
     pub const PROCESS_START: u16 = 0x0301;
+    /// A process ended.
+    pub const PROCESS_END: u16 = 0x0302;
     /// A process that ran when the session stopped.
     pub const PROCESS_DC_END: u16 = 0x0304;
     /// An image was loaded; the other image events are in a group of their own.
@@ -547,6 +549,8 @@ pub mod hook {
     pub const COLLECTION_END: u16 = 0x0f4a;
     /// An image was unloaded.
     pub const IMAGE_UNLOAD: u16 = 0x1402;
+    /// An image that was loaded when the session started.
+    pub const IMAGE_DC_START: u16 = 0x1403;
     /// An image that was loaded when the session stopped.
     pub const IMAGE_DC_END: u16 = 0x1404;
     /// Address of the kernel.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use etl_control::controller::GroupMasks;
 use etl_format::Result;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{LogFileMode, hook};
 use etl_format::write::record::Record;
 use etl_format::write::{
     FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,

@@ -83,7 +83,7 @@ impl Records {
 
     fn write(self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
         let trace = Trace::open(bytes, &Options::default())?;
-        let header = LogFileHeader::from(trace.header());
+        let header = trace.header().clone();
         let end = header.end_time;
         let medium = File::new(Cursor::new(Vec::new()));
         let mut session = Session::create(medium, SessionConfig::new(header))?;

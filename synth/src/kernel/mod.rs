@@ -7,7 +7,7 @@ mod system;
 use etl_control::controller::GroupMasks;
 use etl_format::Guid;
 use etl_format::constants::{PointerSize, hook};
-use etl_format::write::record::Descriptor;
+use etl_format::write::record::EventDescriptor;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};

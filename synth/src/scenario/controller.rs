@@ -82,8 +82,8 @@ fn resolve_all(
         };
         let name = file_name(file);
         let text = (reader.script.include)(name).map_err(|error| format!("{name}: {error}"))?;
-        let listed = parse_provider_file(tool, &spec, &text)
-            .map_err(|(line, error)| format!("{name}, line {line}: {error}"))?;
+        let listed =
+            parse_provider_file(tool, &spec, &text).map_err(|error| format!("{name}, {error}"))?;
         kernel.extend(listed.kernel);
         out.extend(listed.providers);
     }
