@@ -1,23 +1,70 @@
 //! Typed views of the events by which a merge identifies images (`KernelTraceControl/ImageID`).
 
+use std::sync::LazyLock;
+
 use etl_format::constants::PointerSize;
 use etl_format::read::{Header, Record};
 
 use super::Pdb;
-use crate::decode::{Decoder, Value};
+use super::layout::{Layout, Position};
+use crate::decode::Decoder;
 use crate::model::Identity;
 use crate::providers::IMAGE_ID;
 use crate::tables::Registry;
 
-/// Where the tables lack a version, versions below this are tried in its stead.
-const MAX_VERSION: u16 = 16;
-
-/// An image as a merge identifies it. These events are few, so fields are found by name.
+/// An image as a merge identifies it.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageId<'a> {
-    decoder: &'static Decoder,
+    event: &'static EventLayout,
     payload: &'a [u8],
-    pointers: PointerSize,
+}
+
+/// Where the fields of one of these events are.
+#[derive(Debug)]
+struct EventLayout {
+    opcode: u8,
+    version: u16,
+    /// Whether the event states that there is no PDB.
+    is_none: bool,
+    layout: Layout,
+    base: Position,
+    process: Position,
+    signature: Position,
+    age: Position,
+}
+
+impl EventLayout {
+    /// The layouts of all events of the tables, by version.
+    fn all(pointers: PointerSize) -> Vec<Self> {
+        let table = Registry::classic().provider(IMAGE_ID);
+        let mut all: Vec<_> = table
+            .iter()
+            .flat_map(|table| &table.events)
+            .filter_map(|event| {
+                let Identity::Classic { opcode, version } = event.schema.identity else {
+                    return None;
+                };
+                let decoder = Registry::classic().decoder(IMAGE_ID, event.schema.identity)?;
+                Some(EventLayout::new(opcode, version, decoder, pointers))
+            })
+            .collect();
+        all.sort_by_key(|layout| layout.version);
+        all
+    }
+
+    fn new(opcode: u8, version: u16, decoder: &Decoder, pointers: PointerSize) -> Self {
+        let find = |name| Layout::find(decoder, pointers, &[name]);
+        EventLayout {
+            opcode,
+            version,
+            is_none: &*decoder.schema().name == "None",
+            layout: Layout::new(decoder, pointers),
+            base: find("ImageBase"),
+            process: find("ProcessId"),
+            signature: find("GuidSig"),
+            age: find("Age"),
+        }
+    }
 }
 
 /// The identity of an image.
@@ -47,41 +94,39 @@ impl<'a> ImageId<'a> {
         if header.class != IMAGE_ID {
             return None;
         }
+        static NARROW: LazyLock<Vec<EventLayout>> =
+            LazyLock::new(|| EventLayout::all(PointerSize::P4));
+        static WIDE: LazyLock<Vec<EventLayout>> =
+            LazyLock::new(|| EventLayout::all(PointerSize::P8));
+        let is_narrow = record.pointer_size() == Some(PointerSize::P4);
+        let layouts = if is_narrow { &NARROW } else { &WIDE };
         // A version that the tables do not have extends the nearest older one.
-        let older = (0..header.version.min(MAX_VERSION)).rev();
-        let mut versions = std::iter::once(header.version).chain(older);
-        let decoder = versions.find_map(|version| {
-            let identity = Identity::Classic { opcode: header.opcode, version };
-            Registry::classic().decoder(IMAGE_ID, identity)
-        })?;
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        Some(ImageId { decoder, payload: record.payload(), pointers })
-    }
-
-    fn value(&self, name: &str) -> Option<Value<'a>> {
-        self.decoder.get(name, self.payload, self.pointers)
+        let event = layouts
+            .iter()
+            .rfind(|layout| layout.opcode == header.opcode && layout.version <= header.version)?;
+        Some(ImageId { event, payload: record.payload() })
     }
 
     /// First address of the image.
     #[must_use]
     pub fn base(&self) -> Option<u64> {
-        self.value("ImageBase")?.as_u64()
+        self.event.layout.read(self.payload, self.event.base)
     }
 
     /// The process; `None` in events about a file, which any process may have loaded.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
-        self.value("ProcessId")?.as_u64()?.try_into().ok()
+        self.event.layout.read(self.payload, self.event.process)
     }
 
     /// The identity.
     #[must_use]
     pub fn identity(&self) -> ImageIdentity {
-        match (self.value("GuidSig"), self.value("Age").and_then(|age| age.as_u64())) {
-            (Some(Value::Guid(signature)), Some(age)) => {
-                ImageIdentity::Pdb(Pdb { signature, age: age as u32 })
-            }
-            _ if &*self.decoder.schema().name == "None" => ImageIdentity::None,
+        let (event, payload) = (self.event, self.payload);
+        let signature = event.layout.read(payload, event.signature);
+        match (signature, event.layout.read(payload, event.age)) {
+            (Some(signature), Some(age)) => ImageIdentity::Pdb(Pdb { signature, age }),
+            _ if event.is_none => ImageIdentity::None,
             _ => ImageIdentity::Other,
         }
     }
